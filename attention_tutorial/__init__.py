@@ -1,0 +1,40 @@
+"""The attention mechanism, from the bottleneck to the Transformer: the code behind the book.
+
+The functions and modules of attention are at the top level. What stands beside them is imported by name, for example
+``from attention_tutorial import plotting``, so that ``import attention_tutorial`` stays quick and needs only torch.
+"""
+
+from .functional import (
+    additive_attention,
+    additive_scores,
+    dot_product_scores,
+    fused_attention,
+    general_scores,
+    masked_softmax,
+    multiplicative_attention,
+    scaled_dot_product_attention,
+)
+from .layers import AdditiveAttention, MultiHeadAttention, MultiplicativeAttention, merge_heads, split_heads
+from .masks import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdditiveAttention",
+    "MultiHeadAttention",
+    "MultiplicativeAttention",
+    "additive_attention",
+    "additive_scores",
+    "causal_mask",
+    "combine_masks",
+    "dot_product_scores",
+    "fused_attention",
+    "general_scores",
+    "masked_softmax",
+    "merge_heads",
+    "multiplicative_attention",
+    "padding_mask",
+    "scaled_dot_product_attention",
+    "split_heads",
+    "to_torch_mha_mask",
+]

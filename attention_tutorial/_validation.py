@@ -1,0 +1,175 @@
+"""Checks of arguments. Every message names the argument, the rule, what was expected and what came."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HALF_PRECISION = (torch.float16, torch.bfloat16)
+FLOATS = (torch.float64, torch.float32, *HALF_PRECISION)
+
+
+def shape_of(tensor: Tensor) -> tuple[int, ...]:
+    """Return the shape as a plain tuple, which prints as ``(2, 3)``."""
+    return tuple(tensor.shape)
+
+
+def check_size(name: str, value: Any, minimum: int = 0) -> None:
+    """Require an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, (Integral, torch.SymInt)):
+        raise TypeError(f"{name} must be an int; got {type(value).__name__}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}; got {value}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Require a plain ``bool``."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False; got {type(value).__name__}")
+
+
+def check_tensor(name: str, tensor: Any) -> None:
+    """Require a tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
+
+
+def check_float_tensor(name: str, tensor: Any) -> None:
+    """Require a tensor of real floating-point numbers."""
+    check_tensor(name, tensor)
+    if tensor.dtype not in FLOATS:
+        raise TypeError(f"{name} must hold real floating-point numbers (float64, float32, bfloat16 or float16); "
+                        f"got {tensor.dtype}")  # fmt: skip
+
+
+def check_same_kind(**tensors: Tensor) -> None:
+    """Require one device, and one dtype unless autocast is choosing the dtype."""
+    named = list(tensors.items())
+    first_name, first = named[0]
+    for name, tensor in named[1:]:
+        if tensor.device != first.device:
+            raise ValueError(f"{first_name} and {name} must be on the same device; "
+                             f"got {first_name} on {first.device}, {name} on {tensor.device}")  # fmt: skip
+        if tensor.dtype != first.dtype and not autocast_casts(tensor, first):
+            raise TypeError(f"{first_name} and {name} must have the same dtype; "
+                            f"got {first_name} {first.dtype}, {name} {tensor.dtype}")  # fmt: skip
+
+
+def autocast_casts(*tensors: Tensor) -> bool:
+    """Say whether autocast is on and brings these tensors to one dtype; float64 it leaves alone."""
+    kind = tensors[0].device.type
+    enabled = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+
+
+def broadcasts(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Say whether two shapes broadcast with each other."""
+    return all(a == b or a == 1 or b == 1 for a, b in zip(reversed(shape), reversed(other), strict=False))
+
+
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Say whether ``shape`` can be stretched to exactly ``target``."""
+    return len(shape) <= len(target) and all(
+        a == b or a == 1 for a, b in zip(reversed(shape), reversed(target), strict=False)
+    )
+
+
+def check_attention_inputs(query: Any, key: Any, value: Any, *, same_features: bool = True) -> None:
+    """Require query (..., m, d_k), key (..., n, d_k) and value (..., n, d_v) that fit together."""
+    for name, tensor, axes in (
+        ("query", query, "(..., m, d_k)"),
+        ("key", key, "(..., n, d_k)"),
+        ("value", value, "(..., n, d_v)"),
+    ):
+        check_axes(name, tensor, axes)
+    check_same_kind(query=query, key=key, value=value)
+    check_features(query, key, same_features=same_features)
+    if key.size(-2) != value.size(-2):
+        raise ValueError("key and value need the same number of positions n (axis -2); "
+                         f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
+    check_leading(query=query, key=key)
+    check_leading(query=query, value=value)
+    check_leading(key=key, value=value)
+
+
+def check_pair(query: Any, key: Any, *, same_features: bool = True) -> None:
+    """Require query (..., m, d_q) and key (..., n, d_k) that fit together."""
+    check_axes("query", query, "(..., m, d_q)")
+    check_axes("key", key, "(..., n, d_k)")
+    check_same_kind(query=query, key=key)
+    check_features(query, key, same_features=same_features)
+    check_leading(query=query, key=key)
+
+
+def check_axes(name: str, tensor: Any, axes: str) -> None:
+    """Require a float tensor of at least two axes."""
+    check_float_tensor(name, tensor)
+    if tensor.dim() < 2:
+        raise ValueError(f"{name} needs at least two axes {axes}; got shape {shape_of(tensor)}")
+
+
+def check_leading(**pair: Tensor) -> None:
+    """Require that the leading axes of two tensors broadcast with each other."""
+    (a, x), (b, y) = pair.items()
+    if not broadcasts(shape_of(x)[:-2], shape_of(y)[:-2]):
+        raise ValueError(f"the leading axes of {a} and {b} must broadcast; got {a} {shape_of(x)}, {b} {shape_of(y)}")
+
+
+def check_features(query: Tensor, key: Tensor, *, same_features: bool = True) -> None:
+    """Require at least one feature and, for dot products, as many in the query as in the key."""
+    if query.size(-1) == 0:
+        raise ValueError(f"query needs at least one feature, d_k >= 1 (axis -1); got shape {shape_of(query)}")
+    if same_features and query.size(-1) != key.size(-1):
+        raise ValueError("query and key need the same number of features d_k (axis -1); "
+                         f"got query {shape_of(query)}, key {shape_of(key)}")  # fmt: skip
+
+
+def check_shape(name: str, tensor: Any, expected: tuple[int, ...], axes: str) -> None:
+    """Require a float tensor of exactly the expected shape."""
+    check_float_tensor(name, tensor)
+    if shape_of(tensor) != expected:
+        raise ValueError(f"{name} must have shape {axes}; expected {expected}, got {shape_of(tensor)}")
+
+
+def check_parameter(name: str, tensor: Any, expected: tuple[int, ...], axes: str, *, query: Tensor) -> None:
+    """Require a float tensor of exactly the expected shape, of the query's dtype and on its device."""
+    check_shape(name, tensor, expected, axes)
+    check_same_kind(**{"query": query, name: tensor})
+
+
+def check_mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device, *, more_axes: bool = False) -> None:
+    """Require a boolean or float mask that can be stretched to the shape of the scores.
+
+    With ``more_axes`` the scores may be stretched too, along their leading axes.
+    """
+    check_mask_type("mask", mask)
+    shape = shape_of(mask)
+    stretched = tuple(torch.broadcast_shapes(shape, scores_shape)) if broadcasts(shape, scores_shape) else scores_shape
+    fits = more_axes and len(scores_shape) > 1 and stretched[-2:] == scores_shape[-2:]
+    if not broadcasts_to(shape, stretched if fits else scores_shape):
+        raise ValueError("mask must broadcast to the scores (..., m, n); "
+                         f"expected something that broadcasts to {scores_shape}, got {shape_of(mask)}")  # fmt: skip
+    if mask.device != device:
+        raise ValueError(f"mask must be on the device of the query; expected {device}, got {mask.device}")
+
+
+def check_mask_type(name: str, mask: Any) -> None:
+    """Require a tensor that is boolean (True = may attend) or float (added to the scores)."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor or None; got {type(mask).__name__}")
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(f"{name} must be boolean (True = may attend) or floating point (added to the scores); "
+                        f"got {mask.dtype}")  # fmt: skip
+
+
+def check_scale(scale: Any, d_k: int) -> float:
+    """Return the factor on the scores: the given one, or 1/sqrt(d_k)."""
+    if scale is None:
+        return 1.0 / math.sqrt(d_k)
+    if isinstance(scale, bool) or not isinstance(scale, (Real, torch.SymFloat)):
+        raise TypeError(f"scale must be a real number or None; got {type(scale).__name__}")
+    if not math.isfinite(scale):
+        raise ValueError(f"scale must be finite; got {scale}")
+    return float(scale)

@@ -1,0 +1,405 @@
+"""Attention as pure functions of tensors.
+
+Axes are named the same everywhere: ``m`` queries, ``n`` keys (and as many values), ``d_k`` features of a query and a
+key, ``d_v`` features of a value; ``...`` stands for any leading axes, such as batch and heads. Every attention
+returns ``(output, weights)``: the output (..., m, d_v) and the weights (..., m, n), whose rows sum to 1.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._validation import (
+    HALF_PRECISION,
+    check_attention_inputs,
+    check_flag,
+    check_float_tensor,
+    check_mask,
+    check_pair,
+    check_parameter,
+    check_scale,
+    shape_of,
+)
+from .masks import causal_mask, combine_masks
+
+__all__ = [
+    "additive_attention",
+    "additive_scores",
+    "dot_product_scores",
+    "fused_attention",
+    "general_scores",
+    "masked_softmax",
+    "multiplicative_attention",
+    "scaled_dot_product_attention",
+]
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    r"""Turn each row of scores into weights over the keys that the mask leaves open.
+
+    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ open}} \exp s_{il}}
+        \text{ for open } j, \quad 0 \text{ otherwise}
+
+    The sum runs over the last axis, the keys. A row in which no key is open gets zero weights and zero gradients,
+    not NaN.
+
+    Args:
+        scores: (..., m, n).
+        mask: boolean, True = may attend, or float, added to the scores; broadcasts to (..., m, n), where it may bring
+            leading axes of its own.
+
+    Returns:
+        Weights (..., m, n), in the dtype of the scores. Each row sums to 1, or to 0 if it has no open key.
+
+    Raises:
+        TypeError: if ``scores`` is not a float tensor, or ``mask`` neither boolean nor float.
+        ValueError: if ``mask`` does not broadcast to the scores.
+
+    Example:
+        >>> scores = torch.tensor([[0.0, 0.0, 5.0], [1.0, 2.0, 3.0]])
+        >>> mask = torch.tensor([[True, True, False], [False, False, False]])
+        >>> masked_softmax(scores, mask).tolist()
+        [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+
+    Source:
+        Vaswani et al. (2017), section 3.2.3: "setting to minus infinity" before the softmax.
+    """
+    check_float_tensor("scores", scores)
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    check_mask(mask, shape_of(scores), scores.device, more_axes=True)
+    dtype, scores = scores.dtype, _widen(scores)
+    mask, empty = _open_empty_rows(_cast(mask, scores.dtype))
+    scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    return _narrow(torch.softmax(scores, dim=-1).masked_fill(empty, 0.0), dtype)
+
+
+def _cast(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Give a float mask the dtype of the scores. What was finite stays so: float16 makes minus infinity of -1e9."""
+    if mask.dtype in (torch.bool, dtype):
+        return mask
+    limit = min(torch.finfo(dtype).max, torch.finfo(mask.dtype).max)
+    return torch.where(mask.isinf(), mask, mask.clamp(-limit, limit)).to(dtype)
+
+
+def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the rows in which no key is open, and open them, so that a softmax over them stays finite.
+
+    Returns the mask with those rows opened, and ``empty`` (..., m or 1, 1), True for them.
+    The caller sets their results to zero, which also stops their gradients.
+    """
+    if mask.dtype == torch.bool:
+        empty = ~mask.any(dim=-1, keepdim=True)
+        return mask | empty, empty
+    empty = (mask == -torch.inf).all(dim=-1, keepdim=True)
+    return mask.masked_fill(empty, 0.0), empty
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Average the values, weighted by how well each key matches the query.
+
+    .. math:: \operatorname{Attention}(Q, K, V) = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V
+
+    Args:
+        query: Q, (..., m, d_k).
+        key: K, (..., n, d_k).
+        value: V, (..., n, d_v). The leading axes of the three broadcast.
+        mask: boolean, True = may attend, or float, added to the scaled scores; broadcasts to (..., m, n).
+        is_causal: also apply :func:`~attention_tutorial.masks.causal_mask` (lower right), joined to ``mask`` by AND.
+        scale: factor on the scores; 1/sqrt(d_k) when left out.
+
+    Returns:
+        ``(output, weights)``: output (..., m, d_v) and weights (..., m, n), where n keys share each row's sum of 1. A
+        row with nothing to attend to gives zero weights, zero output and finite gradients. Half precision is computed
+        in float32 and returned in the dtype of the query.
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if shapes or devices do not fit together.
+
+    Example:
+        >>> query = torch.tensor([[1.0, 0.0, 1.0]])
+        >>> key = torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+        >>> value = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> output, weights = scaled_dot_product_attention(query, key, value)
+        >>> [round(w, 3) for w in weights[0].tolist()], [round(o, 3) for o in output[0].tolist()]
+        ([0.264, 0.264, 0.471], [3.413, 4.413])
+
+    Source:
+        Vaswani et al. (2017), equation (1).
+    """
+    check_attention_inputs(query, key, value)
+    scale = check_scale(scale, d_k=query.size(-1))
+    mask = _checked_mask(mask, query, key, value, is_causal)
+    dtype = query.dtype
+    query, key, value = _widen(query), _widen(key), _widen(value)
+    scores = dot_product_scores(query * scale, key)  # (..., m, n)
+    weights = masked_softmax(scores, mask)  # (..., m, n)
+    output = weights @ value  # (..., m, d_v)
+    return _narrow(output, dtype), _narrow(weights, dtype)
+
+
+def _checked_mask(
+    mask: Tensor | None, query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False
+) -> Tensor | None:
+    """Check the mask against the scores' shape, give it the query's dtype, and join the causal mask to it."""
+    check_flag("is_causal", is_causal)
+    m, n = query.size(-2), key.size(-2)
+    if mask is not None:
+        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        check_mask(mask, (*leading, m, n), query.device)
+        mask = _cast(mask, query.dtype)
+    if is_causal and m != 1:  # a single query is the newest: it sees every key
+        mask = combine_masks(mask, causal_mask(m, n, query.device))
+    return mask
+
+
+def _widen(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in HALF_PRECISION else tensor
+
+
+def _narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor.to(dtype) if dtype in HALF_PRECISION else tensor
+
+
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    r"""Compute the output of :func:`scaled_dot_product_attention` by torch's fused kernels, without the weights.
+
+    The fused kernels take four axes, (batch, heads, positions, features), and never store the m x n weights; torch
+    treats other inputs step by step. With ``is_causal``, no mask and as many queries as keys (or one query) not even a
+    mask of m x n is made; with any other shape the boolean mask is.
+
+    Args:
+        query: Q, (..., m, d_k).
+        key: K, (..., n, d_k).
+        value: V, (..., n, d_v).
+        mask: as in :func:`scaled_dot_product_attention`.
+        is_causal: as in :func:`scaled_dot_product_attention`; lower right, also where torch's own flag is upper left.
+        scale: factor on the scores; 1/sqrt(d_k) when left out.
+
+    Returns:
+        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend.
+
+    Raises:
+        TypeError: as :func:`scaled_dot_product_attention`.
+        ValueError: as :func:`scaled_dot_product_attention`.
+
+    Example:
+        >>> x = torch.ones(1, 4, 2)
+        >>> fused_attention(x, x, x, is_causal=True).shape
+        torch.Size([1, 4, 2])
+
+    Source:
+        Dao et al. (2022), arXiv:2205.14135; ``torch.nn.functional.scaled_dot_product_attention``.
+    """
+    check_attention_inputs(query, key, value)
+    check_flag("is_causal", is_causal)
+    scale = check_scale(scale, d_k=query.size(-1))
+    if is_causal and mask is None and query.size(-2) == key.size(-2):
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+    mask = _checked_mask(mask, query, key, value, is_causal)
+    if mask is None:
+        return F.scaled_dot_product_attention(query, key, value, scale=scale)
+    mask, empty = _open_empty_rows(torch.atleast_2d(mask))
+    leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])  # torch's kernels stretch no scores
+    query = query.expand(*leading, *query.shape[-2:])
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+    return output.masked_fill(empty, 0.0)
+
+
+def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
+    r"""Score every query against every key by their dot product.
+
+    .. math:: s_{ij} = q_i^\top k_j, \qquad S = Q K^\top
+
+    Args:
+        query: (..., m, d_k).
+        key: (..., n, d_k).
+
+    Returns:
+        Scores (..., m, n).
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if the numbers of features differ.
+
+    Example:
+        >>> dot_product_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [[11.0, 2.0]]
+
+    Source:
+        Luong et al. (2015), equation (8), "dot".
+    """
+    check_pair(query, key)
+    return query @ key.transpose(-2, -1)
+
+
+def general_scores(query: Tensor, key: Tensor, w: Tensor) -> Tensor:
+    r"""Score every query against every key through a learned matrix.
+
+    .. math:: s_{ij} = q_i^\top W k_j, \qquad S = Q W K^\top
+
+    Args:
+        query: (..., m, d_q).
+        key: (..., n, d_k); ``d_q`` and ``d_k`` may differ.
+        w: W, (d_q, d_k).
+
+    Returns:
+        Scores (..., m, n).
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if ``w`` is not (d_q, d_k).
+
+    Example:
+        >>> w = torch.tensor([[0.0, 1.0], [1.0, 0.0]])  # swaps the two features
+        >>> general_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), w).tolist()
+        [[10.0]]
+
+    Source:
+        Luong et al. (2015), equation (8), "general".
+    """
+    check_pair(query, key, same_features=False)
+    check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
+    return dot_product_scores(query @ w, key)
+
+
+def multiplicative_attention(
+    query: Tensor, key: Tensor, value: Tensor, w: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""Attend with Luong's multiplicative scores, which are not scaled.
+
+    .. math:: s_{ij} = q_i^\top k_j \;\text{("dot")} \quad\text{or}\quad q_i^\top W k_j \;\text{("general")}
+
+    Args:
+        query: (..., m, d_q).
+        key: (..., n, d_k).
+        value: (..., n, d_v).
+        w: W, (d_q, d_k), for "general"; ``None`` for "dot", which needs d_q = d_k.
+        mask: boolean, True = may attend, or float, added to the scores; broadcasts to (..., m, n).
+
+    Returns:
+        ``(output, weights)``: (..., m, d_v) and (..., m, n).
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if shapes do not fit together.
+
+    Example:
+        >>> one_hot = torch.eye(2)
+        >>> output, weights = multiplicative_attention(100 * one_hot, one_hot, one_hot)
+        >>> weights.round().tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+
+    Source:
+        Luong et al. (2015), equations (7) and (8).
+    """
+    check_attention_inputs(query, key, value, same_features=w is None)
+    mask = _checked_mask(mask, query, key, value)
+    dtype = query.dtype
+    if w is not None:
+        check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
+        query = _widen(query) @ _widen(w)
+    scores = dot_product_scores(_widen(query), _widen(key))
+    weights = masked_softmax(scores, mask)
+    return _narrow(weights @ _widen(value), dtype), _narrow(weights, dtype)
+
+
+def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
+    r"""Score every query against every key by a small feed-forward network.
+
+    .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j)
+
+    Args:
+        query: (..., m, d_q).
+        key: (..., n, d_k); ``d_q`` and ``d_k`` may differ.
+        w_query: W, (d_hidden, d_q).
+        w_key: U, (d_hidden, d_k).
+        v: (d_hidden,).
+
+    Returns:
+        Scores (..., m, n). On the way a tensor (..., m, n, d_hidden) is made: ``d_hidden`` times the memory of a dot
+        product's scores.
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if a parameter has the wrong shape.
+
+    Example:
+        >>> one = torch.ones(1, 1)
+        >>> additive_scores(one, -one, w_query=one, w_key=one, v=torch.ones(1)).tolist()
+        [[0.0]]
+
+    Source:
+        Bahdanau et al. (2015), section 3.1 and appendix A.1.2 (their names: v_a, W_a, U_a).
+    """
+    check_pair(query, key, same_features=False)
+    check_float_tensor("v", v)
+    if v.dim() != 1:
+        raise ValueError(f"v must have one axis (d_hidden,); got shape {shape_of(v)}")
+    check_parameter("w_query", w_query, (v.size(0), query.size(-1)), "(d_hidden, d_q)", query=query)
+    check_parameter("w_key", w_key, (v.size(0), key.size(-1)), "(d_hidden, d_k)", query=query)
+    check_parameter("v", v, (v.size(0),), "(d_hidden,)", query=query)
+    from_query = F.linear(query, w_query).unsqueeze(-2)  # (..., m, 1, d_hidden)
+    from_key = F.linear(key, w_key).unsqueeze(-3)  # (..., 1, n, d_hidden)
+    return torch.tanh(from_query + from_key) @ v  # (..., m, n)
+
+
+def additive_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    w_query: Tensor,
+    w_key: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Attend with Bahdanau's additive scores.
+
+    .. math:: c_i = \sum_j a_{ij} v_j, \qquad a_i = \operatorname{softmax}_j\big(v^\top \tanh(W q_i + U k_j)\big)
+
+    Args:
+        query: (..., m, d_q); in a recurrent translator, the decoder's states.
+        key: (..., n, d_k); there, the encoder's states.
+        value: (..., n, d_v); there, the encoder's states again.
+        w_query: W, (d_hidden, d_q).
+        w_key: U, (d_hidden, d_k).
+        v: (d_hidden,).
+        mask: boolean, True = may attend, or float, added to the scores; broadcasts to (..., m, n).
+
+    Returns:
+        ``(output, weights)``: (..., m, d_v) and (..., m, n).
+
+    Raises:
+        TypeError: if an input is not a float tensor, or dtypes differ.
+        ValueError: if shapes do not fit together.
+
+    Example:
+        >>> query, key, value = torch.zeros(2, 5), torch.zeros(3, 4), torch.ones(3, 7)
+        >>> output, weights = additive_attention(query, key, value, torch.ones(6, 5), torch.ones(6, 4), torch.ones(6))
+        >>> output.shape, weights.shape
+        (torch.Size([2, 7]), torch.Size([2, 3]))
+
+    Source:
+        Bahdanau et al. (2015), equations (5) and (6).
+    """
+    check_attention_inputs(query, key, value, same_features=False)
+    mask = _checked_mask(mask, query, key, value)
+    weights = masked_softmax(additive_scores(query, key, w_query, w_key, v), mask)
+    return weights @ value, weights

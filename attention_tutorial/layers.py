@@ -1,0 +1,385 @@
+"""Attention as modules, which hold the learned matrices and call the functions of ``attention_tutorial.functional``."""
+
+import torch
+from torch import Tensor, nn
+
+from ._validation import (
+    broadcasts_to,
+    check_flag,
+    check_float_tensor,
+    check_mask_type,
+    check_same_kind,
+    check_size,
+    check_tensor,
+    shape_of,
+)
+from .functional import additive_attention, fused_attention, multiplicative_attention, scaled_dot_product_attention
+
+__all__ = ["AdditiveAttention", "MultiHeadAttention", "MultiplicativeAttention", "merge_heads", "split_heads"]
+
+
+class AdditiveAttention(nn.Module):
+    r"""Bahdanau's additive attention with its learned matrices.
+
+    .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j)
+
+    Args:
+        d_query: features of a query.
+        d_key: features of a key.
+        d_hidden: width of the small network that scores a pair.
+        device: where the parameters live.
+        dtype: their floating-point type.
+
+    Raises:
+        TypeError: if a size is not an int.
+        ValueError: if a size is below 1.
+
+    Example:
+        >>> attention = AdditiveAttention(d_query=5, d_key=4, d_hidden=6)
+        >>> output, weights = attention(torch.zeros(2, 3, 5), torch.zeros(2, 7, 4))
+        >>> output.shape, weights.shape
+        (torch.Size([2, 3, 4]), torch.Size([2, 3, 7]))
+
+    Source:
+        Bahdanau et al. (2015), section 3.1 and appendix A.1.2 (W, U, v are W_a, U_a, v_a there).
+    """
+
+    def __init__(
+        self,
+        d_query: int,
+        d_key: int,
+        d_hidden: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in (("d_query", d_query), ("d_key", d_key), ("d_hidden", d_hidden)):
+            check_size(name, size, minimum=1)
+        self.w_query = nn.Parameter(torch.empty(d_hidden, d_query, device=device, dtype=dtype))
+        self.w_key = nn.Parameter(torch.empty(d_hidden, d_key, device=device, dtype=dtype))
+        self.v = nn.Parameter(torch.empty(d_hidden, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the matrices anew (Glorot & Bengio, 2010)."""
+        nn.init.xavier_uniform_(self.w_query)
+        nn.init.xavier_uniform_(self.w_key)
+        nn.init.xavier_uniform_(self.v.unsqueeze(0))
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(output, weights)`` for query (..., m, d_query), key (..., n, d_key), value (default: the key)."""
+        value = key if value is None else value
+        return additive_attention(query, key, value, self.w_query, self.w_key, self.v, mask)
+
+    def extra_repr(self) -> str:
+        """Name the sizes when the module is printed."""
+        d_hidden, d_query = self.w_query.shape
+        return f"d_query={d_query}, d_key={self.w_key.size(1)}, d_hidden={d_hidden}"
+
+
+class MultiplicativeAttention(nn.Module):
+    r"""Luong's "general" multiplicative attention with its learned matrix.
+
+    .. math:: s_{ij} = q_i^\top W k_j
+
+    Args:
+        d_query: features of a query.
+        d_key: features of a key.
+        device: where the parameters live.
+        dtype: their floating-point type.
+
+    Raises:
+        TypeError: if a size is not an int.
+        ValueError: if a size is below 1.
+
+    Example:
+        >>> attention = MultiplicativeAttention(d_query=5, d_key=4)
+        >>> output, weights = attention(torch.zeros(2, 3, 5), torch.zeros(2, 7, 4))
+        >>> output.shape, weights.shape
+        (torch.Size([2, 3, 4]), torch.Size([2, 3, 7]))
+
+    Source:
+        Luong et al. (2015), equation (8), "general" (W is W_a there).
+    """
+
+    def __init__(
+        self,
+        d_query: int,
+        d_key: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_size("d_query", d_query, minimum=1)
+        check_size("d_key", d_key, minimum=1)
+        self.w = nn.Parameter(torch.empty(d_query, d_key, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the matrix anew (Glorot & Bengio, 2010)."""
+        nn.init.xavier_uniform_(self.w)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(output, weights)`` for query (..., m, d_query), key (..., n, d_key), value (default: the key)."""
+        value = key if value is None else value
+        return multiplicative_attention(query, key, value, self.w, mask)
+
+    def extra_repr(self) -> str:
+        """Name the sizes when the module is printed."""
+        d_query, d_key = self.w.shape
+        return f"d_query={d_query}, d_key={d_key}"
+
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Cut the features into heads and move the heads before the positions.
+
+    Args:
+        x: (batch, n, heads * d_head); head 1 owns the first ``d_head`` features, head 2 the next, and so on.
+        num_heads: number of heads; must divide the number of features.
+
+    Returns:
+        (batch, heads, n, d_head).
+
+    Raises:
+        TypeError: if ``x`` is not a tensor, or ``num_heads`` not an int.
+        ValueError: if ``x`` has not three axes or its features do not divide into the heads.
+
+    Example:
+        >>> split_heads(torch.arange(8).reshape(1, 2, 4), num_heads=2).tolist()
+        [[[[0, 1], [4, 5]], [[2, 3], [6, 7]]]]
+
+    Source:
+        Vaswani et al. (2017), section 3.2.2.
+    """
+    check_tensor("x", x)
+    check_size("num_heads", num_heads, minimum=1)
+    if x.dim() != 3 or x.size(-1) % num_heads:
+        raise ValueError(f"x must be (batch, n, heads * d_head) with heads={num_heads}; got {shape_of(x)}")
+    return x.unflatten(-1, (num_heads, x.size(-1) // num_heads)).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Undo :func:`split_heads`: lay the heads side by side along the feature axis.
+
+    Args:
+        x: (batch, heads, n, d_head).
+
+    Returns:
+        (batch, n, heads * d_head).
+
+    Raises:
+        TypeError: if ``x`` is not a tensor.
+        ValueError: if ``x`` has not four axes.
+
+    Example:
+        >>> x = torch.arange(8).reshape(1, 2, 4)
+        >>> merge_heads(split_heads(x, num_heads=2)).equal(x)
+        True
+
+    Source:
+        Vaswani et al. (2017), section 3.2.2, "Concat".
+    """
+    check_tensor("x", x)
+    if x.dim() != 4:
+        raise ValueError(f"x must be (batch, heads, n, d_head); got {shape_of(x)}")
+    return x.transpose(1, 2).flatten(2)
+
+
+class MultiHeadAttention(nn.Module):
+    r"""Several attentions side by side, each on its own learned projections.
+
+    .. math::
+
+        \operatorname{MultiHead}(Q, K, V) = \operatorname{Concat}(\text{head}_1, \ldots, \text{head}_h)\, W^O, \qquad
+        \text{head}_i = \operatorname{Attention}(Q W_i^Q, K W_i^K, V W_i^V)
+
+    The matrices of all heads are stored together: ``w_q``, ``w_k`` and ``w_v`` map d_model to heads * d_head
+    features, ``w_o`` maps back. They are drawn by Glorot and Bengio's uniform rule, each by itself, which gives
+    queries and keys of about the variance of their input; biases start at zero.
+
+    Args:
+        d_model: features of every input and of the output.
+        num_heads: number of heads h.
+        d_head: features of one head, d_k = d_v; ``d_model // num_heads`` when left out. It need not divide.
+        bias: give each of the four projections a bias.
+        device: where the parameters live.
+        dtype: their floating-point type.
+
+    Raises:
+        TypeError: if a size is not an int, or ``bias`` not a bool.
+        ValueError: if a size is below 1, or ``num_heads`` exceeds ``d_model`` while ``d_head`` is left out.
+
+    Example:
+        >>> attention = MultiHeadAttention(d_model=50, num_heads=8)  # 50 // 8 = 6 features a head
+        >>> output, weights = attention(torch.zeros(2, 7, 50))
+        >>> output.shape, weights.shape
+        (torch.Size([2, 7, 50]), torch.Size([2, 8, 7, 7]))
+
+    Source:
+        Vaswani et al. (2017), section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_head: int | None = None,
+        *,
+        bias: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_size("d_model", d_model, minimum=1)
+        check_size("num_heads", num_heads, minimum=1)
+        check_flag("bias", bias)
+        if d_head is None:
+            d_head = d_model // num_heads
+            if d_head == 0:
+                raise ValueError("num_heads must not exceed d_model unless d_head is given; "
+                                 f"got num_heads={num_heads}, d_model={d_model}")  # fmt: skip
+        check_size("d_head", d_head, minimum=1)
+        self.d_model, self.num_heads, self.d_head = d_model, num_heads, d_head
+        width = num_heads * d_head
+        self.w_q = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
+        self.w_k = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
+        self.w_v = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
+        self.w_o = nn.Linear(width, d_model, bias=bias, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the matrices anew (Glorot & Bengio, 2010) and set the biases to zero."""
+        for projection in (self.w_q, self.w_k, self.w_v, self.w_o):
+            nn.init.xavier_uniform_(projection.weight)
+            if projection.bias is not None:
+                nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend from the query's positions to the key's.
+
+        Args:
+            query: (batch, m, d_model).
+            key: (batch, n, d_model); the query when left out (self-attention).
+            value: (batch, n, d_model); the key when left out.
+            mask: (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), and 1 in place of m or n; boolean, True =
+                may attend, or float, added to the scores. Three axes always mean batch, never heads.
+            is_causal: also apply the causal mask (lower right), joined to ``mask`` by AND.
+            need_weights: return the weights; otherwise torch's fused kernels give the same output without them.
+
+        Returns:
+            ``(output, weights)``: output (batch, m, d_model); weights (batch, heads, m, n), or ``None`` without
+            ``need_weights``.
+
+        Raises:
+            TypeError: if an input is not a float tensor, or dtypes differ.
+            ValueError: if shapes do not fit together.
+        """
+        if key is None and value is not None:
+            raise ValueError("value was given without key; give both, or neither for self-attention")
+        key = query if key is None else key
+        value = key if value is None else value
+        check_flag("need_weights", need_weights)
+        mask = self._checked_mask(query, key, value, mask)
+        q = split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
+        k = split_heads(self.w_k(key), self.num_heads)  # (batch, heads, n, d_head)
+        v = split_heads(self.w_v(value), self.num_heads)  # (batch, heads, n, d_head)
+        weights = None
+        if need_weights:
+            heads, weights = scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+        else:
+            heads = fused_attention(q, k, v, mask, is_causal=is_causal)
+        return self.w_o(merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
+
+    def _checked_mask(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor | None:
+        """Check the inputs, and give a mask of three axes its axis for the heads."""
+        for name, tensor, axes in (("query", query, "m"), ("key", key, "n"), ("value", value, "n")):
+            check_float_tensor(name, tensor)
+            if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
+                raise ValueError(f"{name} must be (batch, {axes}, d_model) with d_model={self.d_model}; "
+                                 f"got {shape_of(tensor)}")  # fmt: skip
+            check_same_kind(**{name: tensor, "the module's weights": self.w_q.weight})
+        batches = query.size(0), key.size(0), value.size(0)
+        if len(set(batches)) != 1:
+            raise ValueError("query, key and value need the same batch size (axis 0); "
+                             f"got query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
+        if key.size(1) != value.size(1):
+            raise ValueError("key and value need the same number of positions n (axis 1); "
+                             f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
+        if mask is None:
+            return None
+        check_mask_type("mask", mask)
+        target = (query.size(0), self.num_heads, query.size(1), key.size(1))
+        per_head = mask.unsqueeze(1) if mask.dim() == 3 else mask
+        if mask.dim() not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
+            sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
+            raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
+                             f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
+        return per_head
+
+    @classmethod
+    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """Copy the weights of torch's own module.
+
+        Our input is always batch first, whatever ``module.batch_first`` says, and masks follow our convention
+        (:func:`~attention_tutorial.masks.to_torch_mha_mask` converts). Torch's dropout is not copied, so outputs
+        agree with ``module.eval()``.
+
+        Args:
+            module: one whose keys and values have ``embed_dim`` features, without ``add_bias_kv`` or
+                ``add_zero_attn``.
+
+        Returns:
+            A module of the same sizes, dtype, device and training mode, with its own copy of the weights.
+
+        Raises:
+            TypeError: if ``module`` is not an ``nn.MultiheadAttention``.
+            ValueError: if it uses one of the options named above.
+
+        Example:
+            >>> theirs = nn.MultiheadAttention(8, 2, batch_first=True)
+            >>> ours = MultiHeadAttention.from_torch(theirs)
+            >>> x = torch.rand(1, 3, 8)
+            >>> torch.allclose(ours(x)[0], theirs(x, x, x)[0], atol=1e-6)
+            True
+        """
+        if not isinstance(module, nn.MultiheadAttention):
+            raise TypeError(f"module must be a torch.nn.MultiheadAttention; got {type(module).__name__}")
+        d_model = module.embed_dim
+        if (module.kdim, module.vdim) != (d_model, d_model):
+            raise ValueError("module must have kdim and vdim equal to embed_dim; "
+                             f"expected {d_model}, got kdim={module.kdim}, vdim={module.vdim}")  # fmt: skip
+        if module.bias_k is not None or module.bias_v is not None or module.add_zero_attn:
+            raise ValueError("module must not use add_bias_kv or add_zero_attn")
+        has_bias = module.in_proj_bias is not None
+        weight = module.out_proj.weight
+        ours = cls(d_model, module.num_heads, bias=has_bias, device=weight.device, dtype=weight.dtype)
+        in_weights = module.in_proj_weight.chunk(3)
+        in_biases = module.in_proj_bias.chunk(3) if has_bias else (None, None, None)
+        with torch.no_grad():
+            for projection, w, b in zip((ours.w_q, ours.w_k, ours.w_v), in_weights, in_biases, strict=True):
+                projection.weight.copy_(w)
+                if b is not None:
+                    projection.bias.copy_(b)
+            ours.w_o.weight.copy_(weight)
+            if has_bias:
+                ours.w_o.bias.copy_(module.out_proj.bias)
+        return ours.train(module.training)
+
+    def extra_repr(self) -> str:
+        """Name the sizes when the module is printed."""
+        return f"d_model={self.d_model}, num_heads={self.num_heads}, d_head={self.d_head}"

@@ -1,0 +1,347 @@
+"""Figures: arrays and an ``ax`` go in, the ``Axes`` come out.
+
+Rows of a heat map are queries and columns are keys. Weights are drawn on a fixed scale from 0 to 1, so that panels
+compare; the colour map runs from light to dark and survives grey print and colour blindness.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+__all__ = [
+    "COLORS",
+    "GREY",
+    "KEY",
+    "QUERY",
+    "VALUE",
+    "attention_flow",
+    "band",
+    "heatmap",
+    "matrix_chain",
+    "use_style",
+]
+
+# Okabe and Ito's colours, which people with any kind of colour vision tell apart.
+QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
+COLORS = (QUERY, KEY, VALUE, "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#595959"
+WEIGHT_MAP = "Blues"
+
+
+def use_style() -> None:
+    """Give matplotlib the book's style: large text, light background, few lines.
+
+    Example:
+        >>> use_style()
+    """
+    plt.rcParams.update(
+        {
+            "figure.figsize": (7.0, 4.0),
+            "figure.dpi": 120,
+            "figure.facecolor": "white",
+            "figure.constrained_layout.use": True,
+            "axes.facecolor": "white",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "axes.prop_cycle": cycler(color=list(COLORS)),
+            "axes.titlesize": 13,
+            "axes.labelsize": 12,
+            "grid.color": "#e3e3e3",
+            "font.size": 12,
+            "legend.frameon": False,
+            "lines.linewidth": 2.2,
+            "svg.hashsalt": "attention_tutorial",
+        }
+    )
+
+
+def _array(values: Any) -> np.ndarray:
+    """Turn tensors on any device, lists and arrays into a float array."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    return np.asarray(values, dtype=float)
+
+
+def _axes(ax: Axes | None, **figure: Any) -> Axes:
+    return ax if ax is not None else plt.subplots(**figure)[1]
+
+
+def heatmap(
+    weights: Any,
+    row_labels: Sequence[str] | None = None,
+    column_labels: Sequence[str] | None = None,
+    *,
+    ax: Axes | None = None,
+    annotate: bool | str = False,
+    title: str | None = None,
+    limits: tuple[float, float] = (0.0, 1.0),
+    colormap: str = WEIGHT_MAP,
+    row_name: str = "query",
+    column_name: str = "key",
+) -> Axes:
+    """Draw weights as a heat map: one row per query, one column per key.
+
+    Args:
+        weights: (m, n), a tensor or an array.
+        row_labels: m tokens, the queries.
+        column_labels: n tokens, the keys.
+        ax: where to draw; a new figure when left out.
+        annotate: write the number into each cell; a string is its format, such as ``".3f"``.
+        title: above the map.
+        limits: values of the lightest and the darkest colour; weights keep 0 and 1, so that panels compare.
+        colormap: name of a matplotlib colour map.
+        row_name: label of the vertical axis.
+        column_name: label of the horizontal axis.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if ``weights`` has not two axes, or the labels do not match it.
+
+    Example:
+        >>> ax = heatmap([[0.25, 0.75]], ["sat"], ["the", "cat"], annotate=True)
+        >>> [text.get_text() for text in ax.texts]
+        ['0.25', '0.75']
+    """
+    array = _array(weights)
+    if array.ndim != 2:
+        raise ValueError(f"weights must be (m, n); got shape {array.shape}")
+    for name, labels, size in (
+        ("row_labels", row_labels, array.shape[0]),
+        ("column_labels", column_labels, array.shape[1]),
+    ):
+        if labels is not None and len(labels) != size:
+            raise ValueError(f"{name} must hold one label for each of {size} positions; got {len(labels)}")
+    m, n = array.shape
+    ax = _axes(ax, figsize=(1.6 + 0.62 * n, 1.2 + 0.55 * m))
+    ax.imshow(array, cmap=colormap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.set_xticks(range(n), column_labels or [str(j + 1) for j in range(n)])
+    ax.set_yticks(range(m), row_labels or [str(i + 1) for i in range(m)])
+    if max(map(len, column_labels or [""])) > 4:
+        ax.tick_params(axis="x", rotation=45)
+    ax.set(xlabel=column_name, ylabel=row_name, title=title or "")
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    if annotate:
+        _annotate(ax, array, limits, annotate if isinstance(annotate, str) else ".2f")
+    return ax
+
+
+def _annotate(ax: Axes, array: np.ndarray, limits: tuple[float, float], form: str) -> None:
+    """Write each number into its cell, light on dark cells and dark on light ones."""
+    for (i, j), x in np.ndenumerate(array):
+        background = ax.images[0].cmap((x - limits[0]) / (limits[1] - limits[0]))
+        luminance = float(np.dot(background[:3], (0.299, 0.587, 0.114)))
+        ax.text(j, i, f"{x:{form}}", ha="center", va="center", color="white" if luminance < 0.55 else "black")
+
+
+def band(
+    x: Sequence[float],
+    runs: Any,
+    *,
+    ax: Axes | None = None,
+    label: str | None = None,
+    color: str = QUERY,
+    marker: str | None = "o",
+    linestyle: str = "-",
+) -> Axes:
+    """Draw the mean over several runs as a line, and the range from the lowest to the highest run as a band.
+
+    Args:
+        x: the n places along the horizontal axis.
+        runs: (runs, n), one row for each seed.
+        ax: where to draw; a new figure when left out.
+        label: the line's name in the legend.
+        color: of line and band.
+        marker: of the line's points.
+        linestyle: of the line.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if ``runs`` is not (runs, n).
+
+    Example:
+        >>> ax = band([1, 2], [[0.0, 1.0], [1.0, 1.0]])
+        >>> ax.lines[0].get_ydata().tolist()
+        [0.5, 1.0]
+    """
+    array = _array(runs)
+    if array.ndim != 2 or array.shape[1] != len(x):
+        raise ValueError(f"runs must be (runs, n) with n={len(x)}; got shape {array.shape}")
+    ax = _axes(ax)
+    ax.plot(x, array.mean(axis=0), color=color, label=label, marker=marker, linestyle=linestyle)
+    ax.fill_between(x, array.min(axis=0), array.max(axis=0), color=color, alpha=0.2, linewidth=0)
+    return ax
+
+
+def matrix_chain(
+    matrices: Sequence[tuple[str, Any, str]],
+    *,
+    ax: Axes | None = None,
+    form: str = "{:.2f}",
+    joints: Sequence[str] = (),
+    row_labels: Sequence[str] = (),
+) -> Axes:
+    """Draw several small matrices side by side with their numbers, names and shapes.
+
+    Args:
+        matrices: for each its name, its values (rows, columns) and its colour.
+        ax: where to draw; a new figure when left out.
+        form: format of a number.
+        joints: what stands between two matrices, such as ``"→"``; one fewer than there are matrices.
+        row_labels: words beside the rows of the first matrix.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if a matrix has not two axes, or the joints do not fit between the matrices.
+
+    Example:
+        >>> ax = matrix_chain([("Q", [[1.0, 0.0]], QUERY), ("K", [[0.0, 1.0]], KEY)], joints=["·"])
+        >>> [text.get_text() for text in ax.texts][:2]
+        ['1.00', '0.00']
+    """
+    arrays = [_array(values) for _, values, _ in matrices]
+    if any(array.ndim != 2 for array in arrays):
+        raise ValueError(f"matrices must have two axes each; got shapes {[array.shape for array in arrays]}")
+    if joints and len(joints) != len(matrices) - 1:
+        raise ValueError(f"joints must be one fewer than the {len(matrices)} matrices; got {len(joints)}")
+    tallest = max(array.shape[0] for array in arrays)
+    width = sum(array.shape[1] for array in arrays) + 1.1 * (len(arrays) - 1)
+    ax = _axes(ax, figsize=(max(0.58 * width, 3), 0.5 * tallest + 1.1))
+    for i, label in enumerate(row_labels):
+        ax.text(-0.15, (tallest - arrays[0].shape[0]) / 2 + i + 0.52, label, ha="right", va="center", fontsize=11)
+    left = 0.0
+    for k, ((name, _, color), array) in enumerate(zip(matrices, arrays, strict=True)):
+        rows, columns = array.shape
+        top = (tallest - rows) / 2
+        for (i, j), x in np.ndenumerate(array):
+            cell = FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle="round,pad=0,rounding_size=0.12",
+                                  facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1)  # fmt: skip
+            ax.add_patch(cell)
+            ax.text(left + j + 0.5, top + i + 0.52, form.format(x), ha="center", va="center", fontsize=10)
+        ax.text(left + columns / 2, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
+        ax.text(
+            left + columns / 2,
+            top + rows + 0.35,
+            f"{rows} × {columns}",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=GREY,
+        )
+        left += columns
+        if joints and k < len(joints):
+            ax.text(left + 0.55, tallest / 2, joints[k], ha="center", va="center", color=GREY,
+                    fontsize=17 if len(joints[k]) == 1 else 10.5)  # fmt: skip
+        left += 1.1
+    ax.set(xlim=(-1.1 if row_labels else -0.2, left - 0.9), ylim=(tallest + 0.75, -0.8), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def attention_flow(
+    weights: Any,
+    tokens: Sequence[str],
+    target: int,
+    *,
+    scores: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how one position's output is put together, arrow by arrow.
+
+    The query of the target position meets every key (scores), softmax turns the scores into weights, and each value
+    flows into the output along an arrow as wide as its weight.
+
+    Args:
+        weights: (n,), the target's row of weights.
+        tokens: n tokens.
+        target: index of the position whose output is computed, from 0.
+        scores: (n,), the scaled scores, written above the keys when given.
+        ax: where to draw; a new figure when left out.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if the numbers of weights, scores and tokens differ, or there is no such position.
+
+    Example:
+        >>> ax = attention_flow([0.2, 0.8], ["cat", "sat"], target=1)
+        >>> len([p for p in ax.patches if isinstance(p, FancyArrowPatch)])
+        12
+    """
+    row, n = _array(weights), len(tokens)
+    given = None if scores is None else _array(scores)
+    if row.shape != (n,) or (given is not None and given.shape != (n,)):
+        raise ValueError(f"weights and scores must hold one number for each of {n} tokens; got weights {row.shape}"
+                         f"{'' if given is None else f', scores {given.shape}'}")  # fmt: skip
+    if not 0 <= target < n:
+        raise ValueError(f"target must be a position from 0 to {n - 1}; got {target}")
+    ax = _axes(ax, figsize=(1.4 * n + 1.2, 6.2))
+    gap, left, right = 2.0, -1.9, 2.0 * (n - 1) + 0.9
+    centre = gap * target
+    # the query, from x_target around the outside to a rail that passes every key
+    _line(ax, [(centre, -0.34), (centre, -0.85), (left, -0.85), (left, 2.36)], QUERY)
+    _line(ax, [(left + 0.4, 2.7), (right, 2.7)], QUERY)
+    _box(ax, left, 2.7, f"$q_{target + 1}$", QUERY, width=0.8)
+    ax.add_patch(FancyBboxPatch((left - 0.4, 4.1), right - left + 0.4, 0.5, boxstyle="round,pad=0,rounding_size=0.12",
+                                facecolor="#f2f2f2", edgecolor=GREY, linewidth=1))  # fmt: skip
+    ax.text(left - 0.25, 4.35, "softmax", ha="left", va="center", fontsize=11, color=GREY)
+    for j, token in enumerate(tokens):
+        x, at_key, at_value = gap * j, gap * j - 0.42, gap * j + 0.42
+        _box(ax, x, 0.0, f"$x_{j + 1}$\n{token}", GREY, width=1.5)
+        _box(ax, at_key, 1.6, f"$k_{j + 1}$", KEY, width=0.72)
+        _box(ax, at_value, 1.6, f"$v_{j + 1}$", VALUE, width=0.72)
+        _arrow(ax, (x - 0.15, 0.34), (at_key, 1.24), KEY)
+        _arrow(ax, (x + 0.15, 0.34), (at_value, 1.24), VALUE)
+        _arrow(ax, (at_key, 1.94), (at_key, 4.1), KEY)
+        ax.plot(at_key, 2.7, "o", color=QUERY, markersize=7)
+        if given is not None:
+            ax.text(at_key, 3.4, f"{given[j]:.2f}", ha="center", va="center", fontsize=10.5,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        ax.plot([at_value] * 2, [1.94, 5.15], color="white", linewidth=6, zorder=2)  # the value passes in front
+        ax.plot([at_value] * 2, [1.94, 5.15], color=VALUE, linewidth=1.3, zorder=2)
+        _arrow(ax, (at_key, 4.6), (at_key, 4.93), GREY)
+        ax.text(at_key - 0.02, 5.15, f"{row[j]:.2f}", ha="center", va="center", fontsize=10.5, weight="bold")
+        _arrow(ax, (at_key + 0.34, 5.15), (at_value - 0.16, 5.15), GREY, head=6)
+        ax.text(at_value, 5.15, "×", ha="center", va="center", fontsize=12, color=VALUE, zorder=4,
+                bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": VALUE})  # fmt: skip
+        ends = (at_value, 5.36), (centre, 6.96)
+        _arrow(ax, *ends, VALUE, width=0.4 + 11 * row[j], alpha=0.3 + 0.7 * row[j], head=0)
+    _box(ax, centre, 7.3, f"$o_{target + 1}$", VALUE, width=1.0)
+    for y, words in ((3.4, "scores"), (5.15, "weights")):
+        ax.text(left - 0.25, y, words, ha="left", va="center", fontsize=11, color=GREY)
+    ax.set(xlim=(left - 0.6, right + 0.2), ylim=(-1.1, 7.8))
+    ax.axis("off")
+    return ax
+
+
+def _box(ax: Axes, x: float, y: float, text: str, color: str, width: float = 1.2) -> None:
+    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.34), width, 0.68, boxstyle="round,pad=0,rounding_size=0.12",
+                                facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1.2))  # fmt: skip
+    ax.text(x, y, text, ha="center", va="center", fontsize=11)
+
+
+def _line(ax: Axes, points: Sequence[tuple[float, float]], color: str) -> None:
+    xs, ys = zip(*points, strict=True)
+    ax.plot(xs, ys, color=color, linewidth=1.3, zorder=0.5)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color: str, *, width: float = 1.2,
+           alpha: float = 1.0, head: float = 9.0) -> None:  # fmt: skip
+    style = f"-|>,head_length={head / 2},head_width={head / 3.5}" if head else "-"
+    ax.add_patch(FancyArrowPatch(start, end, arrowstyle=style, color=color, linewidth=width,
+                                 alpha=alpha, shrinkA=0, shrinkB=0, capstyle="butt"))  # fmt: skip
