@@ -1,0 +1,24 @@
+"""Fixtures and settings shared by the tests."""
+
+import hypothesis
+import pytest
+import torch
+
+# The same examples on every run. To search further: pytest --hypothesis-profile=search
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("repeatable")
+
+torch.set_num_threads(1)  # several processes share the cores
+
+
+@pytest.fixture
+def device(request):
+    """Where to compute: `pytest --device cuda` runs the same tests on a GPU."""
+    return torch.device(request.config.getoption("--device"))
+
+
+@pytest.fixture
+def generator():
+    """A source of random numbers on the CPU: draw from it, then move to the device."""
+    return torch.Generator().manual_seed(0)

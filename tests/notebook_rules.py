@@ -1,0 +1,495 @@
+"""What every stored notebook must be, beyond what nbval compares.
+
+nbval passes in silence where a cell was never executed, where a picture changed, where a cell tagged
+`raises-exception` does not raise, and wherever a tag tells it to look away. The rules here close those holes, and hold
+the chapters to the form that renders in Jupyter, in Colab and on the site alike. They execute nothing.
+
+A rule is a function `(notebook, path) -> findings`; each finding is a sentence that says where and what.
+`RULES` lists the rules for one notebook, `BOOK_RULES` those for all notebooks together. To add one: write the function
+under a decorator, and plant the fault it is for in test_notebook_rules.py.
+"""
+
+import ast
+import functools
+import io
+import itertools
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import nbval.plugin
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Cells in which nbval does not compare everything: (file name, cell id) -> why that has to be.
+EXEMPT_CELLS: dict[tuple[str, str], str] = {}
+MOST_EXEMPT_CELLS = 5
+LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
+
+Findings = Iterator[str]
+Rule = Callable[[NotebookNode, Path], Findings]
+RULES: list[Rule] = []
+BOOK_RULES: list[Callable[[dict[Path, NotebookNode]], Findings]] = []
+
+
+def rule(function: Rule) -> Rule:
+    """Register a rule for one notebook."""
+    RULES.append(function)
+    return function
+
+
+def book_rule(function):
+    """Register a rule for all notebooks together, given as {path: notebook}."""
+    BOOK_RULES.append(function)
+    return function
+
+
+# ---- Reading notebooks -------------------------------------------------------------------------------------------
+
+
+def cells(notebook: NotebookNode, kind: str) -> Iterator[tuple[str, NotebookNode]]:
+    """Yield the cells of a kind with a name to find each one by: "code cell 3 (`import torch`)"."""
+    chosen = (cell for cell in notebook.cells if cell.cell_type == kind)
+    for number, cell in enumerate(chosen, start=1):
+        first_line = (cell.source.strip().splitlines() or [""])[0]
+        yield f"{kind} cell {number} (`{first_line[:60]}`)", cell
+
+
+def tags(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def has_image(output: NotebookNode) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {}))
+
+
+def texts(output: NotebookNode) -> Iterator[str]:
+    """Yield every text a reader sees in an output; a picture's own caption of itself is none."""
+    if output.output_type == "stream":
+        yield output.text
+    elif output.output_type == "error":
+        yield from [output.ename, output.evalue, *output.traceback]
+    else:
+        for kind, data in output.data.items():
+            if kind.startswith("text/") and not (has_image(output) and re.fullmatch(r"<Figure size .*>", data)):
+                yield data
+
+
+def results(output: NotebookNode) -> Iterator[str]:
+    """Yield the texts that were computed: all but source code shown as a listing."""
+    if "text/markdown" not in output.get("data", {}):
+        yield from texts(output)
+
+
+def parsed(cell: NotebookNode) -> ast.Module:
+    """Return the cell's syntax tree, empty where it is no plain Python (`plain_python` reports that)."""
+    try:
+        return ast.parse(cell.source)
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
+@functools.cache
+def _markdown_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+def markdown(cell: NotebookNode) -> list[Token]:
+    """Return the cell's markdown tokens, those inside paragraphs included, in reading order."""
+    return [t for block in _markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
+
+
+def headings(notebook: NotebookNode) -> list[tuple[int, str]]:
+    """Return (level, text) of every heading, in order."""
+    found = []
+    for _, cell in cells(notebook, "markdown"):
+        tokens = _markdown_parser().parse(cell.source)
+        found += [
+            (int(opening.tag[1]), inline.content)
+            for opening, inline in itertools.pairwise(tokens)
+            if opening.type == "heading_open"
+        ]
+    return found
+
+
+def links(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
+    """Yield (where, target) of every link in the text."""
+    for where, cell in cells(notebook, "markdown"):
+        for token in markdown(cell):
+            if token.type == "link_open":
+                yield where, str(token.attrs["href"])
+
+
+def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str, str]]]:
+    """Yield (where, output, metadata) of every claim that was measured."""
+    for where, cell in cells(notebook, "code"):
+        for output in cell.outputs:
+            if "attention_tutorial_claim" in output.get("metadata", {}):
+                yield where, output, output.metadata.attention_tutorial_claim
+
+
+@functools.cache
+def public_names() -> frozenset[str]:
+    """Return every name in an `__all__` of the package, read from its source."""
+    names: set[str] = set()
+    for module in (ROOT / "attention_tutorial").rglob("*.py"):
+        for node in ast.parse(module.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                names |= set(ast.literal_eval(node.value))
+    return frozenset(names)
+
+
+# ---- What was executed -------------------------------------------------------------------------------------------
+
+
+@rule
+def executed_in_order(notebook, path):
+    """Every code cell was executed, once, from top to bottom: nbval compares nothing for a cell that was not."""
+    for number, (where, cell) in enumerate(cells(notebook, "code"), start=1):
+        if cell.execution_count is None:
+            yield f"{where} was never executed, or was stripped"
+        elif cell.execution_count != number:
+            yield f"{where} has execution count {cell.execution_count}; top to bottom it is {number}"
+
+
+@rule
+def errors_where_announced(notebook, path):
+    """A cell holds an error exactly if it is tagged raises-exception; nbval lets a tagged cell pass without one."""
+    for where, cell in cells(notebook, "code"):
+        raised = any(output.output_type == "error" for output in cell.outputs)
+        if raised and "raises-exception" not in tags(cell):
+            yield f"{where} holds an error but is not tagged raises-exception"
+        if "raises-exception" in tags(cell) and not raised:
+            yield f"{where} is tagged raises-exception but raised nothing"
+
+
+LOOKS_AWAY = {"skip-execution", *nbval.plugin.metadata_tags}  # nbval's: nbval-skip, raises-exception and so on
+LOOK_AWAY_COMMENT = re.compile(r"^\s*#+\s*(NBVAL_\w+|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
+
+
+@rule
+def exemptions_are_listed(notebook, path):
+    """A cell that is not fully compared stands in EXEMPT_CELLS with its reason."""
+    for where, cell in cells(notebook, "code"):
+        for tag in sorted(tags(cell) & LOOKS_AWAY):
+            if not EXEMPT_CELLS.get((path.name, cell.id)):
+                yield f"{where} is tagged {tag}, but EXEMPT_CELLS has no reason for ({path.name!r}, {cell.id!r})"
+        for comment in LOOK_AWAY_COMMENT.findall(cell.source):
+            yield f"{where} switches nbval off in a comment ({comment}); use a tag, which is listed and counted"
+
+
+@book_rule
+def exemptions_are_few(book):
+    """The exemptions are capped, and none outlives its cell."""
+    if len(EXEMPT_CELLS) > MOST_EXEMPT_CELLS:
+        yield f"EXEMPT_CELLS has {len(EXEMPT_CELLS)} entries; at most {MOST_EXEMPT_CELLS} are allowed"
+    exempt = {(path.name, c.id) for path, nb in book.items() for _, c in cells(nb, "code") if tags(c) & LOOKS_AWAY}
+    for entry in EXEMPT_CELLS.keys() - exempt:
+        yield f"EXEMPT_CELLS lists {entry}, but no such cell is tagged"
+
+
+# ---- What was printed --------------------------------------------------------------------------------------------
+
+OF_THIS_MACHINE = {
+    "an absolute path": re.compile(
+        r"(?<![\w./:<])/([A-Za-z][\w.-]*/[\w.-]+|home\b|root\b|tmp\b|usr\b)|\b[A-Z]:[\\/]\w|file://|(?<![\w~])~/"
+    ),
+    "a memory address": re.compile(r"\b0x[0-9a-fA-F]{4,}"),
+}
+DEVICE = re.compile(r"\b(cpu|cuda|mps)\b|device\(type=|\b(NVIDIA|GeForce|Radeon|RTX|[AHV][12]00)\b")
+RAW_REPR = re.compile(
+    r"\btensor\(|Parameter containing|<(class|function|bound method)\b|<Figure\b|<Axes\b|<matplotlib\b|Text\(|\[<"
+    r"|\bnp\.(float|int|bool)\w*\(|<\S+ object\b"
+)
+
+
+@rule
+def outputs_name_no_machine(notebook, path):
+    """No output depends on where it was made: no absolute path, memory address or device."""
+    for where, cell in cells(notebook, "code"):
+        for output in cell.outputs:
+            for name, pattern in OF_THIS_MACHINE.items():
+                for match in {m.group() for text in texts(output) for m in pattern.finditer(text)}:
+                    yield f"{where} prints {name}: {match}"
+            for match in {m.group() for text in results(output) for m in DEVICE.finditer(text)}:
+                yield f"{where} prints a device's name: {match}"
+
+
+@rule
+def no_raw_reprs(notebook, path):
+    """Values are printed on purpose: a raw repr of a tensor or a plot shows digits or text that nobody chose."""
+    for where, cell in cells(notebook, "code"):
+        for match in {m.group() for o in cell.outputs for text in results(o) for m in RAW_REPR.finditer(text)}:
+            yield f"{where} shows a raw repr: {match}"
+
+
+@rule
+def nothing_on_stderr(notebook, path):
+    """No warnings, no progress bars, no rewritten lines: their text and timing differ from run to run."""
+    for where, cell in cells(notebook, "code"):
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                yield f"{where} wrote to stderr (a warning or a progress bar?): {output.text.strip()[:80]}"
+            if any("\r" in text for text in texts(output)):
+                yield f"{where} rewrote a line (a carriage return is in its output)"
+
+
+@rule
+def small_enough(notebook, path):
+    """The file stays under a megabyte."""
+    size = len(nbformat.v4.writes(notebook).encode())
+    if size > LARGEST_FILE:
+        yield f"the file has {size:,} bytes; at most {LARGEST_FILE:,} are allowed"
+
+
+# ---- The code ----------------------------------------------------------------------------------------------------
+
+CALLS_THAT_DIFFER = {"clear_output", "get_ipython", "input", "update_display"}
+
+
+@rule
+def plain_python(notebook, path):
+    """Cells are plain Python that does the same under nbval, which has no history and knows no display updates."""
+    for where, cell in cells(notebook, "code"):
+        try:
+            tree = ast.parse(cell.source)
+        except SyntaxError:
+            yield f"{where} is not plain Python (a % magic, a ! command or a ? ?)"
+            continue
+        kept = (t for t in tokenize.generate_tokens(io.StringIO(cell.source).readline) if t.string.strip())
+        code = [t.string for t in kept if t.type != tokenize.COMMENT]
+        if code[-1:] == [";"]:
+            yield f"{where} ends with `;`, which hides the result in Jupyter but not under nbval; write `_ = ...`"
+        for node in ast.walk(tree):
+            called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1]
+            if called in CALLS_THAT_DIFFER:
+                yield f"{where} calls {called}, which behaves differently outside Jupyter"
+            if isinstance(node, ast.keyword) and node.arg == "display_id":
+                yield f"{where} updates a display (display_id), which nbval does not follow"
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield every name that the code defines, assigns or imports; imports from the package itself are left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Import):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            elsewhere = not (node.module or "").startswith("attention_tutorial")
+            yield from (alias.asname or alias.name for alias in node.names if elsewhere)
+
+
+@rule
+def public_names_are_kept(notebook, path):
+    """No cell gives a public name of the package another meaning: what is read is what is imported."""
+    for where, cell in cells(notebook, "code"):
+        for name in sorted(set(bound_names(parsed(cell))) & public_names()):
+            yield f"{where} redefines `{name}`, which is a public name of attention_tutorial"
+
+
+# ---- Figures and claims ------------------------------------------------------------------------------------------
+
+
+def shows_a_number(cell: NotebookNode) -> bool:
+    """Whether a cell prints or claims a number; pictures and listings of source do not count."""
+    printed = (text for output in cell.outputs for text in results(output) if not has_image(output))
+    return any(re.search(r"\d", text) for text in printed)
+
+
+@rule
+def figures_are_told(notebook, path):
+    """Each figure says what it shows (alt text) and has numbers beside it: nbval does not compare pictures."""
+    code = list(cells(notebook, "code"))
+    for number, (where, cell) in enumerate(code):
+        images = sum(map(has_image, cell.outputs))
+        if not images:
+            continue
+        if images > 1:
+            yield f"{where} draws {images} figures; one alt text can describe one"
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        if len(alt) < 20 or " " not in alt.strip() or re.search(r"\.(png|svg|jpe?g|gif)\b", alt):
+            yield f"{where} needs metadata mystnb.image.alt that says in words what the figure shows; got {alt!r}"
+        if not any(shows_a_number(neighbour) for _, neighbour in code[max(number - 1, 0) : number + 2]):
+            yield f"{where} draws a figure, but no number of it is printed or claimed there or in a cell beside it"
+
+
+@rule
+def pictures_come_from_code(notebook, path):
+    """The text embeds no picture: a figure is drawn by a cell, from data."""
+    for where, cell in cells(notebook, "markdown"):
+        if cell.get("attachments") or "<img" in cell.source or any(t.type == "image" for t in markdown(cell)):
+            yield f"{where} embeds a picture; draw it in a code cell"
+
+
+@rule
+def claims_are_what_was_printed(notebook, path):
+    """A claim's metadata, which the page of claims is made from, agrees with its text, which nbval compares."""
+    for where, output, claim in claims(notebook):
+        if not re.fullmatch(r"[A-Z]\d+[a-z]", claim["id"]):
+            yield f"{where} has claim id {claim['id']!r}; an id is a letter, a number and a letter, as in B3a"
+        start = f"claim {claim['id']}: {claim['sentence']} | predicted: {claim['predicted']} | measured"
+        if output.data["text/plain"] not in (f"{start}{sign} {claim['measured']}" for sign in (":", " ≈")):
+            yield f"{where} has a claim whose metadata differ from its text: {output.data['text/plain']}"
+
+
+@book_rule
+def claim_ids_are_unique(book):
+    """No two claims of the book share an id."""
+    counts = Counter(claim["id"] for notebook in book.values() for _, _, claim in claims(notebook))
+    for claim_id, count in counts.items():
+        if count > 1:
+            yield f"claim id {claim_id} is used {count} times"
+
+
+# ---- The file ----------------------------------------------------------------------------------------------------
+
+KEPT_CELL_METADATA = {"attention_tutorial", "mystnb", "nbgrader", "tags"}
+
+
+@rule
+def metadata_is_normal(notebook, path):
+    """The file holds nothing of an editor, a clock or a machine; `make notebooks` sees to it."""
+    if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
+        yield f"the format is {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5"
+    if notebook.metadata.get("kernelspec", {}).get("name") != "python3":
+        yield "the kernel is not python3"
+    if "version" in notebook.metadata.get("language_info", {}):
+        yield "the version of Python is stored"
+    if extra := notebook.metadata.keys() - {"kernelspec", "language_info"}:
+        yield f"the notebook has extra metadata: {', '.join(sorted(extra))}"
+    ids = Counter(cell.get("id", "") for cell in notebook.cells)
+    for cell_id, count in ids.items():
+        if count > 1 or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id):
+            yield f"cell id {cell_id!r} is missing, invalid or used {count} times"
+    for cell in notebook.cells:
+        if extra := cell.metadata.keys() - KEPT_CELL_METADATA:
+            yield f"cell {cell.get('id')} has extra metadata: {', '.join(sorted(extra))}"
+
+
+# ---- The text ----------------------------------------------------------------------------------------------------
+
+
+@rule
+def headings_in_order(notebook, path):
+    """One title, at the top; no level is skipped on the way down."""
+    levels = [level for level, _ in headings(notebook)]
+    if levels[:1] != [1] or levels.count(1) != 1:
+        yield f"a chapter begins with its only level-1 heading; the levels are {levels}"
+    for (above, _), (level, text) in itertools.pairwise(headings(notebook)):
+        if level > above + 1:
+            yield f"heading {text!r} jumps from level {above} to level {level}"
+
+
+MYST_ONLY = {
+    "a directive": re.compile(r"^\s*(`{3,}|~{3,})\s*\{[\w:-]+\}|^\s*:{3,}", re.MULTILINE),
+    "a role": re.compile(r"\{[\w:.-]+\}`[^`\n]+`"),
+    "a label": re.compile(r"^\([\w-]+\)=\s*$", re.MULTILINE),
+    "a substitution": re.compile(r"\{\{.*?\}\}"),
+    "a footnote": re.compile(r"\[\^[\w-]+\]"),
+    "a block break or comment": re.compile(r"^(\+\+\+|% )", re.MULTILINE),
+    "a link without text": re.compile(r"(?<!!)\[\]\("),
+}
+
+
+@rule
+def renders_everywhere(notebook, path):
+    """The text is CommonMark with $math$: what only MyST knows shows as raw text in Jupyter and Colab."""
+    for where, cell in cells(notebook, "markdown"):
+        without_math = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$", "MATH", cell.source, flags=re.DOTALL)
+        for name, pattern in MYST_ONLY.items():
+            if match := pattern.search(without_math):
+                yield f"{where} has {name}, which only MyST renders: {match.group().strip()}"
+
+
+@rule
+def folds_are_closed(notebook, path):
+    """`<details>` is balanced in its cell and set off by blank lines, or its markdown stays raw."""
+    for where, cell in cells(notebook, "markdown"):
+        source = cell.source
+        if source.count("<details") != source.count("</details>"):
+            yield f"{where} opens {source.count('<details')} folds and closes {source.count('</details>')}"
+        lines = ["", *(line.strip() for line in source.splitlines()), ""]
+        for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+            if "<details" in line and (before or not re.fullmatch(r"<details>(<summary>.+</summary>)?", line)):
+                yield f"{where}: write `<details><summary>...</summary>` on a line of its own, after a blank line"
+            if "</summary>" in line and after:
+                yield f"{where}: a blank line is needed after the summary ({line})"
+            if "</details>" in line and (before or after or line != "</details>"):
+                yield f"{where}: `</details>` needs a line of its own, with a blank line before and after it"
+
+
+@rule
+def links_resolve(notebook, path):
+    """Links to other pages are relative and lead to files that exist."""
+    for where, target in links(notebook):
+        file = target.split("#")[0]
+        if re.match(r"[a-z]+:", target) or not file:
+            continue  # the web, or a heading of this page
+        if file.startswith("/") or not (path.parent / file).is_file():
+            yield f"{where} links to {target}, which is no file relative to the notebook"
+
+
+@rule
+def papers_are_in_the_bibliography(notebook, path):
+    """Every paper that is linked stands in references.bib, so that the page of references is complete."""
+    file = path.parent.parent / "book" / "references.bib"
+    bibliography = file.read_text(encoding="utf-8").lower() if file.is_file() else ""
+    for where, target in links(notebook):
+        paper = re.search(r"arxiv\.org/(?:abs|pdf|html)/([\w./-]+?)(?:v\d+)?(?:\.pdf)?(?:#.*)?$", target)
+        paper = paper or re.search(r"doi\.org/(10\.[^#?]+)", target)
+        if paper and not re.search(rf"(?<![\w.]){re.escape(paper.group(1).lower())}(?![\w/]|\.\d)", bibliography):
+            yield f"{where} links to {target}, which is not in book/references.bib"
+
+
+OPENING = ["you will learn", "you need", r"\d+ minutes"]
+SECTIONS = ["exercises", "common mistakes", "summary", "further reading"]
+
+
+@rule
+def has_every_section(notebook, path):
+    """A chapter says first what it teaches, needs and takes, and ends with the sections a reader looks for."""
+    opening = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            break
+        opening += cell.source.lower() + "\n"
+    for phrase in OPENING:
+        if not re.search(phrase, opening):
+            yield f"the text before the first code cell does not say {phrase.replace(chr(92) + 'd+', 'NN')!r}"
+    sections = " / ".join(text.lower() for level, text in headings(notebook) if level == 2)
+    for section in SECTIONS:
+        if section not in sections:
+            yield f"there is no level-2 heading with {section!r}"
+
+
+# ---- The rules for nbval's sanitising file -----------------------------------------------------------------------
+
+
+def sanitising_faults(config: str, loaded: list[tuple[str, str]], stored: list[str]) -> Findings:
+    """Find rules that nbval drops or that match nothing.
+
+    Args:
+        config: the text of the file.
+        loaded: the (regex, replacement) pairs that nbval makes of it.
+        stored: every text that is stored in the book.
+    """
+    regexes, replacements = (len(re.findall(rf"^{key}:", config, re.MULTILINE)) for key in ("regex", "replace"))
+    if not regexes == replacements == len(loaded):
+        yield f"{regexes} regex lines and {replacements} replace lines, of which nbval loads {len(loaded)} rules"
+    if len(dict(loaded)) != len(loaded):
+        yield "two rules have the same regex; nbval keeps the last"
+    for regex, replacement in loaded:
+        if not replacement:
+            yield f"the rule {regex!r} has no replacement; an editor that strips blanks would disable it"
+        if not any(re.search(regex, text) for text in stored):
+            yield f"the rule {regex!r} matches nothing that is stored in the book; remove it"

@@ -1,0 +1,282 @@
+"""Laws of the masks. The oracles are loops over single positions and torch's own modules."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import BATCH, HEADS, M, N, draw, draw_bool
+from torch import nn
+
+from attention_tutorial import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
+
+sizes = st.integers(0, 7)
+
+
+@given(m=sizes, n=sizes)
+def test_causal_mask_opens_what_lies_no_later_counted_from_the_end(m, n):
+    mask = causal_mask(m, n)
+    assert mask.dtype == torch.bool
+    assert mask.shape == (m, n)
+    # "how far from the end" is the position that queries and keys share
+    assert mask.tolist() == [[n - j >= m - i for j in range(n)] for i in range(m)]
+
+
+def test_causal_mask_is_square_without_n():
+    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+def test_causal_mask_of_more_queries_than_keys_leaves_the_first_queries_nothing():
+    assert causal_mask(4, 2).int().tolist() == [[0, 0], [0, 0], [1, 0], [1, 1]]
+
+
+def test_causal_mask_of_one_query_opens_every_key():
+    assert causal_mask(1, N).all()
+
+
+def test_masks_are_made_on_the_device_asked_for(device):
+    assert causal_mask(M, N, device).device.type == device.type
+    assert causal_mask(M, device=str(device)).device.type == device.type
+    assert padding_mask(torch.tensor([1, 2], device=device), n=3).device.type == device.type
+
+
+@given(lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5), more=st.integers(0, 3))
+def test_padding_mask_of_lengths_opens_the_first_positions(lengths, more):
+    n = max(lengths) + more
+    for given_lengths in (lengths, torch.tensor(lengths), torch.tensor(lengths, dtype=torch.int32)):
+        mask = padding_mask(given_lengths, n=n)
+        assert mask.dtype == torch.bool
+        assert mask.shape == (len(lengths), 1, 1, n)
+        assert mask[:, 0, 0].tolist() == [[j < length for j in range(n)] for length in lengths]
+
+
+def test_padding_mask_of_lengths_is_as_long_as_the_longest_without_n():
+    assert padding_mask([3, 1]).int().tolist() == [[[[1, 1, 1]]], [[[1, 0, 0]]]]
+
+
+@given(
+    ids=st.lists(st.lists(st.integers(-2, 4), min_size=3, max_size=3), min_size=1, max_size=4), pad=st.integers(-2, 4)
+)
+def test_padding_mask_of_ids_hides_the_pad_id_wherever_it_stands(ids, pad):
+    mask = padding_mask(torch.tensor(ids), pad_id=pad)
+    assert mask.shape == (len(ids), 1, 1, 3)
+    assert mask[:, 0, 0].tolist() == [[token != pad for token in row] for row in ids]
+
+
+def test_padding_mask_of_ids_equals_that_of_lengths():
+    ids = torch.tensor([[5, 6, 9, 9], [5, 9, 9, 9], [5, 6, 7, 8]])
+    assert torch.equal(padding_mask(ids, pad_id=9), padding_mask([2, 1, 4], n=4))
+
+
+def test_a_length_of_zero_hides_every_key():
+    assert not padding_mask([0, 2], n=N)[0].any()
+    assert padding_mask([0, 0]).shape == (2, 1, 1, 0)
+    assert padding_mask(torch.empty(0, dtype=torch.int64), n=N).shape == (0, 1, 1, N)
+
+
+def test_boolean_masks_are_joined_by_and():
+    for a in (False, True):
+        for b in (False, True):
+            assert combine_masks(torch.tensor(a), torch.tensor(b)).item() == (a and b)
+
+
+def test_float_masks_are_joined_by_addition():
+    a, b = torch.tensor([0.0, 1.5, -math.inf, -math.inf]), torch.tensor([2.0, -0.5, 3.0, -math.inf])
+    assert combine_masks(a, b).tolist() == [2.0, 1.0, -math.inf, -math.inf]
+
+
+def test_a_boolean_and_a_float_mask_give_minus_infinity_where_false_in_either_order():
+    allowed, added = torch.tensor([True, False, True]), torch.tensor([1.5, 2.5, -math.inf])
+    for joined in (combine_masks(allowed, added), combine_masks(added, allowed)):
+        assert joined.tolist() == [1.5, -math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_joined_float_mask_keeps_its_dtype(dtype):
+    assert combine_masks(causal_mask(3), torch.zeros(3, 3, dtype=dtype)).dtype == dtype
+
+
+def test_joining_many_masks_broadcasts_and_does_not_depend_on_their_order(generator):
+    masks = [
+        causal_mask(M, N),
+        padding_mask([3, 6], n=N),
+        draw_bool(generator, BATCH, HEADS, M, 1),
+        draw(generator, 1, HEADS, 1, N),
+    ]
+    joined = combine_masks(*masks)
+    assert joined.shape == (BATCH, HEADS, M, N)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for i in range(M):
+                for j in range(N):
+                    open_ = j <= i + N - M and j < (3, 6)[b] and bool(masks[2][b, h, i, 0])
+                    expected = masks[3][0, h, 0, j].item() if open_ else -math.inf
+                    assert joined[b, h, i, j].item() == expected
+    assert torch.equal(combine_masks(*reversed(masks)), joined)
+
+
+def test_none_means_no_restriction():
+    mask = causal_mask(3)
+    assert combine_masks() is None
+    assert combine_masks(None, None) is None
+    assert torch.equal(combine_masks(None, mask, None), mask)
+
+
+def test_a_learned_float_mask_gets_gradients_through_a_join():
+    learned = torch.zeros(3, 3, requires_grad=True)
+    combine_masks(causal_mask(3), learned).masked_fill(~causal_mask(3), 0.0).sum().backward()
+    assert learned.grad.tolist() == causal_mask(3).float().tolist()
+
+
+def test_torch_module_convention_is_the_opposite_for_booleans_and_the_same_for_floats(generator):
+    allowed, added = draw_bool(generator, M, N), draw(generator, M, N)
+    assert to_torch_mha_mask(allowed).tolist() == [[not x for x in row] for row in allowed.tolist()]
+    assert torch.equal(to_torch_mha_mask(added), added)
+    assert to_torch_mha_mask(None) is None
+    assert torch.equal(to_torch_mha_mask(to_torch_mha_mask(allowed)), allowed)
+
+
+def test_torch_module_mask_has_one_matrix_for_each_head_of_each_batch_element(generator):
+    shared = draw_bool(generator, BATCH, M, N)
+    flat = to_torch_mha_mask(shared, HEADS)
+    assert flat.shape == (BATCH * HEADS, M, N)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            assert torch.equal(flat[b * HEADS + h], ~shared[b])
+    assert torch.equal(to_torch_mha_mask(shared[:, None], HEADS), flat)
+    own = draw(generator, BATCH, HEADS, M, N)
+    assert torch.equal(to_torch_mha_mask(own, HEADS), own.reshape(-1, M, N))
+    assert torch.equal(to_torch_mha_mask(shared[0], HEADS), ~shared[0])
+
+
+def test_torch_module_reads_the_converted_mask_as_ours_is_meant(generator):
+    allowed = draw_bool(generator, M, N)
+    allowed[:, 0] = True
+    theirs = nn.MultiheadAttention(11, 1, batch_first=True, dtype=torch.float64)
+    query, key = draw(generator, BATCH, M, 11), draw(generator, BATCH, N, 11)
+    weights = theirs(query, key, key, attn_mask=to_torch_mha_mask(allowed))[1]
+    assert torch.equal(weights[0] > 0, allowed)
+
+
+def test_no_mask_is_changed_by_joining_or_converting(generator):
+    allowed, added = draw_bool(generator, M, N), draw(generator, M, N)
+    kept = allowed.clone(), added.clone()
+    combine_masks(allowed, added, causal_mask(M, N))
+    combine_masks(allowed, allowed)
+    to_torch_mha_mask(allowed)
+    assert torch.equal(allowed, kept[0])
+    assert torch.equal(added, kept[1])
+    assert allowed._version == added._version == 0
+
+
+INT = torch.ones(2, 2, dtype=torch.int64)
+ERRORS = {
+    "m negative": (lambda: causal_mask(-1), ValueError, "m must be at least 0; got -1"),
+    "n negative": (lambda: causal_mask(2, -3), ValueError, "n must be at least 0; got -3"),
+    "m float": (lambda: causal_mask(2.0), TypeError, "m must be an int; got float"),
+    "m bool": (lambda: causal_mask(True), TypeError, "m must be an int; got bool"),
+    "n string": (lambda: causal_mask(2, "3"), TypeError, "n must be an int; got str"),
+    "lengths float": (
+        lambda: padding_mask(torch.tensor([1.0])),
+        TypeError,
+        "ids_or_lengths must hold integers; got torch.float32",
+    ),
+    "lengths bool": (
+        lambda: padding_mask([True, False]),
+        TypeError,
+        "ids_or_lengths must hold integers; got torch.bool",
+    ),
+    "lengths none": (lambda: padding_mask(None), TypeError, "ids_or_lengths must hold integers; got NoneType"),
+    "lengths string": (lambda: padding_mask("abc"), TypeError, "ids_or_lengths must hold integers; got str"),
+    "ids ragged": (
+        lambda: padding_mask([[1, 2], [3]], pad_id=0),
+        ValueError,
+        "ids_or_lengths must have rows of equal length; expected sequence of length 2 at dim 1 (got 1)",
+    ),
+    "ids without pad_id": (
+        lambda: padding_mask([[1, 2, 3]]),
+        ValueError,
+        "pad_id is needed with ids (batch, n); got ids of shape (1, 3) and no pad_id",
+    ),
+    "ids with n": (
+        lambda: padding_mask([[1, 2, 3]], pad_id=0, n=3),
+        ValueError,
+        "n goes with lengths (batch,); got n=3 with ids of shape (1, 3)",
+    ),
+    "lengths with pad_id": (
+        lambda: padding_mask([1, 2], pad_id=0),
+        ValueError,
+        "pad_id goes with ids (batch, n); got pad_id=0 with lengths (2,)",
+    ),
+    "pad_id float": (lambda: padding_mask([[1, 2]], pad_id=0.0), TypeError, "pad_id must be an int; got float"),
+    "n float": (lambda: padding_mask([1, 2], n=3.0), TypeError, "n must be an int; got float"),
+    "three axes": (
+        lambda: padding_mask(torch.ones(2, 3, 5, dtype=torch.int64), pad_id=0),
+        ValueError,
+        "ids_or_lengths must be ids (batch, n) or lengths (batch,); got shape (2, 3, 5)",
+    ),
+    "no axes": (
+        lambda: padding_mask(3),
+        ValueError,
+        "ids_or_lengths must be ids (batch, n) or lengths (batch,); got shape ()",
+    ),
+    "length too long": (
+        lambda: padding_mask([5, 2], n=4),
+        ValueError,
+        "lengths must lie between 0 and n=4; got [5, 2]",
+    ),
+    "length negative": (
+        lambda: padding_mask([-1, 2]),
+        ValueError,
+        "lengths must lie between 0 and n=2; got [-1, 2]",
+    ),
+    "join integers": (
+        lambda: combine_masks(None, INT),
+        TypeError,
+        "masks[1] must be boolean (True = may attend) or floating point (added to the scores); got torch.int64",
+    ),
+    "join list": (
+        lambda: combine_masks([True]),
+        TypeError,
+        "masks[0] must be a torch.Tensor or None; got list",
+    ),
+    "join shapes": (
+        lambda: combine_masks(causal_mask(2, 3), causal_mask(2, 5)),
+        ValueError,
+        "masks must broadcast with each other; got (2, 3) and (2, 5)",
+    ),
+    "join devices": (
+        lambda: combine_masks(causal_mask(2), causal_mask(2, device="meta")),
+        ValueError,
+        "masks must be on the same device; got cpu and meta",
+    ),
+    "convert integers": (
+        lambda: to_torch_mha_mask(INT),
+        TypeError,
+        "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int64",
+    ),
+    "convert heads": (
+        lambda: to_torch_mha_mask(torch.ones(2, 5, 7, 7), num_heads=3),
+        ValueError,
+        "mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads=3; got (2, 5, 7, 7)",
+    ),
+    "convert one axis": (
+        lambda: to_torch_mha_mask(torch.ones(7), num_heads=3),
+        ValueError,
+        "mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads=3; got (7,)",
+    ),
+    "heads float": (
+        lambda: to_torch_mha_mask(torch.ones(2, 7, 7), num_heads=3.0),
+        TypeError,
+        "num_heads must be an int; got float",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    assert str(caught.value) == message

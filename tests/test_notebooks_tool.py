@@ -1,0 +1,157 @@
+"""`make notebooks`: the same code gives the same bytes, and a notebook that fails is left alone."""
+
+import base64
+import json
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools import notebooks as tool
+
+SOURCES = [
+    "import os, sys\nprint('a')\nsys.stdout.flush()\nprint('b')\nprint('c', file=sys.stderr)\nprint('d')",
+    "print(os.environ['ATTENTION_TUTORIAL_DEVICE'], os.environ['ATTENTION_TUTORIAL_PROGRESS'], os.getcwd() == FOLDER)",
+    "print({f'word {i}' for i in range(20)})",
+    "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(1, 1))",
+    "import json\njson.loads('{')",
+]
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    """Write a notebook as an editor would leave it, and return its path."""
+    code = [new_code_cell(source.replace("FOLDER", repr(str(tmp_path)))) for source in SOURCES]
+    code[0].metadata = {"collapsed": True, "jupyter": {"source_hidden": True}, "tags": ["setup"]}
+    code[3].metadata = {"attention_tutorial": {"figure": "square"}}
+    code[4].metadata = {"tags": ["raises-exception"]}
+    code[2].execution_count = 7
+    notebook = new_notebook(cells=[new_markdown_cell("# A chapter"), *code], metadata={"jupytext": {}})
+    path = tmp_path / "01_chapter.ipynb"
+    path.write_text(tool.render(notebook), encoding="utf-8")
+    return path
+
+
+def run(path, *options):
+    return tool.main([str(path), f"--images={path.parent / 'images'}", *options])
+
+
+def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
+    monkeypatch.setenv("ATTENTION_TUTORIAL_DEVICE", "nowhere")
+    monkeypatch.setenv("PYTHONHASHSEED", "random")
+    ids = [cell.id for cell in tool.read(chapter).cells]
+    assert run(chapter, "--check") == 1
+    assert tool.read(chapter).cells[1].execution_count is None, "--check writes nothing"
+
+    assert run(chapter) == 0
+    first = chapter.read_bytes()
+    notebook = tool.read(chapter)
+    code = notebook.cells[1:]
+    assert [cell.id for cell in notebook.cells] == ids
+    assert [cell.execution_count for cell in code] == [1, 2, 3, 4, 5]
+    assert [(o.name, o.text) for o in code[0].outputs] == [("stdout", "a\nb\nd\n"), ("stderr", "c\n")]
+    assert code[1].outputs[0].text == "cpu 0 True\n"
+    assert code[4].outputs[0].traceback == [f"JSONDecodeError: {code[4].outputs[0].evalue}"]
+    assert code[0].metadata == {"tags": ["setup"]}
+    assert notebook.metadata == tool.NOTEBOOK_METADATA
+    picture = (chapter.parent / "images" / "square.png").read_bytes()
+    assert picture == base64.b64decode(code[3].outputs[0].data["image/png"])
+    assert picture.startswith(b"\x89PNG")
+
+    assert run(chapter) == 0
+    assert chapter.read_bytes() == first
+    assert run(chapter, "--check") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(", ")[-1] for line in lines] == ["differs from what is stored", "updated", *["unchanged"] * 2]
+    assert sorted(file.name for file in chapter.parent.iterdir()) == ["01_chapter.ipynb", "images"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"), [("1 / 0", "ZeroDivisionError: division by zero"), ("import os\nos._exit(1)", "died")]
+)
+def test_a_failing_notebook_is_left_as_it_was(chapter, capsys, source, reason):
+    notebook = tool.read(chapter)
+    notebook.cells = [notebook.cells[0], new_code_cell("print(1)"), new_code_cell(source)]
+    chapter.write_text(tool.render(notebook), encoding="utf-8")
+    before = chapter.read_bytes()
+    assert run(chapter) == 1
+    assert chapter.read_bytes() == before
+    printed = capsys.readouterr().out
+    assert "code cell 2" in printed
+    assert f"    {source.splitlines()[-1]}" in printed
+    assert reason in printed
+
+
+VARYING = """import time
+import matplotlib.pyplot as plt
+now = time.time_ns()
+text = f"{word} | measured ≈ {now}"
+display({"text/plain": text}, metadata={"attention_tutorial_claim": {"measured": str(now)}}, raw=True)
+_ = plt.bar(range(9), [int(digit) for digit in str(now)[-9:]])"""
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_varies_by_nature_is_no_change(tmp_path, capsys, marked):
+    timed = {"figure": "times", "measures_time": True} if marked else {}
+    cells = [new_code_cell("word = 'fast'"), new_code_cell(VARYING, metadata={"attention_tutorial": timed})]
+    path = tmp_path / "01_times.ipynb"
+    path.write_text(tool.render(new_notebook(cells=cells)), encoding="utf-8")
+
+    def verdict(*options):
+        before = path.read_bytes()
+        run(path, *options)
+        printed = capsys.readouterr().out.split(", ")[-1].strip()
+        assert (path.read_bytes() == before) == (printed == "unchanged")
+        return printed
+
+    assert verdict() == "updated"
+    assert verdict() == ("unchanged" if marked else "updated")
+    assert verdict("--force") == "updated"
+    notebook = tool.read(path)
+    notebook.cells[0].source = "word = 'slow'"
+    path.write_text(tool.render(notebook), encoding="utf-8")
+    assert verdict() == "updated"
+    assert "slow | measured" in path.read_text(encoding="utf-8")
+
+
+def test_ids_are_kept_or_made_from_content():
+    def ids(cells, **options):
+        notebook = new_notebook()
+        notebook.cells = cells  # new_notebook(cells=...) would repair them
+        return [cell.id for cell in tool.normalise(notebook, **options).cells]
+
+    cells = [new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1"), new_code_cell("2"), new_code_cell("3")]
+    cells[0].id, cells[1].id, cells[3].id = "mine", "mine", "not valid"
+    del cells[4]["id"]
+    kept = ids(cells)
+    assert kept[0] == "mine"
+    assert kept[2] == cells[2].id
+    assert len(set(kept)) == len(kept)
+    assert all(tool.VALID_CELL_ID.fullmatch(cell_id) for cell_id in kept)
+    assert ids(cells) == kept
+
+    fresh = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
+    again = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
+    assert fresh == again
+    assert [cell_id[8:] for cell_id in fresh] == ["", "-2", "-3", ""]
+    assert len(set(fresh)) == 4
+
+
+def test_an_older_or_broken_file_is_read_without_repairs(tmp_path):
+    path = tmp_path / "old.ipynb"
+    cell = {"cell_type": "code", "source": ["1\n", "2"], "metadata": {}, "outputs": [], "execution_count": None}
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    notebook = tool.read(path)
+    assert "id" not in notebook.cells[0]
+    assert tool.normalise(notebook).nbformat_minor == 5
+    assert tool.render(notebook) == tool.render(tool.normalise(tool.read(path)))
+
+
+def test_a_named_figure_needs_one_picture():
+    def drawn(name, pictures):
+        outputs = [new_output("display_data", data={"image/png": "aGk="})] * pictures
+        return new_code_cell(outputs=outputs, metadata={"attention_tutorial": {"figure": name}})
+
+    assert tool.figures(new_notebook(cells=[drawn("a", 1), new_markdown_cell("b"), new_code_cell("1")])) == {"a": b"hi"}
+    for cells in ([drawn("a", 0)], [drawn("a", 2)], [drawn("a", 1), drawn("a", 1)]):
+        with pytest.raises(ValueError, match="figure 'a' needs one cell with one picture"):
+            tool.figures(new_notebook(cells=cells))

@@ -1,0 +1,184 @@
+"""Laws of the figures: limits, labels and data are looked at, never pixels."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyArrowPatch
+
+from attention_tutorial import plotting
+from attention_tutorial.plotting import attention_flow, band, heatmap, matrix_chain, use_style
+
+WEIGHTS = torch.tensor([[0.1, 0.2, 0.7], [0.9, 0.1, 0.0]], dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """Each test starts without figures, and no function may show one."""
+    monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("a figure was shown"))
+    with plt.rc_context():
+        yield
+    plt.close("all")
+
+
+def luminance(color):
+    return float(np.dot(to_rgb(color), (0.299, 0.587, 0.114)))
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+DRAW = {
+    "heatmap": lambda ax: heatmap(WEIGHTS, ax=ax),
+    "band": lambda ax: band([1, 2, 3], WEIGHTS, ax=ax),
+    "matrix_chain": lambda ax: matrix_chain([("A", WEIGHTS, plotting.QUERY)], ax=ax),
+    "attention_flow": lambda ax: attention_flow([0.2, 0.8], ["a", "b"], 0, ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW.keys())
+def test_a_figure_is_drawn_where_asked_and_else_in_a_new_one(draw):
+    _, (left, right) = plt.subplots(1, 2)
+    assert draw(right) is right
+    assert plt.get_fignums() == [1]
+    assert not left.has_data()
+    assert draw(None) not in (left, right)
+    assert plt.get_fignums() == [1, 2]
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW.keys())
+def test_a_figure_renders_without_warnings(draw):
+    use_style()
+    draw(None).figure.canvas.draw()
+
+
+def test_a_heat_map_has_a_row_for_each_query_and_a_column_for_each_key():
+    ax = heatmap(WEIGHTS, ["she", "sat"], ["the", "cat", "sat"], title="Weights")
+    assert np.array_equal(ax.images[0].get_array(), WEIGHTS.numpy())
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["the", "cat", "sat"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["she", "sat"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("key", "query", "Weights")
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first query is on top
+
+
+def test_weights_are_drawn_on_a_scale_from_zero_to_one_whatever_they_are():
+    for weights in (WEIGHTS, WEIGHTS / 100):
+        assert heatmap(weights).images[0].get_clim() == (0.0, 1.0)
+    assert heatmap(WEIGHTS, limits=(-2.0, 2.0)).images[0].get_clim() == (-2.0, 2.0)
+
+
+def test_positions_are_counted_from_one_without_labels():
+    ax = heatmap(WEIGHTS)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["1", "2"]
+
+
+def test_each_number_stands_in_its_cell_in_a_colour_that_can_be_read():
+    ax = heatmap(WEIGHTS, annotate=True)
+    assert texts(ax) == ["0.10", "0.20", "0.70", "0.90", "0.10", "0.00"]
+    assert [t.get_position() for t in ax.texts] == [(j, i) for i in range(2) for j in range(3)]
+    for text, weight in zip(ax.texts, WEIGHTS.flatten().tolist(), strict=True):
+        background = ax.images[0].cmap(weight)[:3]
+        assert abs(luminance(text.get_color()) - luminance(background)) > 0.4
+    assert texts(heatmap(WEIGHTS, annotate=".1f"))[:2] == ["0.1", "0.2"]
+    assert texts(heatmap(WEIGHTS)) == []
+
+
+@pytest.mark.parametrize(
+    "values", [WEIGHTS.tolist(), WEIGHTS.numpy(), WEIGHTS.float(), WEIGHTS.clone().requires_grad_()]
+)
+def test_tensors_arrays_and_lists_are_drawn_alike(values, device):
+    values = values.to(device, torch.float32) if isinstance(values, torch.Tensor) else values
+    np.testing.assert_allclose(heatmap(values).images[0].get_array(), WEIGHTS.numpy(), rtol=1e-6)
+
+
+def test_the_colour_map_runs_from_light_to_dark_so_that_it_survives_grey_print():
+    colours = matplotlib.colormaps[plotting.WEIGHT_MAP](np.linspace(0, 1, 256))
+    grey = colours[:, :3] @ (0.299, 0.587, 0.114)
+    assert (np.diff(grey) <= 0).all()
+    assert grey[0] - grey[-1] > 0.6
+
+
+def test_query_key_and_value_have_colours_of_their_own_which_the_style_uses():
+    assert len({plotting.QUERY, plotting.KEY, plotting.VALUE}) == 3
+    assert (plotting.QUERY, plotting.KEY, plotting.VALUE) == ("#0072B2", "#D55E00", "#009E73")
+    use_style()
+    assert plt.rcParams["axes.prop_cycle"].by_key()["color"][:3] == [plotting.QUERY, plotting.KEY, plotting.VALUE]
+    assert plt.rcParams["font.size"] >= 12  # large enough on a phone
+
+
+def test_a_band_runs_from_the_lowest_to_the_highest_run_around_the_mean():
+    runs = [[0.0, 2.0, 4.0], [1.0, 2.0, 8.0], [2.0, 5.0, 0.0]]
+    ax = band([10, 20, 30], runs, label="three runs", color="#123456")
+    line, area = ax.lines[0], ax.collections[0]
+    assert line.get_xdata().tolist() == [10, 20, 30]
+    assert line.get_ydata().tolist() == [1.0, 3.0, 4.0]
+    assert (line.get_label(), line.get_color()) == ("three runs", "#123456")
+    vertices = area.get_paths()[0].vertices
+    for x, low, high in ((10, 0.0, 2.0), (20, 2.0, 5.0), (30, 0.0, 8.0)):
+        at = vertices[vertices[:, 0] == x, 1]
+        assert (at.min(), at.max()) == (low, high)
+
+
+def test_a_chain_shows_every_number_name_shape_and_joint():
+    ax = matrix_chain([("Q", [[1.0, 2.0]], plotting.QUERY), ("K", [[3.0], [4.5]], plotting.KEY)], joints=["·"])
+    assert texts(ax) == ["1.00", "2.00", "Q", "1 × 2", "·", "3.00", "4.50", "K", "2 × 1"]
+    assert len(ax.patches) == 4
+    assert texts(matrix_chain([("Q", [[1.0]], plotting.QUERY)], form="{:.0f}"))[0] == "1"
+
+
+def test_values_flow_into_the_output_along_arrows_as_wide_as_their_weights():
+    weights = [0.1, 0.3, 0.6]
+    ax = attention_flow(weights, ["a", "b", "c"], 1)
+    arrows = [p for p in ax.patches if isinstance(p, FancyArrowPatch) and p.get_alpha() < 1]
+    steps = np.diff([arrow.get_linewidth() for arrow in arrows]) / np.diff(weights)
+    assert steps.shape == (2,)
+    assert steps[0] == pytest.approx(steps[1])
+    assert steps[0] > 1
+    assert {f"{w:.2f}" for w in weights} <= set(texts(ax))
+    assert {"$q_2$", "$o_2$", "$k_1$", "$v_3$"} <= set(texts(ax))
+    assert {"-1.50", "2.25"} <= set(texts(attention_flow([0.5, 0.5], ["a", "b"], 0, scores=[-1.5, 2.25])))
+
+
+ERRORS = {
+    "one axis": (lambda: heatmap([0.5, 0.5]), "weights must be (m, n); got shape (2,)"),
+    "three axes": (lambda: heatmap(WEIGHTS[None]), "weights must be (m, n); got shape (1, 2, 3)"),
+    "rows": (lambda: heatmap(WEIGHTS, ["a"]), "row_labels must hold one label for each of 2 positions; got 1"),
+    "columns": (
+        lambda: heatmap(WEIGHTS, None, ["a", "b"]),
+        "column_labels must hold one label for each of 3 positions; got 2",
+    ),
+    "runs": (lambda: band([1, 2], WEIGHTS), "runs must be (runs, n) with n=2; got shape (2, 3)"),
+    "one run": (lambda: band([1, 2], [1, 2]), "runs must be (runs, n) with n=2; got shape (2,)"),
+    "matrix": (
+        lambda: matrix_chain([("Q", [1.0], "red"), ("K", [[1.0]], "red")]),
+        "matrices must have two axes each; got shapes [(1,), (1, 1)]",
+    ),
+    "joints": (
+        lambda: matrix_chain([("Q", [[1.0]], "red")], joints=["x"]),
+        "joints must be one fewer than the 1 matrices; got 1",
+    ),
+    "weights": (
+        lambda: attention_flow([0.5, 0.5], ["a"], 0),
+        "weights and scores must hold one number for each of 1 tokens; got weights (2,)",
+    ),
+    "scores": (
+        lambda: attention_flow([1.0], ["a"], 0, scores=[1, 2]),
+        "weights and scores must hold one number for each of 1 tokens; got weights (1,), scores (2,)",
+    ),
+    "target": (lambda: attention_flow([1.0], ["a"], 1), "target must be a position from 0 to 0; got 1"),
+    "target negative": (lambda: attention_flow([1.0], ["a"], -1), "target must be a position from 0 to 0; got -1"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, message):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
+        call()
+    assert str(caught.value) == message

@@ -1,0 +1,228 @@
+"""Re-execute the chapters in place, so that what the book shows is what its code prints.
+
+    python tools/notebooks.py                     every chapter, in order (this is `make notebooks`)
+    python tools/notebooks.py PATH ...            only these
+    python tools/notebooks.py --check [PATH ...]  execute and compare with what is stored; write nothing
+    python tools/notebooks.py --force [PATH ...]  write also where only digits differ that vary by nature (below)
+    python tools/notebooks.py --fresh-ids PATH    give every cell an id made from its content (for a notebook
+                                                  that was converted from a script and got random ids)
+
+The same code gives the same bytes: the kernel runs on the CPU in a fixed environment, nothing that depends on the time
+or the machine is stored, and cell ids are kept. A notebook is written only when all its cells ran.
+
+Some results vary by nature, above all times. Such digits stand behind "measured ≈" (`claim(..., stable=False)`), and a
+cell that draws them has the metadata `{"attention_tutorial": {"measures_time": true}}`. Where a notebook's fresh
+outputs differ in nothing else, the file stays as it is.
+
+A code cell with the metadata `{"attention_tutorial": {"figure": "NAME"}}` also has its picture written to
+`book/images/NAME.png`, which is how the README and the start page show a figure without a drawing of their own.
+"""
+
+import argparse
+import base64
+import copy
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+from nbval.plugin import get_sanitize_patterns
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+IMAGES = ROOT / "book" / "images"
+SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
+
+# What every kernel of this book runs with, here and under the tests (conftest.py).
+KERNEL_ENVIRONMENT = {
+    "IPYKERNEL_CELL_NAME": "cell",  # else a cell's file name holds the process number
+    "ATTENTION_TUTORIAL_PROGRESS": "0",  # progress bars print to outputs
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # another backend would store no figures
+    "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
+}
+# The stored outputs are made on the CPU; the tests may compare them on other devices.
+REFERENCE_ENVIRONMENT = KERNEL_ENVIRONMENT | {"ATTENTION_TUTORIAL_DEVICE": "cpu", "PYTHONHASHSEED": "0"}
+
+NOTEBOOK_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "pygments_lexer": "ipython3"},  # no version: it would differ by machine
+}
+KEPT_CELL_METADATA = ("attention_tutorial", "mystnb", "nbgrader", "tags")
+VALID_CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class CellFailed(Exception):
+    """A cell raised, ran out of time or took the kernel down; the message says which cell and why."""
+
+
+def read(path: Path) -> NotebookNode:
+    """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
+    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+
+
+def render(notebook: NotebookNode) -> str:
+    """Return the file's text, as Jupyter itself writes it."""
+    nbformat.validate(notebook)
+    return nbformat.v4.writes(notebook) + "\n"
+
+
+def normalise(notebook: NotebookNode, fresh_ids: bool = False) -> NotebookNode:
+    """Drop, in place, everything that depends on the editor, the time or the machine; give each cell one lasting id."""
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
+    seen: set[str] = set()
+    for cell in notebook.cells:
+        cell.metadata = {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
+        cell.id = _cell_id(cell, seen, fresh_ids)
+        seen.add(cell.id)
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                # The frames name files of this machine. What a reader needs, and nbval compares, is the last line.
+                output.traceback = [f"{output.ename}: {output.evalue}"]
+    return notebook
+
+
+def _cell_id(cell: NotebookNode, taken: set[str], fresh: bool) -> str:
+    own = cell.get("id", "")
+    if not fresh and VALID_CELL_ID.fullmatch(own) and own not in taken:
+        return own
+    base = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
+    candidates = [base] + [f"{base}-{number}" for number in range(2, len(taken) + 3)]
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def execute(notebook: NotebookNode, folder: Path) -> None:
+    """Run all cells in `folder`, replacing their outputs in place.
+
+    Raises:
+        CellFailed: at the first cell that fails without being tagged `raises-exception`.
+    """
+    current = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    # nbval's own kernel of this very environment: whatever "python3" kernels a person has installed, none is asked.
+    manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],  # its warnings about transports mean nothing here
+        on_cell_start=lambda cell, cell_index: current.update(cell=cell, index=cell_index),
+    )
+    with tempfile.TemporaryDirectory() as profile:  # no start-up files or history of the person who runs this
+        environment = os.environ | REFERENCE_ENVIRONMENT | {"IPYTHONDIR": profile}
+        try:
+            client.execute(env=environment)
+        except CellExecutionError as error:
+            raise CellFailed(_where(current, notebook) + f"{error.ename}: {error.evalue}") from error
+        except (CellTimeoutError, DeadKernelError) as error:
+            raise CellFailed(_where(current, notebook) + str(error)) from error
+
+
+def _where(current: dict, notebook: NotebookNode) -> str:
+    number = sum(cell.cell_type == "code" for cell in notebook.cells[: current["index"] + 1])
+    source = "\n".join("    " + line for line in current["cell"].source.splitlines())
+    return f"code cell {number} (id {current['cell'].id}) failed:\n\n{source}\n\n"
+
+
+def figures(notebook: NotebookNode) -> dict[str, bytes]:
+    """Return the PNG of every cell that names one in its metadata, by name."""
+    named = {}
+    for cell in notebook.cells:
+        name = cell.metadata.get("attention_tutorial", {}).get("figure")
+        if name is None:
+            continue
+        pictures = [o.data["image/png"] for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+        if len(pictures) != 1 or name in named:
+            raise ValueError(f"figure {name!r} needs one cell with one picture; cell {cell.id} has {len(pictures)}")
+        named[name] = base64.b64decode(pictures[0])
+    return named
+
+
+def without_what_varies(notebook: NotebookNode) -> str:
+    """Return the file's text less what differs between two runs of the same code: what the tests overlook as well."""
+    notebook = copy.deepcopy(notebook)
+    rules = get_sanitize_patterns(SANITISING.read_text())
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if cell.metadata.get("attention_tutorial", {}).get("measures_time"):
+                data.pop("image/png", None)
+            if any(re.search(regex, data.get("text/plain", "")) for regex, _ in rules):
+                output.metadata = {}  # a claim's metadata repeat the digits
+    text = render(notebook)
+    for regex, replacement in rules:
+        text = re.sub(regex, replacement, text)
+    return text
+
+
+def refresh(
+    path: Path, images: Path = IMAGES, *, check: bool = False, force: bool = False, fresh_ids: bool = False
+) -> bool:
+    """Execute one notebook and bring the file and its named figures up to date; return whether anything differed.
+
+    With `check`, nothing is written; with `force`, what varies by nature counts as a difference too.
+    """
+    stored = read(path)
+    notebook = normalise(copy.deepcopy(stored), fresh_ids)
+    execute(notebook, path.parent)
+    normalise(notebook)
+    if not force and without_what_varies(notebook) == without_what_varies(stored):
+        notebook = stored
+    wanted = {path: render(notebook).encode()}
+    wanted |= {images / f"{name}.png": picture for name, picture in figures(notebook).items()}
+    stale = {file: data for file, data in wanted.items() if not file.exists() or file.read_bytes() != data}
+    if not check:
+        for file, data in stale.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            scratch = file.with_suffix(".partial")  # a stop half-way through leaves the old file whole
+            scratch.write_bytes(data)
+            scratch.replace(file)
+    return bool(stale)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return 0 when every notebook ran (and, with --check, was up to date)."""
+    parser = argparse.ArgumentParser(description="Re-execute the chapters in place, deterministically.")
+    parser.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all chapters, in order)")
+    parser.add_argument("--check", action="store_true", help="compare with what is stored; write nothing")
+    parser.add_argument("--force", action="store_true", help="write also where only unstable digits differ")
+    parser.add_argument("--fresh-ids", action="store_true", help="make every cell id from the cell's content")
+    parser.add_argument("--images", type=Path, default=IMAGES, help="where the named figures go (default: book/images)")
+    options = parser.parse_args(arguments)
+
+    import matplotlib.font_manager  # noqa: F401  the font cache is built here, not with a warning inside a chapter
+
+    switches = {"check": options.check, "force": options.force, "fresh_ids": options.fresh_ids}
+    failures = 0
+    for path in options.paths or sorted(NOTEBOOKS.glob("*.ipynb")):
+        print(f"{path.name} ... ", end="", flush=True)
+        start = time.perf_counter()
+        try:
+            changed = refresh(path.resolve(), options.images, **switches)
+        except (CellFailed, ValueError, nbformat.ValidationError) as error:
+            failures += 1
+            print(f"failed; the file is as it was\n{error}\n")
+            continue
+        if changed and options.check:
+            failures += 1
+        verdict = ("differs from what is stored" if options.check else "updated") if changed else "unchanged"
+        print(f"{time.perf_counter() - start:.1f} s, {verdict}", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
