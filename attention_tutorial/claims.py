@@ -102,6 +102,8 @@ def claim(
         raise ValueError("give either equals, or at_least and/or at_most; "
                          f"got equals={equals}, at_least={at_least}, at_most={at_most}")  # fmt: skip
     value: Any = measured.item() if hasattr(measured, "item") else measured
+    if bounded and isinstance(value, str):
+        raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
     if equals is None:
         bounds = [("at least", at_least), ("at most", at_most)]
         predicted = " and ".join(f"{words} {_show(bound, digits)}" for words, bound in bounds if bound is not None)

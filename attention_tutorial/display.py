@@ -47,6 +47,8 @@ def show_source(obj: Callable[..., Any] | type, docstring: bool = False) -> Sour
         >>> show_source(causal_mask).code.splitlines()[-1].strip()
         'return torch.ones(m, n, dtype=torch.bool, device=device).tril(n - m)'
     """
+    if inspect.ismodule(obj):
+        raise TypeError(f"obj must be a function or class written in Python; got the module {obj.__name__}")
     try:
         code = textwrap.dedent(inspect.getsource(obj))
     except (TypeError, OSError) as error:

@@ -198,7 +198,7 @@ def graph_distance(output: Tensor, source: Tensor) -> int:
 
 def _grad_fn(output: Tensor) -> Any:
     if output.grad_fn is None:
-        raise ValueError("output must have an autograd graph; got a tensor that does not require gradients")
+        raise ValueError("output must come from operations on tensors that require gradients; got one without a graph")
     return output.grad_fn
 
 
@@ -242,6 +242,8 @@ def time_ratio(slow: Callable[[], Any], fast: Callable[[], Any], repeats: int = 
 
 
 def _time(fn: Callable[[], Any]) -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     start = time.perf_counter()
     fn()
     if torch.cuda.is_available():

@@ -15,7 +15,8 @@ def setup(device: str | torch.device | None = None) -> torch.device:
 
     Args:
         device: "cpu", "cuda", "mps" or a torch device. When left out, the environment variable
-            ``ATTENTION_TUTORIAL_DEVICE``; when that is unset too, CUDA if there is one, then MPS, then the CPU.
+            ``ATTENTION_TUTORIAL_DEVICE``; when that is unset too, CUDA if there is one, else the CPU. MPS is taken only
+            when asked for: it has no float64, which the chapters count on.
 
     Returns:
         The device for models and data. Draw data on the CPU, with a ``torch.Generator``, then move it.
@@ -33,8 +34,11 @@ def setup(device: str | torch.device | None = None) -> torch.device:
     _style_figures()
     wanted = device or os.environ.get("ATTENTION_TUTORIAL_DEVICE")
     if not wanted:
-        return torch.device(next((name for name in ("cuda", "mps") if _available(name)), "cpu"))
-    chosen = torch.device(wanted)
+        return torch.device("cuda" if _available("cuda") else "cpu")
+    try:
+        chosen = torch.device(wanted)
+    except RuntimeError as error:
+        raise ValueError(f"device must be the name of a device, such as 'cpu' or 'cuda'; got {wanted!r}") from error
     if not _available(chosen.type):
         raise ValueError(f"device must be available on this machine; got {str(chosen)!r}")
     return chosen

@@ -66,7 +66,7 @@ def use_style() -> None:
 def _array(values: Any) -> np.ndarray:
     """Turn tensors on any device, lists and arrays into a float array."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu()
+        values = values.detach().cpu().double()  # NumPy has no bfloat16
     return np.asarray(values, dtype=float)
 
 
@@ -124,9 +124,9 @@ def heatmap(
     m, n = array.shape
     ax = _axes(ax, figsize=(1.6 + 0.62 * n, 1.2 + 0.55 * m))
     ax.imshow(array, cmap=colormap, vmin=limits[0], vmax=limits[1], aspect="auto")
-    ax.set_xticks(range(n), column_labels or [str(j + 1) for j in range(n)])
-    ax.set_yticks(range(m), row_labels or [str(i + 1) for i in range(m)])
-    if max(map(len, column_labels or [""])) > 4:
+    ax.set_xticks(range(n), [str(j + 1) for j in range(n)] if column_labels is None else column_labels)
+    ax.set_yticks(range(m), [str(i + 1) for i in range(m)] if row_labels is None else row_labels)
+    if column_labels is not None and max(map(len, column_labels)) > 4:
         ax.tick_params(axis="x", rotation=45)
     ax.set(xlabel=column_name, ylabel=row_name, title=title or "")
     ax.grid(False)
@@ -228,8 +228,9 @@ def matrix_chain(
         rows, columns = array.shape
         top = (tallest - rows) / 2
         for (i, j), x in np.ndenumerate(array):
-            cell = FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle="round,pad=0,rounding_size=0.12",
-                                  facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1)  # fmt: skip
+            cell = FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92,
+                                  boxstyle="round,pad=0,rounding_size=0.12", facecolor=to_rgba(color, 0.13),
+                                  edgecolor=color, linewidth=1)  # fmt: skip
             ax.add_patch(cell)
             ax.text(left + j + 0.5, top + i + 0.52, form.format(x), ha="center", va="center", fontsize=10)
         ax.text(left + columns / 2, top - 0.35, name, ha="center", va="center", color=color, weight="bold")

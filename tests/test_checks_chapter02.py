@@ -52,6 +52,10 @@ def attend(query, key, value, *, scale=None, axis=-1):
     return torch.softmax(scores, axis) @ value
 
 
+def raw(query, key):
+    return query @ key.T / query.size(-1) ** 0.5
+
+
 def overwrite(query, key, value):
     query /= query.size(-1) ** 0.5
     return attend(query, key, value, scale=1.0)
@@ -83,8 +87,8 @@ WRONG = [
     ("2.3", lambda q, k, v: attend(q, k, v, axis=0), "down the columns"),
     ("2.3", lambda q, k, v: attend(q, k, v, scale=1.0), "too large by a factor of sqrt(d_k)"),
     ("2.3", lambda q, k, v: attend(q, k, v, scale=1 / q.size(1)), "you divided by d_k"),
-    ("2.3", lambda q, k, v: (lambda s: s.flatten().softmax(0).view_as(s) @ v)(q @ k.T / q.size(1) ** 0.5), "whole matrix"),
-    ("2.3", lambda q, k, v: (lambda s: s.exp() / s.exp().sum(1, keepdim=True) @ v)(q @ k.T / q.size(1) ** 0.5), "overflow"),
+    ("2.3", lambda q, k, v: raw(q, k).flatten().softmax(0).view(len(q), len(k)) @ v, "whole matrix"),
+    ("2.3", lambda q, k, v: raw(q, k).exp() / raw(q, k).exp().sum(1, keepdim=True) @ v, "overflow"),
     ("2.3", lambda q, k, v: attend(q, k, v).T, "shape (m, d_v)"),
     ("2.5", lambda x, wq, wk, wv, wo: attend(x @ wq, x @ wk, x @ wv), "w_o is missing"),
     ("2.5", lambda x, wq, wk, wv, wo: attend(x @ wq, x @ wk, x @ wv, scale=x.size(1) ** -0.5) @ wo, "sqrt(d_model)"),

@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import math
 import textwrap
 
 import pytest
@@ -89,3 +90,14 @@ def test_what_has_no_source_is_a_type_error(obj):
     with pytest.raises(TypeError) as caught:
         show_source(obj)
     assert str(caught.value) == f"obj must be a function or class written in Python; got {obj!r}"
+
+
+def test_a_module_has_no_listing():
+    with pytest.raises(TypeError, match="obj must be a function or class written in Python; got the module math"):
+        show_source(math)
+
+
+def test_rounded_numbers_keep_their_digits_and_lose_the_sign_of_zero():
+    assert rounded(torch.tensor([[0.5, -1e-17], [2 / 3, -2.0]]), digits=2) == "[[0.50, 0.00], [0.67, -2.00]]"
+    assert rounded(-0.0004) == "0.000"
+    assert rounded((1, 2.25), digits=1) == "[1.0, 2.2]"

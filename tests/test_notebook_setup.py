@@ -42,10 +42,15 @@ def test_the_argument_decides_then_the_environment_then_the_machine(machine, mon
     assert setup() == torch.device("cuda")
 
 
-@pytest.mark.parametrize(("kinds", "chosen"), [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda")])
-def test_the_best_device_of_the_machine_is_chosen(machine, kinds, chosen):
+@pytest.mark.parametrize(("kinds", "chosen"), [((), "cpu"), (("mps",), "cpu"), (("cuda",), "cuda")])
+def test_the_machine_decides_only_between_cuda_and_the_cpu(machine, kinds, chosen):
     machine(*kinds)
     assert setup() == torch.device(chosen)
+
+
+def test_a_device_that_does_not_exist_is_an_error():
+    with pytest.raises(ValueError, match="device must be the name of a device, such as 'cpu' or 'cuda'; got 'banana'"):
+        setup("banana")
 
 
 @pytest.mark.parametrize("wanted", ["cuda", "cuda:0", "mps", "meta", "xpu"])

@@ -182,3 +182,8 @@ def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
         call()
     assert str(caught.value) == message
+
+
+def test_heat_maps_take_half_precision_and_labels_of_any_kind():
+    ax = heatmap(torch.eye(2, dtype=torch.bfloat16), np.array(["a", "b"]), np.array(["c", "d"]))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["c", "d"]

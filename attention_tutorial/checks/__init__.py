@@ -49,7 +49,7 @@ def diagnose(exercise_id: str, answer: Any) -> str | None:
     except NotImplementedError:
         return stub
     except Exception as error:
-        return f"your code raised {type(error).__name__}: {error}"
+        return f"your code raised {type(error).__name__}{f': {error}' if str(error) else ''}"
 
 
 def check(exercise_id: str, answer: Any) -> None:
