@@ -52,7 +52,7 @@ def copy_examples(
     check_size("num_symbols", num_symbols, minimum=1)
     check_flag("reverse", reverse)
     _check_generator(generator)
-    shape = (num_examples, length)
+    shape: tuple[int, ...] = (num_examples, length)
     if num_models is not None:
         check_size("num_models", num_models, minimum=1)
         shape = (num_models, *shape)

@@ -29,7 +29,8 @@ class RNN(nn.Module):
     Args:
         d_input: features of an input.
         d_hidden: features of a state.
-        generator: source of the first weights, uniform in plus or minus 1/sqrt(d_hidden); torch's global one if left out.
+        generator: source of the first weights, uniform in plus or minus 1/sqrt(d_hidden); torch's global one if left
+            out.
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
@@ -56,9 +57,18 @@ class RNN(nn.Module):
         draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
 
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return ``(states, last)``: states (batch, n, d_hidden), last (batch, d_hidden), for inputs (batch, n, d_input).
+        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
 
-        ``state`` (batch, d_hidden) is the state before the first input; zeros when left out.
+        Args:
+            inputs: (batch, n, d_input).
+            state: the state before the first input, (batch, d_hidden); zeros when left out.
+
+        Returns:
+            ``(states, last)``.
+
+        Raises:
+            TypeError: if ``inputs`` is not a float tensor of the network's dtype.
+            ValueError: if shapes do not fit the network, or there is no position.
         """
         state = _check_recurrent(inputs, state, self.w, self.u)
         states = []
@@ -68,6 +78,7 @@ class RNN(nn.Module):
         return torch.stack(states, dim=1), state
 
     def extra_repr(self) -> str:
+        """Say what `print(module)` shows."""
         return f"d_input={self.w.size(1)}, d_hidden={self.w.size(0)}"
 
 
@@ -87,7 +98,8 @@ class GRU(nn.Module):
     Args:
         d_input: features of an input.
         d_hidden: features of a state.
-        generator: source of the first weights, uniform in plus or minus 1/sqrt(d_hidden); torch's global one if left out.
+        generator: source of the first weights, uniform in plus or minus 1/sqrt(d_hidden); torch's global one if left
+            out.
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
@@ -112,9 +124,18 @@ class GRU(nn.Module):
         draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
 
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return ``(states, last)``: states (batch, n, d_hidden), last (batch, d_hidden), for inputs (batch, n, d_input).
+        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
 
-        ``state`` (batch, d_hidden) is the state before the first input; zeros when left out.
+        Args:
+            inputs: (batch, n, d_input).
+            state: the state before the first input, (batch, d_hidden); zeros when left out.
+
+        Returns:
+            ``(states, last)``.
+
+        Raises:
+            TypeError: if ``inputs`` is not a float tensor of the network's dtype.
+            ValueError: if shapes do not fit the network, or there is no position.
         """
         state = _check_recurrent(inputs, state, self.w, self.u)
         d = self.u.size(1)
@@ -129,6 +150,7 @@ class GRU(nn.Module):
         return torch.stack(states, dim=1), state
 
     def extra_repr(self) -> str:
+        """Say what `print(module)` shows."""
         return f"d_input={self.w.size(1)}, d_hidden={self.u.size(1)}"
 
 
@@ -279,11 +301,12 @@ class Seq2Seq(nn.Module):
             logits, weights, state = self.decode(token, states, state, row_mask)
             token = logits.argmax(dim=-1)  # (batch, 1)
             tokens.append(token)
-            rows.append(weights)
-        all_weights = None if self.attention == "none" else torch.cat(rows, dim=1)
-        return torch.cat(tokens, dim=1), all_weights
+            if weights is not None:
+                rows.append(weights)
+        return torch.cat(tokens, dim=1), torch.cat(rows, dim=1) if rows else None
 
     def extra_repr(self) -> str:
+        """Say what `print(module)` shows."""
         return f"attention={self.attention!r}"
 
 

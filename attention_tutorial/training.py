@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from copy import deepcopy
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,14 @@ from .seq2seq import Seq2Seq, check_ids
 __all__ = ["linear_probe", "sequence_loss", "token_accuracy", "train"]
 
 Batch = tuple[Tensor, Tensor]
+
+
+class Batches(Protocol):
+    """What `train` goes through: a list of batches, or anything else with a length."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Batch]: ...
 
 
 def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
@@ -51,7 +59,7 @@ def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
 
 def train(
     models: nn.Module | Sequence[nn.Module],
-    batches: Iterable[Batch],
+    batches: Batches,
     *,
     learning_rate: float = 1e-2,
     max_norm: float = 1.0,
@@ -86,10 +94,10 @@ def train(
         >>> losses.shape, bool(losses[-1] < 0.5 * losses[0])
         (torch.Size([60]), True)
     """
-    several = _check_models(models)
+    team = _check_models(models)
+    several = not isinstance(models, nn.Module)
     _check_batches(batches)
     _check_positive(learning_rate=learning_rate, max_norm=max_norm)
-    team = list(models) if several else [models]
     parameters, _ = stack_module_state(team)  # every parameter gets a first axis: the models
     losses_of = _losses_of_team(team[0], len(team))
     optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
@@ -220,23 +228,24 @@ def linear_probe(features: Tensor, labels: Tensor, *, num_train: int, penalty: f
     return (guesses == labels[num_train:]).double().mean().item()
 
 
-def _progress(batches: Iterable[Batch], description: str) -> Iterable[Batch]:
+def _progress(batches: Batches, description: str) -> Iterable[Batch]:
     """Show a bar to a person at a terminal or in a live notebook; show nothing under tests or where asked not to."""
     asked_not_to = os.environ.get("ATTENTION_TUTORIAL_PROGRESS") == "0"
     tested = "PYTEST_CURRENT_TEST" in os.environ or "PYTEST_VERSION" in os.environ
     live = sys.stderr.isatty() or "ipykernel" in sys.modules
     if asked_not_to or tested or not live:
         return batches
-    from tqdm.auto import tqdm  # only here: importing the package needs torch alone
+    from tqdm.auto import tqdm  # type: ignore[import-untyped]  # only here: importing the package needs torch alone
 
-    return tqdm(batches, desc=description, leave=False)
+    bar: Iterable[Batch] = tqdm(batches, desc=description, leave=False)
+    return bar
 
 
-def _check_models(models: Any) -> bool:
-    """Say whether there are several models; require them to be modules of one kind."""
-    if isinstance(models, nn.Module) and not isinstance(models, nn.ModuleList):
-        return False
-    if not isinstance(models, Sequence | nn.ModuleList) or not all(isinstance(model, nn.Module) for model in models):
+def _check_models(models: Any) -> list[nn.Module]:
+    """Return a list of the models; require them to be modules of one kind."""
+    if isinstance(models, nn.Module):
+        return [models]
+    if not isinstance(models, Sequence) or not all(isinstance(model, nn.Module) for model in models):
         raise TypeError(f"models must be a module or a sequence of modules; got {type(models).__name__}")
     if len(models) == 0:
         raise ValueError("models must hold at least one model; got none")
@@ -244,7 +253,7 @@ def _check_models(models: Any) -> bool:
         if _kind(other) != _kind(models[0]):
             raise ValueError("models must all be of one class and size; "
                              f"expected that of model 0, got another for model {i}")  # fmt: skip
-    return True
+    return list(models)
 
 
 def _kind(model: nn.Module) -> tuple[Any, ...]:
@@ -274,5 +283,5 @@ def _check_positive(**numbers: Any) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, Real):
             raise TypeError(f"{name} must be a real number; got {type(number).__name__}")
-        if not number > 0:
+        if not float(number) > 0:
             raise ValueError(f"{name} must be above 0; got {number}")

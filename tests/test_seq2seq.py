@@ -1,4 +1,7 @@
-"""Laws of the recurrent networks and of the encoder-decoder. The oracles are loops over single numbers and torch's own modules."""
+"""Laws of the recurrent networks and of the encoder-decoder.
+
+The oracles are loops over single numbers and torch's own modules.
+"""
 
 import copy
 import math

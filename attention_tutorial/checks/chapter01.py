@@ -23,8 +23,8 @@ def _filled_in(result: Any) -> Any:
     return result
 
 
-def _close(a: Sequence[float] | float, b: Sequence[float] | float, tolerance: float = 1e-6) -> bool:
-    return torch.allclose(_double(a), _double(b), rtol=0, atol=tolerance)
+def _close(a: Any, b: Any) -> bool:
+    return torch.allclose(_double(a), _double(b), rtol=0, atol=1e-6)
 
 
 def _double(numbers: Any) -> Tensor:
@@ -50,6 +50,7 @@ def _rnn(inputs: Sequence[float], w: float, u: float, squeeze: Callable[[float],
 
 @exercise("1.1")
 def rnn_by_hand(answer: Callable[[list[float], float, float], Sequence[float]]) -> str | None:
+    """States of the RNN with one feature, for a list of numbers."""
     inputs, w, u = [1.0, -0.5, 0.25, 0.0], 0.9, 0.6
     given = _filled_in(answer(list(inputs), w, u))
     right = _rnn(inputs, w, u)
@@ -71,9 +72,6 @@ def rnn_by_hand(answer: Callable[[list[float], float, float], Sequence[float]]) 
                 _rnn(inputs, w, u, squeeze=lambda x: x)
             ),
             "w and u are swapped: w multiplies the input, u the old state": lambda: _double(_rnn(inputs, u, w)),
-            "every step must use the state just before it; yours all start again from h_0 = 0 or from one old state": (
-                lambda: _double([math.tanh(w * x + u * math.tanh(w * inputs[0])) for x in inputs])
-            ),
         },
     )
     if found:
@@ -85,6 +83,7 @@ def rnn_by_hand(answer: Callable[[list[float], float, float], Sequence[float]]) 
 
 @exercise("1.2")
 def bits(answer: Callable[[int, int], float]) -> str | None:
+    """Bits of a random sequence: length times the logarithm of the number of symbols."""
     given = float(_filled_in(answer(12, 10)))
     right = 12 * math.log2(10)
     if _close(given, right):
@@ -113,6 +112,7 @@ def bits(answer: Callable[[int, int], float]) -> str | None:
 
 @exercise("1.3")
 def one_step_of_attention(answer: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> str | None:
+    """Context (d,) and weights (n,) for a decoder state (d,) and encoder states (n, d)."""
     n, d = 5, 3
     s, h = _random(d), _random(n, d)
     given = _filled_in(answer(s.clone(), h.clone()))
@@ -169,6 +169,7 @@ def one_step_of_attention(answer: Callable[[Tensor, Tensor], tuple[Tensor, Tenso
 
 @exercise("1.4")
 def additive_scores_of_one_query(answer: Callable[..., Tensor]) -> str | None:
+    """Additive scores (n,) of one query."""
     n, d_q, d_k, d_a = 5, 3, 4, 7
     q, k, w, u, v = _random(d_q), _random(n, d_k), _random(d_a, d_q), _random(d_a, d_k), _random(d_a)
     given = _double(_filled_in(answer(q, k, w, u, v)))
@@ -201,6 +202,7 @@ def additive_scores_of_one_query(answer: Callable[..., Tensor]) -> str | None:
 
 @exercise("1.5")
 def effect_of_an_edge(answer: Callable[..., float]) -> str | None:
+    """Share of sequences whose token at step i changes when position j is closed to that step."""
     generator = torch.Generator().manual_seed(0)
     model = Seq2Seq(6, d_embedding=5, d_hidden=8, attention="dot", generator=generator).double()
     with torch.no_grad():
@@ -221,32 +223,22 @@ def effect_of_an_edge(answer: Callable[..., float]) -> str | None:
         right = share(open_but_edge, i)
         if _close(given, right):
             continue
-        column, row = (torch.ones(4, 5, dtype=torch.bool) for _ in range(2))
-        column[:, j], row[i, :] = False, False
-        swapped = torch.ones(4, 5, dtype=torch.bool)
-        swapped[min(j, 3), i] = False
-        found = _first_match(
-            _double(given),
-            {
-                "that is the share of tokens that stay the same; return the share that changes": (
-                    lambda right=right: _double(1 - right)
-                ),
-                "that is the number of sequences; divide by how many there are": (
-                    lambda right=right: _double(400 * right)
-                ),
-                "you compared all steps; only step i was touched, so compare column i": (
-                    lambda mask=open_but_edge, i=i: _double(share(mask, i, whole=True))
-                ),
-                "the mask is the wrong way round, so that step i sees only position j; True means may look": (
-                    lambda mask=~open_but_edge, i=i: _double(share(mask, i))
-                ),
-                "you forbade step i every position; forbid only j": lambda mask=row, i=i: _double(share(mask, i)),
-                "i and j are swapped: rows of the mask are steps, columns are source positions": (
-                    lambda mask=swapped, i=i: _double(share(mask, i))
-                ),
-            },
-        )
-        return found or f"for i={i}, j={j} the share should be {right:.4f}; yours is {given:.4f}"
+        row, swapped = (torch.ones(4, 5, dtype=torch.bool) for _ in range(2))
+        row[i, :], swapped[min(j, 3), i] = False, False
+        mistakes = {
+            "that is the share of tokens that stay the same; return the share that changes": 1 - right,
+            "that is the number of sequences; divide by how many there are": 400 * right,
+            "you compared all steps; only step i was touched, so compare column i": share(open_but_edge, i, whole=True),
+            "the mask is the wrong way round, so that step i sees only position j; True means may look": (
+                share(~open_but_edge, i)
+            ),
+            "you forbade step i every position; forbid only j": share(row, i),
+            "i and j are swapped: rows of the mask are steps, columns are source positions": share(swapped, i),
+        }
+        for diagnosis, wrong in mistakes.items():
+            if _close(given, wrong):
+                return diagnosis
+        return f"for i={i}, j={j} the share should be {right:.4f}; yours is {given:.4f}"
     return None
 
 
