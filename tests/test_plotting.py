@@ -21,6 +21,7 @@ WEIGHTS = torch.tensor([[0.1, 0.2, 0.7], [0.9, 0.1, 0.0]], dtype=torch.float64)
 def clean(monkeypatch):
     """Each test starts without figures, and no function may show one."""
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("a figure was shown"))
+    plt.close("all")  # what another test of this process may have left
     with plt.rc_context():
         yield
     plt.close("all")
