@@ -235,7 +235,7 @@ def _progress(batches: Batches, description: str) -> Iterable[Batch]:
     live = sys.stderr.isatty() or "ipykernel" in sys.modules
     if asked_not_to or tested or not live:
         return batches
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]  # only here: importing the package needs torch alone
+    from tqdm.auto import tqdm  # only here: importing the package needs torch alone
 
     bar: Iterable[Batch] = tqdm(batches, desc=description, leave=False)
     return bar
