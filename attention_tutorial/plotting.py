@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.colors import Colormap, ListedColormap, to_rgba
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 __all__ = [
     "COLORS",
@@ -23,6 +23,7 @@ __all__ = [
     "attention_flow",
     "band",
     "heatmap",
+    "mask_map",
     "matrix_chain",
     "use_style",
 ]
@@ -83,7 +84,7 @@ def heatmap(
     annotate: bool | str = False,
     title: str | None = None,
     limits: tuple[float, float] = (0.0, 1.0),
-    colormap: str = WEIGHT_MAP,
+    colormap: str | Colormap = WEIGHT_MAP,
     row_name: str = "query",
     column_name: str = "key",
 ) -> Axes:
@@ -97,7 +98,7 @@ def heatmap(
         annotate: write the number into each cell; a string is its format, such as ``".3f"``.
         title: above the map.
         limits: values of the lightest and the darkest colour; weights keep 0 and 1, so that panels compare.
-        colormap: name of a matplotlib colour map.
+        colormap: a matplotlib colour map, or its name.
         row_name: label of the vertical axis.
         column_name: label of the horizontal axis.
 
@@ -133,6 +134,60 @@ def heatmap(
     ax.spines[:].set_visible(False)
     if annotate:
         _annotate(ax, array, limits, annotate if isinstance(annotate, str) else ".2f")
+    return ax
+
+
+def mask_map(
+    mask: Any,
+    row_labels: Sequence[str] | None = None,
+    column_labels: Sequence[str] | None = None,
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+    row_name: str = "query",
+    column_name: str = "key",
+) -> Axes:
+    """Draw a boolean mask: a dark cell where the query may attend to the key, a light one with a cross where not.
+
+    A row without any open key is framed.
+
+    Args:
+        mask: (m, n), boolean, True = may attend.
+        row_labels: m tokens, the queries.
+        column_labels: n tokens, the keys.
+        ax: where to draw; a new figure when left out.
+        title: above the map.
+        row_name: label of the vertical axis.
+        column_name: label of the horizontal axis.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if ``mask`` has not two axes or is not boolean, or the labels do not match it.
+
+    Example:
+        >>> ax = mask_map([[True, False], [True, True]], ["the", "cat"], ["the", "cat"])
+        >>> [text.get_text() for text in ax.texts]
+        ['×']
+    """
+    array = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if array.dtype != bool:
+        raise ValueError(f"mask must be boolean, True = may attend; got {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"mask must be (m, n); got shape {array.shape}")
+    colors = ListedColormap(["#f3f3f3", GREY])
+    ax = heatmap(array, row_labels, column_labels, ax=ax, title=title, colormap=colors,
+                 row_name=row_name, column_name=column_name)  # fmt: skip
+    m, n = array.shape
+    ax.set_xticks(np.arange(1, n) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, m) - 0.5, minor=True)
+    ax.grid(True, which="minor", color="white", linewidth=2)
+    ax.tick_params(which="minor", length=0)
+    for i, j in np.argwhere(~array):
+        ax.text(j, i, "×", ha="center", va="center", color=GREY)
+    for i in np.flatnonzero(~array.any(axis=1)):
+        ax.add_patch(Rectangle((-0.47, i - 0.46), n - 0.06, 0.92, fill=False, edgecolor=COLORS[3], linewidth=2.5))
     return ax
 
 

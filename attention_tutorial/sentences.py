@@ -9,9 +9,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ._validation import check_size
+from ._validation import check_flag, check_size
 
-__all__ = ["ANIMALS", "PAD", "PLACES", "VOCABULARY", "WhoWhere", "encode", "who_where"]
+__all__ = [
+    "ANIMALS",
+    "BANK_VOCABULARY",
+    "DAYS",
+    "PAD",
+    "PEOPLE",
+    "PLACES",
+    "TOWNS",
+    "VOCABULARY",
+    "BankSentences",
+    "WhoWhere",
+    "bank_sentences",
+    "encode",
+    "who_where",
+]
 
 PAD = 0
 ANIMALS = ("cat", "dog", "fox", "owl", "hen", "cow", "pig", "bee")
@@ -20,6 +34,18 @@ _VERBS = ("sat", "slept", "stood", "hid")
 _PREPOSITIONS = ("on", "under", "near", "behind")
 _ADJECTIVES = ("old", "grey", "small", "quiet", "soft", "big", "new", "red")
 VOCABULARY = ("<pad>", "the", *ANIMALS, *PLACES, *_VERBS, *_PREPOSITIONS, *_ADJECTIVES)
+
+PEOPLE = ("sherry", "ryan", "alma", "boris", "chloe", "david", "emma", "felix")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+TOWNS = ("oxford", "leeds", "durham", "york", "bath", "wells")
+_ACTIVITIES = (
+    "is lying on", "was fishing from", "rested on", "walked along",
+    "is saving at", "was borrowing from", "paid into", "needed to transfer money to",
+)  # fmt: skip
+_PER_SENSE = len(_ACTIVITIES) // 2
+_OWNERS = ("of the river", "of the merchants")
+_BANK_WORDS = dict.fromkeys(" ".join(("bank in on the", *_ACTIVITIES, *_OWNERS)).split())  # each once, in this order
+BANK_VOCABULARY = ("<pad>", *PEOPLE, *DAYS, *TOWNS, *_BANK_WORDS)
 
 
 @dataclass(frozen=True)
@@ -91,11 +117,79 @@ def who_where(
     return WhoWhere(ids, positions, answers)
 
 
-def encode(sentences: Sequence[Sequence[str]]) -> Tensor:
+@dataclass(frozen=True)
+class BankSentences:
+    """Sentences about one of two kinds of bank.
+
+    Attributes:
+        ids: token ids (size, n) in ``BANK_VOCABULARY``, padded on the right with 0.
+        sense: (size,), 0 for the bank of a river, 1 for the bank that keeps money.
+        answers: token ids (size, 3): who, when and where.
+    """
+
+    ids: Tensor
+    sense: Tensor
+    answers: Tensor
+
+
+def bank_sentences(
+    size: int, *, generator: torch.Generator, held_out: bool = False, bare: bool = False
+) -> BankSentences:  # fmt: skip
+    """Draw sentences such as "on monday sherry is lying on the bank of the river in oxford".
+
+    Who, when, where and the activity are drawn independently of each other, and the activity decides which bank is
+    meant. Half of the sentences also say whose bank it is ("of the river", "of the merchants"). A quarter of the pairs
+    of a person and an activity is held out, as many of either sense.
+
+    Args:
+        size: number of sentences.
+        generator: source of randomness, on the CPU.
+        held_out: draw from the pairs that are held out, and only from those; otherwise from all others.
+        bare: leave out when and where, as in "sherry is lying on the bank of the river". The answers are drawn all the
+            same.
+
+    Returns:
+        The sentences as :class:`BankSentences`.
+
+    Raises:
+        TypeError: if ``size`` is not an int, or a flag not a bool.
+        ValueError: if ``size`` is below 1.
+
+    Example:
+        >>> drawn = bank_sentences(1, generator=torch.Generator().manual_seed(3))
+        >>> " ".join(BANK_VOCABULARY[i] for i in drawn.ids[0]), drawn.sense.tolist()
+        ('on tuesday alma is lying on the bank in york', [0])
+        >>> [BANK_VOCABULARY[i] for i in drawn.answers[0]]
+        ['alma', 'tuesday', 'york']
+    """
+    check_size("size", size, minimum=1)
+    check_flag("held_out", held_out)
+    check_flag("bare", bare)
+
+    def draw(count: int) -> int:
+        return int(torch.randint(count, (), generator=generator))
+
+    sentences, senses, answers = [], [], []
+    for _ in range(size):
+        who, activity = draw(len(PEOPLE)), draw(len(_ACTIVITIES))
+        while held_out != ((who + activity) % 4 == 0):
+            who, activity = draw(len(PEOPLE)), draw(len(_ACTIVITIES))
+        sense = activity // _PER_SENSE
+        day, town, with_owner = draw(len(DAYS)), draw(len(TOWNS)), draw(2)
+        middle = [PEOPLE[who], *_ACTIVITIES[activity].split(), "the", "bank", *_OWNERS[sense].split() * with_owner]
+        sentences.append(middle if bare else ["on", DAYS[day], *middle, "in", TOWNS[town]])
+        senses.append(sense)
+        answers.append([PEOPLE[who], DAYS[day], TOWNS[town]])
+    ids = encode(sentences, BANK_VOCABULARY)
+    return BankSentences(ids, torch.tensor(senses), encode(answers, BANK_VOCABULARY))
+
+
+def encode(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str] = VOCABULARY) -> Tensor:
     """Turn sentences of known words into token ids, padded on the right to the longest.
 
     Args:
         sentences: each a sequence of words.
+        vocabulary: all words; a word's place is its id, and place 0 is the padding's.
 
     Returns:
         Token ids (batch, n), int64.
@@ -107,8 +201,9 @@ def encode(sentences: Sequence[Sequence[str]]) -> Tensor:
         >>> encode([["the", "cat"], ["the"]]).tolist()
         [[1, 2], [1, 0]]
     """
-    unknown = sorted({word for sentence in sentences for word in sentence} - set(VOCABULARY))
+    id_of = {word: i for i, word in enumerate(vocabulary)}
+    unknown = sorted({word for sentence in sentences for word in sentence} - set(id_of))
     if unknown:
-        raise ValueError(f"sentences must use the words of VOCABULARY; got {', '.join(unknown)}")
-    rows = [torch.tensor([VOCABULARY.index(word) for word in sentence], dtype=torch.long) for sentence in sentences]
+        raise ValueError(f"sentences must use the words of the vocabulary; got {', '.join(unknown)}")
+    rows = [torch.tensor([id_of[word] for word in sentence], dtype=torch.long) for sentence in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)

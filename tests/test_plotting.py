@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 
 from attention_tutorial import plotting
-from attention_tutorial.plotting import attention_flow, band, heatmap, matrix_chain, use_style
+from attention_tutorial.plotting import attention_flow, band, heatmap, mask_map, matrix_chain, use_style
 
 WEIGHTS = torch.tensor([[0.1, 0.2, 0.7], [0.9, 0.1, 0.0]], dtype=torch.float64)
 
@@ -37,6 +37,7 @@ def texts(ax):
 
 DRAW = {
     "heatmap": lambda ax: heatmap(WEIGHTS, ax=ax),
+    "mask_map": lambda ax: mask_map(WEIGHTS > 0.5, ax=ax),
     "band": lambda ax: band([1, 2, 3], WEIGHTS, ax=ax),
     "matrix_chain": lambda ax: matrix_chain([("A", WEIGHTS, plotting.QUERY)], ax=ax),
     "attention_flow": lambda ax: attention_flow([0.2, 0.8], ["a", "b"], 0, ax=ax),
@@ -87,6 +88,11 @@ def test_each_number_stands_in_its_cell_in_a_colour_that_can_be_read():
     for text, weight in zip(ax.texts, WEIGHTS.flatten().tolist(), strict=True):
         background = ax.images[0].cmap(weight)[:3]
         assert abs(luminance(text.get_color()) - luminance(background)) > 0.4
+    for colormap in ("Greys", "gray"):
+        ax = heatmap(3 * WEIGHTS - 2, annotate=True, limits=(-2.0, 1.0), colormap=colormap)
+        for text, weight in zip(ax.texts, WEIGHTS.flatten().tolist(), strict=True):
+            background = matplotlib.colormaps[colormap](weight)[:3]
+            assert abs(luminance(text.get_color()) - luminance(background)) > 0.4
     assert texts(heatmap(WEIGHTS, annotate=".1f"))[:2] == ["0.1", "0.2"]
     assert texts(heatmap(WEIGHTS)) == []
 
@@ -104,6 +110,21 @@ def test_the_colour_map_runs_from_light_to_dark_so_that_it_survives_grey_print()
     grey = colours[:, :3] @ (0.299, 0.587, 0.114)
     assert (np.diff(grey) <= 0).all()
     assert grey[0] - grey[-1] > 0.6
+
+
+def test_another_colour_map_may_be_given_by_name_or_itself():
+    for colormap in ("viridis", matplotlib.colormaps["viridis"]):
+        assert heatmap(WEIGHTS, colormap=colormap).images[0].cmap.name == "viridis"
+    assert heatmap(WEIGHTS).images[0].cmap.name == plotting.WEIGHT_MAP
+
+
+def test_axes_take_other_names_and_long_labels_are_turned():
+    for draw in (heatmap, lambda values, *labels, **names: mask_map(values > 0.5, *labels, **names)):
+        ax = draw(WEIGHTS, None, ["four", "for", "a"], row_name="target", column_name="source")
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("source", "target")
+        assert {label.get_rotation() for label in ax.get_xticklabels()} == {0.0}
+        turned = draw(WEIGHTS, None, ["fiver", "for", "a"])
+        assert {label.get_rotation() for label in turned.get_xticklabels()} == {45.0}
 
 
 def test_query_key_and_value_have_colours_of_their_own_which_the_style_uses():
@@ -188,3 +209,40 @@ def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, message):
 def test_heat_maps_take_half_precision_and_labels_of_any_kind():
     ax = heatmap(torch.eye(2, dtype=torch.bfloat16), np.array(["a", "b"]), np.array(["c", "d"]))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["c", "d"]
+
+
+def test_a_mask_is_drawn_dark_where_open_with_a_cross_where_closed_and_empty_rows_framed():
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    ax = mask_map(mask, ["a", "b"], ["x", "y", "z"], title="mask")
+    assert np.array_equal(ax.images[0].get_array(), mask.numpy())
+    colors = [luminance(ax.images[0].cmap(ax.images[0].norm(value))[:3]) for value in (0.0, 1.0)]
+    assert colors[0] > 0.9 and colors[1] < 0.5
+    crosses = {tuple(map(round, text.get_position())) for text in ax.texts}
+    assert crosses == {(j, i) for i, j in (~mask).nonzero().tolist()}
+    (frame,) = ax.patches
+    assert round(frame.get_y() + frame.get_height() / 2) == 1
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("key", "query", "mask")
+
+
+def test_the_frames_of_a_mask_surround_the_empty_rows_and_lines_part_the_cells():
+    mask = torch.ones(5, 7, dtype=torch.bool)
+    mask[[1, 4]], mask[:, 3] = False, False  # an empty column is not framed
+    ax = mask_map(mask)
+    boxes = [patch.get_bbox() for patch in ax.patches]
+    assert [round(box.y0 + box.y1) / 2 for box in boxes] == [1, 4]
+    for box in boxes:
+        assert (box.x0, box.x1) == pytest.approx((-0.5, 6.5), abs=0.05)
+        assert box.height == pytest.approx(1, abs=0.1)
+    assert not any(patch.get_fill() for patch in ax.patches)
+    assert ax.get_xticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert ax.get_yticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_a_mask_map_wants_a_boolean_mask():
+    with pytest.raises(ValueError, match=r"^mask must be boolean, True = may attend; got int64$"):
+        mask_map(np.array([[1, 0]]))
+    with pytest.raises(ValueError, match=r"^mask must be \(m, n\); got shape \(1, 2, 3\)$"):
+        mask_map(WEIGHTS[None] > 0.5)
+    with pytest.raises(ValueError, match=r"^row_labels must hold one label for each of 2 positions; got 1$"):
+        mask_map(WEIGHTS > 0.5, ["a"])
