@@ -25,6 +25,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -140,6 +141,8 @@ def public_names() -> frozenset[str]:
     """Return every name in an `__all__` of the package, read from its source."""
     names: set[str] = set()
     for module in (ROOT / "attention_tutorial").rglob("*.py"):
+        if module.name.startswith("_") and module.name != "__init__.py":
+            continue  # private
         for node in ast.parse(module.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names |= set(ast.literal_eval(node.value))
@@ -452,7 +455,7 @@ def papers_are_in_the_bibliography(notebook, path):
 
 
 OPENING = ["you will learn", "you need", r"\d+ minutes"]
-SECTIONS = ["exercises", "common mistakes", "summary", "further reading"]
+SECTIONS = ["exercises", "questions", "common mistakes", "summary", "further reading"]
 
 
 @rule
@@ -470,6 +473,50 @@ def has_every_section(notebook, path):
     for section in SECTIONS:
         if section not in sections:
             yield f"there is no level-2 heading with {section!r}"
+
+
+FEWEST_EXERCISES = 5
+FEWEST_QUESTIONS = 6
+
+
+@rule
+def exercises_can_be_solved(notebook, path):
+    """Each exercise has its number, its difficulty, a hint, a solution, and behind it a cell that calls its check."""
+    chapter = int(path.stem.split("_")[0])
+    count = 0
+    for cell, after in itertools.pairwise([*notebook.cells, new_code_cell()]):
+        for heading in re.findall(r"^### (Exercise\b.*)$", cell.source, re.MULTILINE):
+            if cell.cell_type != "markdown":
+                continue
+            count += 1
+            number = f"{chapter}.{count}"
+            if not re.fullmatch(rf"Exercise {re.escape(number)} ★{{1,3}} \S.*", heading):
+                yield f"heading {heading!r} should read 'Exercise {number} ★ Title', with one to three stars"
+            for fold in ("Hint", "Solution"):
+                if f"<summary>{fold}</summary>" not in cell.source:
+                    yield f"exercise {number} has no folded {fold.lower()}"
+            if "exercise" not in tags(after) or f'check("{number}", ' not in after.source:
+                yield f'the cell behind exercise {number} is not tagged exercise, or lacks check("{number}", ...)'
+    if count < FEWEST_EXERCISES:
+        yield f"there are {count} exercises; at least {FEWEST_EXERCISES} are wanted"
+
+
+@rule
+def questions_are_answered(notebook, path):
+    """Each question is numbered, offers at least two options, and has an answer folded away."""
+    source = "\n".join(cell.source for _, cell in cells(notebook, "markdown"))
+    section = re.search(r"^## Questions$(.*?)(?=^## |\Z)", source, re.MULTILINE | re.DOTALL)
+    questions = re.split(r"^(?=\*\*\d+\. )", section.group(1) if section else "", flags=re.MULTILINE)[1:]
+    for number, question in enumerate(questions, start=1):
+        if not question.startswith(f"**{number}. "):
+            yield f"question {number} is numbered otherwise: {question[:40]!r}"
+        asked, _, answer = question.partition("<details><summary>Answer</summary>")
+        if not ("(a)" in asked and "(b)" in asked):
+            yield f"question {number} offers no options (a), (b)"
+        if not answer.strip().removesuffix("</details>").strip():
+            yield f"question {number} has no folded answer"
+    if len(questions) < FEWEST_QUESTIONS:
+        yield f"there are {len(questions)} questions; at least {FEWEST_QUESTIONS} are wanted"
 
 
 # ---- The rules for nbval's sanitising file -----------------------------------------------------------------------

@@ -1,9 +1,15 @@
 """Laws of the exercises' checks, whatever the exercise. The exercises themselves are tested chapter by chapter."""
 
-import pytest
+import contextvars
+import threading
+import time
 
-from attention_tutorial import checks
-from attention_tutorial.checks import check, diagnose, exercise
+import pytest
+import torch
+
+from attention_tutorial import checks, masked_softmax
+from attention_tutorial.checks import Mistake, check, diagnose, exercise, exercises
+from attention_tutorial.checks._tools import call
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +20,7 @@ def only_our_exercises(monkeypatch):
 
     @exercise("9.1")
     def doubled(answer):
-        return None if answer(3) == 6 else "it does not double: 3 must become 6"
+        return None if call(answer, 3) == 6 else "it does not double: 3 must become 6"
 
     @exercise("9.2")
     def number(answer):
@@ -56,17 +62,146 @@ def broken(x):
     raise IndexError("no third row.")
 
 
+def squared(x):
+    return x @ x
+
+
+def silent(x):
+    raise ValueError
+
+
+def nested(x):
+    return broken(x)
+
+
+def through_torch(x):
+    return torch.nn.Linear(x, 5)(torch.ones(2, 7))
+
+
+def through_us(x):
+    return masked_softmax(x)
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (broken, "Your code raised IndexError: no third row."),
+        (broken, 'Your code raised IndexError: no third row (in the line `raise IndexError("no third row.")`).'),
         (lambda: 6, "Your code raised TypeError: "),
-        (lambda x: x @ x, "Your code raised TypeError: unsupported operand type(s) for @: 'int' and 'int'."),
-        (6, "Your code raised TypeError: 'int' object is not callable."),
+        (
+            squared,
+            "Your code raised TypeError: unsupported operand type(s) for @: 'int' and 'int' (in the line `return x",
+        ),
+        (6, "Hand over the function itself; got int."),
+        (silent, "Your code raised ValueError (in the line `raise ValueError`)."),
+        (nested, "Your code raised IndexError: no third row (in the line `raise Index"),
+        (through_torch, "Your code raised RuntimeError: mat1 and mat2"),
+        (through_us, "Your code raised TypeError: scores must be"),
     ],
 )
 def test_an_answer_that_raises_is_told_so_and_stops_nothing(answer, words, capsys):
     assert said(capsys, "9.1", answer).startswith(f"Exercise 9.1: not yet. {words}")
+
+
+def test_the_line_is_the_answers_own_though_a_library_or_the_package_raises():
+    assert diagnose("9.1", through_torch).endswith("(in the line `return torch.nn.Linear(x, 5)(torch.ones(2, 7))`)")
+    assert diagnose("9.1", through_us).endswith("(in the line `return masked_softmax(x)`)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (KeyError("x"), "the check cannot make sense of this answer (KeyError: 'x'); compare what you return with"),
+        (ValueError("a: b.:"), "the check cannot make sense of this answer (ValueError: a: b); compare"),
+        (ValueError(), "the check cannot make sense of this answer (ValueError); compare"),
+        (SystemExit(), "your code called exit(); return the result instead"),
+        (Mistake("it is odd"), "it is odd"),
+        (NotImplementedError(), "not filled in yet"),
+    ],
+)
+def test_what_a_checker_raises_is_told(answer, words):
+    @exercise("9.3")
+    def raises(error):
+        raise error
+
+    assert diagnose("9.3", answer).startswith(words)
+
+
+def test_float64_is_the_default_while_an_answer_runs_and_only_then():
+    seen = []
+
+    @exercise("9.3")
+    def looks(answer):
+        seen.append(torch.ones(1).dtype)
+        raise answer
+
+    for answer in (Mistake("no"), KeyError(), SystemExit()):
+        diagnose("9.3", answer)
+        assert torch.get_default_dtype() == torch.float32
+    assert seen == [torch.float64] * 3
+
+
+def test_an_answer_sees_the_context_that_it_was_made_in():
+    variable = contextvars.ContextVar("variable", default=1)
+    variable.set(2)
+    assert diagnose("9.1", lambda x: x * variable.get()) is None
+
+
+def swallow(kind, times):
+    """Return an answer that never ends, and catches exceptions of a kind so many times."""
+
+    def answer(x):
+        caught = 0
+        while True:
+            try:
+                time.sleep(0.001)
+            except kind:
+                caught += 1
+                if caught > times:
+                    raise
+
+    return answer
+
+
+@pytest.mark.parametrize("answer", [swallow(Exception, 99), swallow(BaseException, 2)])
+def test_an_answer_that_catches_exceptions_is_stopped_all_the_same(answer, monkeypatch):
+    monkeypatch.setattr(checks, "SECONDS", 0.1)
+    stopped = "your code was still running after 0.1 seconds and was stopped; look for a loop that never ends"
+    assert diagnose("9.1", answer) == stopped
+
+
+def test_an_answer_that_cannot_be_stopped_is_left_behind(monkeypatch):
+    monkeypatch.setattr(checks, "SECONDS", 0.1)
+    released = threading.Event()
+    assert diagnose("9.1", lambda x: released.wait(60)).endswith("stopped: restart the kernel)")
+    released.set()
+
+
+def test_an_interrupt_stops_the_answer_too(monkeypatch):
+    class Interrupted(threading.Thread):
+        def join(self, timeout=None):
+            if timeout == checks.SECONDS:
+                raise KeyboardInterrupt
+            super().join(timeout)
+
+    monkeypatch.setattr(checks.threading, "Thread", Interrupted)
+    ended = threading.Event()
+
+    def answer(x):
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        diagnose("9.1", answer)
+    assert ended.is_set()
+
+
+def test_exercises_are_in_the_order_of_the_book():
+    for number in ("10.1", "9.10", "2.3"):
+        exercise(number)(lambda answer: None)
+    assert exercises() == ["2.3", "9.1", "9.2", "9.10", "10.1"]
 
 
 def test_an_unknown_exercise_is_an_error_that_names_the_known():

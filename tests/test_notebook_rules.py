@@ -83,15 +83,30 @@ $$
 
 > **Key point.** See the [notation](../book/notation.md#symbols), [part two](#part-two)
 > and [the paper](https://arxiv.org/abs/1409.0473v7)."""
-EXERCISE = """## Exercises
-
-### Exercise 1.1 ★
+EXERCISE = """### Exercise 1.{} ★★ Do it
 
 <details><summary>Hint</summary>
 
 Think of $a \\lvert b$.
 
+</details>
+
+<details><summary>Solution</summary>
+
+It is 1.
+
 </details>"""
+QUESTION = """**{}. Is it so?** (a) yes; (b) no.
+
+<details><summary>Answer</summary>
+
+(a). Not (b): it is.
+
+</details>
+"""
+EXERCISES = [EXERCISE.format(number) for number in range(1, 6)]
+QUESTIONS = "\n".join(["## Questions\n", *(QUESTION.format(number) for number in range(1, 7))])
+MORE_QUESTIONS = "\n".join([*(QUESTION.format(number) for number in range(6, 10)), "**10. And so?** (a) yes; (b) no."])
 ENDING = "## Common mistakes\n\nNone.\n\n## Summary\n\nDone.\n\n## Further reading\n\n[It](https://doi.org/10.1000/182)"
 
 
@@ -117,8 +132,12 @@ def chapter(tmp_path):
     cells[1].metadata.update(
         copy.deepcopy(ALT), tags=["hide-input"], attention_tutorial={"figure": "mask"}, nbgrader={}
     )
-    text = [new_markdown_cell(part) for part in (OPENING, "## Part two", EXERCISE, ENDING)]
-    notebook = new_notebook(cells=[text[0], *cells[:3], text[1], *cells[3:], *text[2:]])
+    text = [new_markdown_cell(part) for part in (OPENING, "## Part two", "## Exercises", ENDING, QUESTIONS, *EXERCISES)]
+    for number, exercise in enumerate(text[5:], start=1):
+        answer = new_code_cell(f'mine = ...\n\ncheck("1.{number}", mine)', execution_count=6 + number)
+        answer.metadata.tags = ["exercise"]
+        cells += [exercise, answer]
+    notebook = new_notebook(cells=[text[0], *cells[:3], text[1], *cells[3:6], text[2], *cells[6:], text[4], text[3]])
     return tool.normalise(notebook, fresh_ids=True), tmp_path / "notebooks" / "01_chapter.ipynb"
 
 
@@ -135,6 +154,7 @@ def code(notebook, number):
 
 
 def text(notebook, number):
+    """Return a text cell: 1 the opening, 2 part two, 3 the heading of the exercises, 4 to 8 these, 9 and 10 the end."""
     return [cell for cell in notebook.cells if cell.cell_type == "markdown"][number - 1]
 
 
@@ -163,6 +183,10 @@ def tagged(number, tag, *outputs):
 
 def without(number, phrase):
     return lambda notebook: text(notebook, number).update(source=text(notebook, number).source.replace(phrase, ""))
+
+
+def replaces(number, old, new):
+    return lambda notebook: text(notebook, number).update(source=text(notebook, number).source.replace(old, new))
 
 
 def described(alt):
@@ -354,10 +378,38 @@ FAULTS = [
     (R.has_every_section, "you need", without(1, "You need")),
     (R.has_every_section, "NN minutes", without(1, "20 minutes")),
     (R.has_every_section, "you need", moves_the_needs_down),
-    (R.has_every_section, "summary", lambda nb: text(nb, 4).update(source=ENDING.replace("## Sum", "### Sum"))),
+    (R.has_every_section, "summary", lambda nb: text(nb, 10).update(source=ENDING.replace("## Sum", "### Sum"))),
     *[
         (R.has_every_section, section.lower(), without(number, section))
-        for number, section in ((3, "Exercises"), (4, "Common mistakes"), (4, "Summary"), (4, "Further reading"))
+        for number, section in ((3, "Exercises"), (10, "Common mistakes"), (10, "Summary"), (10, "Further reading"))
+    ],
+    *[
+        (R.exercises_can_be_solved, why, spoil)
+        for why, spoil in (
+            ("should read 'Exercise 1.1 ★ Title'", without(4, "★★ ")),
+            ("should read 'Exercise 1.2 ★ Title'", without(5, " Do it")),
+            ("should read 'Exercise 1.3 ★ Title'", lambda nb: text(nb, 6).update(source=EXERCISES[4])),
+            ("should read 'Exercise 1.1 ★ Title'", replaces(4, "★★", "★★★★")),
+            ("should read 'Exercise 1.2 ★ Title'", replaces(5, "1.2", "1-2")),
+            ("cell behind exercise 1.5", lambda nb: nb.cells.append(nb.cells.pop(nb.cells.index(text(nb, 8))))),
+            ("cell behind exercise 1.1", sets(7, source='check("1.1")')),
+            ("exercise 1.1 has no folded hint", without(4, "<summary>Hint</summary>")),
+            ("exercise 1.5 has no folded solution", without(8, "<summary>Solution</summary>")),
+            ("cell behind exercise 1.2", sets(8, source='check("1.3", mine)')),
+            ("cell behind exercise 1.1", sets(7, metadata={})),
+            ("there are 4 exercises", without(8, "### Exercise 1.5 ★★ Do it")),
+        )
+    ],
+    *[
+        (R.questions_are_answered, why, spoil)
+        for why, spoil in (
+            ("question 1 is numbered otherwise", without(9, QUESTION.format(1))),
+            ("question 1 offers no options", without(9, "(b) no")),
+            ("question 1 has no folded answer", without(9, "(a). Not (b): it is.")),
+            ("question 10 has no folded answer", replaces(9, QUESTION.format(6), MORE_QUESTIONS)),
+            ("there are 5 questions", without(9, QUESTION.format(6))),
+            ("there are 5 questions", replaces(9, QUESTION.format(6), "\n## Answers\n\n" + QUESTION.format(6))),
+        )
     ],
 ]
 
@@ -454,6 +506,13 @@ def test_an_unstable_claim_and_words_in_code_are_no_fault(chapter):
     notebook, path = chapter
     code(notebook, 4).outputs = [measured(sign=" ≈")]
     code(notebook, 1).source = "# %time; NBVAL_SKIP and more\nfrom attention_tutorial import causal_mask as mask"
+    assert not [finding for rule in RULES for finding in rule(notebook, path)]
+
+
+def test_headings_in_code_and_questions_elsewhere_are_not_counted(chapter):
+    notebook, path = chapter
+    code(notebook, 6).source = "### Exercise 1.7 is a comment\n1 + 1"
+    text(notebook, 10).source += "\n\n**3. Not a question.** It has no options."
     assert not [finding for rule in RULES for finding in rule(notebook, path)]
 
 
