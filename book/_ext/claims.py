@@ -59,14 +59,17 @@ def read_claims(notebook: dict[str, Any]) -> Iterator[Claim]:
             yield Claim(**{field: str(record[field]) for field in FIELDS})
 
 
-def chapter_title(notebook: dict[str, Any], default: str) -> str:
-    """Return the notebook's first heading, without its marks."""
+def headings(notebook: dict[str, Any]) -> Iterator[str]:
+    """Yield the notebook's headings, without their marks."""
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            heading = re.search(r"^#\s+(.+?)\s*$", "".join(cell["source"]), re.MULTILINE)
-            if heading:
-                return heading.group(1)
-    return default
+            for heading in re.finditer(r"^#+\s+(.+?)\s*$", "".join(cell["source"]), re.MULTILINE):
+                yield heading.group(1)
+
+
+def chapter_title(notebook: dict[str, Any], default: str) -> str:
+    """Return the notebook's first heading, without its marks."""
+    return next(headings(notebook), default)
 
 
 def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
