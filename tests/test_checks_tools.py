@@ -9,6 +9,7 @@ import torch
 from attention_tutorial import causal_mask, masked_softmax
 from attention_tutorial.checks import Mistake
 from attention_tutorial.checks._tools import (
+    also_in_evaluation,
     call,
     close,
     describe_scale,
@@ -335,3 +336,29 @@ def test_the_first_match_is_said():
     wrong = {"no": torch.zeros(2), "yes": lambda: torch.ones(2), "late": torch.ones(2)}
     assert first_match(torch.ones(2), wrong) == "yes"
     assert first_match(torch.full((2,), 3.0), wrong) is None
+
+
+def test_a_check_runs_again_as_in_evaluation():
+    def checker(answer):
+        return None if answer() else "it is False"
+
+    def raises(answer):
+        if not torch.is_grad_enabled():
+            raise Mistake("it is gone")
+
+    both = also_in_evaluation(checker)
+    assert both(lambda: True) is None
+    assert both(lambda: False) == "it is False"
+    assert both(torch.is_grad_enabled) == (
+        "right in training, but not in evaluation (torch.no_grad() and eval()): it is False"
+    )
+    assert also_in_evaluation(raises)(int).endswith("eval()): it is gone")
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_is_handed_back_in_the_mode_it_came_in(training):
+    module, modes = torch.nn.Identity().train(training), []
+    assert also_in_evaluation(lambda answer: modes.append(answer.training))(module) is None
+    assert modes == [training, False]
+    assert module.training is training

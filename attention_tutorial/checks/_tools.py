@@ -1,5 +1,6 @@
 """What the checkers of all chapters share: inputs, calls, comparisons, and reading a mistake off attention weights."""
 
+import functools
 import inspect
 import math
 import traceback
@@ -7,13 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..functional import masked_softmax
-from . import Mistake, raised
+from . import Checker, Mistake, raised
 
 __all__ = [
     "Mistake",
+    "also_in_evaluation",
     "call",
     "close",
     "describe_scale",
@@ -103,6 +105,29 @@ def _name(answer: Callable[..., Any], position: int) -> str:
         return parameter.name if parameter.kind != parameter.VAR_POSITIONAL else f"number {position + 1}"
     except (IndexError, TypeError, ValueError):
         return f"number {position + 1}"
+
+
+def also_in_evaluation(checker: Checker) -> Checker:
+    """Have a checker run a second time as in evaluation: without gradients, and a module in evaluation mode."""
+
+    @functools.wraps(checker)
+    def both(answer: Any) -> str | None:
+        found = checker(answer)
+        if found is not None:
+            return found
+        module = answer if isinstance(answer, nn.Module) else nn.Module()
+        was_training = module.training
+        try:
+            module.eval()
+            with torch.no_grad():
+                found = checker(answer)
+        except Mistake as mistake:
+            found = str(mistake)
+        finally:
+            module.train(was_training)
+        return found and f"right in training, but not in evaluation (torch.no_grad() and eval()): {found}"
+
+    return both
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from . import exercise
 from ._tools import (
     Mistake,
+    also_in_evaluation,
     call,
     close,
     expect_number,
@@ -528,6 +529,7 @@ def _attend(x: Tensor, w: Sequence[Tensor], h: int, mask: Tensor, bugs: Sequence
 
 
 @exercise("4.7")
+@also_in_evaluation
 def debug_heads(answer: Answer) -> str | None:
     """Repair multi-head attention with scrambled heads, the wrong scale and a mask after the softmax."""
     batch, n, d_model, h, d_head = 7, 3, 13, 2, 5

@@ -11,7 +11,18 @@ from torch import Tensor
 from ..functional import masked_softmax
 from ..masks import causal_mask
 from . import exercise
-from ._tools import Mistake, call, close, expect_tensor, explain_weights, first_match, random, recover_weights, rounded
+from ._tools import (
+    Mistake,
+    also_in_evaluation,
+    call,
+    close,
+    expect_tensor,
+    explain_weights,
+    first_match,
+    random,
+    recover_weights,
+    rounded,
+)
 
 Model = Callable[[Tensor], Tensor]
 
@@ -105,6 +116,7 @@ def padding_from_ids(answer: Callable[..., Any]) -> str | None:
 
 
 @exercise("5.2")
+@also_in_evaluation
 def causal(answer: Callable[..., Any]) -> str | None:
     """Make the causal mask (m, n), aligned lower right."""
     for m, n in ((5, 5), (3, 7), (7, 3), (1, 5)):
@@ -138,6 +150,7 @@ def causal(answer: Callable[..., Any]) -> str | None:
 
 
 @exercise("5.4")
+@also_in_evaluation
 def decoder_mask(answer: Callable[..., Any]) -> str | None:
     """Make the mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n)."""
     for ids, pad_id in _ids():
@@ -265,6 +278,9 @@ def surviving_softmax(answer: Callable[..., Any]) -> str | None:
     for diagnosis, hard in stress.items():
         if not close(weights_of(hard, mask), masked_softmax(hard, mask)):
             return diagnosis
+    with torch.no_grad():
+        if not close(weights_of(scores, mask), masked_softmax(scores, mask)):
+            return "right in training, but not in evaluation (torch.no_grad()): a mask holds in both"
     matrix = scores[0, 0], mask[0, 0]
     if not close(weights_of(*matrix), masked_softmax(*matrix)):
         return "right for four axes, but not for a single matrix (m, n); count the axes from the end: dim=-1"
@@ -308,15 +324,11 @@ def _explain_gradient(answer: Callable[..., Any], scores: Tensor, mask: Tensor) 
 @exercise("5.7")
 def repaired_attention(answer: Callable[..., Any]) -> str | None:
     """Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more."""
-    for batch, heads in ((3, 3), (2, 3)):
-        m, n, d_k, d_v = 5, 7, 11, 13
-        inputs = _inputs(batch, heads, m, n, d_k, d_v)
-        query, key, value, allowed = inputs
-        shape, axes = (batch, heads, m, d_v), "(batch, heads, m, d_v)"
-        output = expect_tensor(call(answer, *inputs), shape, axes, finite=False)
-        wrong = _explain_repair(output, query, key, value, allowed)
-        if wrong:
-            return wrong
+    wrong = _repaired_outputs(answer)
+    if wrong:
+        return wrong
+    inputs = _inputs(2, 3)
+    allowed = inputs[3]
     leaves = [x.clone().requires_grad_() for x in inputs[:3]]
     result = call(lambda _, allowed: answer(*leaves, allowed), 0, allowed)  # it would copy the leaves
     if not result.requires_grad:
@@ -327,7 +339,21 @@ def repaired_attention(answer: Callable[..., Any]) -> str | None:
     return _explain_large(answer, *inputs) or _explain_half(answer, *inputs)
 
 
-def _inputs(batch: int, heads: int, m: int, n: int, d_k: int, d_v: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+@also_in_evaluation
+def _repaired_outputs(answer: Callable[..., Any]) -> str | None:
+    for batch, heads in ((3, 3), (2, 3)):
+        inputs = _inputs(batch, heads)
+        shape, axes = (*inputs[0].shape[:-1], inputs[2].size(-1)), "(batch, heads, m, d_v)"
+        output = expect_tensor(call(answer, *inputs), shape, axes, finite=False)
+        wrong = _explain_repair(output, *inputs)
+        if wrong:
+            return wrong
+    return None
+
+
+def _inputs(
+    batch: int, heads: int, m: int = 5, n: int = 7, d_k: int = 11, d_v: int = 13
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     query, key, value = random(batch, heads, m, d_k), random(batch, heads, n, d_k), random(batch, heads, n, d_v)
     allowed = random(batch, m, n) > 0
     allowed[..., 0] = True  # no empty row, and ...

@@ -26,7 +26,7 @@ MISTAKES = {
     12: "masking the queries of padding as well as the keys",
     13: "a fill that half precision cannot hold, or 1e-9 where -1e9 was meant",
     14: "a causal mask that is missing, off by one, or dropped in evaluation",
-    15: "weights averaged over heads, or the first axis taken for the batch",
+    15: "weights averaged over heads, or one axis in front taken for another",
 }
 
 

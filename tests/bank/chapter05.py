@@ -134,6 +134,17 @@ def one_query_at_a_time(query, key, value, allowed):
     return out
 
 
+def only_in_training(mask_of, without):
+    """Right while gradients are recorded, and another mask or none in evaluation."""
+    return lambda *inputs: (mask_of if torch.is_grad_enabled() else without)(*inputs)
+
+
+class CausalWhileTraining(torch.nn.Module):
+    def forward(self, ids, pad):
+        n = ids.size(1)
+        return keys(ids, pad) & ones(n, n).tril(0 if self.training else 1)
+
+
 # ---- 5.6
 
 
@@ -490,7 +501,7 @@ WRONG = [
     Wrong("5.6", "return True or False", lambda model, x: "no"),
     # 5.7
     Wrong("5.7", "two faults at once", as_given),
-    Wrong("5.7", "the mask's first axis meets the heads", repaired(head_axis=False)),
+    Wrong("5.7", "the mask's first axis meets the heads", repaired(head_axis=False), mistake=15),
     Wrong("5.7", "your mask is the wrong way round", lambda q, k, v, a: attend(q, k, v, ~a), mistake=7),
     Wrong("5.7", "averages all values", repaired(weigh=filled(-1e9)), mistake=13),
     Wrong("5.7", "came out as NaN", repaired(weigh=filled(-torch.inf)), mistake=11),
@@ -504,4 +515,26 @@ WRONG = [
     Wrong("5.7", "no gradient gets through", torch.no_grad()(repaired())),
     Wrong("5.7", "nearly right", lambda q, k, v, a: attend(q.half(), k.half(), v.half(), a)),
     Wrong("5.7", "must have shape (batch, heads, m, d_v)", lambda q, k, v, a: opened(q @ k.mT, a[:, None])),
+    Wrong("5.2", "not in evaluation", only_in_training(lambda m, n: ones(m, n).tril(n - m), ones), mistake=14),
+    Wrong(
+        "5.3",
+        "right in training, but not in evaluation",
+        only_in_training(opened, lambda scores, mask: scores.softmax(-1)),
+    ),
+    Wrong(
+        "5.4",
+        "not in evaluation (torch.no_grad() and eval()): the future is open",
+        only_in_training(
+            lambda ids, pad: keys(ids, pad) & past(ids.size(1)),
+            lambda ids, pad: keys(ids, pad).expand(-1, -1, ids.size(1), -1),
+        ),
+        mistake=14,
+    ),
+    Wrong("5.4", "not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining(), mistake=14),
+    Wrong(
+        "5.7",
+        "not in evaluation (torch.no_grad() and eval()): your mask has no effect",
+        only_in_training(repaired(), lambda q, k, v, allowed: attend(q, k, v, torch.ones_like(allowed))),
+    ),
+    Wrong("5.7", "you added a boolean mask", repaired(weigh=lambda s, mask: (s + mask).softmax(-1)), mistake=8),
 ]
