@@ -106,12 +106,13 @@ def test_no_module_is_imported_in_a_circle():
 def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress_bar():
     users = {
         library: {name for name in MODULES if library in imports(name)[1]}
-        for library in ("matplotlib", "tqdm", "IPython", "ipywidgets")
+        for library in ("matplotlib", "tqdm", "IPython", "ipywidgets", "anywidget")
     }
     assert users["matplotlib"] <= {"plotting"}
     assert users["tqdm"] <= {"training"}
     assert users["IPython"] <= {"claims"}
     assert users["ipywidgets"] == set()
+    assert users["anywidget"] <= {"widgets", "widgets._base"}
 
 
 def test_the_package_offers_exactly_what_the_maths_modules_offer():

@@ -46,6 +46,7 @@ SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 KERNEL_ENVIRONMENT = {
     "IPYKERNEL_CELL_NAME": "cell",  # else a cell's file name holds the process number
     "ATTENTION_TUTORIAL_PROGRESS": "0",  # progress bars print to outputs
+    "ATTENTION_TUTORIAL_WIDGETS": "static",  # the messages of a live widget hold random ids
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # another backend would store no figures
     "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
 }

@@ -1,0 +1,276 @@
+"""Attention step by step: every number of a small example, and the arithmetic that made it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import traitlets
+from torch import Tensor
+
+from .._validation import check_flag
+from ..display import rounded
+from ..functional import dot_product_scores, scaled_dot_product_attention
+from ..masks import causal_mask
+from ._base import BookWidget, html_table
+
+__all__ = ["AttentionSteps"]
+
+#: The names of the steps, in order.
+STEPS = ("x", "projections", "scores", "scaled", "masked", "softmax", "output")
+LARGEST = 8  # positions or features that still fit on a screen
+
+Matrix = list[list[float]]
+
+
+def _identity() -> Matrix:
+    return [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+def _sentence(words: dict[str, list[float]], text: str, features: list[str], w_q: Matrix, focus: int, note: str) -> Any:
+    """Describe a sentence whose words have given features, and whose keys and values are the words themselves."""
+    tokens = text.split()
+    return {
+        "queries": tokens,
+        "keys": tokens,
+        "features": features,
+        "x": [words[token] for token in tokens],
+        "w_q": w_q,
+        "w_k": _identity(),
+        "w_v": _identity(),
+        "focus": focus,
+        "note": note,
+    }
+
+
+_CAT = {
+    "the": [0.0, 0.0, 0.0],
+    "cat": [1.0, 0.0, 0.0],
+    "sat": [0.0, 1.0, 0.0],
+    "down": [0.0, 0.0, 0.5],
+    "here": [0.0, 0.0, 1.0],
+    "on": [0.0, 0.0, 0.5],
+    "mat": [0.0, 0.0, 1.0],
+}
+_BANK = {
+    "the": [0.0, 0.0, 1.0],
+    "of": [0.0, 0.0, 1.0],
+    "us": [0.0, 0.0, 1.0],
+    "bank": [1.0, 1.0, 0.0],
+    "river": [3.0, 0.0, 0.0],
+    "lends": [0.0, 1.0, 0.0],
+    "money": [0.0, 3.0, 0.0],
+}
+_BANK_FEATURES = ["water", "money", "other"]
+_BANK_QUERY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+_BANK_NOTE = (
+    "In both bank sentences the word bank begins with the same row of X. Compare its output. Then switch on the causal "
+    "mask: bank can no longer see the words behind it."
+)
+
+#: The examples that the widget offers, by name. The numbers are made up by hand, for clean arithmetic.
+SENTENCES: dict[str, dict[str, Any]] = {
+    "the cat sat down here": _sentence(
+        _CAT,
+        "the cat sat down here",
+        ["noun", "verb", "place"],
+        [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+        focus=2,
+        note="The sentence of section 2.8. A verb looks for a noun: follow the row of sat.",
+    ),
+    "The cat sat on the mat": _sentence(
+        _CAT | {"The": _CAT["the"]},
+        "The cat sat on the mat",
+        ["animal", "action", "place"],
+        [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 6.0]],
+        focus=3,
+        note="The word sat asks who, the word on asks where. Follow their two rows.",
+    ),
+    "the bank of the river": _sentence(
+        _BANK, "the bank of the river", _BANK_FEATURES, _BANK_QUERY, focus=1, note=_BANK_NOTE
+    ),
+    "the bank lends us money": _sentence(
+        _BANK, "the bank lends us money", _BANK_FEATURES, _BANK_QUERY, focus=1, note=_BANK_NOTE
+    ),
+    "worked example of chapter 2": {
+        "queries": ["q"],
+        "keys": ["k₁", "k₂", "k₃"],
+        "values": ["v₁", "v₂", "v₃"],
+        "features": ["1", "2", "3"],
+        "q": [[1.0, 0.0, 1.0]],
+        "k": [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]],
+        "v": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        "focus": 0,
+        "note": "One query and three keys: the example of section 2.5, where each step is done by hand.",
+    },
+}
+
+_MATRICES = ("x", "w_q", "w_k", "w_v", "q", "k", "v")
+
+
+class AttentionSteps(BookWidget):
+    r"""Show attention on a small example, one step at a time, with numbers that can be changed.
+
+    .. math:: X \to Q, K, V \to Q K^\top \to \frac{Q K^\top}{\sqrt{d_k}} \to \text{mask} \to A \to A V
+
+    Every cell tells the arithmetic that made it. All of it is computed in the browser; in a live notebook the numbers
+    that a reader changes come back, and :meth:`steps` gives them to the package.
+
+    Args:
+        sentence: the name of an example, such as ``"the bank of the river"``. Leave it out when giving a query, key
+            and value.
+        query: your own Q, (m, d_k): a tensor or a list of rows, at most 8 by 8.
+        key: your own K, (n, d_k).
+        value: your own V, (n, d_v).
+        tokens: n words to label your own keys with, and the queries if m = n.
+        step: the step to begin with: ``x``, ``projections``, ``scores``, ``scaled``, ``masked``, ``softmax`` or
+            ``output``.
+        scaling: divide the scores by the square root of d_k.
+        causal: close every key that comes after its query.
+        padding: positions of keys that are padding, and therefore closed.
+        predict: hide each step's result until the reader has made a prediction.
+
+    Raises:
+        TypeError: if a switch is not a bool.
+        ValueError: if the sentence, the step, a shape or a position does not exist or fit.
+
+    Example:
+        >>> widget = AttentionSteps("worked example of chapter 2")
+        >>> widget
+        AttentionSteps('worked example of chapter 2', step='projections')
+        >>> [round(weight, 3) for weight in widget.steps()["weights"][0].tolist()]
+        [0.264, 0.264, 0.471]
+    """
+
+    module = "attention_steps"
+
+    sentences: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    sentence = traitlets.Unicode().tag(sync=True)
+    source = traitlets.Enum(["x", "qkv"], default_value="x").tag(sync=True)
+    numbers = traitlets.Dict().tag(sync=True)
+    step = traitlets.Enum(STEPS, default_value="x").tag(sync=True)
+    scaling = traitlets.Bool(True).tag(sync=True)
+    causal = traitlets.Bool(False).tag(sync=True)
+    padding = traitlets.List(traitlets.Int()).tag(sync=True)
+    predict = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self,
+        sentence: str | None = None,
+        *,
+        query: Tensor | Sequence[Sequence[float]] | None = None,
+        key: Tensor | Sequence[Sequence[float]] | None = None,
+        value: Tensor | Sequence[Sequence[float]] | None = None,
+        tokens: Sequence[str] | None = None,
+        step: str | None = None,
+        scaling: bool = True,
+        causal: bool = False,
+        padding: Sequence[int] = (),
+        predict: bool = False,
+    ) -> None:
+        for name, flag in [("scaling", scaling), ("causal", causal), ("predict", predict)]:
+            check_flag(name, flag)
+        offered = dict(SENTENCES)
+        if query is not None or key is not None or value is not None:
+            if sentence is not None:
+                raise ValueError(
+                    f"give either a sentence or query, key and value; got both, with sentence={sentence!r}"
+                )
+            sentence = "your own numbers"
+            offered = {sentence: _own_numbers(query, key, value, tokens)} | offered
+        sentence = sentence if sentence is not None else next(iter(offered))
+        if sentence not in offered:
+            raise ValueError(f"sentence must be one of {', '.join(map(repr, offered))}; got {sentence!r}")
+        chosen = offered[sentence]
+        source = "x" if "x" in chosen else "qkv"
+        step = step if step is not None else ("x" if source == "x" else "projections")
+        if step not in STEPS:
+            raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}; got {step!r}")
+        n = len(chosen["keys"])
+        if not all(isinstance(position, int) and 0 <= position < n for position in padding):
+            raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
+        super().__init__(
+            sentences=[{"name": name, **offer} for name, offer in offered.items()],
+            sentence=sentence,
+            source=source,
+            numbers={name: chosen[name] for name in _MATRICES if name in chosen},
+            step="projections" if source == "qkv" and step == "x" else step,
+            scaling=scaling,
+            causal=causal,
+            padding=sorted(set(padding)),
+            predict=predict,
+        )
+
+    def __repr__(self) -> str:
+        return f"AttentionSteps({self.sentence!r}, step={self.step!r})"
+
+    def steps(self) -> dict[str, Tensor]:
+        """Compute every matrix of the widget from the numbers it now shows, with the package's own functions.
+
+        Returns:
+            Float64 tensors by name: ``q``, ``k``, ``v``, the ``raw`` scores, the ``scaled`` ones, the ``masked`` ones
+            (minus infinity where a key is closed), the ``weights`` and the ``output``.
+        """
+        given = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in self.numbers.items()}
+        if self.source == "x":
+            query, key, value = (given["x"] @ given[w] for w in ("w_q", "w_k", "w_v"))
+        else:
+            query, key, value = given["q"], given["k"], given["v"]
+        m, n = query.size(0), key.size(0)
+        mask = torch.ones(m, n, dtype=torch.bool)
+        mask[:, list(self.padding)] = False
+        if self.causal:
+            mask = mask & causal_mask(m, n)
+        output, weights = scaled_dot_product_attention(query, key, value, mask, scale=None if self.scaling else 1.0)
+        raw = dot_product_scores(query, key)
+        scaled = raw / math.sqrt(key.size(1)) if self.scaling else raw
+        return {
+            "q": query,
+            "k": key,
+            "v": value,
+            "raw": raw,
+            "scaled": scaled,
+            "masked": scaled.masked_fill(~mask, -torch.inf),
+            "weights": weights,
+            "output": output,
+        }
+
+    def static_html(self) -> str:
+        """Return the weights as a table, for pages on which no script runs."""
+        weights = self.steps()["weights"]
+        chosen = next(offer for offer in self.sentences if offer["name"] == self.sentence)
+        cells = [[rounded(weight) for weight in row] for row in weights.tolist()]
+        caption = f"Attention weights, {self.sentence}: each row is a query, each column a key."
+        return html_table(caption, chosen["queries"], chosen["keys"], cells)
+
+
+def _own_numbers(query: Any, key: Any, value: Any, tokens: Sequence[str] | None) -> dict[str, Any]:
+    """Check a reader's own query, key and value, and describe them as ``SENTENCES`` does its examples."""
+    rows = {}
+    for name, given in [("query", query), ("key", key), ("value", value)]:
+        if given is None:
+            raise ValueError(f"query, key and value must be given together; {name} is missing")
+        tensor = torch.as_tensor(given).detach().cpu().double()
+        if tensor.dim() != 2 or not all(1 <= size <= LARGEST for size in tensor.shape):
+            raise ValueError(f"{name} must have two axes of 1 to {LARGEST}; got shape {tuple(tensor.shape)}")
+        if not tensor.isfinite().all():
+            raise ValueError(f"{name} must hold finite numbers; got {tensor.tolist()}")
+        rows[name] = tensor.tolist()
+    m, n, d_k = len(rows["query"]), len(rows["key"]), len(rows["key"][0])
+    if len(rows["query"][0]) != d_k:
+        raise ValueError(f"query and key need the same number of features; got {len(rows['query'][0])} and {d_k}")
+    if len(rows["value"]) != n:
+        raise ValueError(f"key and value need the same number of positions; got {n} and {len(rows['value'])}")
+    if tokens is not None and len(tokens) != n:
+        raise ValueError(f"tokens must name each of the {n} keys; got {len(tokens)}: {list(tokens)}")
+    keys = list(map(str, tokens)) if tokens is not None else [f"key {j + 1}" for j in range(n)]
+    return {
+        "queries": keys if tokens is not None and m == n else [f"query {i + 1}" for i in range(m)],
+        "keys": keys,
+        "features": [str(feature + 1) for feature in range(d_k)],
+        "q": rows["query"],
+        "k": rows["key"],
+        "v": rows["value"],
+        "focus": 0,
+        "note": "Your own numbers.",
+    }

@@ -1,0 +1,777 @@
+"""Laws of the widgets: what a cell leaves behind, that the browser's numbers are the package's, and the page itself.
+
+The maths of a widget's ES module is tested in Node against the package; the widget as a reader has it, in Chromium on a
+page that Jupyter Book built, over http and from a file. Where Node or Chromium is missing these tests skip, but never
+when CI=true (unless .ci/run says, with ATTENTION_TUTORIAL_BROWSER=none, that it could not install a browser).
+"""
+
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import matplotlib
+import pytest
+import torch
+import yaml
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
+
+from attention_tutorial import causal_mask, plotting, scaled_dot_product_attention
+from attention_tutorial.widgets import AttentionSteps
+from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
+
+ROOT = Path(__file__).parents[1]
+WIDGETS = ROOT / "attention_tutorial" / "widgets"
+HOST = ROOT / "book" / "_ext" / "widgets_host.js"
+ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",
+               "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
+
+
+CHROMIUM_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+
+
+def missing(what):
+    """Skip the test, or fail it where everything has to be there."""
+    if os.environ.get("CI") == "true" and os.environ.get("ATTENTION_TUTORIAL_BROWSER") != "none":
+        pytest.fail(f"{what} was not found; with CI=true these tests must run")
+    pytest.skip(f"{what} was not found")
+
+
+def close(given, expected):
+    """Whether nested lists hold a tensor's numbers to 1e-6; JSON has no infinity, so null stands for minus infinity."""
+    numbers = [[-torch.inf if x is None else float(x) for x in row] for row in given]
+    return torch.allclose(torch.tensor(numbers, dtype=torch.float64), expected, rtol=1e-6, atol=1e-6)
+
+
+# ---- What a cell leaves behind ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def static(monkeypatch):
+    monkeypatch.setenv("ATTENTION_TUTORIAL_WIDGETS", "static")
+
+
+@pytest.fixture
+def live(monkeypatch):
+    monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
+
+
+def state_in(page):
+    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
+
+
+def test_a_widget_shows_itself_live_and_as_html(live):
+    data, metadata = AttentionSteps()._repr_mimebundle_()
+    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
+    assert isinstance(metadata, dict)
+    assert AttentionSteps._ipython_display_ is None, "ipywidgets 7 would go past the mime bundle"
+
+
+def test_the_books_cells_leave_the_same_html_every_time(static):
+    first, second = (AttentionSteps()._repr_mimebundle_() for _ in range(2))
+    assert first == second
+    assert set(first[0]) == {"text/html", "text/plain"}
+    assert first[1] == {}
+    assert AttentionSteps().comm is None, "no message with a random id is sent"
+
+
+def test_colab_gets_the_live_widget_only(live, monkeypatch):
+    widget = AttentionSteps()
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    assert "text/html" not in widget._repr_mimebundle_()[0]
+
+
+def test_the_repr_holds_no_address():
+    assert repr(AttentionSteps()) == "AttentionSteps('the cat sat down here', step='x')"
+
+
+def test_the_html_holds_the_state_and_the_weights_in_words():
+    widget = AttentionSteps("the bank of the river", causal=True, padding=[4], step="output")
+    page = widget.to_html()
+    assert state_in(page) == widget.state()
+    soup = BeautifulSoup(page, "html.parser")
+    assert [th.text for th in soup.select("thead th")] == ["the", "bank", "of", "the", "river"]
+    shown = [[float(td.text) for td in tr.select("td")] for tr in soup.select("tbody tr")]
+    assert torch.allclose(torch.tensor(shown).double(), widget.steps()["weights"], atol=5e-4)
+    assert not soup.select("script")
+
+
+def test_words_that_look_like_markup_stay_words():
+    tokens = ["<script>alert(1)</script>", "\"&amp;'"]
+    widget = AttentionSteps(query=[[1.0]], key=[[1.0], [2.0]], value=[[1.0], [2.0]], tokens=tokens)
+    page = widget.to_html()
+    assert "<script" not in page
+    assert state_in(page)["sentences"][0]["keys"] == tokens
+    assert [th.text for th in BeautifulSoup(page, "html.parser").select("thead th")] == tokens
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_steps_are_those_of_the_package(name):
+    widget = AttentionSteps(name, padding=[0])
+    made = widget.steps()
+    mask = torch.ones_like(made["raw"], dtype=torch.bool)
+    mask[:, 0] = False
+    output, weights = scaled_dot_product_attention(made["q"], made["k"], made["v"], mask)
+    assert torch.equal(made["weights"], weights)
+    assert torch.equal(made["output"], output)
+
+
+def test_the_worked_example_is_that_of_chapter_2():
+    made = AttentionSteps("worked example of chapter 2").steps()
+    assert torch.allclose(made["weights"], torch.tensor([[0.264458, 0.264458, 0.471083]]).double(), atol=1e-6)
+    assert torch.allclose(made["output"], torch.tensor([[3.413249, 4.413249]]).double(), atol=1e-6)
+
+
+def test_one_word_gets_two_meanings_unless_it_cannot_see_what_follows():
+    def output_of_bank(sentence, causal):
+        return AttentionSteps(sentence, causal=causal).steps()["output"][1]
+
+    river, money = "the bank of the river", "the bank lends us money"
+    assert SENTENCES[river]["x"][1] == SENTENCES[money]["x"][1]
+    assert output_of_bank(river, False)[0] > 3 * output_of_bank(river, False)[1]
+    assert output_of_bank(money, False)[1] > 3 * output_of_bank(money, False)[0]
+    assert torch.equal(output_of_bank(river, True), output_of_bank(money, True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sentence": "nobody wrote this"}, "sentence must be one of .*; got 'nobody wrote this'"),
+        ({"step": "last"}, "step must be one of .*; got 'last'"),
+        ({"padding": [5]}, r"padding must hold positions from 0 to 4; got \[5\]"),
+        ({"query": [[1.0]]}, "query, key and value must be given together; key is missing"),
+        ({"query": [1.0], "key": [[1.0]], "value": [[1.0]]}, r"query must have two axes of 1 to 8; got shape \(1,\)"),
+        ({"query": [[1.0]], "key": [[1.0, 2.0]], "value": [[1.0]]}, "the same number of features; got 1 and 2"),
+        ({"query": [[1.0]], "key": [[1.0]], "value": [[1.0], [2.0]]}, "the same number of positions; got 1 and 2"),
+        ({"query": [[torch.inf]], "key": [[1.0]], "value": [[1.0]]}, "query must hold finite numbers"),
+        ({"query": [[1.0]], "key": [[1.0]], "value": [[1.0]], "tokens": ["a", "b"]}, "tokens must name each of the 1"),
+        ({"sentence": "x", "query": [[1.0]]}, "give either a sentence or query, key and value"),
+    ],
+)
+def test_a_mistake_is_explained(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionSteps(**arguments)
+
+
+def test_a_switch_must_be_a_bool():
+    with pytest.raises(TypeError, match="causal must be True or False; got int"):
+        AttentionSteps(causal=1)
+
+
+def test_a_change_in_the_browser_reaches_python(live):
+    widget = AttentionSteps()
+    numbers = {**widget.numbers, "x": [[1, 2, 3]] * 5}  # JSON's whole numbers are ints
+    widget.set_state({"numbers": numbers, "causal": True})
+    assert torch.allclose(widget.steps()["weights"][4], torch.full((5,), 0.2).double())
+    assert widget.steps()["masked"][0, 1] == -torch.inf
+
+
+def test_the_package_ships_modules_and_style_sheets(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "attention_tutorial", source / "attention_tutorial", ignore=shutil.ignore_patterns("__*__"))
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        tmp_path,
+        ".",
+    ]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {f"attention_tutorial/widgets/{path.name}" for path in WIDGETS.iterdir() if path.is_file()}
+    assert any(name.endswith(".js") for name in wanted)
+    assert wanted <= shipped
+
+
+# ---- The sources --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [*WIDGETS.glob("*.js"), *WIDGETS.glob("*.css"), HOST], ids=lambda path: path.name)
+def test_sources_ask_for_nothing_and_set_text_as_text(path):
+    source = path.read_text(encoding="utf-8")
+    forbidden = (
+        r"https?:|//cdn|\bfetch\(|XMLHttpRequest|\beval\(|new Function|innerHTML|outerHTML|insertAdjacentHTML|@import"
+    )
+    assert not re.findall(forbidden, source)
+    assert path.suffix != ".js" or not re.findall(r"^\s*import\b", source, re.MULTILINE)
+
+
+def test_the_colours_are_those_of_the_figures():
+    sheet = (WIDGETS / "attention_steps.css").read_text(encoding="utf-8")
+    for name, colour in [("query", plotting.QUERY), ("key", plotting.KEY), ("value", plotting.VALUE)]:
+        assert f"--ats-{name}: {colour.lower()};" in sheet
+
+
+# ---- The maths, in Node -------------------------------------------------------------------------------------------
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./attention_steps.mjs";
+const { states, sentences } = JSON.parse(readFileSync(0, "utf8"));
+const made = states.map((state) => widget.compute(state));
+const told = sentences.map(({ state, sentence }) => {
+  const all = widget.compute(state);
+  const cells = [];
+  for (const name of ["q", "k", "v", "kT", "raw", "scaled", "masked", "weights", "output"])
+    all[name].forEach((row, i) => row.forEach((value, j) => {
+      const { title, parts } = widget.arithmetic(name, i, j, state, all, sentence);
+      const from = widget.origins(name, i, j, state, all).map(([m, r, c]) => all[m][r][c]);
+      cells.push({ name, i, j, title, text: parts.map((p) => (p.sup ? `^(${p.text})` : p.text)).join(""),
+                   value: widget.show(value), from });
+    }));
+  const questions = Object.fromEntries(widget.STEPS.map((step) => [step, widget.question(step, state, all, sentence)]));
+  const words = Object.fromEntries(widget.STEPS.filter((step) => step !== "x" || sentence.x)
+    .map((step) => [step, widget.describe(step, state, all, sentence)]));
+  return { cells, questions, words };
+});
+const colours = Array.from({ length: 101 }, (_, i) => widget.weightColours(i / 100));
+const typed = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"].map(widget.parseNumber);
+console.log(JSON.stringify({ made, told, colours, typed, steps: widget.STEPS }));
+"""
+
+
+def random_states():
+    """Yield states of every combination of switches, with sizes that no transposition can hide."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(rows, columns, size=2.0):
+        return (torch.randn(rows, columns, generator=generator).double() * size).tolist()
+
+    for number in range(64):
+        scaling, causal, from_x, padded = (bool(number >> bit & 1) for bit in range(4))
+        large = 300.0 if number >= 48 else 2.0
+        if from_x:
+            n = (2, 3, 5, 7)[number // 16]
+            numbers = {"x": draw(n, 3, large), "w_q": draw(3, 5), "w_k": draw(3, 5), "w_v": draw(3, 2)}
+        else:
+            m, n = [(1, 3), (5, 5), (2, 7), (7, 3)][number // 16]
+            numbers = {"q": draw(m, 5, large), "k": draw(n, 5), "v": draw(n, 2)}
+        positions = torch.randperm(n, generator=generator)[: 1 + number % n].tolist() if padded else []
+        yield {"numbers": numbers, "source": "x" if from_x else "qkv", "scaling": scaling, "causal": causal,
+               "padding": sorted(positions)}  # fmt: skip
+    # rows without an open key: padding on the left with a causal mask, and nothing but padding
+    numbers = {"q": draw(3, 2), "k": draw(3, 2), "v": draw(3, 2)}
+    for causal, padding in [(True, [0]), (True, [0, 1]), (False, [0, 1, 2]), (True, [0, 1, 2])]:
+        yield {"numbers": numbers, "source": "qkv", "scaling": True, "causal": causal, "padding": padding}
+
+
+def by_the_package(state):
+    given = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in state["numbers"].items()}
+    if state["source"] == "x":
+        query, key, value = (given["x"] @ given[w] for w in ("w_q", "w_k", "w_v"))
+    else:
+        query, key, value = given["q"], given["k"], given["v"]
+    mask = torch.ones(len(key), dtype=torch.bool)
+    mask[state["padding"]] = False
+    scale = None if state["scaling"] else 1.0
+    output, weights = scaled_dot_product_attention(query, key, value, mask, is_causal=state["causal"], scale=scale)
+    return {"q": query, "k": key, "v": value, "raw": query @ key.T, "weights": weights, "output": output}
+
+
+STATES = list(random_states())
+TOLD = [
+    (name, {"causal": causal, "padding": padding, "scaling": scaling})
+    for name in SENTENCES
+    for causal, padding, scaling in [(False, [], True), (True, [1], True), (False, [0, 1, 2], False)]
+]
+
+
+told = pytest.mark.parametrize("number", range(len(TOLD)), ids=["-".join(map(str, (n, *s.values()))) for n, s in TOLD])
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    """What the ES module computes and says in Node."""
+    program = shutil.which("node")
+    if program is None:
+        missing("node")
+    folder = tmp_path_factory.mktemp("node")
+    shutil.copy(WIDGETS / "attention_steps.js", folder / "attention_steps.mjs")
+    (folder / "test.mjs").write_text(IN_NODE, encoding="utf-8")
+    widgets = [AttentionSteps(name, **switches) for name, switches in TOLD]
+    sentences = [
+        {"state": w.state(), "sentence": next(s for s in w.sentences if s["name"] == w.sentence)} for w in widgets
+    ]
+    given = json.dumps({"states": STATES, "sentences": sentences})
+    done = subprocess.run([program, "test.mjs"], cwd=folder, input=given, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("source", ["x", "qkv"])
+@pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize("scaling", [False, True], ids=["raw", "scaled"])
+def test_the_browsers_numbers_are_the_packages(node, source, causal, padded, scaling):
+    compared = 0
+    for state, made in zip(STATES, node["made"], strict=True):
+        if (state["source"], state["causal"], bool(state["padding"]), state["scaling"]) == (
+            source,
+            causal,
+            padded,
+            scaling,
+        ):
+            for name, expected in by_the_package(state).items():
+                compared += 1
+                assert close(made[name], expected), (name, state)
+    assert compared >= 24
+
+
+def test_a_row_without_an_open_key_gets_zeros(node):
+    for state, made in list(zip(STATES, node["made"], strict=True))[-4:]:
+        empty = by_the_package(state)["weights"].sum(dim=-1) == 0
+        assert empty.any()
+        for name in ("weights", "output"):
+            assert all(not any(row) for row, zero in zip(made[name], empty, strict=True) if zero)
+
+
+@told
+def test_every_example_has_the_numbers_of_its_python_twin(node, number):
+    name, switches = TOLD[number]
+    expected = AttentionSteps(name, **switches).steps()
+    shown = {(c["name"], c["i"], c["j"]): c["value"] for c in node["told"][number]["cells"]}
+    for matrix, tensor in expected.items():
+        for i, row in enumerate(tensor.tolist()):
+            for j, value in enumerate(row):
+                text = shown[matrix, i, j].replace("−", "-").replace("∞", "inf")
+                assert float(text) == pytest.approx(value, abs=5.1e-4)
+
+
+def calculate(text):
+    """Work out arithmetic as a reader would: "3 × 1 + 0 × (−1)", "3 ÷ √3", "e^(1.5) ÷ (e^(1.5) + e^(0))"."""
+    for sign, python in [("−∞", "-math.inf"), ("−", "-"), ("×", "*"), ("÷", "/"), ("e^", "math.e**")]:
+        text = text.replace(sign, python)
+    import math
+
+    return eval(re.sub(r"√(\d+)", r"math.sqrt(\1)", text), {"math": math})
+
+
+@told
+def test_the_arithmetic_of_a_cell_gives_its_number(node, number):
+    counted = 0
+    for cell in node["told"][number]["cells"]:
+        assert cell["title"]
+        assert cell["value"] in cell["text"]
+        *sums, result = cell["text"].split(" = ")
+        for part in sums:
+            counted += 1
+            assert calculate(part) == pytest.approx(calculate(result), abs=5e-3), cell
+    assert counted
+
+
+@told
+def test_the_cells_that_light_up_are_those_that_made_the_number(node, number):
+    for cell in node["told"][number]["cells"]:
+        half = len(cell["from"]) // 2
+        if cell["name"] in ("raw", "output"):
+            made = sum(a * b for a, b in zip(cell["from"][:half], cell["from"][half:], strict=True))
+            assert float(cell["value"].replace("−", "-")) == pytest.approx(made, abs=5.1e-4)
+
+
+@told
+def test_predictions_are_marked_by_the_numbers(node, number):
+    name, switches = TOLD[number]
+    made, focus = AttentionSteps(name, **switches).steps(), SENTENCES[name]["focus"]
+    questions = node["told"][number]["questions"]
+
+    def right(step):
+        return [j for j, option in enumerate(questions[step]["options"]) if option["right"]]
+
+    assert right("scores") == (made["raw"][focus] >= made["raw"][focus].max() - 1e-9).nonzero().flatten().tolist()
+    assert right("masked") == [int((made["masked"][focus] > -torch.inf).sum())]
+    assert len(right("scaled")) == 1
+    nearest = torch.linalg.vector_norm(made["v"] - made["output"][focus], dim=-1)
+    assert right("output") == (nearest <= nearest.min() + 1e-9).nonzero().flatten().tolist()
+    weight = made["weights"][focus].max().item()
+    assert all(weight - 0.25 <= 0.25 * (c + 1e-6) and weight >= 0.25 * c - 1e-6 for c in right("softmax"))
+    assert right("softmax")
+    labels = [option["label"] for option in questions["scores"]["options"]]
+    assert len(set(labels)) == len(labels), "words that stand twice are told apart"
+    assert questions["x"] is None
+
+
+@told
+def test_every_step_can_be_read_as_text(node, number):
+    words = node["told"][number]["words"]
+    rows = AttentionSteps(TOLD[number][0]).steps()["raw"].size(0)
+    assert node["steps"] == list(STEPS)
+    assert set(words) == set(STEPS) - (set() if "x" in SENTENCES[TOLD[number][0]] else {"x"})
+    for step in ("scores", "scaled", "masked", "softmax", "output"):
+        assert len(words[step]) == rows
+        assert all(re.search(r"\d|closed", line) for line in words[step])
+
+
+def channels(colour):
+    colour = colour.strip("#")
+    if colour.startswith("rgb"):
+        return [int(c) / 255 for c in re.findall(r"\d+", colour)]
+    return [int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+
+
+def luminance(rgb):
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_weights_have_the_colours_of_the_heat_maps_and_can_be_read(node):
+    scale = matplotlib.colormaps[plotting.WEIGHT_MAP]
+    for i, colours in enumerate(node["colours"]):
+        ground = channels(colours["ground"])
+        assert ground == pytest.approx(scale(i / 100)[:3], abs=0.02)
+        light, dark = sorted([luminance(ground), luminance(channels(colours["ink"]))], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_only_numbers_of_moderate_size_can_be_typed(node):
+    assert node["typed"] == [1, -2.5, -3, 0.5, 1.5, *[None] * 7]
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+BUILD = "from jupyter_book.cli.main import main; main()"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A book of one page with the widget, built by the real book's configuration and extensions."""
+    source = tmp_path_factory.mktemp("book")
+    shutil.copytree(ROOT / "book", source / "book")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    extensions = config["sphinx"]["local_extensions"]
+    config["sphinx"]["local_extensions"] = {name: str(ROOT / folder) for name, folder in extensions.items()}
+    (source / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (source / "_toc.yml").write_text("format: jb-book\nroot: page\nchapters:\n  - file: more/plain\n", encoding="utf-8")
+    widget = AttentionSteps()
+    output = new_output(
+        "execute_result", {"text/plain": repr(widget), "text/html": widget.to_html()}, execution_count=1
+    )
+    cells = [new_markdown_cell("# A page"), new_code_cell("AttentionSteps()", outputs=[output], execution_count=1)]
+    (source / "page.ipynb").write_text(writes(new_notebook(cells=cells)), encoding="utf-8")
+    (source / "more").mkdir()
+    (source / "more" / "plain.md").write_text("# Without a widget\n", encoding="utf-8")
+    command = [sys.executable, "-c", BUILD, "build", str(source)]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    built = source / "_build" / "html"
+    assert (built / "page.html").is_file(), done.stdout[-2000:] + done.stderr[-2000:]
+    return built
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="module")
+def addresses(site):
+    """The same page, served and as a file."""
+    handler = functools.partial(QuietHandler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield {"http": f"http://127.0.0.1:{server.server_port}/page.html", "file": (site / "page.html").as_uri()}
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium: Playwright's own, or the one on the path."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ModuleNotFoundError:
+        missing("the package playwright")
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    with sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        program = own if own.exists() else next(filter(None, map(shutil.which, names)), None)
+        if program is None:
+            missing("Chromium")
+        try:
+            chromium = playwright.chromium.launch(executable_path=str(program), args=CHROMIUM_ARGUMENTS)
+        except Error as error:
+            missing(f"a Chromium that starts ({error.message.splitlines()[0]})")
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser, addresses):
+    """Open the page; afterwards, no script may have failed and no other server may have been asked."""
+    contexts, failures = [], []
+
+    def open_page(way="file", *, width=1280, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        home = addresses["http"].rsplit("/", 1)[0]
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                failures.append(request.url) if not request.url.startswith((home, "file:", "blob:", "data:")) else None
+            ),
+        )
+        page.goto(addresses[way])
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("[data-widget][data-mounted=yes]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not failures
+
+
+def step(page, name):
+    page.click(f"[id$='-step-{name}']")
+
+
+def numbers_of(page, matrix):
+    """The numbers in full of a matrix on the page, None for minus infinity."""
+    rows = page.eval_on_selector_all(
+        f"[data-matrix={matrix}]", "cells => cells.map(c => [c.dataset.row, c.dataset.column, c.dataset.value])"
+    )
+    found = {(int(i), int(j)): None if value == "-Infinity" else float(value) for i, j, value in rows}
+    m, n = (1 + max(place[axis] for place in found) for axis in (0, 1))
+    return [[found[i, j] for j in range(n)] for i in range(m)]
+
+
+def agrees(page, widget):
+    """Assert that every matrix on the page has the numbers of the widget's Python twin."""
+    for matrix, expected in widget.steps().items():
+        step(page, "projections" if matrix in "qkv" else ON_THE_PAGE[matrix])
+        assert close(numbers_of(page, matrix), expected), matrix
+        shown = page.text_content(f"[data-matrix={matrix}][data-row='0'][data-column='0']")
+        if shown:  # not a field to type into
+            assert float(shown.replace("−", "-").replace("∞", "inf")) == pytest.approx(
+                expected[0, 0].item(), abs=5.1e-4
+            )
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_the_page_shows_torchs_numbers_through_every_change(visit, way):
+    page, widget = visit(way), AttentionSteps()
+    agrees(page, widget)
+
+    step(page, "x")
+    page.fill("[data-matrix=x][data-row='2'][data-column='1'] input", "-1.75")
+    x = [list(row) for row in widget.numbers["x"]]
+    x[2][1] = -1.75
+    widget.numbers = {**widget.numbers, "x": x}
+    agrees(page, widget)
+
+    page.check("[id$='-causal']")
+    widget.causal = True
+    agrees(page, widget)
+
+    page.check("[id$='-padding']")
+    page.check("[id$='-padding-0']")
+    widget.padding = [0, 4]
+    assert not widget.steps()["weights"][0].any(), "the first query has no open key"
+    agrees(page, widget)
+
+    page.uncheck("[id$='-scaling']")
+    widget.scaling = False
+    agrees(page, widget)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_example_can_be_chosen(visit, name):
+    page = visit()
+    page.select_option("[id$='-sentence']", name)
+    agrees(page, AttentionSteps(name))
+
+
+def test_queries_keys_and_values_can_be_changed_directly(visit):
+    page, widget = visit(), AttentionSteps()
+    page.select_option("[id$='-source']", "qkv")
+    agrees(page, widget)
+    step(page, "projections")
+    page.fill("[data-matrix=k][data-row='4'][data-column='0'] input", "2")
+    made = {name: widget.steps()[name].tolist() for name in "qkv"}
+    made["k"][4][0] = 2.0
+    widget.source, widget.numbers = "qkv", {**widget.numbers, **made}
+    agrees(page, widget)
+    page.click("[id$='-reset']")
+    agrees(page, AttentionSteps())
+
+
+def test_features_name_the_columns_only_while_a_projection_keeps_their_meaning(visit):
+    page = visit()
+    step(page, "projections")
+    heads = "table[aria-label^='V,'] thead th"
+    assert page.locator(heads).all_text_contents() == ["noun", "verb", "place"]
+    page.fill("[data-matrix=w_v][data-row='0'][data-column='1'] input", "2")
+    assert page.locator(heads).all_text_contents() == ["1", "2", "3"]
+
+
+def test_what_is_no_number_changes_nothing_and_says_so(visit):
+    page = visit()
+    cell = "[data-matrix=x][data-row='1'][data-column='0'] input"
+    page.fill(cell, "abc")
+    assert page.get_attribute(cell, "aria-invalid") == "true"
+    assert "Type a number" in page.text_content(".ats-panel")
+    page.focus("[id$='-next']")
+    assert page.input_value(cell) == "1"
+    agrees(page, AttentionSteps())
+
+
+def test_a_cell_says_how_it_was_made_when_pointed_at_or_reached_by_keys(visit):
+    page = visit()
+    step(page, "scores")
+    page.hover("[data-matrix=raw][data-row='2'][data-column='1']")
+    assert "query “sat” with key “cat”" in page.text_content(".ats-panel")
+    assert "3 × 1 + 0 × 0 + 0 × 0 = 3" in page.text_content(".ats-panel")
+    lit = page.eval_on_selector_all(".ats-from", "c => c.map(x => [x.dataset.matrix, x.dataset.row, x.dataset.column])")
+    assert sorted(lit) == sorted([["q", "2", str(j)] for j in range(3)] + [["kT", str(j), "1"] for j in range(3)])
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page = visit()
+    seen = []
+    page.focus("[id$='-sentence']")
+    for _ in range(30):
+        seen.append(page.evaluate("document.activeElement.id.replace(/^attention-steps-[0-9]+-/, '') "
+                                  "|| document.activeElement.closest('[data-matrix]')?.dataset.matrix"))  # fmt: skip
+        page.keyboard.press("Tab")
+    controls = ["sentence", "source", "scaling", "causal", "padding", "predict", *(f"step-{name}" for name in STEPS)]
+    assert seen[: len(controls) + 3] == [*controls, "x", "reset", "next"], "one stop for a matrix"
+
+    page.focus("[id$='-causal']")
+    page.keyboard.press("Space")
+    assert page.evaluate("document.activeElement.id").endswith("-causal"), "the focus stays where it was"
+    page.focus("[id$='-step-softmax']")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # past the last step's button
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("[document.activeElement.dataset.matrix, document.activeElement.dataset.row, "
+                         "document.activeElement.dataset.column]") == ["weights", "1", "1"]  # fmt: skip
+    assert "Weight of query “cat” on key “cat”" in page.text_content(".ats-panel")
+
+
+def test_arrow_keys_move_between_the_numbers_and_typing_replaces_one(visit):
+    page = visit()
+    page.focus("[data-matrix=x][data-row='0'][data-column='0'] input")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("2.5")
+    page.keyboard.press("Enter")
+    assert numbers_of(page, "x")[1][1] == 2.5
+    assert page.evaluate("document.activeElement.closest('td').dataset.row") == "2"
+
+
+def test_a_result_is_hidden_until_it_was_predicted(visit):
+    page = visit()
+    page.check("[id$='-predict']")
+    step(page, "scores")
+    assert set(page.locator("[data-matrix=raw]").all_text_contents()) == {"?"}
+    assert page.get_attribute("[data-matrix=raw] >> nth=0", "aria-label").endswith("hidden until you predict")
+    assert "Hidden" in page.text_content(".ats-words")
+    page.hover("[data-matrix=raw] >> nth=0")
+    assert "Predict first" in page.text_content(".ats-panel")
+    page.click(".ats-options button:text-is('cat')")
+    assert page.text_content(".ats-right").startswith("Yes: cat.")
+    assert close(numbers_of(page, "raw"), AttentionSteps().steps()["raw"])
+    step(page, "softmax")
+    page.click(".ats-options button >> nth=0")
+    assert page.text_content(".ats-wrong").startswith("Not quite. It is 0.5 to 0.75.")
+    step(page, "output")
+    page.click("text=Show me")
+    assert page.text_content(".ats-wrong").startswith("The answer: cat.")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(visit, theme, width):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ModuleNotFoundError:
+        missing("the package axe-playwright-python")
+    page = visit("http", width=width, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    page.check("[id$='-causal']")
+    page.check("[id$='-padding']")
+    found = []
+    for predict in (False, True):
+        page.set_checked("[id$='-predict']", predict)
+        for name in STEPS:
+            step(page, name)
+            result = Axe().run(page, context=".ats").response["violations"]
+            found += [(name, v["id"], v["nodes"][0]["html"]) for v in result if v["impact"] in ("serious", "critical")]
+    assert not found
+
+
+def test_nothing_is_wider_than_a_phone(visit):
+    page = visit(width=360)
+    for name in ("The cat sat on the mat", "the bank lends us money"):
+        page.select_option("[id$='-sentence']", name)
+        for each in STEPS:
+            step(page, each)
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), each
+            small = page.eval_on_selector_all(
+                ".ats button, .ats select, .ats label.ats-toggle",
+                "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)",
+            )
+            assert not small, "a target that is hard to tap"
+
+
+def test_nothing_moves_for_those_who_ask_for_less_motion(visit):
+    durations = {}
+    for wish in ("reduce", "no-preference"):
+        page = visit(reduced_motion=wish)
+        durations[wish] = page.evaluate(
+            "[...document.querySelectorAll('.ats, .ats *')].flatMap(x => [getComputedStyle(x).transitionDuration, "
+            "getComputedStyle(x).animationDuration]).filter(d => !/^0s(, 0s)*$/.test(d) && d !== 'auto').length"
+        )
+    assert durations["reduce"] == 0 < durations["no-preference"]
+
+
+def test_without_a_script_the_weights_stand_there_as_a_table(visit):
+    page = visit(java_script_enabled=False)
+    table = page.locator(".attention-widget table")
+    assert table.is_visible()
+    assert "0.586" in table.text_content()
+
+
+def test_a_module_that_fails_leaves_the_table(browser, site, tmp_path):
+    broken = (site / "_static" / "widgets" / "widgets.js").read_text(encoding="utf-8")
+    broken = broken.replace("export default { render };", "export default { render() { throw new Error('no'); } };")
+    page = browser.new_page()
+    page.set_content(AttentionSteps().to_html())
+    page.add_script_tag(content=broken)
+    page.wait_for_selector("[data-mounted=failed]")
+    assert page.locator("table").is_visible()
+    page.close()
+
+
+def test_pages_without_a_widget_load_none_of_it(site):
+    assert "widgets/widgets.js" in (site / "page.html").read_text(encoding="utf-8")
+    assert "widgets/widgets" not in (site / "more" / "plain.html").read_text(encoding="utf-8")
+
+
+def test_causal_is_the_packages_causal_mask(node):
+    for state, made in zip(STATES, node["made"], strict=True):
+        if state["causal"] and not state["padding"]:
+            open_keys = torch.tensor([[x is not None for x in row] for row in made["masked"]])
+            assert torch.equal(open_keys, causal_mask(*open_keys.shape)) or len(open_keys) == 1
