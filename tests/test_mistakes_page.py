@@ -22,7 +22,8 @@ BANK = """
 from collections import namedtuple
 Wrong = namedtuple("Wrong", "exercise says answer mistake")
 MISTAKES = {5: "softmax over the wrong axis"}
-def right_answers(): return {"2.1": {"list": [1 / 8, 3 / 8, 4 / 8], "tuple": (1 / 8, 3 / 8, 4 / 8)}, "2.2": {"f": 1}}
+def right_answers():
+    return {"2.1": {"list": [1 / 8, 3 / 8, 4 / 8], "tuple": (1 / 8, 3 / 8, 4 / 8)}, "2.6": {"aim": @right}}
 def wrong_answers():
     return [Wrong("2.1", "sum to 1.1", [0.1, 0.4, 0.6], @number), Wrong("2.1", "x", @answer, None), @more]
 """
@@ -44,8 +45,9 @@ def book(tmp_path):
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
     (tmp_path / "tests" / "bank").mkdir(parents=True)
 
-    def build(answer, mistake=5, more=""):
+    def build(answer, mistake=5, more="", right="[0, 10]"):
         bank = BANK.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
+        bank = bank.replace("@right", right)
         (tmp_path / "tests" / "bank" / "__init__.py").write_text(bank)
         command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book" / "_ext")])}
@@ -96,6 +98,12 @@ def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
     done, _ = book("[1 / 8, 3 / 8, 4 / 8]")
     assert done.returncode != 0
     assert "the check of exercise 2.1 lets a wrong answer pass ('x')" in done.stderr
+
+
+def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
+    done, _ = book("[1, 3, 4]", right="[0, 0]")
+    assert done.returncode != 0
+    assert "the check of exercise 2.6 rejects a right answer: the zero query" in done.stderr
 
 
 def test_an_exercise_without_a_heading_fails_a_strict_build(book):

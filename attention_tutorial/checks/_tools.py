@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional import masked_softmax
+from ..masks import causal_mask
 from . import Checker, Mistake, raised
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "expect_tensor",
     "explain_weights",
     "first_match",
+    "multiple",
+    "near",
     "random",
     "recover_weights",
     "rounded",
@@ -229,21 +232,26 @@ def rounded(given: Tensor, right: Tensor) -> str | None:
 
 def times(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
     """Say by which factor, such as "0.2 = 1/n times", numbers differ from the right ones; None if by no single one."""
-    factor = (given * right).sum() / right.square().sum()
-    if factor == 0 or not close(given, factor * right):
-        return None
-    return f"{_named(factor.item(), sizes)} times"
+    factor = multiple(given, right)
+    return None if factor is None else f"{_named(factor, sizes)} times"
+
+
+def multiple(given: Tensor, other: Tensor) -> float | None:
+    """Find c such that given = c * other; None if no c does it."""
+    c = (given * other).sum() / other.square().sum()
+    return c.item() if c != 0 and close(given, c * other) else None
 
 
 def _named(factor: float, sizes: Mapping[str, int]) -> str:
     powers = {-0.5: "1/sqrt({})", -1.0: "1/{}", 0.5: "sqrt({})", 1.0: "{}"}
-    names = (words.format(x) for x, n in sizes.items() for k, words in powers.items() if _near(factor, n**k))
+    names = (words.format(x) for x, n in sizes.items() for k, words in powers.items() if near(factor, n**k))
     name = next(names, None)
     return f"{factor:.3g} = {name}" if name else f"{factor:.3g}"
 
 
-def _near(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-4)
+def near(a: float, b: float) -> bool:
+    """Whether two numbers are the same, up to what an answer in float32 leaves of a factor."""
+    return math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-9)
 
 
 # ---- Reading a mistake off the weights -----------------------------------------------------------------------------
@@ -280,11 +288,11 @@ def explain_weights(
     if close(weights, masked_softmax(scores * right, mask)):
         return None
     return (
-        _explain_masked(weights, scores, right, mask, sizes)
+        _explain_masked(weights, scores, right, mask)
         or _explain_rounded(weights, masked_softmax(scores * right, mask))
         or _explain_rows(weights, scores, right, sizes)
         or _explain_scale(weights, scores, right, sizes, divide_by, mask)
-        or _explain_places(weights, scores * right, mask, right, instead or {})
+        or _explain_places(weights, scores * right, mask, instead or {})
         or "your weights sum to 1 along each row, but they are not the softmax of the scores; check the scores"
     )
 
@@ -294,9 +302,7 @@ def _explain_rounded(weights: Tensor, right: Tensor) -> str | None:
     return found and f"your weights are {found}"
 
 
-def _explain_masked(
-    weights: Tensor, scores: Tensor, right: float, mask: Tensor | None, sizes: Mapping[str, int]
-) -> str | None:
+def _explain_masked(weights: Tensor, scores: Tensor, right: float, mask: Tensor | None) -> str | None:
     if mask is None:
         return "your weights hold NaN" if weights.isnan().any() else None
     shifted = _explain_shift(weights.nan_to_num(0.0), mask)
@@ -391,11 +397,10 @@ def _explain_leak(rows: Tensor, scores: Tensor, mask: Tensor, right: float) -> s
 def _explain_shift(weights: Tensor, mask: Tensor) -> str | None:
     m, n = mask.shape[-2:]
     used = weights.abs() > 1e-12
-    if used.shape[-2:] != (m, n):
+    if used.shape[-2:] != (m, n) or not bool((mask == causal_mask(m, n)).all()):
         return None
     for shift in (-1, 1):
-        moved = torch.ones(m, n, dtype=torch.bool).tril(n - m + shift)
-        if bool((mask == torch.ones(m, n, dtype=torch.bool).tril(n - m)).all()) and bool((used == moved).all()):
+        if bool((used == torch.ones(m, n, dtype=torch.bool).tril(n - m + shift)).all()):
             sees = "misses the last key it may see" if shift < 0 else "sees one key of the future"
             return f"your causal mask is off by one: each query {sees}"
     return None
@@ -438,7 +443,7 @@ def _explain_factor(weights: Tensor, scores: Tensor, right: float, sizes: Mappin
     if not close(weights.sum(dim=-1), total.expand(weights.shape[:-1])):
         return None
     words = f"each row sums to {_named(total.item(), sizes)} in place of 1"
-    if _near(slope, 1.0) and _near(total.item(), right):
+    if near(slope, 1.0) and near(total.item(), right):
         return f"{words}: you divided after the softmax; divide the scores before it"
     return f"{words}; the softmax divides each exponential by the sum of its row, and no further factor is needed"
 
@@ -515,7 +520,7 @@ def _unnamed(slope: float) -> str:
 
 def _factor_name(slope: float, right: float, sizes: Mapping[str, int], divide_by: str | None) -> str | None:
     def is_(x: float) -> bool:
-        return _near(slope, x)
+        return near(slope, x)
 
     if is_(1.0):
         return "you did not scale them"
@@ -547,9 +552,7 @@ def _integer(x: float) -> bool:
     return abs(x - round(x)) < 1e-3
 
 
-def _explain_places(
-    weights: Tensor, scaled: Tensor, mask: Tensor | None, right: float, instead: Mapping[str, Tensor]
-) -> str | None:
+def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None, instead: Mapping[str, Tensor]) -> str | None:
     """The numbers are weights, but not of these scores in these places."""
     everything = torch.ones_like(scaled, dtype=torch.bool) if mask is None else mask
     for diagnosis, other in instead.items():

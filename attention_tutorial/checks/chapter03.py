@@ -21,31 +21,23 @@ from ._tools import (
     expect_tensor,
     explain_weights,
     first_match,
+    multiple,
+    near,
     random,
     rounded,
     times,
 )
 
 
-def _same(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-9)
-
-
 def _first_number(given: float, mistakes: dict[str, float]) -> str | None:
-    return next((words for words, wrong in mistakes.items() if _same(given, wrong)), None)
+    return next((words for words, wrong in mistakes.items() if near(given, wrong)), None)
 
 
 def _rounded(given: list[float], right: list[float]) -> str | None:
     for places in range(1, 5):
-        if all(_same(g, round(r, places)) for g, r in zip(given, right, strict=True)):
+        if all(near(g, round(r, places)) for g, r in zip(given, right, strict=True)):
             return f"right, but rounded to {places} decimal{'s' * (places > 1)}; compute with all digits"
     return None
-
-
-def _multiple(given: Tensor, other: Tensor) -> float | None:
-    """Find c such that given = c * other; None if no c does it."""
-    c = (given * other).sum() / other.square().sum()
-    return c.item() if c != 0 and close(given, c * other) else None
 
 
 def _variance(d: int, mq: float, a: float, mk: float, b: float) -> float:
@@ -63,14 +55,14 @@ def dot_product_variance(answer: Callable[..., Any]) -> str | None:
     given = ask(d, mq, a, mk, b)
     if given != ask(d, mq, a, mk, b):
         return "the same inputs gave two different answers: draw no random numbers, compute the variance"
-    if _same(given, d * mq * mk):
+    if near(given, d * mq * mk):
         return "that is the mean of the dot product; the variance is asked for"
     return _without_means(ask) or _with_one_mean(ask) or _with_both_means(ask)
 
 
 def _not_the_variance(given: float, case: tuple[int, float, float, float, float], so_far: str = "") -> str:
     (d, mq, a, mk, b), right = case, _variance(*case)
-    if _same(given, math.floor(right)) or _same(given, math.ceil(right)):
+    if near(given, math.floor(right)) or near(given, math.ceil(right)):
         return "right, but rounded to a whole number; compute with all digits"
     return _rounded([given], [right]) or (
         f"{so_far}with means {mq:g} and {mk:g}, standard deviations {a:g} and {b:g} and d_k = {d} the variance is "
@@ -82,7 +74,7 @@ def _without_means(ask: Callable[..., float]) -> str | None:
     d, a, b = 5, 2.0, 3.0
     case = (d, 0.0, a, 0.0, b)
     given, right = ask(*case), _variance(*case)
-    if _same(given, right):
+    if near(given, right):
         return None
     return _first_number(
         given,
@@ -105,7 +97,7 @@ def _with_one_mean(ask: Callable[..., float]) -> str | None:
     d, mean, a, b = 5, 1.5, 2.0, 3.0
     for name, other, inputs in (("query", "key", (mean, a, 0.0, b)), ("key", "query", (0.0, b, mean, a))):
         given, base = ask(d, *inputs), d * a**2 * b**2
-        if _same(given, _variance(d, *inputs)):
+        if near(given, _variance(d, *inputs)):
             continue
         return _first_number(
             given,
@@ -128,7 +120,7 @@ def _with_both_means(ask: Callable[..., float]) -> str | None:
     case = (d, mq, 2.0, mk, 3.0)
     given, right, both = ask(*case), _variance(*case), mq**2 * mk**2
     square = right + d * both
-    if _same(given, right):
+    if near(given, right):
         return _with_other_numbers(ask)
     return _first_number(
         given,
@@ -147,7 +139,7 @@ def _with_other_numbers(ask: Callable[..., float]) -> str | None:
     for sign in (1, -1):  # small numbers show rounding; 7 shows a d_k that was taken for granted
         case = (7, sign * 0.123, 0.21, sign * 0.07, 0.33)
         given = ask(*case)
-        if not _same(given, _variance(*case)):
+        if not near(given, _variance(*case)):
             words = "negative means count like positive ones; " if sign < 0 else "right for d_k = 5 and large numbers; "
             return _not_the_variance(given, case, words)
     return None
@@ -303,14 +295,14 @@ def head_scores(answer: Callable[..., Any]) -> str | None:
     off = rounded(given, raw * factor)
     if off:
         return f"your scores are {off}"
-    slope = _multiple(given, raw)
+    slope = multiple(given, raw)
     if slope is not None:
         words = describe_scale(slope, factor, sizes, "d_head")
         return words.removeprefix("your weights are ").split(": ", 1)[-1]
     for words, other in _other_scores(x @ w_q, x @ w_k, heads, d_model // heads).items():
-        slope = _multiple(given, other)
+        slope = multiple(given, other)
         if slope is not None:
-            return words if _same(slope, factor) else f"{words} (and the factor is not 1/sqrt(d_head) either)"
+            return words if near(slope, factor) else f"{words} (and the factor is not 1/sqrt(d_head) either)"
     return "the shape is right, but the numbers are not; check the projections, then the split into heads"
 
 
@@ -342,7 +334,7 @@ def initial_std(answer: Callable[..., Any]) -> str | None:
     cases = ((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25))
     given = [expect_number(call(answer, *case), "the standard deviation") for case in cases]
     right = [d_model**-0.5 / std_x for d_model, _, std_x in cases]
-    if all(map(_same, given, right)):
+    if all(map(near, given, right)):
         return None
     off = _rounded(given, right)
     if off:
@@ -384,13 +376,13 @@ def initial_std(answer: Callable[..., Any]) -> str | None:
         "many)": lambda m, d, s: d**0.25 * m**-0.5 / s,
     }
     for words, formula in wrong.items():
-        if all(_same(g, formula(*case)) for g, case in zip(given, cases, strict=True)):
+        if all(near(g, formula(*case)) for g, case in zip(given, cases, strict=True)):
             return words
     for g, (d_model, d_k, std_x) in zip(given, cases, strict=True):
         if g <= 0:
             return f"a standard deviation is above 0; yours is {g:.4g}"
         variance = g**4 * d_model**2 * std_x**4
-        if not _same(variance, 1.0):
+        if not near(variance, 1.0):
             return (
                 f"with d_model={d_model}, d_k={d_k}, std_x={std_x:g} your {g:.4g} gives scaled scores of variance "
                 f"{variance:.3g} in place of 1"
@@ -582,10 +574,10 @@ def debug_the_scales(answer: Any) -> str | None:
     if not close(one, torch.ones_like(one)):
         return found
     # The values are linear in the embedding, so the output tells its factor, whatever the weights are.
-    factor = _multiple(output, merge_heads(weights @ v))
+    factor = multiple(output, merge_heads(weights @ v))
     if factor is None:
         return _explain_output(output, weights, q, k, projected[2])
-    if _same(factor, math.sqrt(d_model)):
+    if near(factor, math.sqrt(d_model)):
         return found
     if found is None:
         return "the weights are right, but the values must come from the embedding times sqrt(d_model) as well"
@@ -606,7 +598,7 @@ def _explain_output(output: Tensor, weights: Tensor, q: Tensor, k: Tensor, proje
         "you averaged the queries; the output averages the values": merge_heads(weights @ q),
     }
     for words, other in others.items():
-        if _multiple(output, other) is not None:
+        if multiple(output, other) is not None:
             return words
     return "the output is not the weighted average of the values under the weights you returned"
 

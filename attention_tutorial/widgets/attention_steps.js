@@ -355,7 +355,9 @@ function layout(step, state, all) {
     case "softmax":
       return {
         tab: "Softmax", title: "Softmax: from scores to weights", results: ["weights"], groups: [["masked", "→"], ["weights"]],
-        text: "In each row, take e to the power of every score and divide by the row’s sum. No weight is negative, and each row sums to 1.",
+        text: all.open.every((row) => row.includes(true))
+          ? "In each row, take e to the power of every score and divide by the row’s sum. No weight is negative, and each row sums to 1."
+          : "In each row, take e to the power of every score and divide by the row’s sum. A row without an open key gets weights of 0; every other row sums to 1.",
       };
     default:
       return {

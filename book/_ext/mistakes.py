@@ -5,8 +5,8 @@
 
 stands for a table of the common mistakes by the checks that name them, and for each exercise the list of what its check
 says about every wrong answer of the bank (tests/bank). The checks are run when the site is built, so the page quotes
-them. A wrong answer that a check lets pass, or a common mistake that no check finds, is a warning, which fails a strict
-build.
+them. A wrong answer that a check lets pass, a right one that it rejects, or a common mistake that no check finds is a
+warning, which fails a strict build.
 """
 
 import importlib
@@ -58,10 +58,14 @@ class MistakesDirective(SphinxDirective):
         for number, words in bank.MISTAKES.items():
             if not any(answer.mistake == number for answer, _ in wrong):
                 self._warn(f"no check finds mistake {number} ({words})")
-        right = sum(map(len, bank.right_answers().values()))
+        right = [(exercise, answer) for exercise, some in bank.right_answers().items() for answer in some.values()]
+        for exercise, answer in right:
+            found = diagnose(exercise, answer)
+            if found is not None:
+                self._warn(f"the check of exercise {exercise} rejects a right answer: {found}")
         count = (
             f"{len(order)} checks, {len(wrong)} wrong answers, each told what is wrong with it, and "
-            f"{right} right answers, all accepted."
+            f"{len(right)} right answers, all accepted."
         )
         return [
             nodes.paragraph("", count, classes=["mistakes-count"]),
