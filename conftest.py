@@ -7,7 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from tools.notebooks import KERNEL_ENVIRONMENT
+from nbval.plugin import IPyNbCell
+
+from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
 
 
 def pytest_addoption(parser):
@@ -27,11 +29,23 @@ def pytest_configure(config):
 
     if config.option.nbval_sanitize_with:  # so that pytest can be called from any folder
         config.option.nbval_sanitize_with = str(config.rootpath / config.option.nbval_sanitize_with)
+    compare_measured_floats_as_numbers()
     # nbval would colour its differences in a log file too; a worker has no terminal to ask.
     if hasattr(config, "workerinput"):
         config.option.color = config.workerinput["color"]
     elif config.option.color == "auto" and not sys.stdout.isatty():
         config.option.color = "no"
+
+
+def compare_measured_floats_as_numbers():
+    """Have nbval compare the measured floats of widgets to 1e-6, and everything else as it does, letter by letter."""
+    compare = IPyNbCell.compare_outputs
+
+    def compare_outputs(self, test, ref, skip_compare=None):
+        settle_outputs(test, ref)
+        return compare(self, test, ref, skip_compare)
+
+    IPyNbCell.compare_outputs = compare_outputs
 
 
 def pytest_configure_node(node):

@@ -1,10 +1,15 @@
-"""One call at the top of every chapter: the device, the threads and the look of the figures."""
+"""What a chapter needs of its notebook: the device and the look of the figures, and controls that run code again."""
 
+import inspect
 import os
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
-__all__ = ["setup"]
+from ._environment import static_widgets
+
+__all__ = ["controls", "setup"]
 
 
 def setup(device: str | torch.device | None = None) -> torch.device:
@@ -56,3 +61,59 @@ def _style_figures() -> None:
     from . import plotting
 
     plotting.use_style()
+
+
+def controls(function: Callable[..., object], /, **choices: Any) -> None:
+    """Show controls that call a function again, with the arguments that the reader chooses.
+
+    In a notebook that runs in Jupyter or Colab these are sliders, menus and boxes of ipywidgets; every change calls the
+    function, and what it prints or draws stands below them. On a page without a kernel a sentence says what would be
+    there, so a figure of the same thing goes before.
+
+    Args:
+        function: what to call. Each of its parameters has a default, at which the controls begin.
+        **choices: for each parameter that can be changed, as in ``ipywidgets.interactive``: ``(least, most)`` or
+            ``(least, most, step)`` for a slider, a list for a menu, ``True`` or ``False`` for a box.
+
+    Raises:
+        TypeError: if a name is not one of the function's parameters, or that parameter has no default.
+        ModuleNotFoundError: if ipywidgets is not installed and the notebook runs live.
+
+    Example:
+        >>> def draw(d_k=64, scaled=True): ...
+        >>> controls(draw, d_k=(1, 256), scaled=[True, False])  # doctest: +SKIP
+    """
+    parameters = inspect.signature(function).parameters
+    for name in choices:
+        if name not in parameters or parameters[name].default is inspect.Parameter.empty:
+            having = ", ".join(key for key, one in parameters.items() if one.default is not inspect.Parameter.empty)
+            raise TypeError(f"controls: {name} must be a parameter of the function with a default ({having})")
+    if static_widgets():
+        _say_what_would_be_there(choices)
+        return
+    from IPython.display import display
+    from ipywidgets import interactive
+
+    panel = interactive(function, **choices)
+    for control in panel.children[:-1]:
+        control.style.description_width = "initial"
+        if control.has_trait("continuous_update"):
+            control.continuous_update = False  # call once the slider is let go
+    display(panel)
+
+
+def _say_what_would_be_there(choices: dict[str, Any]) -> None:
+    from IPython.display import display
+
+    offers = ", ".join(f"`{name}` ({_offer(choice)})" for name, choice in choices.items())
+    where = "When this notebook runs in Jupyter or in Colab, here are controls for"
+    text = f"{where} {offers}. Each change runs the code again."
+    display({"text/markdown": f"*{text}*", "text/plain": text.replace("`", "")}, raw=True)
+
+
+def _offer(choice: Any) -> str:
+    if isinstance(choice, bool):
+        return "yes or no"
+    if isinstance(choice, tuple) and 2 <= len(choice) <= 3:
+        return f"{choice[0]} to {choice[1]}"
+    return ", ".join(str(value) for value in choice)

@@ -4,6 +4,18 @@ import hypothesis
 import pytest
 import torch
 
+pytest.register_assert_rewrite("website")  # failures in fixtures then say what they compared
+
+from website import (  # noqa: E402, F401
+    browser,
+    build,
+    run_in_node,
+    site,
+    visit_widget,
+    widget_addresses,
+    widget_pages,
+)
+
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)

@@ -13,6 +13,7 @@ from nbval.plugin import get_sanitize_patterns
 from notebook_rules import ROOT, sanitising_faults, texts
 from test_notebook_rules import BOOK
 
+from attention_tutorial.widgets._base import encode_floats
 from tools import notebooks as tool
 
 SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
@@ -38,6 +39,17 @@ CAPTION = new_output("display_data", data={"text/plain": "<Figure size 300x200 w
 TWO = new_output("execute_result", data={"text/plain": "2"}, execution_count=1)
 PLOT = "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(3, 2))"
 UNSTABLE = "claim('X1b', 'It is small', 0.123, at_most=0.5, stable=False)"
+
+
+def state_of(*numbers, words=""):
+    """What a widget with measured numbers leaves behind."""
+    page = f"<div data-state='{words}{encode_floats(numbers)}'></div>"
+    return new_output("display_data", data={"text/html": page, "text/plain": "<IPython.core.display.HTML object>"})
+
+
+WIDGET = """from IPython.display import HTML, display
+from attention_tutorial.widgets._base import encode_floats
+display(HTML(f"<div data-state='{encode_floats([0.25, 0.5])}'></div>"))"""
 ENVIRONMENT = [*PORTABLE, "ATTENTION_TUTORIAL_PROGRESS", "ATTENTION_TUTORIAL_DEVICE", "IPYKERNEL_CELL_NAME"]
 
 # name -> (source, stored outputs, whether the comparison should pass)
@@ -78,6 +90,11 @@ CELLS = {
     "claim that does not hold": ("claim('X1c', 'It is one', 1 + 1, equals=1)", [], False),
     "figure": (PLOT, [PICTURE], True),  # a picture is not compared, that there is a figure is
     "figure that is no more": ("pass", [CAPTION], False),
+    "measured numbers of a widget": (WIDGET, [state_of(0.25, 0.5)], True),
+    "measured numbers of a widget, other last digits": (WIDGET, [state_of(0.25, 0.5000004)], True),
+    "measured numbers of a widget, others": (WIDGET, [state_of(0.25, 0.50001)], False),
+    "measured numbers of a widget, one less": (WIDGET, [state_of(0.25)], False),
+    "measured numbers of a widget, other words": (WIDGET, [state_of(0.25, 0.5, words="a")], False),
     "set in another order": (
         "print(*{f'word {i}' for i in range(20)})",
         [printed(" ".join(f"word {i}" for i in range(20)) + "\n")],

@@ -6,6 +6,7 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from attention_tutorial.widgets._base import encode_floats
 from tools import notebooks as tool
 
 SOURCES = [
@@ -155,3 +156,13 @@ def test_a_named_figure_needs_one_picture():
     for cells in ([drawn("a", 0)], [drawn("a", 2)], [drawn("a", 1), drawn("a", 1)]):
         with pytest.raises(ValueError, match="figure 'a' needs one cell with one picture"):
             tool.figures(new_notebook(cells=cells))
+
+
+def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
+    def page(*numbers):
+        return f"state: {encode_floats(numbers)}, {encode_floats([1.0])}."
+
+    stored = page(0.25, 1e-3)
+    assert tool.settle_floats(page(0.25 + 4e-7, 1e-3), stored) == stored
+    for other in (page(0.2501, 1e-3), page(0.25), page(0.25, 1e-3).replace("state", "stale"), page(float("nan"), 1e-3)):
+        assert tool.settle_floats(other, stored) == other

@@ -6,8 +6,6 @@ The site is built once, strictly, into a temporary folder; the tests then read i
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -37,26 +35,6 @@ def toc_files(entry):
 
 
 TOC = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    """Build the site as `make book` does; return its folder, the exit status and what was printed."""
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-c", BUILD, "build", str(ROOT), "--path-output", str(out), "-W", "-n", "--keep-going"]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, cwd=out, env=environment, capture_output=True, text=True, timeout=300)
-    return out / "_build" / "html", done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
-
-
-@pytest.fixture(scope="module")
-def site(build):
-    """Return the folder of the built site; warnings are left to the first test."""
-    folder, _, printed = build
-    if not (folder / "index.html").is_file():
-        pytest.fail(f"the site was not built: {printed[-1000:]}")
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,27 @@
 """Laws of the widgets: what a cell leaves behind, that the browser's numbers are the package's, and the page itself.
 
 The maths of a widget's ES module is tested in Node against the package; the widget as a reader has it, in Chromium on a
-page that Jupyter Book built, over http and from a file. Where Node or Chromium is missing these tests skip, but never
-when CI=true (unless .ci/run says, with ATTENTION_TUTORIAL_BROWSER=none, that it could not install a browser).
+page that Jupyter Book built, over http and from a file (tests/website.py).
 """
 
 import functools
-import http.server
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
 import matplotlib
 import pytest
 import torch
-import yaml
 from bs4 import BeautifulSoup
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
+from website import serious_findings
 
 from attention_tutorial import causal_mask, plotting, scaled_dot_product_attention
 from attention_tutorial.widgets import AttentionSteps
+from attention_tutorial.widgets._base import module_source
 from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
 
 ROOT = Path(__file__).parents[1]
@@ -33,16 +29,6 @@ WIDGETS = ROOT / "attention_tutorial" / "widgets"
 HOST = ROOT / "book" / "_ext" / "widgets_host.js"
 ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",
                "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
-
-
-CHROMIUM_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-
-
-def missing(what):
-    """Skip the test, or fail it where everything has to be there."""
-    if os.environ.get("CI") == "true" and os.environ.get("ATTENTION_TUTORIAL_BROWSER") != "none":
-        pytest.fail(f"{what} was not found; with CI=true these tests must run")
-    pytest.skip(f"{what} was not found")
 
 
 def close(given, expected):
@@ -208,21 +194,34 @@ def test_sources_ask_for_nothing_and_set_text_as_text(path):
     forbidden = (
         r"https?:|//cdn|\bfetch\(|XMLHttpRequest|\beval\(|new Function|innerHTML|outerHTML|insertAdjacentHTML|@import"
     )
-    assert not re.findall(forbidden, source)
-    assert path.suffix != ".js" or not re.findall(r"^\s*import\b", source, re.MULTILINE)
+    assert not re.findall(
+        forbidden, source.replace('"http://www.w3.org/2000/svg"', '"the name of SVG, which nobody fetches"')
+    )
+    imports = re.findall(r"^\s*import\b.*", source, re.MULTILINE)
+    assert all(line.endswith(' from "./common.js";') for line in imports)
+
+
+def test_what_a_module_is_joined_with_it_does_not_define_again():
+    def defined(name):
+        return set(re.findall(r"^(?:export )?(?:const|let|function|class) (\w+)", module_source(name), re.MULTILINE))
+
+    for path in WIDGETS.glob("*.js"):
+        source = module_source(path.stem)
+        assert not re.findall(r"^\s*import\b", source, re.MULTILINE)
+        assert path.stem == "common" or not defined(path.stem) & defined("common")
 
 
 def test_the_colours_are_those_of_the_figures():
-    sheet = (WIDGETS / "attention_steps.css").read_text(encoding="utf-8")
+    sheet = (WIDGETS / "common.css").read_text(encoding="utf-8")
     for name, colour in [("query", plotting.QUERY), ("key", plotting.KEY), ("value", plotting.VALUE)]:
-        assert f"--ats-{name}: {colour.lower()};" in sheet
+        assert f"--bw-{name}: {colour.lower()};" in sheet
 
 
 # ---- The maths, in Node -------------------------------------------------------------------------------------------
 
 IN_NODE = """
 import { readFileSync } from "node:fs";
-import * as widget from "./attention_steps.mjs";
+import * as widget from "./widget.mjs";
 const { states, sentences } = JSON.parse(readFileSync(0, "utf8"));
 const made = states.map((state) => widget.compute(state));
 const told = sentences.map(({ state, sentence }) => {
@@ -296,22 +295,13 @@ told = pytest.mark.parametrize("number", range(len(TOLD)), ids=["-".join(map(str
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory):
+def node(run_in_node):
     """What the ES module computes and says in Node."""
-    program = shutil.which("node")
-    if program is None:
-        missing("node")
-    folder = tmp_path_factory.mktemp("node")
-    shutil.copy(WIDGETS / "attention_steps.js", folder / "attention_steps.mjs")
-    (folder / "test.mjs").write_text(IN_NODE, encoding="utf-8")
     widgets = [AttentionSteps(name, **switches) for name, switches in TOLD]
     sentences = [
         {"state": w.state(), "sentence": next(s for s in w.sentences if s["name"] == w.sentence)} for w in widgets
     ]
-    given = json.dumps({"states": STATES, "sentences": sentences})
-    done = subprocess.run([program, "test.mjs"], cwd=folder, input=given, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return run_in_node("attention_steps", IN_NODE, {"states": STATES, "sentences": sentences})
 
 
 @pytest.mark.parametrize("source", ["x", "qkv"])
@@ -444,100 +434,11 @@ def test_only_numbers_of_moderate_size_can_be_typed(node):
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
 
-BUILD = "from jupyter_book.cli.main import main; main()"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """A book of one page with the widget, built by the real book's configuration and extensions."""
-    source = tmp_path_factory.mktemp("book")
-    shutil.copytree(ROOT / "book", source / "book")
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    extensions = config["sphinx"]["local_extensions"]
-    config["sphinx"]["local_extensions"] = {name: str(ROOT / folder) for name, folder in extensions.items()}
-    (source / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    (source / "_toc.yml").write_text("format: jb-book\nroot: page\nchapters:\n  - file: more/plain\n", encoding="utf-8")
-    widget = AttentionSteps()
-    output = new_output(
-        "execute_result", {"text/plain": repr(widget), "text/html": widget.to_html()}, execution_count=1
-    )
-    cells = [new_markdown_cell("# A page"), new_code_cell("AttentionSteps()", outputs=[output], execution_count=1)]
-    (source / "page.ipynb").write_text(writes(new_notebook(cells=cells)), encoding="utf-8")
-    (source / "more").mkdir()
-    (source / "more" / "plain.md").write_text("# Without a widget\n", encoding="utf-8")
-    command = [sys.executable, "-c", BUILD, "build", str(source)]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
-    built = source / "_build" / "html"
-    assert (built / "page.html").is_file(), done.stdout[-2000:] + done.stderr[-2000:]
-    return built
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="module")
-def addresses(site):
-    """The same page, served and as a file."""
-    handler = functools.partial(QuietHandler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield {"http": f"http://127.0.0.1:{server.server_port}/page.html", "file": (site / "page.html").as_uri()}
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium: Playwright's own, or the one on the path."""
-    try:
-        from playwright.sync_api import Error, sync_playwright
-    except ModuleNotFoundError:
-        missing("the package playwright")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    with sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        program = own if own.exists() else next(filter(None, map(shutil.which, names)), None)
-        if program is None:
-            missing("Chromium")
-        try:
-            chromium = playwright.chromium.launch(executable_path=str(program), args=CHROMIUM_ARGUMENTS)
-        except Error as error:
-            missing(f"a Chromium that starts ({error.message.splitlines()[0]})")
-        yield chromium
-        chromium.close()
-
 
 @pytest.fixture
-def visit(browser, addresses):
-    """Open the page; afterwards, no script may have failed and no other server may have been asked."""
-    contexts, failures = [], []
-
-    def open_page(way="file", *, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        home = addresses["http"].rsplit("/", 1)[0]
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                failures.append(request.url) if not request.url.startswith((home, "file:", "blob:", "data:")) else None
-            ),
-        )
-        page.goto(addresses[way])
-        if options.get("java_script_enabled", True):
-            page.wait_for_selector("[data-widget][data-mounted=yes]")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not failures
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "attention_steps")
 
 
 def step(page, name):
@@ -628,7 +529,7 @@ def test_what_is_no_number_changes_nothing_and_says_so(visit):
     cell = "[data-matrix=x][data-row='1'][data-column='0'] input"
     page.fill(cell, "abc")
     assert page.get_attribute(cell, "aria-invalid") == "true"
-    assert "Type a number" in page.text_content(".ats-panel")
+    assert "Type a number" in page.text_content(".bw-panel")
     page.focus("[id$='-next']")
     assert page.input_value(cell) == "1"
     agrees(page, AttentionSteps())
@@ -638,8 +539,8 @@ def test_a_cell_says_how_it_was_made_when_pointed_at_or_reached_by_keys(visit):
     page = visit()
     step(page, "scores")
     page.hover("[data-matrix=raw][data-row='2'][data-column='1']")
-    assert "query “sat” with key “cat”" in page.text_content(".ats-panel")
-    assert "3 × 1 + 0 × 0 + 0 × 0 = 3" in page.text_content(".ats-panel")
+    assert "query “sat” with key “cat”" in page.text_content(".bw-panel")
+    assert "3 × 1 + 0 × 0 + 0 × 0 = 3" in page.text_content(".bw-panel")
     lit = page.eval_on_selector_all(".ats-from", "c => c.map(x => [x.dataset.matrix, x.dataset.row, x.dataset.column])")
     assert sorted(lit) == sorted([["q", "2", str(j)] for j in range(3)] + [["kT", str(j), "1"] for j in range(3)])
 
@@ -667,7 +568,7 @@ def test_everything_is_done_by_keyboard(visit):
     page.keyboard.press("ArrowRight")
     assert page.evaluate("[document.activeElement.dataset.matrix, document.activeElement.dataset.row, "
                          "document.activeElement.dataset.column]") == ["weights", "1", "1"]  # fmt: skip
-    assert "Weight of query “cat” on key “cat”" in page.text_content(".ats-panel")
+    assert "Weight of query “cat” on key “cat”" in page.text_content(".bw-panel")
 
 
 def test_arrow_keys_move_between_the_numbers_and_typing_replaces_one(visit):
@@ -687,27 +588,23 @@ def test_a_result_is_hidden_until_it_was_predicted(visit):
     step(page, "scores")
     assert set(page.locator("[data-matrix=raw]").all_text_contents()) == {"?"}
     assert page.get_attribute("[data-matrix=raw] >> nth=0", "aria-label").endswith("hidden until you predict")
-    assert "Hidden" in page.text_content(".ats-words")
+    assert "Hidden" in page.text_content(".bw-words")
     page.hover("[data-matrix=raw] >> nth=0")
-    assert "Predict first" in page.text_content(".ats-panel")
-    page.click(".ats-options button:text-is('cat')")
-    assert page.text_content(".ats-right").startswith("Yes: cat.")
+    assert "Predict first" in page.text_content(".bw-panel")
+    page.click(".bw-options button:text-is('cat')")
+    assert page.text_content(".bw-right").startswith("Yes: cat.")
     assert close(numbers_of(page, "raw"), AttentionSteps().steps()["raw"])
     step(page, "softmax")
-    page.click(".ats-options button >> nth=0")
-    assert page.text_content(".ats-wrong").startswith("Not quite. It is 0.5 to 0.75.")
+    page.click(".bw-options button >> nth=0")
+    assert page.text_content(".bw-wrong").startswith("Not quite. It is 0.5 to 0.75.")
     step(page, "output")
     page.click("text=Show me")
-    assert page.text_content(".ats-wrong").startswith("The answer: cat.")
+    assert page.text_content(".bw-wrong").startswith("The answer: cat.")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_axe_finds_nothing_serious(visit, theme, width):
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ModuleNotFoundError:
-        missing("the package axe-playwright-python")
     page = visit("http", width=width, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
     page.check("[id$='-causal']")
@@ -717,8 +614,7 @@ def test_axe_finds_nothing_serious(visit, theme, width):
         page.set_checked("[id$='-predict']", predict)
         for name in STEPS:
             step(page, name)
-            result = Axe().run(page, context=".ats").response["violations"]
-            found += [(name, v["id"], v["nodes"][0]["html"]) for v in result if v["impact"] in ("serious", "critical")]
+            found += [(name, *finding) for finding in serious_findings(page, ".ats")]
     assert not found
 
 
@@ -730,7 +626,7 @@ def test_nothing_is_wider_than_a_phone(visit):
             step(page, each)
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), each
             small = page.eval_on_selector_all(
-                ".ats button, .ats select, .ats label.ats-toggle",
+                ".ats button, .ats select, .ats label.bw-toggle",
                 "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)",
             )
             assert not small, "a target that is hard to tap"
@@ -754,20 +650,34 @@ def test_without_a_script_the_weights_stand_there_as_a_table(visit):
     assert "0.586" in table.text_content()
 
 
-def test_a_module_that_fails_leaves_the_table(browser, site, tmp_path):
-    broken = (site / "_static" / "widgets" / "widgets.js").read_text(encoding="utf-8")
-    broken = broken.replace("export default { render };", "export default { render() { throw new Error('no'); } };")
+def test_a_module_that_fails_leaves_the_table(browser, widget_pages):
+    def script(name):
+        return (widget_pages / "_static" / "widgets" / f"{name}.js").read_text(encoding="utf-8")
+
+    whole = "export default { render };"
+    assert whole in script("attention_steps")
     page = browser.new_page()
     page.set_content(AttentionSteps().to_html())
-    page.add_script_tag(content=broken)
+    page.add_script_tag(content=script("common"))
+    page.add_script_tag(
+        content=script("attention_steps").replace(whole, "export default { render() { throw new Error('no'); } };")
+    )
+    page.add_script_tag(content=script("host"))
     page.wait_for_selector("[data-mounted=failed]")
     assert page.locator("table").is_visible()
     page.close()
 
 
-def test_pages_without_a_widget_load_none_of_it(site):
-    assert "widgets/widgets.js" in (site / "page.html").read_text(encoding="utf-8")
-    assert "widgets/widgets" not in (site / "more" / "plain.html").read_text(encoding="utf-8")
+def test_a_page_loads_the_widgets_it_has_and_no_other(widget_pages):
+    def loaded(page):
+        soup = BeautifulSoup((widget_pages / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+        found = [tag.get("src") or tag.get("href") for tag in soup.select("script[src], link[href]")]
+        return {name.split("?")[0].rsplit("/", 1)[1] for name in found if "/widgets/" in name}
+
+    assert loaded("attention_steps") == {
+        "common.js", "common.css", "attention_steps.js", "attention_steps.css", "host.js"
+    }  # fmt: skip
+    assert loaded("more/plain") == set()
 
 
 def test_causal_is_the_packages_causal_mask(node):

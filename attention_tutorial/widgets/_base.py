@@ -1,18 +1,42 @@
 """What all widgets share: where their ES module is, and what a cell leaves behind for a page without a kernel."""
 
+import base64
 import html
 import inspect
 import json
-import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+import numpy as np
+
+from .._environment import static_widgets
 
 FOLDER = Path(__file__).parent
-STATIC_SWITCH = "ATTENTION_TUTORIAL_WIDGETS"  # "static": leave HTML only; the book's notebooks are executed so
+
+
+IMPORT_COMMON = re.compile(r'^import \{[^}]*\} from "\./common\.js";\n', re.MULTILINE)
+
+
+def module_source(name: str) -> str:
+    """Return the source of an ES module, without its import of ``common.js``: that source is to stand before it."""
+    return IMPORT_COMMON.sub("", (FOLDER / f"{name}.js").read_text(encoding="utf-8"))
+
+
+def style_sheet(name: str) -> str:
+    """Return a style sheet."""
+    return (FOLDER / f"{name}.css").read_text(encoding="utf-8")
+
+
+def encode_floats(numbers: Iterable[float]) -> str:
+    """Write measured numbers as ``f32:`` and little-endian float32 in base64, for ``decodeFloats`` in ``common.js``.
+
+    The tests compare such numbers as numbers, to 1e-6, since their last digits differ between machines.
+    """
+    return "f32:" + base64.b64encode(np.fromiter(numbers, "<f4").tobytes()).decode("ascii")
 
 
 class BookWidget(anywidget.AnyWidget):
@@ -25,8 +49,8 @@ class BookWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "module" in cls.__dict__:  # not in the classes that traitlets derives for its own use
-            cls._esm = FOLDER / f"{cls.module}.js"
-            cls._css = FOLDER / f"{cls.module}.css"
+            cls._esm = "\n".join([module_source("common"), module_source(cls.module)])
+            cls._css = "\n".join([style_sheet("common"), style_sheet(cls.module)])
             # What help shows; else it finds the (*args, **kwargs) of traitlets.
             parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
             cls.__signature__ = inspect.Signature(parameters)
@@ -34,7 +58,7 @@ class BookWidget(anywidget.AnyWidget):
 
     def open(self) -> None:
         """Open the channel to the browser; not where only HTML is wanted, since its messages hold random ids."""
-        if not _static():
+        if not static_widgets():
             super().open()
 
     def state(self) -> dict[str, Any]:
@@ -54,17 +78,13 @@ class BookWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> Any:
         page = {"text/plain": repr(self), "text/html": self.to_html()}
-        if _static():
+        if static_widgets():
             return page, {}
         live = super()._repr_mimebundle_()
         data, metadata = live if isinstance(live, tuple) else (live or {}, {})
         if "google.colab" in sys.modules:  # it may prefer HTML to a widget, and has always a kernel
             del page["text/html"]
         return {**data, **page}, metadata
-
-
-def _static() -> bool:
-    return os.environ.get(STATIC_SWITCH) == "static"
 
 
 def html_table(caption: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

@@ -1,34 +1,10 @@
 /* Attention step by step. The maths comes first, as pure functions of plain arrays; the page comes behind it. */
 
+import { isWhole, make, matmul, minus, named, nextCell, openKeys, parseNumber, show, softmaxRows, symbol, transpose, weightColours } from "./common.js";
+
 export const STEPS = ["x", "projections", "scores", "scaled", "masked", "softmax", "output"];
 
 // ---- The maths ----------------------------------------------------------------------------------------------------
-
-export function transpose(a) {
-  return a[0].map((_, j) => a.map((row) => row[j]));
-}
-
-export function matmul(a, b) {
-  return a.map((row) => b[0].map((_, j) => row.reduce((sum, value, l) => sum + value * b[l][j], 0)));
-}
-
-/** Which keys each query may see: the causal mask (lower right, as in the package) and the padding mask, joined. */
-export function openKeys(m, n, causal, padding) {
-  return Array.from({ length: m }, (_, i) =>
-    Array.from({ length: n }, (_, j) => !(causal && j > i + n - m) && !padding.includes(j)),
-  );
-}
-
-/** Softmax along each row. A row in which every score is minus infinity gets zeros. */
-export function softmaxRows(scores) {
-  return scores.map((row) => {
-    const largest = Math.max(...row);
-    if (largest === -Infinity) return row.map(() => 0);
-    const exponentials = row.map((score) => Math.exp(score - largest));
-    const sum = exponentials.reduce((a, b) => a + b, 0);
-    return exponentials.map((e) => e / sum);
-  });
-}
 
 /** Every matrix of the widget, from the numbers that a reader can change. */
 export function compute({ numbers, source, scaling, causal, padding }) {
@@ -52,49 +28,10 @@ function isIdentity(matrix) {
   return matrix.every((row, i) => row.length === matrix.length && row.every((value, j) => value === Number(i === j)));
 }
 
-// ---- Numbers and colours ------------------------------------------------------------------------------------------
-
-const minus = (text) => (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
-const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-9;
-
-/** A number for the eye: as short as it is exact, else with three digits behind the point, and with a real minus sign. */
-export function show(value) {
-  if (value === -Infinity) return "−∞";
-  return minus(isWhole(value * 1000) ? String(Math.round(value * 1000) / 1000) : value.toFixed(3));
-}
-
 /** A number in a matrix. Those that come out of a division have three digits, so that they stand in line. */
 function showCell(name, value) {
   const divided = ["scaled", "masked", "weights", "output"].includes(name);
   return divided && Number.isFinite(value) && !isWhole(value) ? minus(value.toFixed(3)) : show(value);
-}
-
-/** What a reader typed, as a number; NaN if it is none or too large to be shown. */
-export function parseNumber(text) {
-  const plain = text.trim().replace("−", "-").replace(",", ".");
-  if (!/^[-+]?(\d+\.?\d*|\.\d+)$/.test(plain)) return NaN;
-  return Math.abs(Number(plain)) <= 1000 ? Number(plain) : NaN;
-}
-
-const BLUES = [
-  [247, 251, 255], [222, 235, 247], [198, 219, 239], [158, 202, 225], [107, 174, 214],
-  [66, 146, 198], [33, 113, 181], [8, 81, 156], [8, 48, 107],
-]; // prettier-ignore
-
-const luminance = (rgb) =>
-  rgb
-    .map((c) => c / 255)
-    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-
-/** The ground of a weight on the scale from 0 to 1, and the ink that is easier to read on it. */
-export function weightColours(weight) {
-  const place = Math.min(Math.max(weight, 0), 1) * (BLUES.length - 1);
-  const below = Math.min(Math.floor(place), BLUES.length - 2);
-  const ground = BLUES[below].map((c, i) => Math.round(c + (BLUES[below + 1][i] - c) * (place - below)));
-  const light = luminance(ground);
-  const ink = 1.05 / (light + 0.05) > (light + 0.05) / 0.05 ? "#ffffff" : "#000000";
-  return { ground: `rgb(${ground.join(",")})`, ink };
 }
 
 // ---- What is said about a cell ------------------------------------------------------------------------------------
@@ -218,11 +155,6 @@ const near = (a, b) => Math.abs(a - b) < 1e-9;
 const distance = (a, b) => Math.hypot(...a.map((x, l) => x - b[l]));
 const length = (row) => Math.hypot(...row);
 const quoted = (words) => words.map((word) => `“${word}”`).join(", ");
-
-/** A word and, where it stands more than once, its place. */
-function named(words) {
-  return words.map((word, i) => (words.indexOf(word) === words.lastIndexOf(word) ? word : `${word} (${i + 1})`));
-}
 
 /** The options of which a measure is largest are right. */
 function choose(words, measures) {
@@ -388,30 +320,12 @@ export function describe(step, state, all, sentence) {
 
 // ---- The page -----------------------------------------------------------------------------------------------------
 
-/** Make an element. Text is always set as text, never as HTML. */
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
-/** "W_Q" with a real subscript. */
-function symbol(text) {
-  const [base, below] = text.split("_");
-  return below ? [base, make("sub", {}, below)] : [base];
-}
-
 let count = 0;
 const KEYS = ["sentence", "source", "numbers", "step", "scaling", "causal", "padding", "predict"];
 
 function render({ model, el }) {
   const id = `attention-steps-${++count}`;
-  const root = make("section", { class: "ats", "aria-label": "Attention step by step, interactive" });
+  const root = make("section", { class: "bw ats", "aria-label": "Attention step by step, interactive" });
   el.replaceChildren(root);
 
   let state;
@@ -440,21 +354,21 @@ function render({ model, el }) {
   }
 
   // The frame, made once; what is inside is replaced.
-  const controls = make("div", { class: "ats-controls" });
-  const note = make("p", { class: "ats-note" });
+  const controls = make("div", { class: "bw-controls" });
+  const note = make("p", { class: "bw-note" });
   const nav = make("div", { class: "ats-steps", role: "group", "aria-label": "Steps" });
   const stage = make("div", { class: "ats-stage" });
-  const panel = make("div", { class: "ats-panel", role: "status" });
+  const panel = make("div", { class: "bw-panel", role: "status" });
   const words = make("ul");
-  const inWords = make("details", { class: "ats-words" }, make("summary", {}, "This step in words"), words);
-  const heading = make("p", { class: "ats-heading" }, "Attention, step by step");
+  const inWords = make("details", { class: "bw-words" }, make("summary", {}, "This step in words"), words);
+  const heading = make("p", { class: "bw-heading" }, "Attention, step by step");
   root.append(heading, controls, note, nav, stage, panel, inWords);
 
   // -- Controls
 
   function toggle(label, key, on, change) {
     const box = make("input", { type: "checkbox", id: `${id}-${key}`, checked: on, onchange: () => change(box.checked) });
-    return make("label", { class: "ats-toggle", for: box.id }, box, make("span", {}, ...label));
+    return make("label", { class: "bw-toggle", for: box.id }, box, make("span", {}, ...label));
   }
 
   function drawControls() {
@@ -483,11 +397,11 @@ function render({ model, el }) {
       ),
     );
     controls.replaceChildren(
-      make("label", { class: "ats-field", for: picker.id }, make("span", {}, "Example"), picker),
-      make("label", { class: "ats-field", for: source.id }, make("span", {}, "Change"), source),
+      make("label", { class: "bw-field", for: picker.id }, make("span", {}, "Example"), picker),
+      make("label", { class: "bw-field", for: source.id }, make("span", {}, "Change"), source),
       make(
         "div",
-        { class: "ats-toggles", role: "group", "aria-label": "Switches" },
+        { class: "bw-toggles", role: "group", "aria-label": "Switches" },
         toggle(["Divide by √d", make("sub", {}, "k")], "scaling", state.scaling, (on) => (write({ scaling: on }), rebuild())),
         toggle(["Causal mask"], "causal", state.causal, (on) => (write({ causal: on }), rebuild())),
         toggle(["Padding mask"], "padding", state.padding.length > 0, (on) => {
@@ -615,7 +529,7 @@ function render({ model, el }) {
           {},
           make("td", { class: "ats-corner" }),
           ...heads[name].columns,
-          withSum ? make("th", { scope: "col", class: "ats-sum" }, "sum") : null,
+          withSum ? make("th", { scope: "col", class: "bw-sum" }, "sum") : null,
         ),
       ),
     );
@@ -624,7 +538,7 @@ function render({ model, el }) {
       const line = make("tr", {}, heads[name].rows[i]);
       const cells = row.map((_, j) => {
         const first = i === 0 && j === 0;
-        const cell = make("td", { class: `ats-cell ${kind}`, "data-matrix": name, "data-row": i, "data-column": j });
+        const cell = make("td", { class: `bw-cell ${kind}`, "data-matrix": name, "data-row": i, "data-column": j });
         if (editable(name)) {
           const input = make("input", {
             type: "text", autocomplete: "off", spellcheck: "false", tabindex: first ? 0 : -1,
@@ -657,7 +571,7 @@ function render({ model, el }) {
         line.append(cell);
         return cell;
       });
-      if (withSum) line.append(make("td", { class: "ats-sum", "data-sum": i }));
+      if (withSum) line.append(make("td", { class: "bw-sum", "data-sum": i }));
       body.append(line);
       return cells;
     });
@@ -665,8 +579,8 @@ function render({ model, el }) {
     return make(
       "div",
       { class: `ats-matrix ${kind}` },
-      make("div", { class: "ats-caption" }, make("b", {}, ...symbol(title)), ` ${meaning} `, make("span", { class: "ats-shape" }, shape)),
-      make("div", { class: "ats-scroll" }, grid),
+      make("div", { class: "bw-caption" }, make("b", {}, ...symbol(title)), ` ${meaning} `, make("span", { class: "bw-shape" }, shape)),
+      make("div", { class: "bw-scroll" }, grid),
     );
   }
 
@@ -683,18 +597,14 @@ function render({ model, el }) {
     const everything = input && input.selectionStart === 0 && input.selectionEnd === input.value.length;
     const atStart = !input || everything || input.selectionEnd === 0;
     const atEnd = !input || everything || input.selectionStart === input.value.length;
-    let [r, c] = [i, j];
-    if (event.key === "ArrowUp") r -= 1;
-    else if (event.key === "ArrowDown" || (event.key === "Enter" && input)) r += 1;
-    else if (event.key === "ArrowLeft" && atStart) c -= 1;
-    else if (event.key === "ArrowRight" && atEnd) c += 1;
-    else if (event.key === "Home" && !input) c = 0;
-    else if (event.key === "End" && !input) c = rows[0].length - 1;
-    else return;
+    if ((event.key === "ArrowLeft" && !atStart) || (event.key === "ArrowRight" && !atEnd)) return;
+    if (input && ["Home", "End"].includes(event.key)) return;
+    const key = event.key === "Enter" && input ? "ArrowDown" : event.key;
+    if (!["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"].includes(key)) return;
     event.stopPropagation(); // a notebook or a page has uses of its own for these keys
     event.preventDefault();
-    const next = rows[r]?.[c];
-    if (next) target(next).focus();
+    const next = nextCell(key, i, j, rows.length, rows[0].length);
+    if (next) target(rows[next[0]][next[1]]).focus();
   }
 
   function hidden(name) {
@@ -723,7 +633,7 @@ function render({ model, el }) {
           cell.textContent = text;
           cell.setAttribute("aria-label", `${place}: ${covered ? "hidden until you predict" : text}`);
           cell.classList.toggle("ats-covered", covered);
-          cell.classList.toggle("ats-closed", !covered && ["masked", "weights"].includes(name) && !all.open[i][j]);
+          cell.classList.toggle("bw-closed", !covered && ["masked", "weights"].includes(name) && !all.open[i][j]);
           if (name === "weights") {
             const { ground, ink } = weightColours(value);
             cell.style.background = covered || !all.open[i][j] ? "" : ground;
@@ -747,8 +657,8 @@ function render({ model, el }) {
 
   function say(title, parts) {
     panel.replaceChildren(
-      make("p", { class: "ats-title" }, title),
-      make("p", { class: "ats-sums" }, ...parts.map((part) => make(part.sup ? "sup" : "span", { class: part.kind ?? null }, part.text))),
+      make("p", { class: "bw-title" }, title),
+      make("p", { class: "bw-sums" }, ...parts.map((part) => make(part.sup ? "sup" : "span", { class: part.kind ?? null }, part.text))),
     );
   }
 
@@ -772,7 +682,7 @@ function render({ model, el }) {
 
   // -- Predictions
 
-  const asked = make("div", { class: "ats-question" });
+  const asked = make("div", { class: "bw-question" });
   const questionNow = () => question(state.step, state, all, sentenceNow());
 
   function drawQuestion() {
@@ -788,19 +698,19 @@ function render({ model, el }) {
       const rights = now.options.filter((one) => one.right).map((one) => one.label);
       const verdict = option === null ? "The answer: " : option.right ? "Yes: " : "Not quite. It is ";
       const listed = option?.right ? option.label : rights.length === now.options.length ? "all of them alike" : rights.join(" or ");
-      const reply = make("p", { class: option?.right ? "ats-right" : "ats-wrong", tabindex: -1 }, make("b", {}, `${verdict}${listed}.`), ` ${now.why}`);
-      asked.replaceChildren(make("p", { class: "ats-asked" }, now.text), reply);
+      const reply = make("p", { class: option?.right ? "bw-right" : "bw-wrong", tabindex: -1 }, make("b", {}, `${verdict}${listed}.`), ` ${now.why}`);
+      asked.replaceChildren(make("p", { class: "bw-asked" }, now.text), reply);
       reply.focus({ preventScroll: true });
       update();
       invite();
     };
     asked.replaceChildren(
-      make("p", { class: "ats-asked", id: `${id}-asked` }, make("b", {}, "Predict first. "), now.text),
+      make("p", { class: "bw-asked", id: `${id}-asked` }, make("b", {}, "Predict first. "), now.text),
       make(
         "div",
-        { class: "ats-options", role: "group", "aria-labelledby": `${id}-asked` },
-        ...now.options.map((option) => make("button", { type: "button", class: "ats-button", onclick: () => answer(option) }, option.label)),
-        make("button", { type: "button", class: "ats-button ats-plain", onclick: () => answer(null) }, "Show me"),
+        { class: "bw-options", role: "group", "aria-labelledby": `${id}-asked` },
+        ...now.options.map((option) => make("button", { type: "button", class: "bw-button", onclick: () => answer(option) }, option.label)),
+        make("button", { type: "button", class: "bw-button bw-plain", onclick: () => answer(null) }, "Show me"),
       ),
     );
   }
@@ -817,15 +727,15 @@ function render({ model, el }) {
     const here = names.indexOf(state.step);
     stage.replaceChildren(
       make("p", { class: "ats-step-title" }, title),
-      make("p", { class: "ats-text" }, text),
+      make("p", { class: "bw-text" }, text),
       asked,
       make("div", { class: `ats-chain ats-${state.step} ats-from-${state.source}` }, ...groups.map((group) => make("div", { class: "ats-group" }, ...group.map(part)))),
       make(
         "div",
         { class: "ats-walk" },
-        make("button", { type: "button", class: "ats-button ats-reset", id: `${id}-reset`, onclick: () => pick(state.sentence) }, "Reset numbers"),
-        make("button", { type: "button", class: "ats-button", id: `${id}-back`, disabled: here === 0, onclick: () => walk(names[here - 1]) }, "← Back"),
-        make("button", { type: "button", class: "ats-button ats-main", id: `${id}-next`, disabled: here === names.length - 1, onclick: () => walk(names[here + 1]) }, "Next step →"),
+        make("button", { type: "button", class: "bw-button ats-reset", id: `${id}-reset`, onclick: () => pick(state.sentence) }, "Reset numbers"),
+        make("button", { type: "button", class: "bw-button", id: `${id}-back`, disabled: here === 0, onclick: () => walk(names[here - 1]) }, "← Back"),
+        make("button", { type: "button", class: "bw-button bw-main", id: `${id}-next`, disabled: here === names.length - 1, onclick: () => walk(names[here + 1]) }, "Next step →"),
       ),
     );
     refocus(held);

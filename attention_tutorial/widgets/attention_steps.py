@@ -144,7 +144,7 @@ class AttentionSteps(BookWidget):
 
     module = "attention_steps"
 
-    sentences: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    sentences: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
     sentence = traitlets.Unicode().tag(sync=True)
     source = traitlets.Enum(["x", "qkv"], default_value="x").tag(sync=True)
     numbers = traitlets.Dict().tag(sync=True)

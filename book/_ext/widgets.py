@@ -1,11 +1,12 @@
 """Run the book's widgets on its pages, where there is no kernel.
 
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
-with such an element loads one script, made here of the widgets' own ES modules and a small host that mounts them, and
-their style sheets. It works without a network, and also where a page is opened as a file. Other pages load nothing.
+with such an element loads the widget's ES module (as text, in a script) and style sheet, and a small host that mounts
+it. It works without a network, and also where a page is opened as a file. Other pages load nothing.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +14,40 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-MODULES = Path(__file__).parents[2] / "attention_tutorial" / "widgets"
+from attention_tutorial.widgets._base import FOLDER as MODULES
+from attention_tutorial.widgets._base import module_source, style_sheet
+
 HOST = Path(__file__).with_name("widgets_host.js")
-MARK = 'data-widget="'
+MARK = re.compile(r'data-widget="(\w+)"')
 
 
-def script(modules: Path = MODULES) -> str:
-    """Return the script that mounts the widgets of a page: the host, with the source of every module inside."""
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(modules.glob("*.js"))}
-    return HOST.read_text(encoding="utf-8").replace("SOURCES;", f"{json.dumps(sources)};")
-
-
-def style(modules: Path = MODULES) -> str:
-    """Return the style sheets of all widgets, joined."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(modules.glob("*.css")))
+def script(name: str) -> str:
+    """Return the script that hands the source of a module to the host."""
+    return f"(window.attentionWidgets ??= {{}}).{name} = {json.dumps(module_source(name), ensure_ascii=False)};\n"
 
 
 def write_files(app: Sphinx) -> None:
-    """Write the script and the style sheet into the build's static folder, before a page refers to them."""
+    """Write scripts and style sheets into the build's static folder, before a page refers to them."""
     if not isinstance(app.builder, StandaloneHTMLBuilder):
         return
     folder = Path(app.outdir) / "_static" / "widgets"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "widgets.js").write_text(script(), encoding="utf-8")
-    (folder / "widgets.css").write_text(style(), encoding="utf-8")
+    (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
+    for module in MODULES.glob("*.js"):
+        (folder / module.name).write_text(script(module.stem), encoding="utf-8")
+    for sheet in MODULES.glob("*.css"):
+        (folder / sheet.name).write_text(style_sheet(sheet.stem), encoding="utf-8")
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Have a page load the two files if it has a widget."""
-    if doctree is not None and any(MARK in raw.astext() for raw in doctree.findall(nodes.raw)):
-        app.add_css_file("widgets/widgets.css")
-        app.add_js_file("widgets/widgets.js")
+    """Have a page load what its widgets need."""
+    used = {name for raw in doctree.findall(nodes.raw) for name in MARK.findall(raw.astext())} if doctree else set()
+    if not used:
+        return
+    for name in ["common", *sorted(used)]:
+        app.add_css_file(f"widgets/{name}.css")
+        app.add_js_file(f"widgets/{name}.js")
+    app.add_js_file("widgets/host.js")
 
 
 def setup(app: Sphinx) -> dict[str, object]:

@@ -1,16 +1,17 @@
-/* Mount the widgets of a page that has no kernel. The build puts the sources of the modules in place of SOURCES.
+/* Mount the widgets of a page that has no kernel. The scripts before this one hold the sources of the modules.
 
-   Each module is imported from a Blob, since a page that was opened as a file may not import other files. A widget
-   gets what anywidget would hand it: a model with get, set, save_changes, on and off, and an element. */
+   Each module is imported from a Blob, behind the source that all of them share, since a page that was opened as a file
+   may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
+   off, and an element. */
 
 (() => {
   "use strict";
-  const sources = SOURCES;
+  const sources = window.attentionWidgets ?? {};
   const modules = {};
 
   function load(name) {
     if (!(name in modules)) {
-      const address = URL.createObjectURL(new Blob([sources[name]], { type: "text/javascript" }));
+      const address = URL.createObjectURL(new Blob([sources.common, "\n", sources[name]], { type: "text/javascript" }));
       modules[name] = import(address).finally(() => URL.revokeObjectURL(address));
     }
     return modules[name];

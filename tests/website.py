@@ -1,0 +1,203 @@
+"""What tests of the website share: the built book, a page for each widget, a server and a browser.
+
+Several test processes share one build. Where Node or Chromium is missing the tests that need it skip, but never when
+CI=true (unless .ci/run says, with ATTENTION_TUTORIAL_BROWSER=none, that it could not install a browser).
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from filelock import FileLock
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
+
+from attention_tutorial import widgets
+from attention_tutorial.widgets._base import module_source
+
+ROOT = Path(__file__).parents[1]
+BUILD = "from jupyter_book.cli.main import main; main()"
+
+
+def missing(what):
+    """Skip the test, or fail it where everything has to be there."""
+    if os.environ.get("CI") == "true" and os.environ.get("ATTENTION_TUTORIAL_BROWSER") != "none":
+        pytest.fail(f"{what} was not found; with CI=true these tests must run")
+    pytest.skip(f"{what} was not found")
+
+
+def once(tmp_path_factory, name, make):
+    """Call `make(folder)` in the first process that asks; every process gets the result, which must fit into JSON."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    with FileLock(root / f"{name}.lock"):
+        result = root / f"{name}.json"
+        if not result.exists():
+            (root / name).mkdir()
+            result.write_text(json.dumps(make(root / name)), encoding="utf-8")
+        return json.loads(result.read_text(encoding="utf-8"))
+
+
+def jupyter_book(source, *options, cwd):
+    """Run `jupyter-book build`; return its exit status and what it printed, without colours."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", BUILD, "build", str(source), *options]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    return done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """Build the site as `make book` does; return its folder, the exit status and what was printed."""
+
+    def make(folder):
+        return jupyter_book(ROOT, "--path-output", str(folder), "-W", "-n", "--keep-going", cwd=folder)
+
+    status, printed = once(tmp_path_factory, "site", make)
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+    return root / "site" / "_build" / "html", status, printed
+
+
+@pytest.fixture(scope="session")
+def site(build):
+    """Return the folder of the built site; warnings are left to the first test of tests/test_site.py."""
+    folder, _, printed = build
+    if not (folder / "index.html").is_file():
+        pytest.fail(f"the site was not built: {printed[-1000:]}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def widget_pages(tmp_path_factory):
+    """Return the folder of a book with one page for each widget, as its class makes it, and a plain page.
+
+    The real book's configuration and extensions build it. A page is named as the widget's module.
+    """
+
+    def make(source):
+        shutil.copytree(ROOT / "book", source / "book")
+        config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+        extensions = config["sphinx"]["local_extensions"]
+        config["sphinx"]["local_extensions"] = {name: str(ROOT / folder) for name, folder in extensions.items()}
+        (source / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        plain = source / "more" / "plain.md"  # the configuration leaves out .md files at the top
+        plain.parent.mkdir()
+        plain.write_text("# Without a widget\n", encoding="utf-8")
+        classes = [getattr(widgets, name) for name in widgets.__all__]
+        for number, widget in enumerate((each() for each in classes), start=1):
+            shown = {"text/plain": repr(widget), "text/html": widget.to_html()}
+            output = new_output("execute_result", shown, execution_count=1)
+            cells = [new_markdown_cell(f"# {number}"), new_code_cell("Widget()", outputs=[output], execution_count=1)]
+            text = writes(new_notebook(cells=cells))
+            (source / f"{widget.module}.ipynb").write_text(text, encoding="utf-8")
+        chapters = [{"file": each.module} for each in classes]
+        toc = {"format": "jb-book", "root": "more/plain", "chapters": chapters}
+        (source / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
+        _, printed = jupyter_book(source, cwd=source)
+        built = source / "_build" / "html"
+        assert all((built / f"{each.module}.html").is_file() for each in classes), printed[-4000:]
+        return str(built)
+
+    return Path(once(tmp_path_factory, "widget_pages", make))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium: Playwright's own, or the one on the path."""
+    if importlib.util.find_spec("playwright") is None:
+        missing("the package playwright")
+    from tools.browser import BrowserMissing, chromium
+
+    with contextlib.ExitStack() as stack:
+        try:
+            yield stack.enter_context(chromium())
+        except BrowserMissing as error:
+            missing(str(error))
+
+
+@pytest.fixture(scope="module")
+def widget_addresses(widget_pages):
+    """Return where the pages with the widgets are, served ("http") and as files ("file")."""
+    from tools.browser import serve
+
+    with serve(widget_pages) as address:
+        yield {"http": address, "file": widget_pages.as_uri()}
+
+
+@pytest.fixture
+def visit_widget(browser, widget_addresses):
+    """Open a widget's page. At the end no script may have failed or warned, and no other server been asked."""
+    contexts, failures = [], []
+
+    def open_page(module, way="file", *, width=1280, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        home = widget_addresses["http"]
+
+        def note_request(request):
+            if not request.url.startswith((f"{home}/", "file:", "blob:", "data:")):
+                failures.append(request.url)
+
+        page.on("request", note_request)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        if way == "http":
+            page.on(
+                "console",
+                lambda said: (
+                    failures.append(f"{said.text} {said.location}") if said.type in ("error", "warning") else None
+                ),
+            )
+        page.goto(f"{widget_addresses[way]}/{module}.html")
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("[data-widget][data-mounted=yes]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert failures == []
+
+
+@pytest.fixture(scope="session")
+def run_in_node(tmp_path_factory):
+    """Return `run(module, program, given)`: run a program that imports "./widget.mjs", the module as a page has it.
+
+    It reads `given` as JSON from its standard input (`readFileSync(0)`) and prints JSON, which comes back.
+    """
+    node = shutil.which("node")
+    if node is None:
+        missing("node")
+
+    def run(module, program, given):
+        folder = tmp_path_factory.mktemp("node")
+        source = "\n".join([module_source("common"), module_source(module)])
+        (folder / "widget.mjs").write_text(source, encoding="utf-8")
+        (folder / "test.mjs").write_text(program, encoding="utf-8")
+        command, text = [node, "test.mjs"], json.dumps(given)
+        done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def serious_findings(page, context=None):
+    """What axe finds serious or critical on a page or in a part of it: [rule, element]."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ModuleNotFoundError:
+        missing("the package axe-playwright-python")
+    options = {"preload": False}  # else axe itself asks for style sheets, at addresses where they are not
+    violations = Axe().run(page, context=context, options=options).response["violations"]
+    return [(v["id"], v["nodes"][0]["html"]) for v in violations if v["impact"] in ("serious", "critical")]

@@ -1,0 +1,71 @@
+"""The built site in a real browser: a server for it, Chromium, and a page that has finished loading.
+
+`make screenshots` and the tests of the site in a browser use it.
+"""
+
+import functools
+import http.server
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+# Everything is loaded, formulas are set and widgets mounted, one way or the other.
+READY = """async () => {
+    await window.MathJax?.startup?.promise;
+    await document.fonts.ready;
+    const open = '[data-widget]:not([data-mounted=yes], [data-mounted=failed])';
+    while (document.querySelector(open)) await new Promise((done) => setTimeout(done, 20));
+}"""
+
+
+class BrowserMissing(RuntimeError):
+    """There is no Chromium, or none that starts."""
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serve files and print nothing."""
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serve a folder on a free port of this machine; yield its address, without a slash at the end."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Chromium: Playwright's own, or the one on the path."""
+    with sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        program = own if own.exists() else next(filter(None, map(shutil.which, NAMES)), None)
+        if program is None:
+            raise BrowserMissing("Chromium was not found: install it, or run `playwright install chromium`")
+        try:
+            browser = playwright.chromium.launch(executable_path=str(program), args=ARGUMENTS)
+        except Error as error:
+            raise BrowserMissing(f"Chromium does not start: {error.message.splitlines()[0]}") from error
+        yield browser
+        browser.close()
+
+
+def visit(page: Page, address: str) -> None:
+    """Open an address, and wait until its formulas are set and its widgets mounted."""
+    page.goto(address)
+    page.evaluate(READY)
