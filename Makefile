@@ -9,13 +9,15 @@ VENV   ?= .venv
 PORT   ?= 8000
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+COLAB  ?= .venv-colab
 SITE   := _build/html
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-portable notebooks lint format clean distclean
+.PHONY: help book serve pdf screenshots browser test cuda test-gpu test-portable test-colab notebooks dist test-dist fresh \
+	release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -30,6 +32,15 @@ serve: book ## Build the site and serve it at http://localhost:8000 (another por
 	@echo "Serving the site at http://localhost:$(PORT)/ (stop with Ctrl-C)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory $(SITE) $(PORT)
 
+screenshots: book ## Photograph every page and widget at three sizes, light and dark, into _build/screenshots
+	@$(PY) -m tools.screenshots
+
+pdf: book ## Print the whole book into _build/book.pdf; it takes some minutes and needs Chromium (make browser)
+	@$(PY) -m tools.pdf
+
+browser: $(STAMP) ## Install a Chromium for the tests of the site (one on the path will do as well)
+	playwright install --with-deps chromium
+
 test: $(STAMP) ## Run every test: the package, the notebooks' rules, every notebook, the site
 	@$(PY) -m pytest
 
@@ -37,14 +48,45 @@ test-portable: $(STAMP) ## Run the notebooks as other processors would: without 
 	ATEN_CPU_CAPABILITY=default $(PY) -m pytest notebooks
 	MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=1 $(PY) -m pytest notebooks
 
+cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
+	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
+		|| { echo "make cuda: this needs an NVIDIA GPU with its driver, and a PyTorch that is built for CUDA (on Linux, make"; \
+		     echo "the environment without PIP_EXTRA_INDEX_URL: make distclean cuda)."; exit 1; }
+
+test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA GPU
+	@$(PY) -m pytest --device cuda
+
+# In Colab's own image its interpreter is the one to try; elsewhere one with its versions is made.
+test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
+	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
+		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
+
 notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
 	@$(PY) tools/notebooks.py
 
-lint: $(STAMP) ## Check style (ruff), types (mypy) and spelling (codespell)
+dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
+	@rm -rf dist
+	@$(PY) -m build --no-isolation --outdir dist
+
+test-dist: $(STAMP) ## Test the package in dist/, installed as by one who downloads it
+	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/test_wheel.py
+
+fresh: ## Time `make book` and `make test` in a new clone, with an empty home and no caches
+	@tools/fresh_machine.sh
+
+release-notes: $(STAMP) ## Check that a tag may become a release, and print its notes (TAG=v1.2.3)
+	@$(PY) tools/release.py $(TAG)
+
+linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
+	@jupyter-book build . -n --keep-going --builder linkcheck
+
+lint: $(STAMP) ## Check style (ruff), types (mypy), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check
 	ruff format --check
 	mypy
 	codespell
+	actionlint .github/workflows/*.yml
+	zizmor --offline --persona=auditor --no-progress .github
 
 format: $(STAMP) ## Put code and notebooks into the common format
 	ruff check --fix
@@ -54,18 +96,32 @@ clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
 	find attention_tutorial book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean ## Remove the environment as well
-	rm -rf $(VENV)
+distclean: clean ## Remove the environments as well
+	rm -rf $(VENV) $(COLAB)
 
+# uv, where it is on the path, is many times quicker than pip and installs the same versions. It reads no settings of
+# pip's, so those of the environment are handed on; among all indexes it is to take the best match, as pip does.
+REQUIREMENTS := --requirement requirements.txt --constraint constraints.txt
+UV_OPTIONS := --index-strategy unsafe-best-match $(addprefix --index-url ,$(PIP_INDEX_URL)) \
+	$(addprefix --extra-index-url ,$(PIP_EXTRA_INDEX_URL)) $(addprefix --find-links ,$(PIP_FIND_LINKS))
 $(STAMP): requirements.txt constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed (3.11 to 3.13 are tested); say which: make PYTHON=/path/to/python3.12 book"; exit 1; }
 	@echo "Making the environment in $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes."
 	@$(PYTHON) -m venv $(VENV) \
 		|| { echo "No virtual environment could be made; on Debian or Ubuntu first run: sudo apt install python3-venv"; exit 1; }
-	@$(PY) -m pip install --requirement requirements.txt --constraint constraints.txt \
+	@{ command -v uv >/dev/null && uv pip install --python $(PY) $(UV_OPTIONS) $(REQUIREMENTS); } \
+		|| $(PY) -m pip install --no-compile $(REQUIREMENTS) \
 		|| { echo; echo "pip could not install the requirements (see above). If the network failed, run the same command again;"; \
 		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python3.12 book"; exit 1; }
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
+	@touch $@
+
+# Colab has Python 3.13; where that is not to be had, the versions of its packages are tried with another.
+COLAB_PYTHON ?= $(shell python3.13 -c '' 2>/dev/null && echo python3.13 || echo $(PYTHON))
+$(COLAB)/.installed: tools/colab_versions.txt
+	@$(COLAB_PYTHON) -m venv --clear $(COLAB)
+	@$(COLAB)/bin/python -m pip install --constraint $< torch numpy # and what they need
+	@$(COLAB)/bin/python -m pip install --no-deps --requirement $<
 	@touch $@

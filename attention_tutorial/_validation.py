@@ -1,6 +1,7 @@
 """Checks of arguments. Every message names the argument, the rule, what was expected and what came."""
 
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -66,14 +67,16 @@ def autocast_casts(*tensors: Tensor) -> bool:
 
 def broadcasts(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Say whether two shapes broadcast with each other."""
-    return all(a == b or a == 1 or b == 1 for a, b in zip(reversed(shape), reversed(other), strict=False))
+    return all(a == b or a == 1 or b == 1 for a, b in _from_the_right(shape, other))
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Say whether ``shape`` can be stretched to exactly ``target``."""
-    return len(shape) <= len(target) and all(
-        a == b or a == 1 for a, b in zip(reversed(shape), reversed(target), strict=False)
-    )
+    return len(shape) <= len(target) and all(a == b or a == 1 for a, b in _from_the_right(shape, target))
+
+
+def _from_the_right(shape: tuple[int, ...], other: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    return zip(reversed(shape), reversed(other))  # noqa: B905  (torch 2.6 to 2.8 cannot compile zip's `strict`)
 
 
 def check_attention_inputs(query: Any, key: Any, value: Any, *, same_features: bool = True) -> None:
