@@ -15,7 +15,6 @@ from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).parents[1]
 BUILD = "from jupyter_book.cli.main import main; main()"
-MATHJAX = "_static/mathjax/tex-chtml.js"
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 # Links in a page's head that a browser does not load
 UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top", "up"}
@@ -163,25 +162,6 @@ def test_images_say_what_they_show(pages, name):
         alt = image.get("alt", "").strip()
         assert len(alt) >= 10, f"{image.get('src')} has no alternative text"
         assert not re.search(r"\.(png|jpe?g|svg|gif)$|^[0-9a-f]{16,}|^(image|figure|plot)$|[/\\]", alt), alt
-
-
-def test_formulas_are_set_by_the_site_itself(site, pages):
-    assert (site / MATHJAX).is_file()
-    assert list((site / "_static/mathjax/output/chtml/fonts/woff-v2").glob("*.woff"))
-    with_math = 0
-    for page, soup in pages.items():
-        scripts = [script["src"] for script in soup.find_all("script", src=True) if "mathjax" in script["src"].lower()]
-        if soup.select_one(".math"):
-            with_math += 1
-            assert len(scripts) == 1, page
-            assert urlsplit(scripts[0]).path.endswith(MATHJAX), page
-    assert with_math
-
-
-def test_mathjax_is_loaded_by_no_page_without_a_formula(pages):
-    for page, soup in pages.items():
-        if not soup.select_one(".math"):
-            assert not [script for script in soup.find_all("script", src=True) if "mathjax/" in script["src"]], page
 
 
 def test_the_page_of_claims_lists_every_claim_of_the_chapters(pages):

@@ -7,10 +7,7 @@ page that Jupyter Book built, over http and from a file (tests/website.py).
 import functools
 import json
 import re
-import shutil
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import matplotlib
@@ -158,31 +155,6 @@ def test_a_change_in_the_browser_reaches_python(live):
     widget.set_state({"numbers": numbers, "causal": True})
     assert torch.allclose(widget.steps()["weights"][4], torch.full((5,), 0.2).double())
     assert widget.steps()["masked"][0, 1] == -torch.inf
-
-
-def test_the_package_ships_modules_and_style_sheets(tmp_path):
-    source = tmp_path / "source"
-    shutil.copytree(ROOT / "attention_tutorial", source / "attention_tutorial", ignore=shutil.ignore_patterns("__*__"))
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / file, source)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        tmp_path,
-        ".",
-    ]
-    subprocess.run(command, cwd=source, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    shipped = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {f"attention_tutorial/widgets/{path.name}" for path in WIDGETS.iterdir() if path.is_file()}
-    assert any(name.endswith(".js") for name in wanted)
-    assert wanted <= shipped
 
 
 # ---- The sources --------------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ def widget_pages(tmp_path_factory):
 
     def make(source):
         shutil.copytree(ROOT / "book", source / "book")
+        shutil.copy(ROOT / "CITATION.cff", source)  # every page says how to cite the book
         config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
         extensions = config["sphinx"]["local_extensions"]
         config["sphinx"]["local_extensions"] = {name: str(ROOT / folder) for name, folder in extensions.items()}

@@ -15,12 +15,13 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-# Everything is loaded, formulas are set and widgets mounted, one way or the other.
+# Pictures are there, also those that wait for a reader to come near, and widgets are mounted or have failed.
 READY = """async () => {
-    await window.MathJax?.startup?.promise;
     await document.fonts.ready;
     const open = '[data-widget]:not([data-mounted=yes], [data-mounted=failed])';
     while (document.querySelector(open)) await new Promise((done) => setTimeout(done, 20));
+    for (const image of document.images) image.loading = "eager";
+    await Promise.allSettled([...document.images].map((image) => image.decode()));
 }"""
 
 
@@ -66,6 +67,6 @@ def chromium() -> Iterator[Browser]:
 
 
 def visit(page: Page, address: str) -> None:
-    """Open an address, and wait until its formulas are set and its widgets mounted."""
+    """Open an address, and wait until its pictures are there and its widgets mounted."""
     page.goto(address)
     page.evaluate(READY)

@@ -13,5 +13,9 @@ except ModuleNotFoundError as error:
                               name="anywidget") from error  # fmt: skip
 
 from .attention_steps import AttentionSteps
+from .bottleneck import Bottleneck
+from .heads import Heads
+from .mask_builder import MaskBuilder
+from .temperature import TemperatureAndWidth
 
-__all__ = ["AttentionSteps"]
+__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "TemperatureAndWidth"]

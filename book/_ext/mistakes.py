@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
 from claims import chapter_title, headings, inline, make_row
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -23,6 +24,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.matching import patmatch
 
+from attention_tutorial import checks
 from attention_tutorial.checks import diagnose, exercises
 
 logger = logging.getLogger(__name__)
@@ -149,5 +151,7 @@ class MistakesDirective(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, object]:
     """Register the directive with Sphinx."""
+    torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
+    checks.SECONDS = 120.0  # no answer of the bank runs for ever, so there is time
     app.add_directive("mistakes", MistakesDirective)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,6 +3,14 @@
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
 with such an element loads the widget's ES module (as text, in a script) and style sheet, and a small host that mounts
 it. It works without a network, and also where a page is opened as a file. Other pages load nothing.
+
+A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
+
+    ```{chapter-widget} notebooks/04_several_heads
+    58896d1b
+    ```
+
+The second line is the id of the cell.
 """
 
 import json
@@ -13,6 +21,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.widgets._base import FOLDER as MODULES
 from attention_tutorial.widgets._base import module_source, style_sheet
@@ -50,8 +59,28 @@ def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str
     app.add_js_file("widgets/host.js")
 
 
+class ChapterWidget(SphinxDirective):
+    """Show a widget of a chapter: the argument is the chapter, the content is the id of the cell that shows it."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Take the widget's HTML out of the executed notebook."""
+        path = Path(self.env.doc2path(self.arguments[0]))
+        self.env.note_dependency(str(path))
+        wanted = self.content[0].strip()
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                page = "".join(output.get("data", {}).get("text/html", ""))
+                if cell["id"] == wanted and MARK.search(page):
+                    return [nodes.raw("", page, format="html")]
+        raise self.error(f"{self.arguments[0]} has no cell {wanted!r} that shows a widget")
+
+
 def setup(app: Sphinx) -> dict[str, object]:
     """Register the extension with Sphinx."""
+    app.add_directive("chapter-widget", ChapterWidget)
     app.connect("builder-inited", write_files)
     app.connect("html-page-context", add_to_page)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,210 @@
+"""The bottleneck: what two networks wrote, through one vector and with attention, and the weights they returned."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+from torch import Tensor
+
+from .._validation import check_size
+from ..datasets import copy_examples, spell
+from ..display import rounded
+from ..seq2seq import Seq2Seq
+from ._base import BookWidget, encode_floats, html_table
+
+__all__ = ["Bottleneck"]
+
+Exams = Mapping[int, tuple[Tensor, Tensor]]
+
+_UNTRAINED = (
+    "Two untrained networks, so whatever is right here is right by chance. "
+    "Hand over your own: Bottleneck(plain, attentive, exams)."
+)
+
+
+class Bottleneck(BookWidget):
+    r"""Show what an encoder-decoder writes through one vector, and what it writes with attention, length by length.
+
+    .. math:: c_i = h_n \qquad \text{against} \qquad c_i = \sum_j a_{ij} h_j
+
+    Both networks write by themselves (``Seq2Seq.generate``). Everything on the screen is what they returned: their
+    letters, their attention weights :math:`a_{ij}`, and the share of right letters over all sequences of a length.
+
+    Args:
+        plain: a network with ``attention="none"``. Leave all three out to see two untrained networks.
+        attentive: a network with attention.
+        exams: source (batch, n) and target (batch, m) token ids by length n, as in chapter 1.
+        examples: how many sequences of each length can be looked at: the first ones of each exam.
+        trained_to: the greatest length in training, if there was any; longer ones are marked.
+        length: the length to begin with; the greatest one when left out.
+        sequence: the sequence to begin with, counted from 1.
+        step: the output step to begin with, counted from 1.
+
+    Raises:
+        TypeError: if a model is no ``Seq2Seq``, ``exams`` no mapping, or a number no int.
+        ValueError: if models and exams are not given together, a model is of the wrong kind, an exam does not fit, or
+            there is no such length, sequence or step.
+
+    Example:
+        >>> widget = Bottleneck(length=8, sequence=2)
+        >>> widget
+        Bottleneck(length=8, sequence=2, step=1)
+        >>> widget.weights().shape, [round(row, 4) for row in widget.weights().sum(dim=1).tolist()][:3]
+        (torch.Size([8, 8]), [1.0, 1.0, 1.0])
+
+    Source:
+        Cho et al. (2014), "On the properties of neural machine translation", for the fall with length.
+    """
+
+    module = "bottleneck"
+
+    cases: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    trained_to = traitlets.Int(None, allow_none=True).tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+    length = traitlets.Int().tag(sync=True)
+    sequence = traitlets.Int(1).tag(sync=True)
+    step = traitlets.Int(1).tag(sync=True)
+
+    def __init__(
+        self,
+        plain: Seq2Seq | None = None,
+        attentive: Seq2Seq | None = None,
+        exams: Exams | None = None,
+        *,
+        examples: int = 4,
+        trained_to: int | None = None,
+        length: int | None = None,
+        sequence: int = 1,
+        step: int = 1,
+    ) -> None:
+        check_size("examples", examples, minimum=1)
+        if trained_to is not None:
+            check_size("trained_to", trained_to, minimum=1)
+        note = ""
+        if plain is None or attentive is None or exams is None:
+            if plain is not None or attentive is not None or exams is not None:
+                raise ValueError("plain, attentive and exams must be given together, or all left out")
+            if trained_to is not None:
+                raise ValueError("trained_to must be left out where no trained networks are given")
+            plain, attentive, exams, note = *_untrained(), _untrained_exams(), _UNTRAINED
+        _check_model("plain", plain, attends=False)
+        _check_model("attentive", attentive, attends=True)
+        cases = [_case(plain, attentive, n, *exam, examples) for n, exam in _checked(exams, examples)]
+        length = cases[-1]["length"] if length is None else length
+        chosen = next((case for case in cases if case["length"] == length), None)
+        if chosen is None:
+            raise ValueError(f"length must be one of {', '.join(str(case['length']) for case in cases)}; got {length}")
+        for name, number, most in (("sequence", sequence, examples), ("step", step, _steps(chosen))):
+            check_size(name, number, minimum=1)
+            if number > most:
+                raise ValueError(f"{name} must lie between 1 and {most}; got {number}")
+        super().__init__(
+            cases=cases,
+            trained_to=trained_to,
+            note=note,
+            length=length,
+            sequence=sequence,
+            step=step,
+        )
+
+    def __repr__(self) -> str:
+        return f"Bottleneck(length={self.length}, sequence={self.sequence}, step={self.step})"
+
+    def weights(self, length: int | None = None, sequence: int | None = None) -> Tensor:
+        """Return the attention weights (m, n) of a sequence, by default of the one that is shown, as the page has them.
+
+        Args:
+            length: one of the lengths that were handed over.
+            sequence: which of its sequences, counted from 1.
+
+        Raises:
+            ValueError: if there is no such length or sequence.
+        """
+        length = self.length if length is None else length
+        sequence = self.sequence if sequence is None else sequence
+        for case in self.cases:
+            if case["length"] == length and 1 <= sequence <= len(case["read"]):
+                return _weights(case)[sequence - 1]
+        raise ValueError(f"no sequence {sequence} of length {length} was handed over")
+
+    def static_html(self) -> str:
+        """Return the accuracy by length, and the texts of the chosen sequence, as tables."""
+        cells = [
+            [*map(rounded, case["accuracy"]), rounded(_weights(case).amax(dim=-1).mean().item())] for case in self.cases
+        ]
+        columns = ["one vector", "attention", "mean of the largest weights (sequences shown)"]
+        caption = f"Share of letters right, by length. {self.note}".strip()
+        by_length = html_table(caption, [str(case["length"]) for case in self.cases], columns, cells)
+        case = next(case for case in self.cases if case["length"] == self.length)
+        names = {"read": "read", "wanted": "to be written", "plain": "one vector wrote", "attentive": "attention wrote"}
+        texts = [[case[key][self.sequence - 1]] for key in names]
+        title = f"Sequence {self.sequence} of length {self.length}"
+        return f"{by_length}\n{html_table(title, list(names.values()), ['letters'], texts)}"
+
+
+def _steps(case: dict[str, Any]) -> int:
+    return len(case["wanted"][0].split())
+
+
+def _weights(case: dict[str, Any]) -> Tensor:
+    """Return the weights (sequences, m, n) of a case, float64."""
+    numbers = np.frombuffer(base64.b64decode(case["returned_weights"].removeprefix("f32:")), "<f4").astype("f8")
+    return torch.from_numpy(numbers).view(len(case["read"]), _steps(case), -1)
+
+
+def _case(
+    plain: Seq2Seq, attentive: Seq2Seq, length: int, source: Tensor, target: Tensor, examples: int
+) -> dict[str, Any]:
+    """Let both networks write every sequence of one length; keep the texts and weights of the first ones."""
+    wrote, weights = {}, torch.empty(0)
+    for name, model in (("plain", plain), ("attentive", attentive)):
+        tokens, returned = model.generate(source.to(next(model.parameters()).device), target.size(1))
+        wrote[name] = tokens.cpu()
+        weights = returned.cpu() if returned is not None else weights
+    texts = {"read": source.cpu(), "wanted": target.cpu(), **wrote}
+    return {
+        "length": length,
+        "total": len(source),
+        "accuracy": [(tokens == texts["wanted"]).double().mean().item() for tokens in wrote.values()],
+        **{name: [spell(row) for row in ids[:examples]] for name, ids in texts.items()},
+        "returned_weights": encode_floats(weights[:examples].flatten().tolist()),
+    }
+
+
+def _check_model(name: str, model: Any, *, attends: bool) -> None:
+    if not isinstance(model, Seq2Seq):
+        raise TypeError(f"{name} must be a Seq2Seq; got {type(model).__name__}")
+    if (model.attention != "none") != attends:
+        wanted = "a network with attention" if attends else "a network without attention"
+        raise ValueError(f"{name} must be {wanted}; got attention={model.attention!r}")
+
+
+def _checked(exams: Any, examples: int) -> list[tuple[int, tuple[Tensor, Tensor]]]:
+    """Return the exams by rising length; require sources and targets that fit together."""
+    if not isinstance(exams, Mapping):
+        raise TypeError(f"exams must map each length to (source, target); got {type(exams).__name__}")
+    if not exams:
+        raise ValueError("exams must hold at least one length; got none")
+    for n, (source, target) in exams.items():
+        check_size("a length in exams", n, minimum=1)
+        if source.dim() != 2 or source.size(1) != n or target.dim() != 2 or len(target) != len(source):
+            raise ValueError(f"exams[{n}] must be source (batch, {n}) and target (batch, m); "
+                             f"got {tuple(source.shape)} and {tuple(target.shape)}")  # fmt: skip
+        if len(source) < examples:
+            raise ValueError(f"exams[{n}] must hold at least {examples} sequences, as many as examples; "
+                             f"got {len(source)}")  # fmt: skip
+    return sorted(exams.items())
+
+
+def _untrained() -> tuple[Seq2Seq, Seq2Seq]:
+    plain, attentive = (
+        Seq2Seq(11, d_hidden=32, attention=kind, generator=torch.Generator().manual_seed(0)) for kind in ("none", "dot")
+    )
+    return plain, attentive
+
+
+def _untrained_exams() -> Exams:
+    return {n: copy_examples(50, n, generator=torch.Generator().manual_seed(n)) for n in (1, 2, 4, 8, 12, 16, 20)}

@@ -1,0 +1,280 @@
+"""Mask builder: open and close keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+import traitlets
+from torch import Tensor
+
+from .._validation import check_size
+from ..display import rounded
+from ..functional import masked_softmax
+from ..masks import causal_mask, combine_masks, padding_mask
+from ._base import BookWidget, html_table
+
+__all__ = ["MaskBuilder"]
+
+LARGEST = 8  # queries or keys that still fit on a screen
+
+#: What the code may do with a row in which no key is open.
+EMPTY = ("zeros", "nan", "sentinel")
+#: How the mask can be written down: the package's calls, two boolean conventions, and a float mask.
+FORMS = ("calls", "bool", "module", "float")
+
+#: What attention is to do. Each task says by itself which keys a query may see; the masks are what it offers to try.
+TASKS: dict[str, dict[str, Any]] = {
+    "write": {
+        "label": "Write the next word (decoder)",
+        "note": "Each word has to predict the one behind it. So it may see itself and what came before, "
+        "nothing later, and no padding.",
+        "keys": ["<start>", "the", "cat", "sat", "on", "the", "mat", "."],
+        "masks": ["open", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
+                  "causal_or_padding", "window"],
+        "m": 5, "n": 5, "padding": [],
+    },
+    "read": {
+        "label": "Read a whole text (encoder)",
+        "note": "The text is known, so each word may see all words, before and after it, but no padding.",
+        "keys": ["the", "cat", "sat", "on", "the", "mat", "today", "."],
+        "masks": ["open", "padding", "both_tokens", "causal"],
+        "m": 5, "n": 5, "padding": [3, 4],
+    },
+    "translate": {
+        "label": "Translate a source (cross)",
+        "note": "The queries are words of the translation, the keys are words of the source. The source is known from "
+        "the beginning: every query may see all of it, but not its padding.",
+        "queries": ["<start>", "the", "black", "cat", "sleeps", "on", "the", "mat"],
+        "keys": ["le", "chat", "noir", "dort", "sur", "le", "tapis", "."],
+        "masks": ["open", "padding", "causal"],
+        "m": 4, "n": 6, "padding": [4, 5],
+    },
+    "pack": {
+        "label": "Two texts in one row (packed)",
+        "note": "Two texts share a row, so that no place is lost to padding. Each word may see its own text only.",
+        "keys": ["the", "cat", "sat", "it", "rains", "today", "again", "."],
+        "masks": ["open", "block", "causal", "block_and_causal"],
+        "m": 6, "n": 6, "padding": [],
+    },
+    "answer": {
+        "label": "Answer a question (prefix)",
+        "note": "The first words, the question, are given: every query may see them. "
+        "The words of the answer have to be predicted, one after the other.",
+        "keys": ["who", "sat", "?", "the", "cat", "did", "so", "."],
+        "masks": ["open", "causal", "prefix"],
+        "m": 6, "n": 6, "padding": [],
+    },
+}  # fmt: skip
+
+#: Scores, made up by hand: as if the inputs had gone through two projections.
+SCORES = [
+    [1.2, 0.4, 1.9, 0.3, -0.5, 0.8, 0.1, 0.6],
+    [0.3, 0.9, 2.1, 0.7, -0.2, 0.5, 1.1, -0.4],
+    [0.6, 0.2, 1.4, 1.8, 0.1, -0.3, 0.9, 0.4],
+    [-0.4, 0.5, 2.2, 0.6, 1.5, 0.2, 1.3, 0.1],
+    [0.2, -0.1, 0.7, 1.6, 0.8, 1.2, 2.0, 0.3],
+    [0.5, 1.0, 0.4, -0.6, 0.9, 0.7, 1.8, 0.2],
+    [0.1, 0.6, 1.5, 0.8, 1.1, 0.3, 0.9, 1.4],
+    [0.7, -0.2, 0.8, 1.3, 0.4, 0.1, 1.0, 0.5],
+]
+
+
+class MaskBuilder(BookWidget):
+    r"""Show a mask whose cells can be opened and closed, and the weights that it leaves.
+
+    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ open}} \exp s_{il}}
+        \text{ for open } j, \quad 0 \text{ otherwise}
+
+    A task says which keys a query may see. Where an open key is not among them, the widget marks a leak and says how
+    much weight it takes. All of it is computed in the browser; in a live notebook what a reader changes comes back as
+    :attr:`mask` and :attr:`weights`.
+
+    Args:
+        task: ``write`` (predict the next word), ``read`` (a whole text), ``translate`` (cross-attention), ``pack`` (two
+            texts in a row) or ``answer`` (a given question).
+        mask: the name of a mask that the task offers, such as ``"causal"``, or a boolean tensor (m, n), True = may
+            attend.
+        m: number of queries, 1 to 8. In self-attention with ``m < n`` the queries are the newest m positions, as with a
+            cache; only ``write`` has that.
+        n: number of keys, 1 to 8.
+        padding: positions of keys that are padding; in ``write``, ``read`` and ``translate``.
+        window: how many keys, itself included, each query sees under the mask ``"window"``.
+        first: how many words belong to the first text (``pack``) or to the question (``answer``).
+        scores: your own scores (m, n), instead of those of the example.
+        empty: what a row without an open key gets: ``zeros`` as in this package, ``nan`` as a softmax of minus
+            infinity gives, or equal weights as a ``sentinel`` of -1e9 gives.
+
+    Raises:
+        TypeError: if a size is not an int, or the mask neither a name nor a boolean tensor.
+        ValueError: if a name does not exist, or sizes, positions or scores do not fit.
+
+    Example:
+        >>> widget = MaskBuilder("write", "causal", m=3, n=3)
+        >>> widget
+        MaskBuilder('write', mask='causal', m=3, n=3)
+        >>> widget.mask.int().tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+        >>> [round(weight, 3) for weight in widget.weights[1].tolist()]
+        [0.354, 0.646, 0.0]
+    """
+
+    module = "mask_builder"
+
+    tasks: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    task = traitlets.Unicode().tag(sync=True)
+    preset = traitlets.Unicode().tag(sync=True)  # "hand" once a reader has changed a cell
+    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (open) and 0 (closed)
+    padding: "traitlets.List[int]" = traitlets.List(traitlets.Int()).tag(sync=True)
+    window = traitlets.Int(2).tag(sync=True)
+    first = traitlets.Int(3).tag(sync=True)
+    scores: "traitlets.List[list[float]]" = traitlets.List().tag(sync=True)  # 8 by 8; the mask uses its upper left part
+    empty = traitlets.Enum(EMPTY, default_value="zeros").tag(sync=True)
+    form = traitlets.Enum(FORMS, default_value="calls").tag(sync=True)
+
+    def __init__(
+        self,
+        task: str = "write",
+        mask: str | Tensor = "open",
+        *,
+        m: int | None = None,
+        n: int | None = None,
+        padding: Sequence[int] | None = None,
+        window: int = 2,
+        first: int = 3,
+        scores: Tensor | Sequence[Sequence[float]] | None = None,
+        empty: str = "zeros",
+    ) -> None:
+        _check_name("task", task, TASKS)
+        _check_name("empty", empty, EMPTY)
+        offer = TASKS[task]
+        m, n = _sizes(task, mask, m, n)
+        padded = [p for p in offer["padding"] if p < n] if padding is None else sorted(set(padding))
+        if not all(isinstance(position, int) and 0 <= position < n for position in padded):
+            raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padded)}")
+        if padded and task in ("pack", "answer"):
+            raise ValueError(f"the task {task!r} has no padding; got padding={padded}")
+        for name, value in [("window", window), ("first", first)]:
+            check_size(name, value, minimum=1)
+        preset = mask if isinstance(mask, str) else "hand"
+        if isinstance(mask, str):
+            _check_name("mask", mask, offer["masks"])
+            mask = made_mask(mask, m, n, padded, window, first)
+        super().__init__(
+            tasks=[{"name": name, **each} for name, each in TASKS.items()],
+            task=task,
+            preset=preset,
+            cells=["".join("01"[cell] for cell in row) for row in mask.tolist()],
+            padding=padded,
+            window=window,
+            first=first,
+            scores=_all_scores(scores, m, n),
+            empty=empty,
+        )
+
+    def __repr__(self) -> str:
+        m, n = self.mask.shape
+        return f"MaskBuilder({self.task!r}, mask={self.preset!r}, m={m}, n={n})"
+
+    @property
+    def mask(self) -> Tensor:
+        """The boolean mask (m, n) that the widget now shows, True = may attend."""
+        return torch.tensor([[cell == "1" for cell in row] for row in self.cells])
+
+    @property
+    def weights(self) -> Tensor:
+        """The weights under the mask, float64 (m, n); a row without an open key is treated as ``empty`` says."""
+        mask = self.mask
+        m, n = mask.shape
+        scores = torch.tensor(self.scores, dtype=torch.float64)[:m, :n]
+        if self.empty == "zeros":
+            return masked_softmax(scores, mask)
+        return scores.masked_fill(~mask, -torch.inf if self.empty == "nan" else -1e9).softmax(dim=-1)
+
+    def static_html(self) -> str:
+        """Return the mask and the weights as one table, for pages on which no script runs."""
+        offer, (m, n) = TASKS[self.task], self.mask.shape
+        keys = ["pad" if j in self.padding else word for j, word in enumerate(offer["keys"][:n])]
+        queries = offer["queries"][:m] if "queries" in offer else keys[n - m :]
+        cells = [
+            [
+                rounded(weight) if is_open else "× " + rounded(weight)
+                for weight, is_open in zip(weights, row, strict=True)
+            ]
+            for weights, row in zip(self.weights.tolist(), self.mask.tolist(), strict=True)
+        ]
+        caption = f"Attention weights. {offer['label']}. Each row is a query, each column a key; × marks a closed key."
+        return html_table(caption, queries, keys, cells)
+
+
+def made_mask(name: str, m: int, n: int, padding: Sequence[int], window: int, first: int) -> Tensor:
+    """Make a mask (m, n) by its name, with the package's functions; self-attention has its queries at the end."""
+    everything = torch.ones(m, n, dtype=torch.bool)
+    causal = causal_mask(m, n)
+    is_real = torch.tensor([[int(j not in padding) for j in range(n)]])
+    real = padding_mask(is_real, pad_id=0)[0, 0].expand(m, n)
+    text = torch.arange(n) >= first
+    block = text[n - m :, None] == text[None, :] if m <= n else everything
+    masks = {
+        "open": everything,
+        "causal": causal,
+        "one_too_far": everything.tril(n - m + 1),
+        "without_self": everything.tril(n - m - 1),
+        "upper_left": everything.tril(),
+        "padding": real,
+        "both_tokens": real & is_real[0, n - m :, None].bool() if m <= n else real,
+        "causal_and_padding": cast(Tensor, combine_masks(causal, real)),
+        "causal_or_padding": causal | real,
+        "window": causal & everything.triu(n - m - window + 1),
+        "block": block,
+        "block_and_causal": block & causal,
+        "prefix": causal | ~text,
+    }
+    return masks[name]
+
+
+def _check_name(what: str, given: Any, names: Any) -> None:
+    if given not in names:
+        raise ValueError(f"{what} must be one of {', '.join(map(repr, names))}; got {given!r}")
+
+
+def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple[int, int]:
+    """Settle the numbers of queries and keys, from what is given, from the mask, or from the task."""
+    if not isinstance(mask, str):
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+            got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+            raise TypeError(f"mask must be a name or a boolean tensor, True = may attend; got {got}")
+        if mask.dim() != 2:
+            raise ValueError(f"mask must have two axes (m, n); got shape {tuple(mask.shape)}")
+        if m not in (None, mask.size(0)) or n not in (None, mask.size(1)):
+            raise ValueError(f"m and n must be those of the mask, {tuple(mask.shape)}; got m={m}, n={n}")
+        m, n = mask.shape
+    for name, size in [("m", m), ("n", n)]:
+        if size is not None:
+            check_size(name, size, minimum=1)
+            if size > LARGEST:
+                raise ValueError(f"{name} must be at most {LARGEST}; got {size}")
+    offer = TASKS[task]
+    if task != "translate" and n is None and m is not None:
+        n = max(m, offer["n"]) if task == "write" else m
+    n = offer["n"] if n is None else n
+    m = (offer["m"] if task == "translate" else n) if m is None else m
+    if task == "write" and m > n:
+        raise ValueError(f"the queries of {task!r} are among its keys, so m must be at most n; got m={m}, n={n}")
+    if task not in ("write", "translate") and m != n:
+        raise ValueError(f"the task {task!r} is self-attention over a whole row, so m must equal n; got m={m}, n={n}")
+    return m, n
+
+
+def _all_scores(given: Any, m: int, n: int) -> list[list[float]]:
+    """Put a reader's own scores into the upper left corner of those of the example."""
+    scores = [list(row) for row in SCORES]
+    if given is None:
+        return scores
+    tensor = torch.as_tensor(given).detach().cpu().double()
+    if tuple(tensor.shape) != (m, n):
+        raise ValueError(f"scores must have the mask's shape {(m, n)}; got {tuple(tensor.shape)}")
+    if not tensor.isfinite().all():
+        raise ValueError(f"scores must be finite numbers; a mask closes keys; got {tensor.tolist()}")
+    for row, own in zip(scores, tensor.tolist(), strict=False):
+        row[:n] = own
+    return scores

@@ -1,0 +1,65 @@
+/* What the style sheet cannot do, for keyboards, screen readers and paper. */
+
+(() => {
+  "use strict";
+  const boxes = "pre, .cell_output, .output, mjx-container, div.math, .pst-scrollable-table-container";
+
+  /* What scrolls sideways can be reached by Tab, and then scrolled with the arrow keys; nothing else is a stop. */
+  function updateStops() {
+    for (const box of document.querySelectorAll(boxes)) {
+      const may = ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+      const scrolls = may && box.scrollWidth > box.clientWidth + 1;
+      if (scrolls) {
+        box.tabIndex = 0;
+        box.dataset.scrolls = "";
+      } else if ("scrolls" in box.dataset || box.matches("pre")) {
+        box.removeAttribute("tabindex");
+        delete box.dataset.scrolls;
+      }
+    }
+  }
+
+  /* Names for those who hear the page: code and its output are told apart, the page's own link is marked, and a fold of
+     code is called what is written on it; the theme calls all of them "Toggle hidden content". */
+  function nameParts() {
+    const named = [
+      [".cell_input", "group", "Code"],
+      [".cell_output", "group", "Output"],
+      ["nav.page-toc", "navigation", "On this page"],
+    ];
+    for (const [selector, role, label] of named) {
+      for (const part of document.querySelectorAll(selector)) {
+        part.setAttribute("role", role);
+        part.setAttribute("aria-label", label);
+      }
+    }
+    for (const summary of document.querySelectorAll("details.hide > summary")) summary.removeAttribute("aria-label");
+    const here = "nav.bd-docs-nav :is(a.current, .current > a)";
+    for (const link of document.querySelectorAll(here)) link.setAttribute("aria-current", "page");
+  }
+
+  /* Paper has nothing to click on: it shows the answers. Code that is folded stays out of the way. */
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("article details:not([open], .hide)")];
+    for (const fold of opened) fold.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of opened) fold.open = false;
+  });
+
+  let waiting = 0;
+  function later() {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(updateStops);
+  }
+  function start() {
+    nameParts();
+    updateStops();
+    new ResizeObserver(later).observe(document.querySelector("main"));
+    document.addEventListener("toggle", later, true);
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+  addEventListener("load", later);
+})();

@@ -1,0 +1,441 @@
+"""Run every chapter as a reader's first visit to Colab would, and say where its results differ from the stored ones.
+
+    python -m tools.colab_run --python PATH [NOTEBOOK ...]   with an interpreter that has Colab's versions
+    python -m tools.colab_run --here [NOTEBOOK ...]          with this interpreter, as in Colab's own image
+    python -m tools.colab_run --compare FREEZE               only compare a list of versions ("-": standard input)
+                                                             with tools/colab_versions.txt
+
+`make test-colab` makes the environment and runs all of it. Each notebook runs alone, in an empty folder with an empty
+home, and without the book's package: its own first cell has to install it, from a git server on this machine (--source
+git) and from a wheel (--source wheel). Afterwards the package is taken away again and no other version may have
+moved. Two notebooks that are no chapters ask what Colab's widgets do, and what a reader sees without a network.
+
+Nothing but nbclient, nbformat and PyYAML is needed, which Colab's image has.
+"""
+
+import argparse
+import contextlib
+import copy
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools import colab
+
+ROOT = colab.ROOT
+VERSIONS = ROOT / "tools" / "colab_versions.txt"
+SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
+PACKAGE = "attention-tutorial"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+# Cells whose results differ with Colab's versions, (notebook, cell id) -> why that is as it should be.
+KNOWN_DIFFERENCES: dict[tuple[str, str], str] = {}
+
+# A kernel in Colab has this module, and anywidget asks it to let widgets of other packages in.
+IN_COLAB = """
+def stand_in_for_colab():
+    import sys, types
+
+    google, colab, output = (types.ModuleType(name) for name in ("google", "google.colab", "google.colab.output"))
+    output._widgets = types.SimpleNamespace(_installed_url=None)
+    output.enable_custom_widget_manager = lambda: setattr(output._widgets, "_installed_url", "https://colab.invalid/")
+    google.colab, colab.output = colab, output
+    sys.modules.update({module.__name__: module for module in (google, colab, output)})
+
+try:
+    import google.colab.output
+except ImportError:
+    stand_in_for_colab()
+del stand_in_for_colab
+"""
+INSTALLED = """
+import importlib.metadata, json, re
+name = lambda distribution: re.sub("[-_.]+", "-", distribution.metadata["Name"]).lower()
+print(json.dumps({name(each): each.version for each in importlib.metadata.distributions() if each.metadata["Name"]}))
+"""
+
+
+class Unfit(Exception):
+    """A run cannot begin; the message says why."""
+
+
+def plain(text: str) -> str:
+    """Return a text without the colours of a terminal."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+# ---- Versions ----------------------------------------------------------------------------------------------------
+
+
+def installed(python: Path) -> dict[str, str]:
+    """Return {name: version} of all that an interpreter has."""
+    done = subprocess.run([python, "-I", "-c", INSTALLED], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def listed(text: str) -> dict[str, str]:
+    """Return {name: version} of a list as `pip freeze` writes it: `name==1.2`, or `name @ .../name-1.2-more`."""
+    pinned = re.findall(r"^([\w.-]+)(?:==([^\s+]+)| @ \S*/[^/\s]+?-(\d+(?:\.\d+)*))", text, re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): exact or in_the_file for name, exact, in_the_file in pinned}
+
+
+def moved(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """Say which packages of the old list have another version in the new one, or none."""
+    return [
+        f"{name}: {version} -> {new.get(name, 'missing')}"
+        for name, version in sorted(old.items())
+        if new.get(name) != version
+    ]
+
+
+# ---- Where the package comes from --------------------------------------------------------------------------------
+
+
+def git(*arguments: str | Path, folder: Path) -> str:
+    """Run git, in a folder whoever it belongs to, and return what it prints."""
+    options = ["-c", "safe.directory=*", "-c", "user.name=test", "-c", "user.email=test@localhost"]
+    command = ["git", *options, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def files_of_the_working_tree() -> list[str]:
+    """Return the files that git has or would take, as far as they are there."""
+    names = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", folder=ROOT).split("\0")
+    return sorted(name for name in set(names) if name and (ROOT / name).is_file())
+
+
+def copy_of_the_working_tree(folder: Path) -> Path:
+    """Copy these files, as they are now."""
+    for name in files_of_the_working_tree():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A handler of files that writes no log."""
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def git_server(tree: Path, branch: str, scratch: Path) -> Iterator[str]:
+    """Serve a folder as a repository, the plain way that needs no program behind it; yield pip's address for it."""
+    git("init", "--quiet", "--initial-branch", branch, folder=tree)
+    git("add", "--all", folder=tree)
+    git("commit", "--quiet", "--message", "The working tree", folder=tree)
+    git("clone", "--quiet", "--bare", tree, scratch / "book.git", folder=scratch)
+    git("update-server-info", folder=scratch / "book.git")
+    handler = functools.partial(Quiet, directory=str(scratch))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"git+http://127.0.0.1:{server.server_port}/book.git@{branch}"
+        server.shutdown()
+
+
+def wheel(tree: Path, scratch: Path) -> str:
+    """Build the package's wheel and return its path."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(scratch), str(tree)]
+    subprocess.run(command, check=True)
+    (path,) = scratch.glob("*.whl")
+    return str(path)
+
+
+# ---- One notebook ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Runtime:
+    """An interpreter that stands for Colab's, and a scratch folder."""
+
+    python: Path
+    scratch: Path
+    before: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        looked_for = "from importlib.util import find_spec; print(find_spec('attention_tutorial'))"
+        if subprocess.check_output([self.python, "-I", "-c", looked_for], text=True) != "None\n":
+            raise Unfit(f"{self.python} has {PACKAGE} already, and the chapters are to install it: uninstall it first")
+        self.before = installed(self.python)
+        startup = self.scratch / "in_colab.py"
+        startup.write_text(IN_COLAB)
+        kernel = [self.python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        options = ["--log-level=ERROR", f"--IPKernelApp.exec_files={startup}"]
+        spec = {"argv": [str(part) for part in kernel + options], "display_name": "Colab", "language": "python"}
+        (self.scratch / "kernels" / "colab").mkdir(parents=True)
+        (self.scratch / "kernels" / "colab" / "kernel.json").write_text(json.dumps(spec))
+
+    def client(self, notebook: NotebookNode, folder: Path) -> NotebookClient:
+        """Return a client that will run a notebook in a folder, with a kernel of this interpreter."""
+        specs = KernelSpecManager(kernel_dirs=[str(self.scratch / "kernels")], ensure_native_kernel=False)
+        manager = AsyncKernelManager(kernel_name="colab", kernel_spec_manager=specs)
+        return NotebookClient(notebook, km=manager, timeout=600, resources={"metadata": {"path": str(folder)}})
+
+    def start(self, home: Path, **variables: str) -> dict[str, Any]:
+        """Return how a kernel is started: silent, and with nothing in its environment of the person who runs this."""
+        private = ("ATTENTION_TUTORIAL_", "PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "MPL", "XDG_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+        path = f"{self.python.parent}{os.pathsep}{kept['PATH']}"
+        places = {"HOME": str(home), "PATH": path, "MPLCONFIGDIR": str(self.scratch / "matplotlib")}
+        return {"env": kept | places | variables, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+    def clean(self) -> list[str]:
+        """Take the package away again; say which other versions have moved since the beginning."""
+        pip = [self.python, "-m", "pip", "-qq", "--disable-pip-version-check"]
+        subprocess.run([*pip, "uninstall", "--yes", "--root-user-action=ignore", PACKAGE], check=True)
+        after = installed(self.python)
+        return moved(self.before, after) + [f"{name} is new" for name in sorted(after.keys() - self.before.keys())]
+
+
+@contextlib.contextmanager
+def empty_folder(runtime: Runtime) -> Iterator[tuple[Path, Path]]:
+    """Make an empty folder and an empty home, beside nothing of the repository."""
+    with tempfile.TemporaryDirectory(dir=runtime.scratch) as scratch:
+        folder, home = Path(scratch, "content"), Path(scratch, "home")
+        folder.mkdir()
+        home.mkdir()
+        yield folder, home
+
+
+def execute(runtime: Runtime, notebook: NotebookNode, **variables: str) -> NotebookClient:
+    """Run a notebook alone, in place; return the client, which knows the widgets that were opened."""
+    with empty_folder(runtime) as (folder, home):
+        client = runtime.client(notebook, folder)
+        client.execute(**runtime.start(home, **variables))
+        return client
+
+
+def texts(cell: NotebookNode, rules: list[tuple[str, str]]) -> list[str]:
+    """Return what a cell says, less what may differ: pictures, progress bars, and what nbval is told to overlook."""
+    found = [printed(cell)]
+    for output in cell.outputs:
+        if output.output_type == "error":
+            found.append(f"{output.ename}: {output.evalue}")
+        data = output.get("data", {})
+        found += [data[kind] for kind in ("text/plain", "text/markdown", "text/html") if kind in data]
+    return [functools.reduce(lambda text, one: re.sub(*one, text), rules, text) for text in found]
+
+
+def differences(stored: NotebookNode, fresh: NotebookNode) -> Iterator[tuple[str, str, str]]:
+    """Yield (cell id, stored text, fresh text) of every cell whose results differ; live widgets are looked at apart."""
+    rules = re.findall(r"^regex: (.*)\nreplace: (.*)$", SANITISING.read_text(encoding="utf-8"), re.MULTILINE)
+    for old, new in zip(stored.cells, fresh.cells, strict=True):
+        if old.cell_type == "code" and not views(new) and texts(old, rules) != texts(new, rules):
+            yield old.id, "\n".join(texts(old, rules)), "\n".join(texts(new, rules))
+
+
+def views(cell: NotebookNode) -> list[NotebookNode]:
+    """Return a cell's outputs that are live widgets."""
+    return [output for output in cell.get("outputs", []) if WIDGET in output.get("data", {})]
+
+
+def widget_faults(stored: NotebookNode, client: NotebookClient) -> Iterator[str]:
+    """Say which widgets Colab could not show."""
+    for old, new in zip(stored.cells, client.nb.cells, strict=True):
+        static = [o for o in old.get("outputs", []) if "data-widget" in o.get("data", {}).get("text/html", "")]
+        if len(static) > len(views(new)):
+            yield f"cell {old.id}: {len(static)} widgets are stored, and {len(views(new))} came up live"
+        for view in views(new):
+            model = client.widget_state.get(view.data[WIDGET]["model_id"])
+            if model is None:
+                yield f"cell {old.id}: a widget was shown whose channel to the browser was never opened"
+            elif "_esm" in model and not view.metadata.get(WIDGET, {}).get("colab", {}).get("custom_widget_manager"):
+                yield f"cell {old.id}: Colab was not told where to find a widget of another package"
+            if "text/html" in view.data:
+                yield f"cell {old.id}: Colab may show the static table in the place of the widget"
+
+
+def chapter(runtime: Runtime, path: Path, address: colab.Address, source: str) -> Iterator[str]:
+    """Run one notebook, with the cells for Colab that it has or will have, and say where it is not as stored."""
+    stored = nbformat.read(path, as_version=4)
+    colab.lay(stored, path.name, address)
+    fresh = copy.deepcopy(stored)
+    client = execute(runtime, fresh, ATTENTION_TUTORIAL_SOURCE=source)
+    yield from widget_faults(stored, client)
+    for cell_id, old, new in differences(stored, fresh):
+        if not KNOWN_DIFFERENCES.get((path.name, cell_id)):
+            yield f"cell {cell_id} says something else than is stored:\n- {old}\n+ {new}"
+
+
+# ---- Widgets and controls ----------------------------------------------------------------------------------------
+
+PROBE = [
+    "from attention_tutorial import widgets\nshown = {name: getattr(widgets, name)() for name in widgets.__all__}",
+    "display(*shown.values())\nprint(len(shown))",
+    "from attention_tutorial.notebook import controls\n\n"
+    "calls = []\n\n\ndef note(number=1):\n    calls.append(number)\n\n\ncontrols(note, number=(1, 9))",
+    "print(calls)",
+]
+
+
+def probe(runtime: Runtime, source: str, install: NotebookNode) -> Iterator[str]:
+    """Open every widget and a panel of controls, move its slider as a browser would, and say what did not work."""
+    notebook = new_notebook(cells=[install, *map(new_code_cell, PROBE)])
+    _, _, widgets, panel, after = notebook.cells
+    with empty_folder(runtime) as (folder, home):
+        client = runtime.client(notebook, folder)
+        with client.setup_kernel(**runtime.start(home, ATTENTION_TUTORIAL_SOURCE=source)):
+            for number, cell in enumerate(notebook.cells[:-1]):
+                client.execute_cell(cell, number)
+            for model, state in client.widget_state.items():
+                if state["_model_name"] == "IntSliderModel":
+                    moved_to = {"method": "update", "state": {"value": 4}, "buffer_paths": []}
+                    message = client.kc.session.msg("comm_msg", {"comm_id": model, "data": moved_to})
+                    client.kc.shell_channel.send(message)
+            client.execute_cell(after, len(notebook.cells) - 1)
+    yield from widget_faults(notebook, client)
+    if (number := len(views(widgets))) != int(printed(widgets)):
+        yield f"{number} of {printed(widgets).strip()} widgets came up live"
+    if not views(panel):
+        yield "the controls did not come up"
+    if printed(after) != "[1, 4]\n":
+        yield f"the controls did not answer when the slider went to 4; the function was called with {printed(after)}"
+
+
+def printed(cell: NotebookNode) -> str:
+    """Return what a cell printed."""
+    return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
+
+
+# ---- Without a network -------------------------------------------------------------------------------------------
+
+NOWHERE = "http://127.0.0.1:9"  # the port of the discard protocol, where nobody listens
+
+
+def without_network(runtime: Runtime, install: NotebookNode) -> tuple[str, list[str]]:
+    """Run the installing cell where no address can be reached; return what a reader sees, and what is wrong with it."""
+    notebook = new_notebook(cells=[install, new_code_cell("import attention_tutorial")])
+    proxies = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"], NOWHERE)
+    with empty_folder(runtime) as (folder, home):
+        client = runtime.client(notebook, folder)
+        client.allow_errors = True
+        client.execute(**runtime.start(home, **proxies, no_proxy="", NO_PROXY=""))
+    seen = [text for cell in notebook.cells for text in texts_of_errors(cell)]
+    faults = []
+    if len(seen) != 2 or "Is this runtime connected to the internet?" not in seen[0].splitlines()[-1]:
+        faults.append("the message does not ask for the network in its last line")
+    if len(seen) != 2 or "No module named 'attention_tutorial'" not in seen[1]:
+        faults.append("the next cell does not say that the package is missing")
+    if len("\n".join(seen[:1]).splitlines()) > 30:
+        faults.append("the traceback is too long to be read")
+    return "\n".join(seen), faults
+
+
+def texts_of_errors(cell: NotebookNode) -> list[str]:
+    """Return the tracebacks that a cell shows, without colours."""
+    errors = (output for output in cell.outputs if output.output_type == "error")
+    return [plain("\n".join(error.traceback)) for error in errors]
+
+
+# ---- All of it ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Report:
+    """Prints a line for each part, and counts what failed."""
+
+    failures: int = 0
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[list[str]]:
+        """Time one part; the list that is yielded takes its faults."""
+        print(f"{name} ... ", end="", flush=True)
+        faults: list[str] = []
+        start = time.perf_counter()
+        try:
+            yield faults
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            faults.append(plain(str(error)))
+        print(f"{time.perf_counter() - start:.0f} s, {'FAILED' if faults else 'as stored'}", flush=True)
+        for fault in faults:
+            print(textwrap.indent(fault, "    "), flush=True)
+        self.failures += bool(faults)
+
+
+def run(python: Path, paths: list[Path], sources: list[str]) -> int:
+    """Run all parts; return 1 if one failed."""
+    report = Report()
+    address = colab.Address.read()
+    _, install = colab.own_cells("", address)
+    with tempfile.TemporaryDirectory(prefix="colab-") as temporary, contextlib.ExitStack() as stack:
+        scratch = Path(temporary)
+        runtime = Runtime(python, scratch)
+        tree = copy_of_the_working_tree(scratch / "tree")
+        makers = {
+            "git": lambda: stack.enter_context(git_server(tree, address.branch, scratch)),
+            "wheel": lambda: wheel(tree, scratch),
+        }
+        places = {name: makers[name]() for name in sources}
+        versions = ", ".join(f"{name} {runtime.before.get(name)}" for name in ("torch", "numpy", "ipykernel"))
+        print(f"{subprocess.check_output([python, '--version'], text=True).strip()}, {versions}", flush=True)
+        parts = [
+            (f"{path.name} from {name}", functools.partial(chapter, runtime, path, address, place))
+            for name, place in places.items()
+            for path in paths
+        ]
+        parts += [
+            ("the widgets and controls", functools.partial(probe, runtime, next(iter(places.values())), install)),
+            ("without a network", lambda: without_network(runtime, install)[1]),
+        ]
+        for name, part in parts:
+            with report.part(name) as faults:
+                try:
+                    faults.extend(part())
+                finally:
+                    faults.extend(f"a version was changed: {change}" for change in runtime.clean())
+    print(f"{report.failures} of {len(parts)} failed" if report.failures else f"all {len(parts)} passed")
+    return 1 if report.failures else 0
+
+
+def compare(freeze: str) -> int:
+    """Print where a list of Colab's versions differs from the one that is kept; return 1 if it does."""
+    text = sys.stdin.read() if freeze == "-" else Path(freeze).read_text(encoding="utf-8")
+    changes = moved(listed(VERSIONS.read_text(encoding="utf-8")), listed(text))
+    print("\n".join(changes) or f"the same as in {VERSIONS.name}")
+    return 1 if changes else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="Run the chapters as a reader's first visit to Colab would.")
+    parser.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all chapters)")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--python", type=Path, help="an interpreter with Colab's versions, without the package")
+    where.add_argument("--here", action="store_true", help="this interpreter stands for Colab's")
+    where.add_argument("--compare", metavar="FREEZE", help="compare a list of versions with the one that is kept")
+    parser.add_argument("--source", nargs="+", choices=["git", "wheel"], default=["git", "wheel"])
+    options = parser.parse_args(arguments)
+    if options.compare:
+        return compare(options.compare)
+    python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
+    try:
+        return run(python, options.paths or sorted((ROOT / "notebooks").glob("*.ipynb")), options.source)
+    except Unfit as error:
+        print(error)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

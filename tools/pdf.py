@@ -1,0 +1,165 @@
+"""Print the built site as one PDF: `make pdf`.
+
+    python -m tools.pdf [--site _build/html] [--out _build/book.pdf]
+
+The articles of all pages are put behind one another in their order, below a title and a list of contents, with their
+links led to places in the book; Chromium prints the result. Solutions stand open; folded code is left
+out; a widget shows its table.
+"""
+
+import argparse
+import html
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from bs4 import BeautifulSoup, Tag
+
+from tools.browser import chromium, serve
+
+ROOT = Path(__file__).parents[1]
+# What is of no use on paper
+SCREEN_ONLY = (
+    "details.above-input, .headerlink, .copybtn, .prev-next-area, script, button, #jb-print-docs-body, "
+    ".toggle-details__summary"
+)
+NAMES = ("id", "name", "href", "for", "aria-labelledby", "aria-describedby")
+FOOTER = (
+    '<div style="width: 100%; font: 8px sans-serif; text-align: center; color: #57606a">'
+    '<span class="pageNumber"></span></div>'
+)
+STYLE = """
+@page { size: A4; margin: 18mm 18mm 20mm; }
+html { font-size: 10.5pt; scroll-padding: 0; }
+body { background: #fff; color: #1b2129; counter-reset: none; }
+main.bd-content { display: block !important; max-width: none; }
+article { break-before: page; padding: 0; }
+header.book-title { break-after: page; padding-top: 30%; text-align: center; }
+nav.book-contents { break-after: page; }
+nav.book-contents ul { list-style: none; padding-left: 1.2rem; margin: 0.1rem 0; }
+nav.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
+nav.book-contents li li { font-weight: 400; }
+h1, h2, h3, h4 { break-after: avoid; }
+pre, img, table, blockquote, .claim, .math, .cell_input, .highlight { break-inside: avoid; }
+pre, .highlight pre { white-space: pre-wrap; font-size: 7.6pt !important; overflow: visible !important; }
+.cell_output, .cell_input, div.math { overflow: visible !important; }
+img { max-width: 88% !important; height: auto !important; }
+.bd-article p, .bd-article li { orphans: 3; widows: 3; }
+"""
+
+
+def prefix(page: str) -> str:
+    """Return what stands before every name of a page, so that no two pages share one."""
+    return page.replace("/", "-") + "--"
+
+
+def toc_pages(toc: dict) -> list[str]:
+    """Return the pages of the contents in their order."""
+    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
+
+
+def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
+    """Return a link of a page as it is within the book; links to what the book lacks stay."""
+    parts = urlsplit(href)
+    if parts.scheme or parts.netloc:
+        return href
+    target = page
+    if parts.path:
+        path = (Path("/") / Path(page).parent / unquote(parts.path)).as_posix()
+        target = re.sub(r"[^/]+/\.\./", "", path).lstrip("/").removesuffix(".html")
+    if target not in pages:
+        return href
+    return f"#{prefix(target)}{unquote(parts.fragment)}" if parts.fragment else f"#{prefix(target)}page"
+
+
+def article_of(site: Path, page: str, pages: list[str]) -> Tag:
+    """Return the article of a page, ready for the book."""
+    soup = BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+    article = soup.select_one("article.bd-article")
+    for element in article.select(SCREEN_ONLY):
+        element.decompose()
+    for details in article.find_all("details"):
+        details["open"] = ""
+    for element in article.find_all(True):
+        for name in NAMES:
+            if name not in element.attrs:
+                continue
+            value = element[name]
+            element[name] = led_into_the_book(value, page, pages) if name == "href" else prefix(page) + value
+        if element.get("src") and not urlsplit(element["src"]).scheme:
+            element["src"] = re.sub(r"^(\.\./)+", "", element["src"])
+        element.attrs.pop("loading", None)
+    article["id"] = f"{prefix(page)}page"
+    return article
+
+
+def contents(articles: list[Tag]) -> str:
+    """Return the list of contents: every page with its sections."""
+    items = []
+    for article in articles:
+        sections = [section for section in article.select("section[id]") if section.find("h2", recursive=False)]
+        inner = "".join(
+            f'<li><a href="#{section["id"]}">{html.escape(section.h2.get_text())}</a></li>' for section in sections
+        )
+        items.append(f'<li><a href="#{article["id"]}">{html.escape(article.h1.get_text())}</a><ul>{inner}</ul></li>')
+    return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
+
+
+def book(site: Path) -> str:
+    """Return the whole book as one page of the site."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    pages = toc_pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+    articles = [article_of(site, page, pages) for page in pages]
+    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in pages]
+    sheets = dict.fromkeys(
+        re.sub(r"^(\.\./)+", "", link["href"]) for head in heads for link in head.select("link[rel~=stylesheet]")
+    )
+    links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
+    title = (
+        f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'
+        f"<p>{html.escape(config['author'])}, {config['copyright']}</p></header>"
+    )
+    return (
+        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
+        f"<title>{html.escape(config['title'])}</title>{links}<style>{STYLE}</style></head>"
+        f'<body><main class="bd-content">{title}{contents(articles)}{"".join(map(str, articles))}</main></body></html>'
+    )
+
+
+def print_book(site: Path, out: Path) -> None:
+    """Print the book of a built site into a PDF."""
+    page_of_book = site / "book-for-print.html"
+    page_of_book.write_text(book(site), encoding="utf-8")
+    try:
+        with serve(site) as address, chromium() as browser:
+            page = browser.new_page()
+            page.goto(f"{address}/{page_of_book.name}", wait_until="networkidle")
+            page.evaluate("document.fonts.ready")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            page.pdf(
+                path=out,
+                prefer_css_page_size=True,
+                print_background=True,
+                display_header_footer=True,
+                header_template="<span></span>",
+                footer_template=FOOTER,
+            )
+    finally:
+        page_of_book.unlink()
+
+
+def main() -> None:
+    """Read the command line and print the book."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--site", type=Path, default=Path("_build/html"), help="the built site")
+    parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
+    given = parser.parse_args()
+    if not (given.site / "index.html").is_file():
+        parser.error(f"{given.site} holds no built site; run `make book` first")
+    print_book(given.site, given.out)
+    print(f"The book is ready: {given.out}, {given.out.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
