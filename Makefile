@@ -51,7 +51,7 @@ test-portable: $(STAMP) ## Run the notebooks as other processors would: without 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
 	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
 		|| { echo "make cuda: this needs an NVIDIA GPU with its driver, and a PyTorch that is built for CUDA (on Linux, make"; \
-		     echo "the environment without PIP_EXTRA_INDEX_URL: make distclean cuda)."; exit 1; }
+		     echo "the environment without PIP_EXTRA_INDEX_URL: rm -rf $(VENV); make cuda)."; exit 1; }
 
 test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA GPU
 	@$(PY) -m pytest --device cuda

@@ -4,6 +4,7 @@ The functions and modules of attention are at the top level. What stands beside 
 ``from attention_tutorial import plotting``, so that ``import attention_tutorial`` stays quick and needs only torch.
 """
 
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
 from .functional import (
@@ -19,7 +20,10 @@ from .functional import (
 from .layers import AdditiveAttention, MultiHeadAttention, MultiplicativeAttention, merge_heads, split_heads
 from .masks import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
 
-__version__ = _version("attention-tutorial")  # it is written in pyproject.toml
+try:
+    __version__ = _version("attention-tutorial")  # it is written in pyproject.toml
+except _PackageNotFoundError:  # a folder on the path, not installed
+    __version__ = "0+unknown"
 
 __all__ = [
     "AdditiveAttention",

@@ -73,7 +73,8 @@ def controls(function: Callable[..., object], /, **choices: Any) -> None:
     Args:
         function: what to call. Each of its parameters has a default, at which the controls begin.
         **choices: for each parameter that can be changed, as in ``ipywidgets.interactive``: ``(least, most)`` or
-            ``(least, most, step)`` for a slider, a list for a menu, ``True`` or ``False`` for a box.
+            ``(least, most, step)`` for a slider, a list for a menu, ``True`` or ``False`` for a box. The others keep
+            their defaults.
 
     Raises:
         TypeError: if a name is not one of the function's parameters, or that parameter has no default.
@@ -92,9 +93,10 @@ def controls(function: Callable[..., object], /, **choices: Any) -> None:
         _say_what_would_be_there(choices)
         return
     from IPython.display import display
-    from ipywidgets import interactive
+    from ipywidgets import fixed, interactive
 
-    panel = interactive(function, **choices)
+    kept = {name: fixed(one.default) for name, one in parameters.items() if name not in choices}
+    panel = interactive(function, **kept, **choices)
     for control in panel.children[:-1]:
         control.style.description_width = "initial"
         if control.has_trait("continuous_update"):

@@ -319,13 +319,13 @@ def attention_flow(
     """Draw how one position's output is put together, arrow by arrow.
 
     The query of the target position meets every key (scores), softmax turns the scores into weights, and each value
-    flows into the output along an arrow as wide as its weight.
+    flows into the output along an arrow as wide as its weight. Where the weight is 0 there is none.
 
     Args:
         weights: (n,), the target's row of weights.
         tokens: n tokens.
         target: index of the position whose output is computed, from 0.
-        scores: (n,), the scaled scores, written above the keys when given.
+        scores: (n,), the scaled scores, written above the keys when given; ``-inf`` for a key that is closed.
         ax: where to draw; a new figure when left out.
 
     Returns:
@@ -366,7 +366,8 @@ def attention_flow(
         _arrow(ax, (at_key, 1.94), (at_key, 4.1), KEY)
         ax.plot(at_key, 2.7, "o", color=QUERY, markersize=7)
         if given is not None:
-            ax.text(at_key, 3.4, f"{given[j]:.2f}", ha="center", va="center", fontsize=10.5,
+            score = "−∞" if np.isneginf(given[j]) else f"{given[j]:.2f}"
+            ax.text(at_key, 3.4, score, ha="center", va="center", fontsize=10.5,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
         ax.plot([at_value] * 2, [1.94, 5.15], color="white", linewidth=6, zorder=2)  # the value passes in front
         ax.plot([at_value] * 2, [1.94, 5.15], color=VALUE, linewidth=1.3, zorder=2)
@@ -376,7 +377,8 @@ def attention_flow(
         ax.text(at_value, 5.15, "×", ha="center", va="center", fontsize=12, color=VALUE, zorder=4,
                 bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": VALUE})  # fmt: skip
         ends = (at_value, 5.36), (centre, 6.96)
-        _arrow(ax, *ends, VALUE, width=0.4 + 11 * row[j], alpha=0.3 + 0.7 * row[j], head=0)
+        if row[j] > 0:
+            _arrow(ax, *ends, VALUE, width=0.4 + 11 * row[j], alpha=0.3 + 0.7 * row[j], head=0)
     _box(ax, centre, 7.3, f"$o_{target + 1}$", VALUE, width=1.0)
     for y, words in ((3.4, "scores"), (5.15, "weights")):
         ax.text(left - 0.25, y, words, ha="left", va="center", fontsize=11, color=GREY)

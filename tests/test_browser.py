@@ -11,10 +11,21 @@ from urllib.parse import urlsplit
 import page_faults
 import pytest
 from bs4 import BeautifulSoup
+from test_notebook_rules import BOOK
 from test_site import TOC
 
 PAGES = [*(f"{name}.html" for name in TOC), "search.html", "genindex.html", "py-modindex.html"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 780}
+# The widgets of each chapter, in the order of its cells, and that of the start page
+WIDGETS = {
+    f"notebooks/{path.stem}": [
+        widget
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        for widget in re.findall(r'data-widget="(\w+)"', output.get("data", {}).get("text/html", ""))
+    ]
+    for path, notebook in BOOK.items()
+} | {"book/index": ["heads"]}
 LARGE_TYPE = "html { font-size: 200% !important; }"
 UNFOLD = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
 ON_SCREEN = """(menu) => {
@@ -125,9 +136,9 @@ def test_those_who_hear_the_page_are_told_its_parts_apart(desk, visited):
     assert here == ["#"] * (visited.name.removesuffix(".html") in TOC)
 
 
-def test_widgets_are_mounted(desk):
-    states = desk.eval_on_selector_all("[data-widget]", "all => all.map((x) => x.dataset.mounted)")
-    assert set(states) <= {"yes"}
+def test_widgets_are_mounted(desk, visited):
+    there = desk.eval_on_selector_all("[data-widget]", "all => all.map((x) => [x.dataset.widget, x.dataset.mounted])")
+    assert there == [[name, "yes"] for name in WIDGETS.get(visited.name.removesuffix(".html"), [])]
 
 
 def test_tab_leads_through_the_page_and_the_focus_is_seen(desk):

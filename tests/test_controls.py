@@ -22,7 +22,8 @@ def live(monkeypatch):
 def test_every_choice_is_a_control_that_begins_at_the_default_and_calls_again(shown, live):
     calls = []
 
-    def draw(d_k=64, mask="causal", scaled=True):
+    def draw(d_k=64, mask="causal", scaled=True, ax=None):
+        assert ax is None, "what was not offered keeps its default"
         calls.append((d_k, mask, scaled))
 
     controls(draw, d_k=(1, 256), mask=["none", "causal"], scaled=True)

@@ -168,6 +168,14 @@ def test_values_flow_into_the_output_along_arrows_as_wide_as_their_weights():
     assert {"-1.50", "2.25"} <= set(texts(attention_flow([0.5, 0.5], ["a", "b"], 0, scores=[-1.5, 2.25])))
 
 
+def test_a_closed_key_has_the_score_minus_infinity_and_no_arrow_into_the_output():
+    ax = attention_flow([0.25, 0.75, 0.0], ["a", "b", "c"], 1, scores=[0.0, np.log(3), -np.inf])
+    flows = [p for p in ax.patches if isinstance(p, FancyArrowPatch) and p.get_alpha() < 1]
+    assert [flow.get_linewidth() > 1 for flow in flows] == [True, True]
+    assert texts(ax).count("−∞") == 1
+    assert "0.00" in texts(ax)
+
+
 ERRORS = {
     "one axis": (lambda: heatmap([0.5, 0.5]), "weights must be (m, n); got shape (2,)"),
     "three axes": (lambda: heatmap(WEIGHTS[None]), "weights must be (m, n); got shape (1, 2, 3)"),

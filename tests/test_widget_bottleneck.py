@@ -12,6 +12,7 @@ import re
 import nbformat
 import pytest
 import torch
+import traitlets
 from bs4 import BeautifulSoup
 from website import ROOT, serious_findings
 
@@ -355,6 +356,15 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(visit, theme, wi
         assert low == 0
 
 
+def test_read_and_written_are_legible_on_a_phone(visit):
+    page = visit(width=360)
+    sizes = page.eval_on_selector_all(
+        ".bot-side", "all => all.map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)"
+    )
+    assert len(sizes) == 4
+    assert min(sizes) >= 12
+
+
 def test_without_a_script_the_tables_stay(visit):
     page = visit(java_script_enabled=False)
     assert page.locator(".attention-widget table").count() == 2
@@ -398,6 +408,8 @@ def test_the_example_in_the_chapters_text_is_on_the_page(chapter):
     assert chapter.weights(16, 4).argmax(dim=1).add(1).tolist() == [*range(1, 11), *[9, 10] * 3]
     (case,) = (case for case in chapter.cases if case["length"] == 16)
     assert case["attentive"][3].endswith(" a f a f a f a f")
+    (case,) = (case for case in chapter.cases if case["length"] == 18)
+    assert [case[name][0][:7] for name in ("read", "plain")] == ["e b b b", "b e e c"]
 
 
 def test_the_chapters_networks_show_the_bottleneck(chapter):
@@ -418,3 +430,11 @@ def test_the_sites_page_shows_what_the_notebook_holds(chapter, site, browser):
     assert page.get_attribute("[id$='-length'][type=range]", "aria-valuetext") == "20 letters, not practised"
     assert page.locator(".bot-beyond").count() == 1
     context.close()
+
+
+def test_a_length_that_was_not_handed_over_is_refused():
+    widget = Bottleneck(length=8)
+    with pytest.raises(traitlets.TraitError, match="length must be one of"):
+        widget.length = 5
+    assert widget.length == 8
+    assert "of length 8" in widget.static_html()

@@ -16,6 +16,7 @@ from attention_tutorial.widgets._base import module_source, style_sheet
 
 HOST = Path(__file__).parents[1] / "book" / "_ext" / "widgets_host.js"
 SHEET = style_sheet("heads")
+ONE_CASE = {"m": {"s": (["a"], torch.ones(1, 1, 1))}}
 LONG = ["on", "wednesday", "ryan", "needed", "to", "transfer", "money", "to", "the", "bank"]
 
 
@@ -107,6 +108,10 @@ def test_the_heads_set_by_hand_do_what_is_said_of_them():
         ({"tokens": names(2), "weights": torch.tensor([[[0.5, 0.2], [0.5, 0.5]]])}, ValueError, "sum to 1.*got 0.7"),
         ({"tokens": names(2), "weights": torch.tensor([[[1.5, -0.5], [0.5, 0.5]]])}, ValueError, "negative; got -0.5"),
         ({"tokens": names(2), "weights": torch.full((1, 2, 2), torch.nan)}, ValueError, "finite"),
+        ({"tokens": ["a"], "weights": torch.ones(1, 1, 1), "answers": {"m": {"s": "x"}}}, ValueError, "give cases too"),
+        ({"cases": ONE_CASE, "answers": {"n": {"s": "x"}}}, ValueError, r"got one to \('n', 's'\), cases are"),
+        ({"cases": ONE_CASE, "answers": {"m": {"t": "x"}}}, ValueError, r"got one to \('m', 't'\), cases are"),
+        ({"cases": ONE_CASE, "answers": {"m": {"s": 3}}}, TypeError, r"texts; got int for \('m', 's'\)"),
         ({"query": 6}, ValueError, "query must be from 0 to 5; got 6"),
         ({"head": 4}, ValueError, "head must be from 0 to 3; got 4"),
         ({"head": True}, TypeError, "head must be an int; got bool"),
@@ -122,6 +127,23 @@ def test_a_mistake_among_cases_says_where_it_is():
     cases = {"good": {"one": (["a"], torch.ones(1, 1, 1))}, "bad": {"two": (["a"], torch.ones(1, 1, 2) / 2)}}
     with pytest.raises(ValueError, match="in 'bad', 'two'"):
         Heads(cases=cases)
+
+
+def answering():
+    """Two models, two sentences; all but one pair say what the model answers."""
+    cases = {m: {s: (names(3, s), drawn(2, 3, 3)) for s in ("one", "two")} for m in ("m", "n")}
+    answers = {"m": {"one": "who: <b>ryan</b> ✓"}, "n": {"one": "who: alma ✗", "two": "who: emma ✓"}}
+    return Heads(cases=cases, answers=answers), answers
+
+
+def test_answers_stand_with_their_case_and_in_the_table():
+    widget, answers = answering()
+    for case in widget.cases:
+        widget.model, widget.sentence = case["model"], case["sentence"]
+        wanted = answers[widget.model].get(widget.sentence)
+        assert case.get("answers") == wanted
+        caption = BeautifulSoup(widget.to_html(), "html.parser").select_one("caption").text
+        assert caption.endswith(f" The model answers: {wanted}." if wanted else "each column a key.")
 
 
 def test_half_precision_and_rows_without_an_open_key_are_taken():
@@ -375,6 +397,38 @@ def test_the_mouse_shows_a_word_without_choosing_it(visit):
     shows(page, weights, 4, [0, 1, 2])
 
 
+def test_the_answers_follow_the_model_and_the_sentence(browser):
+    widget, answers = answering()
+    page = browser.new_page()
+    put(page, widget)
+    for model, sentence in itertools.product(("m", "n"), ("one", "two")):
+        page.click(f".hds-choice button:text-is('{model}')")
+        page.select_option("select", sentence)
+        wanted = f"The model answers: {answers[model][sentence]}." if sentence in answers[model] else None
+        assert page.locator(".hds-answers").all_text_contents() == ([wanted] if wanted else [])
+        assert ((wanted or "The model answers") in page.text_content("[role=status]")) == bool(wanted)
+        assert page.locator(".bw-words li").all_text_contents()[6:] == ([wanted] if wanted else [])
+    page.close()
+
+
+@pytest.mark.parametrize("width", [762, 864])  # as much room as in the book, on two desktops
+def test_many_maps_use_the_width(browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    people = names(8, "some")
+    asked = ["alma, chloe", "chloe, alma", "felix, sherry", "boris, david"]
+    put(page, Heads(people, drawn(8, 4, 8), asked))
+    page.evaluate("document.head.prepend(document.createElement('style'))")
+    page.evaluate("document.head.firstChild.textContent = 'figure { padding: 8px }'")  # a theme may say so
+    room, first, *others = page.eval_on_selector_all(
+        ".hds-row, .hds-row figure", "all => all.map(x => x.getBoundingClientRect()).map(r => [r.left, r.right, r.top])"
+    )
+    beside = [one for one in (first, *others) if one[2] == first[2]]
+    assert len(beside) >= 3
+    assert max(right for _, right, _ in beside) > room[0] + 0.75 * (room[1] - room[0])
+    assert max(right for _, right, _ in (first, *others)) <= room[1]
+    page.close()
+
+
 def test_a_map_lets_one_choose_the_query(visit):
     page = visit()
     page.click(".hds-row rect[data-head='2'][data-query='3'][data-key='0']")
@@ -441,6 +495,7 @@ SHOWN = {
     "one word asks": lambda: Heads(LONG, drawn(3, 1, 10), [9]),
     "cross-attention": lambda: Heads(names(8, "person "), drawn(4, 6, 8), names(6, "query ")),
     "eight heads": lambda: Heads(names(13, "word"), drawn(8, 13, 13)),
+    "answers": lambda: answering()[0],
     "as long as it may be": lambda: Heads(names(40, "longer"), drawn(2, 40, 40)),
 }  # fmt: skip
 
@@ -500,3 +555,12 @@ def test_without_a_script_the_weights_stand_there_as_a_table(visit):
     page = visit(java_script_enabled=False)
     assert page.locator(".attention-widget table").is_visible()
     assert "0.916" in page.text_content(".attention-widget table")
+
+
+def test_a_shorter_sentence_chosen_later_shows_its_first_query():
+    long, short = torch.eye(6)[None], torch.eye(2)[None]
+    widget = Heads(cases={"model": {"long": (list("abcdef"), long), "short": (["x", "y"], short)}}, query=5)
+    widget.sentence = "short"
+    assert "Attention weights of “x”" in widget.static_html()
+    widget.model = "none such"
+    assert torch.equal(widget.weights(), short.double())

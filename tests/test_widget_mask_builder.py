@@ -267,7 +267,7 @@ def test_a_leak_is_an_open_key_that_the_task_forbids_and_takes_its_weight(pairs)
 
 def test_the_judgement_follows_from_the_cells(pairs):
     kinds = set()
-    for _, made in pairs:
+    for state, made in pairs:
         judged = made["judged"]
         leaks, hidden = (sum(itertools.chain(*made[name])) for name in ("leaks", "hidden"))
         empty = sum(made["emptyRows"])
@@ -275,6 +275,12 @@ def test_the_judgement_follows_from_the_cells(pairs):
         assert judged["kind"] == expected
         count = {"leak": leaks, "empty": empty, "blind": hidden}.get(expected)
         assert count is None or str(count) in judged["headline"]
+        closed = re.findall(
+            r"(\d+) cells? (?:is|are) closed that could be open", f"{judged['headline']}. {judged['text']}"
+        )
+        assert closed == [str(hidden)] * (hidden > 0), "said once, beside a leak or an empty row too"
+        unpadded = "padding" in state["preset"] or state["preset"] == "both_tokens"
+        assert ("No key is padded yet" in judged["text"]) == (unpadded and not state["padding"])
         if leaks:
             worst = max(range(made["m"]), key=lambda i: made["leaked"][i])
             assert f"“{made['words']['query'][worst]}” sees" in judged["text"]
@@ -294,6 +300,15 @@ def test_each_task_has_one_of_its_masks_that_fits(pairs):
         ]
         assert fitting
         assert "open" not in fitting, "the reader begins with something to find"
+
+
+def test_four_masks_leave_no_leak_when_writing_and_one_of_them_closes_only_what_it_must():
+    lawful, _ = allowed("write", 5, 5, [], 3)
+    masks = {name: by_hand(name, 5, 5, [], 2, 3) for name in TASKS["write"]["masks"] if name != "upper_left"}
+    tight = {name for name, mask in masks.items() if not (mask & ~lawful).any()}
+    assert tight == {"causal", "causal_and_padding", "without_self", "window"}
+    assert {name for name in tight if torch.equal(masks[name], lawful)} == {"causal", "causal_and_padding"}
+    assert masks["without_self"].any(dim=-1).tolist() == [False, True, True, True, True]
 
 
 def test_every_cell_is_told_with_its_numbers(pairs):
@@ -436,7 +451,12 @@ def test_a_change_in_the_browser_reaches_python(live):
         ({"task": "read", "m": 2, "n": 5}, ValueError, "m must equal n; got m=2, n=5"),
         ({"padding": [5]}, ValueError, r"padding must hold positions from 0 to 4; got \[5\]"),
         ({"task": "pack", "padding": [1]}, ValueError, r"the task 'pack' has no padding; got padding=\[1\]"),
+        ({"padding": 5}, TypeError, "padding must be a sequence of positions; got 5"),
+        ({"padding": [True]}, ValueError, r"padding must hold positions from 0 to 4; got \[True\]"),
+        ({"task": ["write"]}, TypeError, "task must be a name; got list"),
         ({"window": 0}, ValueError, "window must be at least 1; got 0"),
+        ({"n": 3, "m": 3, "window": 4}, ValueError, "window must be at most 3 with so many keys; got 4"),
+        ({"task": "pack", "m": 3, "n": 3, "first": 3}, ValueError, "first must be at most 2 with so many keys; got 3"),
         ({"scores": [[1.0]]}, ValueError, r"scores must have the mask's shape \(5, 5\); got \(1, 1\)"),
         ({"n": 1, "scores": [[-torch.inf]]}, ValueError, "scores must be finite numbers"),
     ],
@@ -528,7 +548,6 @@ def test_the_page_shows_torchs_numbers_through_every_control(visit, way):
     agrees(page, MaskBuilder(mask="upper_left", m=2, n=8))
     choose(page, "causal_and_padding")
     page.check("[id$='-padding-0']")
-    page.uncheck("[id$='-padding-7']")
     agrees(page, MaskBuilder(mask="causal_and_padding", m=2, n=8, padding=[0]))
     page.select_option("[id$='-task']", "read")
     choose(page, "both_tokens")
@@ -544,12 +563,11 @@ def test_every_task_can_be_chosen_and_every_mask_it_offers(visit, task):
     page.select_option("[id$='-task']", task)
     agrees(page, MaskBuilder(task))
     assert page.locator(".mb-verdict.mb-leak").count() == 1, "no mask leaks in every task"
-    judged, padding = set(), TASKS[task]["padding"]
+    judged = set()
     for name in TASKS[task]["masks"]:
         if name != "upper_left":
             choose(page, name)
-            padding = padding or [4] * ("padding" in name)  # a mask for padding brings some along
-            agrees(page, MaskBuilder(task, name, padding=padding))
+            agrees(page, MaskBuilder(task, name))
             judged.add(page.get_attribute(".mb-verdict", "class").split("mb-")[-1])
     assert {"leak", "fits"} <= judged
 
@@ -604,7 +622,7 @@ def test_everything_is_done_by_keyboard(visit):
         page.keyboard.press("Tab")
     masks = [f"mask-{name}" for name in TASKS["write"]["masks"] if name != "upper_left"]
     padding = [f"padding-{j}" for j in range(5)]
-    wanted = ["task", *masks, "reset", "mb-cell", "bw-scroll", "n", "m", *padding, "empty", "row"]
+    wanted = ["task", *masks, "reset", *padding, "mb-cell", "bw-scroll", "empty", "row"]
     assert seen[: len(wanted)] == wanted, "one stop for the grid"
 
     page.focus(cell(0, 0))
@@ -643,6 +661,52 @@ def test_a_leak_is_said_and_marked(visit):
     leaked = page.eval_on_selector_all("[data-leaked]", "all => all.map(c => Number(c.dataset.leaked))")
     expected = [*MaskBuilder(mask="one_too_far").weights.diagonal(1).tolist(), 0.0]
     assert leaked == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_cell_closed_without_need_is_marked_beside_a_leak(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "translate")
+    choose(page, "causal")
+    said = page.text_content(".mb-verdict")
+    assert "Leak: 3 cells" in said
+    assert "1 cell is closed that could be open" in said
+    signs = page.eval_on_selector_all(".mb-cell", "all => all.map(c => c.textContent || '.').join('')")
+    assert signs == "...○××" + "....××" + "....!×" + "....!!"
+    assert page.get_attribute(cell(0, 3), "aria-label") == "query <start>, key dort: closed, could be open"
+
+
+def test_a_mask_for_padding_pads_nothing_by_itself(visit):
+    page = visit()
+    for name in ("padding", "causal_or_padding", "causal_and_padding"):
+        choose(page, name)
+        assert page.locator(".mb-padding input:checked").count() == 0
+        assert "No key is padded yet" in page.text_content(".mb-verdict")
+    page.check("[id$='-padding-4']")
+    assert "No key is padded yet" not in page.text_content(".mb-verdict")
+    agrees(page, MaskBuilder(mask="causal_and_padding", padding=[4]))
+
+
+def test_a_padded_key_is_called_so_in_its_box_and_in_the_grids(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "translate")
+    assert page.locator(".mb-padding label").all_text_contents() == [
+        "le (1)", "chat", "noir", "dort", "sur → pad", "le (6) → pad"]  # fmt: skip
+    for grid in page.locator(".mb-stage table").all():
+        assert grid.locator("th.key").all_text_contents() == ["le", "chat", "noir", "dort", "pad", "pad"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_mask_and_weights_stand_side_by_side_in_equal_columns(visit, task):
+    page = visit("http")
+    page.select_option("[id$='-task']", task)
+    choose(page, "causal")
+    mask, weights = (box.bounding_box() for box in page.locator(".mb-box").all())
+    assert mask["y"] == weights["y"]
+    assert mask["x"] + mask["width"] < weights["x"]
+    for grid in page.locator(".mb-stage table").all():
+        widths = grid.locator("th.key").evaluate_all("all => all.map(th => th.getBoundingClientRect().width)")
+        assert max(widths) - min(widths) < 0.5
+        assert min(widths) >= (44 if len(widths) < 6 else 40)
 
 
 def test_one_button_empties_a_row_and_opens_it_again(visit):
@@ -737,3 +801,13 @@ def test_without_a_script_the_weights_stand_there_as_a_table(visit):
     table = page.locator(".attention-widget table")
     assert table.is_visible()
     assert f"{MaskBuilder().weights[1, 2].item():.3f}" in table.text_content()
+
+
+def test_lengths_are_cut_to_the_next_tasks_size(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "pack")
+    page.eval_on_selector("[id$='-n']", "x => { x.value = 8; x.dispatchEvent(new Event('input')); }")
+    page.eval_on_selector("[id$='-first']", "x => { x.value = 7; x.dispatchEvent(new Event('input')); }")
+    page.select_option("[id$='-task']", "answer")
+    assert page.input_value("[id$='-first']") == "5"
+    assert page.text_content(".mb-verdict").startswith("✗Leak"), "the last word is not part of the question"

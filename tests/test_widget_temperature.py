@@ -477,6 +477,31 @@ def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
         assert not wide
 
 
+@pytest.mark.parametrize("width", [1280, 768, 360])
+def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, width):
+    page = visit(width=width)
+    places = """(inputs) => {
+      const [root, seen] = [document.querySelector(".tw"), new Set()];
+      const note = () => seen.add(JSON.stringify([...root.querySelectorAll("svg, input, .bw-panel, .tw-views, table")]
+        .map(x => Math.round(x.getBoundingClientRect().top - root.getBoundingClientRect().top))));
+      for (const [name, step] of [["query", 6], ["width", 1], ["tau", 3]]) {
+        const input = root.querySelector(`[id$='-${name}']`);
+        for (let at = Number(input.min); at <= Number(input.max); at += step) {
+          input.value = at;
+          input.dispatchEvent(new Event("input", { bubbles: true }));
+          note();
+        }
+      }
+      return [...seen];
+    }"""
+    for view in ("along-d_k", "along-temperature"):
+        press(page, view)
+        press(page, "zoom")
+        for divisor in DIVISORS:
+            press(page, f"divisor-{divisor}")
+            assert len(page.evaluate(places)) == 1, (view, divisor)
+
+
 def test_nothing_moves_by_itself():
     for kind in ("js", "css"):
         source = (FOLDER / f"temperature.{kind}").read_text(encoding="utf-8")

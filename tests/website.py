@@ -1,7 +1,7 @@
 """What tests of the website share: the built book, a page for each widget, a server and a browser.
 
 Several test processes share one build. Where Node or Chromium is missing the tests that need it skip, but never when
-CI=true (unless .ci/run says, with ATTENTION_TUTORIAL_BROWSER=none, that it could not install a browser).
+CI=true (unless ATTENTION_TUTORIAL_BROWSER=none says that there shall be no browser).
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def once(tmp_path_factory, name, make):
     with FileLock(root / f"{name}.lock"):
         result = root / f"{name}.json"
         if not result.exists():
-            (root / name).mkdir()
+            (root / name).mkdir(exist_ok=True)
             result.write_text(json.dumps(make(root / name)), encoding="utf-8")
         return json.loads(result.read_text(encoding="utf-8"))
 

@@ -212,7 +212,7 @@ class Runtime:
 @contextlib.contextmanager
 def empty_folder(runtime: Runtime) -> Iterator[tuple[Path, Path]]:
     """Make an empty folder and an empty home, beside nothing of the repository."""
-    with tempfile.TemporaryDirectory(dir=runtime.scratch) as scratch:
+    with tempfile.TemporaryDirectory(dir=runtime.scratch, ignore_cleanup_errors=True) as scratch:
         folder, home = Path(scratch, "content"), Path(scratch, "home")
         folder.mkdir()
         home.mkdir()

@@ -125,7 +125,8 @@ def execute(notebook: NotebookNode, folder: Path) -> None:
         extra_arguments=["--log-level=ERROR"],  # its warnings about transports mean nothing here
         on_cell_start=lambda cell, cell_index: current.update(cell=cell, index=cell_index),
     )
-    with tempfile.TemporaryDirectory() as profile:  # no start-up files or history of the person who runs this
+    # No start-up files or history of the person who runs this; a kernel that is ending may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         environment = os.environ | REFERENCE_ENVIRONMENT | {"IPYTHONDIR": profile}
         try:
             client.execute(env=environment)

@@ -86,7 +86,10 @@ def article_of(site: Path, page: str, pages: list[str]) -> Tag:
             if name not in element.attrs:
                 continue
             value = element[name]
-            element[name] = led_into_the_book(value, page, pages) if name == "href" else prefix(page) + value
+            if name == "href":
+                element[name] = led_into_the_book(value, page, pages)
+            else:  # one id, or several
+                element[name] = " ".join(prefix(page) + word for word in value.split())
         if element.get("src") and not urlsplit(element["src"]).scheme:
             element["src"] = re.sub(r"^(\.\./)+", "", element["src"])
         element.attrs.pop("loading", None)

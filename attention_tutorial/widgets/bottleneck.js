@@ -76,8 +76,8 @@ function letterBox(letter, x, y, size, attributes = {}, style = null) {
 /** A curve from one point down to another. */
 const thread = (x1, y1, x2, y2) => `M${x1},${y1} C${x1},${(y1 + y2) / 2} ${x2},${(y1 + y2) / 2} ${x2},${y2}`;
 
-const READ = 18;
-const WRITTEN = 146;
+const READ = 24;
+const WRITTEN = 152;
 
 /** The letters read above, those written below, and between them what the network has to go by at this step. */
 function drawNetwork(seen, step, network, label) {
@@ -86,16 +86,16 @@ function drawNetwork(seen, step, network, label) {
   const [source, target] = [columns(read.length), columns(wrote.length)];
   const i = step - 1;
   const goal = target.centre(i);
-  const picture = makeSvg("svg", { viewBox: `0 0 ${WIDTH} 208`, role: "img", "aria-label": label, class: "bot-network" });
-  picture.append(makeSvg("text", { x: 4, y: 11, class: "bot-side" }, "read"));
-  picture.append(makeSvg("text", { x: 4, y: 204, class: "bot-side" }, "written"));
+  const picture = makeSvg("svg", { viewBox: `0 0 ${WIDTH} 222`, role: "img", "aria-label": label, class: "bot-network" });
+  picture.append(makeSvg("text", { x: 4, y: 15, class: "bot-side" }, "read"));
+  picture.append(makeSvg("text", { x: 4, y: 215, class: "bot-side" }, "written"));
   if (network === "plain") {
     const neck = WIDTH / 2;
-    read.forEach((_, j) => picture.append(makeSvg("path", { d: thread(source.centre(j), READ + 26, neck, 86), class: "bot-in" })));
+    read.forEach((_, j) => picture.append(makeSvg("path", { d: thread(source.centre(j), READ + 26, neck, 92), class: "bot-in" })));
     picture.append(
-      makeSvg("path", { d: thread(neck, 110, goal, WRITTEN), class: "bot-flow", "stroke-width": 5 }),
-      makeSvg("rect", { x: neck - 48, y: 84, width: 96, height: 26, rx: 13, class: "bot-neck" }),
-      makeSvg("text", { x: neck, y: 101.5, class: "bot-letter", "font-size": 14 }, "one vector"),
+      makeSvg("path", { d: thread(neck, 116, goal, WRITTEN), class: "bot-flow", "stroke-width": 5 }),
+      makeSvg("rect", { x: neck - 48, y: 90, width: 96, height: 26, rx: 13, class: "bot-neck" }),
+      makeSvg("text", { x: neck, y: 107.5, class: "bot-letter", "font-size": 14 }, "one vector"),
     );
   }
   read.forEach((letter, j) => {

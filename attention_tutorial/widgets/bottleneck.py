@@ -113,6 +113,13 @@ class Bottleneck(BookWidget):
     def __repr__(self) -> str:
         return f"Bottleneck(length={self.length}, sequence={self.sequence}, step={self.step})"
 
+    @traitlets.validate("length")
+    def _offered_length(self, proposal: Any) -> int:
+        lengths = [case["length"] for case in self.cases]
+        if proposal["value"] not in lengths:
+            raise traitlets.TraitError(f"length must be one of {lengths}; got {proposal['value']}")
+        return int(proposal["value"])
+
     def weights(self, length: int | None = None, sequence: int | None = None) -> Tensor:
         """Return the attention weights (m, n) of a sequence, by default of the one that is shown, as the page has them.
 

@@ -65,10 +65,14 @@ export function tell(row, query, keys) {
 export function tellAlike(weights, i) {
   if (weights.length < 2) return "";
   const { most, least } = alike(weights, i);
-  const pair = ([a, b, weight]) => `heads ${a + 1} and ${b + 1}, ${weight.toFixed(3)}`;
-  if (weights.length === 2) return `Weight in common, from 0 (they look at different words) to 1 (at the same): ${most[2].toFixed(3)}`;
-  return `Weight in common, from 0 (different words) to 1 (the same): most ${pair(most)}; least ${pair(least)}`;
+  const pair = ([a, b]) => `Heads ${a + 1} and ${b + 1}`;
+  const same = `${most[2].toFixed(3)} of their weight lies on the same words`;
+  if (weights.length === 2) return `${pair(most)}: ${same}`;
+  return `${pair(most)} share most: ${same}. ${pair(least)} share least: ${least[2].toFixed(3)}`;
 }
+
+/** What the model answers, in words, if the case says it. */
+export const tellAnswers = ({ answers }) => (answers ? `The model answers: ${answers}.` : "");
 
 /** Every row in words, head by head. */
 export function tellAll(weights, shown, labels) {
@@ -408,7 +412,7 @@ function render({ model, el }) {
     const longest = (texts) => Math.min(Math.max(...texts.map((text) => text.length)) * 6.6 + 9, 96);
     const [left, top] = [longest(labels.queries), longest(labels.keys)];
     const fitting = (beside) => Math.floor((figure.clientWidth / beside - left - 20) / n);
-    const size = Math.max(10, Math.min(26, [shown.length, 3, 2, 1].map(fitting).find((one) => one >= 13) ?? fitting(1)));
+    const size = Math.max(10, Math.min(26, [shown.length, 4, 3, 2, 1].map(fitting).find((one) => one >= 13) ?? fitting(1)));
     const legend = make(
       "p",
       { class: "hds-legend" },
@@ -458,14 +462,16 @@ function render({ model, el }) {
     }
     drawArcs(query);
     const name = labels.queries[query];
-    const choice = now.queries.length > 1 ? `Choose ${now.positions ? "a word" : "a query"}: arcs` : "Arcs";
-    hint.textContent = `${choice} show where it looks, here “${name}”. The wider and stronger an arc, the more weight.`;
+    const choose = now.queries.length > 1 ? `Choose ${now.positions ? "a word" : "a query"}. ` : "";
+    const averaged = cells.some(({ h }) => h < 0) ? " “mean” is the average of the heads." : "";
+    hint.textContent = `${choose}The arcs show where “${name}” looks. The wider and stronger an arc, the more weight.${averaged}`;
     const lines = shown.map((h) => make("p", {}, swatch(h), make("b", {}, ` head ${h + 1} `), tell(weights[h][query], name, labels.keys)));
     const compared = shown.length > 1 ? [make("p", { class: "hds-compared" }, `${tellAlike(weights, query)}.`)] : [];
-    panel.replaceChildren(...lines, ...compared);
+    const answers = tellAnswers(now);
+    panel.replaceChildren(...lines, ...compared, ...(answers ? [make("p", { class: "hds-answers" }, answers)] : []));
     const tops = shown.map((h) => [h, favourites(weights[h][query]).listed[0]]);
     const best = ([h, top]) => `Head ${h + 1}: ${top ? `most on “${labels.keys[top[0]]}”, ${top[1].toFixed(2)}` : "nowhere"}`;
-    said.textContent = `Query “${name}”. ${tops.map(best).join(". ")}.`;
+    said.textContent = `Query “${name}”. ${tops.map(best).join(". ")}. ${answers}`.trim();
     for (const frame of maps.querySelectorAll(".hds-frame")) frame.setAttribute("y", Number(maps.dataset.top) + query * Number(maps.dataset.size) - 1);
   }
 
@@ -476,7 +482,8 @@ function render({ model, el }) {
     drawAsking();
     drawFigure();
     drawMaps();
-    words.replaceChildren(...tellAll(weights, shown, labels).map((text) => make("li", {}, text)));
+    const told = [...tellAll(weights, shown, labels), tellAnswers(now)].filter(Boolean);
+    words.replaceChildren(...told.map((text) => make("li", {}, text)));
     update(state.query);
     refocus(held);
   }

@@ -21,6 +21,7 @@ SUM_TOLERANCE = 0.02  # rows of bfloat16 do not sum to 1 more exactly than that
 
 Queries = Sequence[str] | Sequence[int] | None
 Case = tuple[Sequence[str], Tensor] | tuple[Sequence[str], Tensor, Queries]
+Names = tuple[str, str]  # of a model and of a sentence
 
 
 class Heads(BookWidget):
@@ -40,14 +41,17 @@ class Heads(BookWidget):
             texts if it is others, as in cross-attention.
         cases: for several models and sentences, in place of the arguments above:
             ``{model: {sentence: (tokens, weights)}}`` or ``(tokens, weights, queries)``.
+        answers: what a model answers, for any of the ``cases``: ``{model: {sentence: text}}``. Its line stands below
+            the weights.
         choices: what the two levels of ``cases`` are called.
         query: number of the query that is shown first, from 0.
         head: number of the head that is shown first, from 1, or 0 for all together.
         note: a line of text above the figure.
 
     Raises:
-        TypeError: if ``weights`` is not a float tensor, or ``query`` or ``head`` not an int.
-        ValueError: if weights, tokens and queries do not fit together, or a row is no weighted average.
+        TypeError: if ``weights`` is not a float tensor, ``query`` or ``head`` not an int, or an answer not a text.
+        ValueError: if weights, tokens and queries do not fit together, a row is no weighted average, or an answer
+            belongs to none of the ``cases``.
 
     Example:
         >>> weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.5, 0.5]]])
@@ -75,6 +79,7 @@ class Heads(BookWidget):
         queries: Queries = None,
         *,
         cases: Mapping[str, Mapping[str, Case]] | None = None,
+        answers: Mapping[str, Mapping[str, str]] | None = None,
         choices: tuple[str, str] = ("Model", "Sentence"),
         query: int | None = None,
         head: int = 0,
@@ -87,6 +92,8 @@ class Heads(BookWidget):
         ]
         if cases is not None and own:
             raise ValueError(f"give either tokens, weights and queries or cases; got cases and {', '.join(own)}")
+        if answers and cases is None:
+            raise ValueError("answers belong to cases; give cases too")
         if tokens is not None and weights is not None:
             cases = {"model": {" ".join(map(str, tokens)): (tokens, weights, queries)}}
         elif own:
@@ -99,7 +106,11 @@ class Heads(BookWidget):
             raise ValueError(f"cases must hold at least one model with one sentence; got {dict(cases)}")
         if len(choices) != 2:
             raise ValueError(f"choices must be two texts, for models and for sentences; got {choices!r}")
-        described = [_describe(*names, case) for names, case in named.items()]
+        given = _check_answers(answers or {}, named)
+        described = [
+            _describe(*names, case) | ({"answers": given[names]} if names in given else {})
+            for names, case in named.items()
+        ]
         first, query = described[0], query if query is not None else 0
         _check_number("query", query, len(first["queries"]) - 1)
         _check_number("head", head, first["heads"])
@@ -119,20 +130,26 @@ class Heads(BookWidget):
 
     def weights(self) -> Tensor:
         """Return the weights that the widget now shows, float64, (heads, m, n)."""
-        return self._given[self.model, self.sentence]
+        case = self._case()
+        return self._given[case["model"], case["sentence"]]
 
     def static_html(self) -> str:
         """Return the weights of the chosen query as a table, a row for each head, for pages on which no script runs."""
         case = self._case()
-        cells = [[rounded(weight) for weight in row[self.query].tolist()] for row in self.weights()]
+        query = self.query if self.query < len(case["queries"]) else 0
+        cells = [[rounded(weight) for weight in row[query].tolist()] for row in self.weights()]
         rows = [f"head {number}" for number in range(1, case["heads"] + 1)]
-        asked = case["queries"][self.query]
-        where = f"{self.model}, {self.sentence}"
+        asked = case["queries"][query]
+        where = f"{case['model']}, {case['sentence']}"
         caption = f"Attention weights of “{asked}” ({where}): each row is a head, each column a key."
+        if "answers" in case:
+            caption += f" The model answers: {case['answers']}."
         return html_table(caption, rows, case["tokens"], cells)
 
     def _case(self) -> dict[str, Any]:
-        return next(case for case in self.cases if (case["model"], case["sentence"]) == (self.model, self.sentence))
+        """Return what is shown; where the model lacks the sentence, its first one, as in the browser."""
+        of_model = [case for case in self.cases if case["model"] == self.model] or self.cases
+        return next((case for case in of_model if case["sentence"] == self.sentence), of_model[0])
 
 
 def _describe(model: str, sentence: str, case: Case) -> dict[str, Any]:
@@ -164,6 +181,17 @@ def _describe(model: str, sentence: str, case: Case) -> dict[str, Any]:
         "heads": heads,
         "weights": encode_floats(weights.flatten().tolist()),
     }
+
+
+def _check_answers(answers: Mapping[str, Mapping[str, str]], named: Mapping[Names, Case]) -> dict[Names, str]:
+    """Return the answers by model and sentence."""
+    given = {(str(model), str(sentence)): text for model, of in answers.items() for sentence, text in of.items()}
+    for names, text in given.items():
+        if names not in named:
+            raise ValueError(f"answers must be to cases; got one to {names}, cases are {list(named)}")
+        if not isinstance(text, str):
+            raise TypeError(f"answers must be texts; got {type(text).__name__} for {names}")
+    return given
 
 
 def _check_number(name: str, number: int, most: int) -> None:

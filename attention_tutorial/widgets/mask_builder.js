@@ -1,4 +1,4 @@
-/* Mask builder. The maths comes first, as pure functions of plain arrays; the page comes behind it. */
+/* Mask builder. The maths comes first, as pure functions of plain arrays; the page comes after it. */
 
 import { make, makeSlider, minus, named, nextCell, parseNumber, show, softmaxRows, weightColours } from "./common.js";
 
@@ -20,6 +20,7 @@ export const MASKS = {
 };
 
 const MOST = 8; // queries or keys
+const FOR_PADDING = ["padding", "both_tokens", "causal_and_padding", "causal_or_padding"];
 const table = (m, n, cell) => Array.from({ length: m }, (_, i) => Array.from({ length: n }, (_, j) => cell(i, j)));
 
 // ---- The maths ----------------------------------------------------------------------------------------------------
@@ -185,7 +186,16 @@ export function labels(offer, { m, n, padding }) {
 }
 
 /** The judgement: its kind ("leak", "empty", "blind" or "fits"), a headline, and why. */
-export function verdict(state, all, { key, query }) {
+export function verdict(state, all, words) {
+  const { kind, headline, text } = judge(state, all, words);
+  const unpadded = FOR_PADDING.includes(state.preset) && !all.padding.length;
+  return { kind, headline, text: unpadded ? `No key is padded yet: tick one above. ${text}` : text };
+}
+
+function judge(state, all, { key, query }) {
+  const blind = all.hidden.flat().filter(Boolean).length;
+  const closed = `${some(blind, "cell is", "cells are")} closed that could be open`;
+  const also = blind ? ` Besides, ${closed}.` : "";
   const leaks = all.leaks.flat().filter(Boolean).length;
   const rows = all.emptyRows.flatMap((is, i) => (is ? [i] : []));
   if (leaks) {
@@ -194,7 +204,7 @@ export function verdict(state, all, { key, query }) {
     const seen = key.filter((_, j) => all.leaks[i][j]);
     const others = seen.length > 1 ? `, and ${quoted(seen.slice(1))}` : "";
     const take = seen.length > 1 ? "They take" : "It takes";
-    const text = `“${query[i]}” sees “${seen[0]}”, ${REASONS[reason]}${others}. ${take} ${show(all.leaked[i])} of its weight. ${HARM[reason]}`;
+    const text = `“${query[i]}” sees “${seen[0]}”, ${REASONS[reason]}${others}. ${take} ${show(all.leaked[i])} of its weight. ${HARM[reason]}${also}`;
     return { kind: "leak", headline: `Leak: ${some(leaks, "cell")}`, text };
   }
   if (rows.length) {
@@ -205,9 +215,8 @@ export function verdict(state, all, { key, query }) {
       nan: read.length ? "Its weights are 0 ÷ 0, not a number." : "Nobody reads these rows. But they are NaN, and NaN does not stay where it is.",
       sentinel: "With −1e9 the row shares its weight among keys that the mask has closed.",
     }[state.empty];
-    return { kind: "empty", headline: `No leak, but ${some(rows.length, "row is", "rows are")} empty`, text: `${who}. ${text}` };
+    return { kind: "empty", headline: `No leak, but ${some(rows.length, "row is", "rows are")} empty`, text: `${who}. ${text}${also}` };
   }
-  const blind = all.hidden.flat().filter(Boolean).length;
   if (blind) {
     const i = all.hidden.findLastIndex((row) => row.includes(true));
     const missed = key.filter((_, j) => all.hidden[i][j]);
@@ -216,11 +225,10 @@ export function verdict(state, all, { key, query }) {
       window: "A window closes what is long past on purpose: less to compute in a long text.",
       upper_left: "With a cache the newest query belongs to the newest key, so the triangle has to stand at the lower right.",
     }[state.preset];
-    const headline = `No leak, but ${some(blind, "cell is", "cells are")} closed that could be open`;
-    return { kind: "blind", headline, text: `${missing} ${reason ?? "Nothing forbids it."}` };
+    return { kind: "blind", headline: `No leak, but ${closed}`, text: `${missing} ${reason ?? "Nothing forbids it."}` };
   }
   const unneeded = state.task === "write" && state.preset === "causal" && all.padding.length;
-  const more = unneeded ? " The padding stands behind every word, so the causal mask closes it too." : "";
+  const more = unneeded ? " The padding comes after every word, so the causal mask closes it too." : "";
   return { kind: "fits", headline: "This mask fits the task", text: `No leak, and every query sees all that it may.${more}` };
 }
 
@@ -331,10 +339,13 @@ function render({ model, el }) {
   // -- Changes of the state
 
   /** Change sizes or what a mask is made from; a mask with a name is made again, one by hand keeps its cells. */
+  /** The window and the first text, no longer than n keys allow. */
+  const fitting = (window, first, n) => ({ window: Math.min(window, n), first: Math.min(first, Math.max(1, n - 1)) });
+
   function remake(changes) {
     const { m, n, padding, window, first } = { ...all, ...changes };
     const inside = padding.filter((position) => position < n);
-    const sizes = { m, n, padding: inside, window: Math.min(window, n), first: Math.min(first, Math.max(1, n - 1)) };
+    const sizes = { m, n, padding: inside, ...fitting(window, first, n) };
     const wanted = changes.preset ?? state.preset;
     const preset = wanted === "upper_left" && m === n ? "causal" : wanted; // then both corners are the same
     const open = preset === "hand" ? table(m, n, (i, j) => all.open[i]?.[j] ?? true) : makeMask(preset, sizes);
@@ -344,14 +355,9 @@ function render({ model, el }) {
 
   function chooseTask(task) {
     const { m, n, padding } = model.get("tasks").find((one) => one.name === task);
-    write({ task, padding, preset: "open", cells: cellsOf(makeMask("open", { ...all, m, n, padding })) });
+    const cells = cellsOf(makeMask("open", { ...all, m, n, padding }));
+    write({ task, padding, preset: "open", cells, ...fitting(all.window, all.first, n) });
     refresh();
-  }
-
-  /** Choose a mask by its name. One for padding brings some along where there is none. */
-  function choose(preset) {
-    const none = preset.includes("padding") && !all.padding.length && all.n > 1;
-    remake({ preset, padding: none ? [all.n - 1] : all.padding });
   }
 
   function setCell(i, j, on) {
@@ -396,6 +402,7 @@ function render({ model, el }) {
   const judgement = make("div", { class: "mb-verdict" });
   const maskBox = make("div", { class: "mb-box" });
   const weightBox = make("div", { class: "mb-box" });
+  const stage = make("div", { class: "mb-stage" }, maskBox, weightBox);
   const answer = make(
     "select",
     { id: `${id}-empty`, onchange: () => (write({ empty: answer.value }), update(), active && tell(...active)) },
@@ -420,10 +427,10 @@ function render({ model, el }) {
     make("div", { class: "bw-controls" }, make("label", { class: "bw-field", for: picker.id }, make("span", {}, "What is attention to do?"), picker)),
     note,
     chips,
-    judgement,
-    make("div", { class: "mb-stage" }, maskBox, weightBox),
-    make("div", { class: "bw-controls mb-sliders" }, ...Object.values(sliders).map((one) => one.element)),
+    make("div", { class: "bw-controls mb-sliders" }, sliders.window.element, sliders.first.element),
     padded,
+    judgement,
+    stage,
     make(
       "div",
       { class: "mb-empty" },
@@ -432,6 +439,7 @@ function render({ model, el }) {
       tiles,
     ),
     panel,
+    folded("More or fewer words", make("div", { class: "bw-controls mb-sliders" }, sliders.n.element, sliders.m.element)),
     folded(
       "The mask as code",
       make("label", { class: "bw-field", for: form.id }, make("span", {}, "Write the mask as"), form),
@@ -462,7 +470,7 @@ function render({ model, el }) {
   let built = "";
 
   function heads(rows, columns) {
-    return { rows: rows.map((word) => make("th", { scope: "row", class: "query" }, word)), columns: columns.map((word) => make("th", { scope: "col", class: "key" }, word)) };
+    return { rows: rows.map((word) => make("th", { scope: "row", class: "query" }, word)), columns: columns.map((word) => make("th", { scope: "col", class: "key" }, make("span", {}, word))) };
   }
 
   /** A table with words at its rows and columns; `last` is the head of one more column. */
@@ -483,9 +491,10 @@ function render({ model, el }) {
   function build() {
     built = JSON.stringify([names.queries, names.keys]);
     active = null;
+    stage.dataset.keys = String(all.n);
     const mask = grid({ role: "grid", "aria-label": "Mask, queries in rows and keys in columns" }, maskCell);
     buttons = mask.cells.map((row) => row.map((cell) => cell.firstChild));
-    maskBox.replaceChildren(...titled("Mask", make("div", { class: "bw-scroll" }, mask.element), "Filled is open, × is closed, ! is a leak. Click, or drag to paint. By keyboard: arrows, space, and shift with arrows."));
+    maskBox.replaceChildren(...titled("Mask", make("div", { class: "bw-scroll" }, mask.element), "Filled is open, × is closed, ○ is closed but could be open, ! is a leak. Click, or drag to paint. By keyboard: arrows, space, and shift with arrows."));
     const weights = grid({ "aria-label": "Weights, queries in rows and keys in columns" }, weightCell, "leaked");
     [shown, totals] = [weights.cells, weights.ends];
     const scroll = make("div", { class: "bw-scroll", tabindex: 0, role: "region", "aria-label": "Weights" }, weights.element);
@@ -585,7 +594,7 @@ function render({ model, el }) {
     const cached = state.task === "write" && all.m < all.n ? ` Here ${some(all.n - all.m, "word is", "words are")} in the cache, and only the newest ${all.m} ${all.m === 1 ? "asks" : "ask"}.` : "";
     note.textContent = offer.note + cached;
     chips.replaceChildren(
-      ...offered().map((name) => make("button", { type: "button", class: "bw-button", id: `${id}-mask-${name}`, "data-mask": name, onclick: () => choose(name) }, MASKS[name])),
+      ...offered().map((name) => make("button", { type: "button", class: "bw-button", id: `${id}-mask-${name}`, "data-mask": name, onclick: () => remake({ preset: name }) }, MASKS[name])),
       make("button", { type: "button", class: "bw-button bw-plain", id: `${id}-reset`, onclick: () => (write({ scores: firstScores }), chooseTask(state.task)) }, "Start again"),
     );
     const square = state.task !== "write" && state.task !== "translate";
@@ -614,7 +623,7 @@ function render({ model, el }) {
       type: "checkbox", id: `${id}-padding-${j}`, checked: all.padding.includes(j),
       onchange: () => remake({ padding: box.checked ? [...all.padding, j].sort((a, b) => a - b) : all.padding.filter((p) => p !== j) }),
     }); // prettier-ignore
-    return make("label", { class: "bw-toggle", for: box.id }, box, make("span", {}, word));
+    return make("label", { class: "bw-toggle", for: box.id }, box, make("span", {}, box.checked ? `${word} → pad` : word));
   }
 
   /** Write the state into what is there. */
@@ -651,12 +660,12 @@ function render({ model, el }) {
   }
 
   function updateCell(i, j, focused) {
-    const [on, leak, weight] = [all.open[i][j], all.leaks[i][j], all.weights[i][j]];
+    const [on, leak, needless, weight] = [all.open[i][j], all.leaks[i][j], all.hidden[i][j], all.weights[i][j]];
     const button = buttons[i][j];
     button.setAttribute("aria-pressed", String(on));
-    button.setAttribute("aria-label", `query ${names.query[i]}, key ${names.key[j]}: ${on ? "open" : "closed"}${leak ? ", leak" : ""}`);
+    button.setAttribute("aria-label", `query ${names.query[i]}, key ${names.key[j]}: ${on ? "open" : "closed"}${leak ? ", leak" : needless ? ", could be open" : ""}`);
     button.className = `mb-cell ${on ? "mb-open" : "mb-closed"} ${leak ? "mb-leaks" : ""} ${all.emptyRows[i] ? "mb-row-empty" : ""} ${all.read[i] ? "" : "mb-unread"}`;
-    button.textContent = leak ? "!" : on ? "" : "×";
+    button.textContent = leak ? "!" : on ? "" : needless ? "○" : "×";
     const cell = shown[i][j];
     const lost = Number.isNaN(weight);
     const none = weight === 0 && !on;

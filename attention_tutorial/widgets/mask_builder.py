@@ -26,7 +26,7 @@ FORMS = ("calls", "bool", "module", "float")
 TASKS: dict[str, dict[str, Any]] = {
     "write": {
         "label": "Write the next word (decoder)",
-        "note": "Each word has to predict the one behind it. So it may see itself and what came before, "
+        "note": "Each word has to predict the word after it. So it may see itself and what came before, "
         "nothing later, and no padding.",
         "keys": ["<start>", "the", "cat", "sat", "on", "the", "mat", "."],
         "masks": ["open", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
@@ -98,14 +98,16 @@ class MaskBuilder(BookWidget):
             cache; only ``write`` has that.
         n: number of keys, 1 to 8.
         padding: positions of keys that are padding; in ``write``, ``read`` and ``translate``.
-        window: how many keys, itself included, each query sees under the mask ``"window"``.
-        first: how many words belong to the first text (``pack``) or to the question (``answer``).
+        window: how many keys, itself included, each query sees under the mask ``"window"``, at most n; usually 2.
+        first: how many words belong to the first text (``pack``) or to the question (``answer``), fewer than n;
+            usually 3.
         scores: your own scores (m, n), instead of those of the example.
         empty: what a row without an open key gets: ``zeros`` as in this package, ``nan`` as a softmax of minus
             infinity gives, or equal weights as a ``sentinel`` of -1e9 gives.
 
     Raises:
-        TypeError: if a size is not an int, or the mask neither a name nor a boolean tensor.
+        TypeError: if a size is not an int, a name not a text, the padding no sequence, or the mask neither a name nor
+            a boolean tensor.
         ValueError: if a name does not exist, or sizes, positions or scores do not fit.
 
     Example:
@@ -139,8 +141,8 @@ class MaskBuilder(BookWidget):
         m: int | None = None,
         n: int | None = None,
         padding: Sequence[int] | None = None,
-        window: int = 2,
-        first: int = 3,
+        window: int | None = None,
+        first: int | None = None,
         scores: Tensor | Sequence[Sequence[float]] | None = None,
         empty: str = "zeros",
     ) -> None:
@@ -148,13 +150,11 @@ class MaskBuilder(BookWidget):
         _check_name("empty", empty, EMPTY)
         offer = TASKS[task]
         m, n = _sizes(task, mask, m, n)
-        padded = [p for p in offer["padding"] if p < n] if padding is None else sorted(set(padding))
-        if not all(isinstance(position, int) and 0 <= position < n for position in padded):
-            raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padded)}")
+        padded = [p for p in offer["padding"] if p < n] if padding is None else _positions(padding, n)
         if padded and task in ("pack", "answer"):
             raise ValueError(f"the task {task!r} has no padding; got padding={padded}")
-        for name, value in [("window", window), ("first", first)]:
-            check_size(name, value, minimum=1)
+        window = _length("window", window, usual=2, most=n)
+        first = _length("first", first, usual=3, most=max(1, n - 1))
         preset = mask if isinstance(mask, str) else "hand"
         if isinstance(mask, str):
             _check_name("mask", mask, offer["masks"])
@@ -206,6 +206,25 @@ class MaskBuilder(BookWidget):
         return html_table(caption, queries, keys, cells)
 
 
+def _positions(padding: Any, n: int) -> list[int]:
+    """Check the positions of padded keys; return them in order."""
+    if not isinstance(padding, Sequence) or isinstance(padding, str):
+        raise TypeError(f"padding must be a sequence of positions; got {padding!r}")
+    if not all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p < n for p in padding):
+        raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
+    return sorted(set(padding))
+
+
+def _length(name: str, given: int | None, usual: int, most: int) -> int:
+    """Check a length that the keys limit; when left out it is the usual one, or the most there is room for."""
+    if given is None:
+        return min(usual, most)
+    check_size(name, given, minimum=1)
+    if given > most:
+        raise ValueError(f"{name} must be at most {most} with so many keys; got {given}")
+    return given
+
+
 def made_mask(name: str, m: int, n: int, padding: Sequence[int], window: int, first: int) -> Tensor:
     """Make a mask (m, n) by its name, with the package's functions; self-attention has its queries at the end."""
     everything = torch.ones(m, n, dtype=torch.bool)
@@ -233,6 +252,8 @@ def made_mask(name: str, m: int, n: int, padding: Sequence[int], window: int, fi
 
 
 def _check_name(what: str, given: Any, names: Any) -> None:
+    if not isinstance(given, str):
+        raise TypeError(f"{what} must be a name; got {type(given).__name__}")
     if given not in names:
         raise ValueError(f"{what} must be one of {', '.join(map(repr, names))}; got {given!r}")
 

@@ -161,10 +161,10 @@ export function questions(at, keyCount) {
   const largest = [typical(narrow, "none"), typical(wide, "none"), typical(wide, "sqrt(d_k)"), typical(wide, "d_k")].map((one) => one.largest);
   const trap = at(wide, "none");
   return [
-    ask("Nothing is divided, and dₖ grows from 4 to 256. What happens to the largest weight of a typical query?",
+    ask("Nothing is divided (÷ 1), and dₖ grows from 4 to 256. What happens to the largest weight of a typical query?",
       state(narrow, "none"), state(wide, "none"), [largest[0], largest[1]], sharp(largest[0]),
       "With 256 features the scores have a standard deviation of about 16. The best key leads by several points, and each point of lead multiplies a ratio of weights by 2.72."),
-    ask("Nothing is divided, and dₖ grows from 4 to 16 only. What does the norm of the Jacobian do?",
+    ask("Nothing is divided (÷ 1), and dₖ grows from 4 to 16 only. What does the norm of the Jacobian do?",
       state(narrow, "none"), state(moderate, "none"), [typical(narrow, "none").norm, typical(moderate, "none").norm], moved,
       "Moderately sharp weights respond more than flat ones. Move dₖ on to 256 and see it fall."),
     ask("Now every score is divided by √dₖ, and dₖ grows from 4 to 256. What does the entropy of a typical query do?",
@@ -173,7 +173,7 @@ export function questions(at, keyCount) {
     ask("At dₖ = 256, divide by dₖ in place of √dₖ. What happens to the largest weight of a typical query?",
       state(wide, "sqrt(d_k)"), state(wide, "d_k"), [largest[2], largest[3]], sharp(largest[2]),
       "The standard deviation of the scores is 1/16: they are nearly equal, whatever the query is."),
-    { ...ask("At dₖ = 256 and with nothing divided the median norm of the Jacobian is almost 0. And the mean over the queries?",
+    { ...ask("At dₖ = 256 and with nothing divided (÷ 1) the median norm of the Jacobian is almost 0. And the mean over the queries?",
       state(wide, "none"), state(wide, "none"), [median(trap.norm), mean(trap.norm)],
       [["Almost 0 as well", (middle, average) => average < 3 * middle], ["Many times larger", (middle, average) => average >= 3 * middle]], ""),
       why: `The median is ${brief(median(trap.norm))}, the mean ${brief(mean(trap.norm))}. A few queries have two keys neck and neck, and a large Jacobian. The mean sees the few.` },
@@ -267,25 +267,44 @@ function render({ model, el }) {
   const zoom = toggle("Zoom in on the scores, 10 times", "zoom");
   const predict = toggle("Predict first", "predict");
 
+  // -- Captions
+
+  function captionOfHill(predicted, measured, few, outside) {
+    return [
+      "Standard deviation: ", make("b", {}, show(predicted)), " predicted (outline), ", make("b", {}, show(measured)), " measured. Marks below the line: this query.",
+      few ? " So few features form no bell curve yet." : "",
+      outside ? ` Outside the picture: ${outside} of ${state.query_count * state.key_count}.` : "",
+    ]; // prettier-ignore
+  }
+  function captionOfBars() {
+    return [make("span", { class: "key" }, "keys"), ` 1 to ${state.key_count}. Dashed: all weights alike, 1/${state.key_count}.`];
+  }
+  function captionOfCurve(overWidth) {
+    const along = overWidth ? [...symbol("d_k"), " to the right; one line for each divisor. "] : ["τ to the right, at ", ...symbol("d_k"), ` = ${state.d_k}. `];
+    return [...along, "Dot: median now. Ring: this query."];
+  }
+
   // -- The frame, made once; what is inside is replaced
 
   const question = make("div", { class: "bw-question" });
-  const figure = (title, control = null) => {
-    const caption = make("p", { class: "tw-caption" });
+  /** What may change its number of lines, above an unseen text of the most lines, so that nothing below moves. */
+  const steady = (kind, shown, longest) => make("div", { class: `tw-steady ${kind}` }, shown, make("p", { "aria-hidden": "true" }, ...longest));
+  const figure = (title, longest, control = null) => {
+    const caption = make("p");
     const drawing = make("div", { class: "tw-drawing" });
     const heading = make("p", { class: "tw-title" }, ...title);
-    return { caption, drawing, element: make("div", { class: "tw-figure" }, ...[heading, drawing, caption, control].filter(Boolean)) };
+    return { caption, drawing, element: make("div", { class: "tw-figure" }, ...[heading, drawing, steady("tw-caption", caption, longest), control].filter(Boolean)) };
   };
-  const hill = figure(["Scores of all queries, divided by τ"], zoom.element);
-  const bars = figure(["Softmax: the weights of one ", make("span", { class: "query" }, "query")], querySlider.element);
-  const entropies = figure(["Entropy, as a share of its largest value"]);
-  const norms = figure(["Norm of the Jacobian ‖J‖"]);
+  const hill = figure(["Scores of all queries, divided by τ"], captionOfHill(88.888, 88.888, true, 888), zoom.element);
+  const bars = figure(["Softmax: the weights of one ", make("span", { class: "query" }, "query")], captionOfBars(), querySlider.element);
+  const entropies = figure(["Entropy, as a share of its largest value"], captionOfCurve(true));
+  const norms = figure(["Norm of the Jacobian ‖J‖"], captionOfCurve(true));
   const table = make("table", { class: "tw-numbers" });
   const panel = make("div", { class: "bw-panel", role: "status" });
   const words = make("ul");
   root.append(
     make("div", { class: "tw-head" }, make("p", { class: "bw-heading" }, "Temperature and ", ...symbol("d_k")), predict.element),
-    make("p", { class: "bw-note" }, "Move ", ...symbol("d_k"), " to the right and watch the bars. Then divide by √", ...symbol("d_k"), ", and move it again."),
+    make("p", { class: "bw-note" }, "Move ", ...symbol("d_k"), ` to the right and watch the bars. One query may waver; the count below covers all ${state.query_count}. Then divide by √`, ...symbol("d_k"), ", and move it again."),
     make(
       "div",
       { class: "bw-controls" },
@@ -330,12 +349,9 @@ function render({ model, el }) {
         ...ticks.map((tick) => text(x(tick), floor + 28, minus(String(tick)))),
       ),
     ); // prettier-ignore
-    hill.caption.replaceChildren(
-      "Standard deviation: ", make("b", { "data-number": "predicted", "data-value": predicted }, show(predicted)), " predicted (outline), ",
-      make("b", { "data-number": "measured", "data-value": measured }, show(measured)), " measured. Marks below the line: this query.",
-      state.d_k < 8 ? " With so few features the scores form no bell curve yet." : "",
-      outside ? ` Outside the picture: ${outside} of ${all.scores.flat().length}.` : "",
-    ); // prettier-ignore
+    hill.caption.replaceChildren(...captionOfHill(predicted, measured, state.d_k < 8, outside));
+    Object.assign(hill.caption.children[0].dataset, { number: "predicted", value: predicted });
+    Object.assign(hill.caption.children[1].dataset, { number: "measured", value: measured });
   }
 
   function drawBars(all) {
@@ -354,13 +370,13 @@ function render({ model, el }) {
         ...row.map((_, j) => text(left + (j + 0.5) * step, floor + 17, String(j + 1), "middle", "tw-tick key")),
       ),
     ); // prettier-ignore
-    bars.caption.replaceChildren(make("span", { class: "key" }, "keys"), ` 1 to ${row.length}. Dashed: all weights alike, 1/${row.length}.`);
+    bars.caption.replaceChildren(...captionOfBars());
   }
 
   /** A curve of medians, where we are on it (dot), and this query (ring). */
   function drawCurve(target, key, { scale, ticks, write }, here, mine) {
     const overWidth = state.along === "d_k";
-    const [left, right, floor, ceiling] = [34, 290, 116, 16];
+    const [left, right, floor, ceiling] = [34, 274, 116, 16];
     const y = (value) => floor - ((floor - ceiling) * value) / scale;
     const [first, last] = overWidth ? [0, Math.log2(Math.max(...state.widths))] : [FIRST / 4, LAST / 4];
     const x = (value) => left + ((right - left) * (Math.log2(value) - first)) / (last - first);
@@ -383,16 +399,13 @@ function render({ model, el }) {
         ...lines.map(([divisor, points]) =>
           makeSvg("path", { d: path(points), class: `tw-line tw-is-${divisor.replace(/\W+/g, "-") || state.divisor.replace(/\W+/g, "-")}${!divisor || divisor === state.divisor ? " tw-now" : ""}`, ...(LINES[divisor] ?? {}) }),
         ),
-        ...labels.map(([divisor, at]) => text(right + 4, at + 4, NAMES[divisor], "start", `tw-label tw-is-${divisor.replace(/\W+/g, "-")}`)),
+        ...labels.map(([divisor, at]) => text(right + 4, at + 4, `÷ ${NAMES[divisor]}`, "start", `tw-label tw-is-${divisor.replace(/\W+/g, "-")}`)),
         makeSvg("circle", { cx: x(now), cy: y(Math.min(mine, scale)), r: 4, class: "tw-mine" }),
         makeSvg("circle", { cx: x(now), cy: y(here), r: 5, class: "tw-here", "data-value": here }),
         ...(overWidth ? [1, 4, 16, 64, 256] : [1, 4, 16, 64, 256, 1024]).map((tick) => text(x(tick), floor + 17, String(tick))),
       ),
     ); // prettier-ignore
-    target.caption.replaceChildren(
-      ...(overWidth ? [...symbol("d_k"), " to the right; one line for each divisor. "] : ["τ to the right, at ", ...symbol("d_k"), ` = ${state.d_k}. `]),
-      "Dot: median now. Ring: this query.",
-    );
+    target.caption.replaceChildren(...captionOfCurve(overWidth));
   }
 
   /** Move labels at the ends of lines apart, so that none covers another, and none sinks below the floor. */
@@ -425,13 +438,18 @@ function render({ model, el }) {
     const i = state.query - 1;
     const saturated = all.largest.filter((weight) => weight >= 0.9).length;
     const dead = all.norm.filter((norm) => norm < 0.01).length;
+    const title = (query, said) => [`Weights of query ${query}: ${said}.`];
+    const counts = (settled, still) => [
+      make("b", {}, `${settled} of ${state.query_count}`), " queries give one key 0.9 or more. ",
+      make("b", {}, `${still} of ${state.query_count}`), " have a norm ‖J‖ below 0.01: they hardly respond.",
+    ]; // prettier-ignore
+    const sums = make("p", {}, ...counts(saturated, dead));
+    Object.assign(sums.children[0].dataset, { number: "saturated", value: saturated });
+    Object.assign(sums.children[1].dataset, { number: "dead", value: dead });
     panel.replaceChildren(
-      make("p", { class: "bw-title" }, `Weights of query ${state.query}: `, verdict(all.largest[i], all.entropy[i] / most), "."),
-      make("p", { class: "bw-sums" },
-        make("b", { "data-number": "saturated", "data-value": saturated }, `${saturated} of ${state.query_count}`), " queries give one key 0.9 or more. ",
-        make("b", { "data-number": "dead", "data-value": dead }, `${dead} of ${state.query_count}`), " have a norm ‖J‖ below 0.01: they hardly respond.",
-      ),
-    ); // prettier-ignore
+      steady("bw-title", make("p", {}, ...title(state.query, verdict(all.largest[i], all.entropy[i] / most))), title(state.query_count, verdict(1, 0))),
+      steady("bw-sums", sums, counts(state.query_count, state.query_count)),
+    );
     const curve = state.along === "d_k" ? widthCurve(state.divisor) : temperatureCurve();
     const places = state.along === "d_k" ? state.widths : temperatures;
     const shown = state.along === "d_k" ? places : places.filter((_, p) => p % 8 === 0);
