@@ -657,3 +657,9 @@ def test_causal_is_the_packages_causal_mask(node):
         if state["causal"] and not state["padding"]:
             open_keys = torch.tensor([[x is not None for x in row] for row in made["masked"]])
             assert torch.equal(open_keys, causal_mask(*open_keys.shape)) or len(open_keys) == 1
+
+
+def test_axe_finds_what_is_wrong(visit):
+    page = visit("http")
+    page.evaluate("document.querySelector('.ats').prepend(Object.assign(new Image(), { src: 'data:,' }))")
+    assert "image-alt" in {rule for rule, _ in serious_findings(page, ".ats")}

@@ -199,6 +199,7 @@ def serious_findings(page, context=None):
         from axe_playwright_python.sync_playwright import Axe
     except ModuleNotFoundError:
         missing("the package axe-playwright-python")
-    options = {"preload": False}  # else axe itself asks for style sheets, at addresses where they are not
+    # With "preload", axe itself asks for style sheets, at addresses where they are not.
+    options = {"resultTypes": ["violations"], "preload": False}
     violations = Axe().run(page, context=context, options=options).response["violations"]
     return [(v["id"], v["nodes"][0]["html"]) for v in violations if v["impact"] in ("serious", "critical")]

@@ -194,12 +194,13 @@ class Runtime:
         return NotebookClient(notebook, km=manager, timeout=600, resources={"metadata": {"path": str(folder)}})
 
     def start(self, home: Path, **variables: str) -> dict[str, Any]:
-        """Return how a kernel is started: silent, and with nothing in its environment of the person who runs this."""
+        """Return how a kernel is run: silent, ended afterwards, with nothing of the person who runs this around it."""
         private = ("ATTENTION_TUTORIAL_", "PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "MPL", "XDG_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
         path = f"{self.python.parent}{os.pathsep}{kept['PATH']}"
         places = {"HOME": str(home), "PATH": path, "MPLCONFIGDIR": str(self.scratch / "matplotlib")}
-        return {"env": kept | places | variables, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return {"env": kept | places | variables, "cleanup_kc": True, **silent}
 
     def clean(self) -> list[str]:
         """Take the package away again; say which other versions have moved since the beginning."""

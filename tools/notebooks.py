@@ -125,11 +125,11 @@ def execute(notebook: NotebookNode, folder: Path) -> None:
         extra_arguments=["--log-level=ERROR"],  # its warnings about transports mean nothing here
         on_cell_start=lambda cell, cell_index: current.update(cell=cell, index=cell_index),
     )
-    # No start-up files or history of the person who runs this; a kernel that is ending may still write there.
+    # No start-up files or history of the person who runs this; a kernel that ends may still write there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         environment = os.environ | REFERENCE_ENVIRONMENT | {"IPYTHONDIR": profile}
         try:
-            client.execute(env=environment)
+            client.execute(env=environment, cleanup_kc=True)
         except CellExecutionError as error:
             raise CellFailed(_where(current, notebook) + f"{error.ename}: {error.evalue}") from error
         except (CellTimeoutError, DeadKernelError) as error:
