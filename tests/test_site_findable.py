@@ -2,10 +2,7 @@
 
 import ast
 import contextlib
-import functools
-import http.server
 import json
-import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -148,15 +145,8 @@ def pages_host(site, folder):
             self.end_headers()
             self.wfile.write(body)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/{path}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serve(folder, Handler) as address:
+        yield f"{address}/{path}/"
 
 
 @pytest.mark.parametrize("lost", ["nothing.html", "notebooks/07_old_name.html", "some/deep/place/"])

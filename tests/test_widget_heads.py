@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import serious_findings
+from website import serious_findings, state_in
 
 from attention_tutorial import MultiHeadAttention, causal_mask, plotting
 from attention_tutorial.widgets import Heads
@@ -18,10 +18,6 @@ HOST = Path(__file__).parents[1] / "book" / "_ext" / "widgets_host.js"
 SHEET = style_sheet("heads")
 ONE_CASE = {"m": {"s": (["a"], torch.ones(1, 1, 1))}}
 LONG = ["on", "wednesday", "ryan", "needed", "to", "transfer", "money", "to", "the", "bank"]
-
-
-def state_in(page):
-    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
 
 
 def drawn(heads, m, n, seed=0, size=3.0):

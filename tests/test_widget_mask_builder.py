@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from bs4 import BeautifulSoup
 from torch import nn
-from website import serious_findings
+from website import hard_to_tap, serious_findings, slide
 
 from attention_tutorial import (
     MultiHeadAttention,
@@ -518,14 +518,6 @@ def choose(page, name):
     assert page.get_attribute(f"[data-mask={name}]", "aria-pressed") == "true"
 
 
-def slide(page, name, value):
-    page.eval_on_selector(
-        f"[id$='-{name}'][type=range]",
-        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input')); }",
-        value,
-    )
-
-
 @pytest.mark.parametrize("way", ["http", "file"])
 def test_the_page_shows_torchs_numbers_through_every_control(visit, way):
     page = visit(way)
@@ -780,11 +772,8 @@ def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
         for name in page.eval_on_selector_all("[data-mask]", "all => all.map(one => one.dataset.mask)"):
             choose(page, name)
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
-        small = page.eval_on_selector_all(
-            ".mb button, .mb select, .mb label.bw-toggle, .mb summary, .mb input[type=range]",
-            "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)",
-        )
-        assert not small, "a target that is hard to tap"
+        pressed = ".mb button, .mb select, .mb label.bw-toggle, .mb summary, .mb input[type=range]"
+        assert not hard_to_tap(page, pressed)
 
 
 def test_nothing_moves_for_those_who_ask_for_less_motion(visit):
@@ -806,8 +795,8 @@ def test_without_a_script_the_weights_stand_there_as_a_table(visit):
 def test_lengths_are_cut_to_the_next_tasks_size(visit):
     page = visit()
     page.select_option("[id$='-task']", "pack")
-    page.eval_on_selector("[id$='-n']", "x => { x.value = 8; x.dispatchEvent(new Event('input')); }")
-    page.eval_on_selector("[id$='-first']", "x => { x.value = 7; x.dispatchEvent(new Event('input')); }")
+    slide(page, "n", 8)
+    slide(page, "first", 7)
     page.select_option("[id$='-task']", "answer")
     assert page.input_value("[id$='-first']") == "5"
     assert page.text_content(".mb-verdict").startswith("✗Leak"), "the last word is not part of the question"

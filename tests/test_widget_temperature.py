@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import serious_findings
+from website import hard_to_tap, serious_findings, slide
 
 from attention_tutorial.measure import entropy, softmax_jacobian
 from attention_tutorial.widgets import TemperatureAndWidth
@@ -287,14 +287,6 @@ def visit(visit_widget):
     return functools.partial(visit_widget, "temperature")
 
 
-def slide(page, name, position):
-    """Put a slider on a position, as dragging does."""
-    page.locator(f"[id$='-{name}']").evaluate(
-        "(input, position) => { input.value = position; input.dispatchEvent(new Event('input', { bubbles: true })); }",
-        position,
-    )
-
-
 def press(page, name):
     page.click(f"[id$='-{name}']")
 
@@ -468,11 +460,7 @@ def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
         press(page, state)
         slide(page, "width", 15)
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
-        small = page.eval_on_selector_all(
-            ".tw button, .tw input[type=range], .tw label.bw-toggle",
-            "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)",
-        )
-        assert not small
+        assert not hard_to_tap(page, ".tw button, .tw input[type=range], .tw label.bw-toggle")
         wide = page.eval_on_selector_all(".tw svg", "all => all.filter(x => x.getBoundingClientRect().right > 360)")
         assert not wide
 

@@ -5,7 +5,6 @@ page that Jupyter Book built, over http and from a file (tests/website.py).
 """
 
 import functools
-import json
 import re
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import matplotlib
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import serious_findings
+from website import hard_to_tap, serious_findings, state_in
 
 from attention_tutorial import causal_mask, plotting, scaled_dot_product_attention
 from attention_tutorial.widgets import AttentionSteps
@@ -45,10 +44,6 @@ def static(monkeypatch):
 @pytest.fixture
 def live(monkeypatch):
     monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
-
-
-def state_in(page):
-    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
 
 
 def test_a_widget_shows_itself_live_and_as_html(live):
@@ -597,11 +592,7 @@ def test_nothing_is_wider_than_a_phone(visit):
         for each in STEPS:
             step(page, each)
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), each
-            small = page.eval_on_selector_all(
-                ".ats button, .ats select, .ats label.bw-toggle",
-                "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)",
-            )
-            assert not small, "a target that is hard to tap"
+            assert not hard_to_tap(page, ".ats button, .ats select, .ats label.bw-toggle")
 
 
 def test_nothing_moves_for_those_who_ask_for_less_motion(visit):

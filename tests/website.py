@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
 
@@ -191,6 +192,27 @@ def run_in_node(tmp_path_factory):
         return json.loads(done.stdout)
 
     return run
+
+
+def state_in(page):
+    """Return the state of the first widget in a page's HTML."""
+    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
+
+
+def slide(page, name, position):
+    """Put a widget's slider on a position, as dragging does."""
+    page.locator(f"[id$='-{name}'][type=range]").evaluate(
+        "(input, position) => { input.value = position; input.dispatchEvent(new Event('input', { bubbles: true })); }",
+        position,
+    )
+
+
+def hard_to_tap(page, selector):
+    """List what can be pressed and is less than 44 pixels high, of all that a selector finds in sight."""
+    assert page.locator(selector).count()
+    return page.eval_on_selector_all(
+        selector, "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)"
+    )
 
 
 def serious_findings(page, context=None):

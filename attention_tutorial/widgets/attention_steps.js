@@ -1,6 +1,6 @@
 /* Attention step by step. The maths comes first, as pure functions of plain arrays; the page comes behind it. */
 
-import { isWhole, make, matmul, minus, named, nextCell, openKeys, parseNumber, show, softmaxRows, symbol, transpose, weightColours } from "./common.js";
+import { connect, isWhole, make, matmul, minus, named, nextCell, openKeys, parseNumber, show, softmaxRows, symbol, transpose, weightColours } from "./common.js";
 
 export const STEPS = ["x", "projections", "scores", "scaled", "masked", "softmax", "output"];
 
@@ -334,7 +334,7 @@ function render({ model, el }) {
   let heads = {}; // matrix name -> the heads of its rows and of its columns
   let revealed = false; // whether the prediction of this step was made
   let active = null; // the cell that the arithmetic is about: [name, i, j]
-  let writing = false; // a change of ours, not one that comes from Python
+  const link = connect(model);
 
   const sentenceNow = () => model.get("sentences").find((one) => one.name === state.sentence) ?? model.get("sentences")[0];
   const steps = () => (state.source === "x" ? STEPS : STEPS.slice(1));
@@ -346,10 +346,7 @@ function render({ model, el }) {
   }
 
   function write(changes) {
-    writing = true;
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    model.save_changes();
-    writing = false;
+    link.write(changes);
     read();
   }
 
@@ -751,17 +748,12 @@ function render({ model, el }) {
     invite();
   }
 
-  const changed = () => {
-    if (writing) return;
+  function redraw() {
     read();
     rebuild();
-  };
-  for (const key of [...KEYS, "sentences"]) model.on(`change:${key}`, changed);
-  read();
-  rebuild();
-  return () => {
-    for (const key of [...KEYS, "sentences"]) model.off(`change:${key}`, changed);
-  };
+  }
+  redraw();
+  return link.watch([...KEYS, "sentences"], redraw);
 }
 
 export default { render };

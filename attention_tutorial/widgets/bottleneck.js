@@ -1,6 +1,6 @@
 /* The bottleneck: what two networks wrote, and the weights they returned. Nothing is computed anew here but counts. */
 
-import { decodeFloats, make, makeSlider, makeSvg, show, weightColours } from "./common.js";
+import { connect, decodeFloats, make, makeSlider, makeSvg, show, weightColours } from "./common.js";
 
 // ---- What the networks returned -----------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ function render({ model, el }) {
   let state;
   let here; // the case of the length that is looked at
   let seen; // its sequence
-  let writing = false; // a change of ours, not one that comes from Python
+  const link = connect(model);
 
   function read() {
     state = Object.fromEntries(KEYS.map((key) => [key, model.get(key)]));
@@ -230,10 +230,7 @@ function render({ model, el }) {
   }
 
   function write(changes) {
-    writing = true;
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    model.save_changes();
-    writing = false;
+    link.write(changes);
     read();
     draw();
   }
@@ -358,20 +355,12 @@ function render({ model, el }) {
     draw();
   }
 
-  const changed = () => {
-    if (writing) return;
-    read();
-    draw();
-  };
-  const replaced = () => writing || rebuild();
-  const [ofData, ofPlace] = [KEYS.slice(0, 3), KEYS.slice(3)];
-  for (const key of ofData) model.on(`change:${key}`, replaced);
-  for (const key of ofPlace) model.on(`change:${key}`, changed);
   rebuild();
-  return () => {
-    for (const key of ofData) model.off(`change:${key}`, replaced);
-    for (const key of ofPlace) model.off(`change:${key}`, changed);
-  };
+  const stops = [
+    link.watch(KEYS.slice(0, 3), rebuild), // the data
+    link.watch(KEYS.slice(3), () => (read(), draw())), // what is looked at
+  ];
+  return () => stops.forEach((stop) => stop());
 }
 
 export default { render };

@@ -101,6 +101,25 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** A widget's side of its model: `write` changes it in silence, `watch` calls when it is changed from elsewhere. */
+export function connect(model) {
+  let writing = false;
+  return {
+    write(changes) {
+      writing = true;
+      for (const [key, value] of Object.entries(changes)) model.set(key, value);
+      model.save_changes();
+      writing = false;
+    },
+    /** Call `changed` when one of these keys is; return a function that ends it. */
+    watch(keys, changed) {
+      const heard = () => writing || changed();
+      for (const key of keys) model.on(`change:${key}`, heard);
+      return () => keys.forEach((key) => model.off(`change:${key}`, heard));
+    },
+  };
+}
+
 /** "W_Q" with a real subscript. */
 export function symbol(text) {
   const [base, below] = text.split("_");

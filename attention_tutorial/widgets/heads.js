@@ -1,6 +1,6 @@
 /* Heads: where each head of a layer looks. The maths comes first, as pure functions of plain arrays; the page comes behind it. */
 
-import { decodeFloats, make, makeSvg, named, nextCell, weightColours } from "./common.js";
+import { connect, decodeFloats, make, makeSvg, named, nextCell, weightColours } from "./common.js";
 
 // ---- The maths ----------------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ function render({ model, el }) {
   let asked = []; // the buttons of the queries
   let placed; // where the arcs go
   let width = 0;
-  let writing = false;
+  const link = connect(model);
 
   function read() {
     state = Object.fromEntries(KEYS.map((key) => [key, model.get(key)]));
@@ -167,10 +167,7 @@ function render({ model, el }) {
   }
 
   function write(changes) {
-    writing = true;
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    model.save_changes();
-    writing = false;
+    link.write(changes);
     read();
   }
 
@@ -488,14 +485,12 @@ function render({ model, el }) {
     refocus(held);
   }
 
-  const changed = () => {
-    if (writing) return;
+  function redraw() {
     read();
     drawAll();
-  };
-  for (const key of KEYS) model.on(`change:${key}`, changed);
-  read();
-  drawAll();
+  }
+  redraw();
+  const stop = link.watch(KEYS, redraw);
   const watch = new ResizeObserver(() => {
     if (figure.clientWidth === width) return;
     drawFigure();
@@ -505,7 +500,7 @@ function render({ model, el }) {
   watch.observe(root);
   return () => {
     watch.disconnect();
-    for (const key of KEYS) model.off(`change:${key}`, changed);
+    stop();
   };
 }
 

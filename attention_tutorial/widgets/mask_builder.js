@@ -1,6 +1,6 @@
 /* Mask builder. The maths comes first, as pure functions of plain arrays; the page comes after it. */
 
-import { make, makeSlider, minus, named, nextCell, parseNumber, show, softmaxRows, weightColours } from "./common.js";
+import { connect, make, makeSlider, minus, named, nextCell, parseNumber, show, softmaxRows, weightColours } from "./common.js";
 
 /** The masks that have a name. */
 export const MASKS = {
@@ -317,7 +317,7 @@ function render({ model, el }) {
   let active = null; // the cell that the panel is about: [i, j]
   let painting = null; // while a pointer draws: whether it opens cells
   let pressed = false; // while a click that is still to come has done its work already
-  let writing = false; // a change of ours, not one that comes from Python
+  const link = connect(model);
   const firstScores = model.get("scores");
 
   const offerNow = () => model.get("tasks").find((one) => one.name === state.task);
@@ -329,10 +329,7 @@ function render({ model, el }) {
   }
 
   function write(changes) {
-    writing = true;
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    model.save_changes();
-    writing = false;
+    link.write(changes);
     read();
   }
 
@@ -709,16 +706,14 @@ function render({ model, el }) {
   }
   window.addEventListener("pointerup", letGo);
   window.addEventListener("pointercancel", letGo);
-  const changed = () => {
-    if (writing) return;
+  function redraw() {
     read();
     refresh();
-  };
-  for (const key of [...KEYS, "tasks"]) model.on(`change:${key}`, changed);
-  read();
-  refresh();
+  }
+  redraw();
+  const stop = link.watch([...KEYS, "tasks"], redraw);
   return () => {
-    for (const key of [...KEYS, "tasks"]) model.off(`change:${key}`, changed);
+    stop();
     window.removeEventListener("pointerup", letGo);
     window.removeEventListener("pointercancel", letGo);
   };

@@ -1,6 +1,6 @@
 /* Temperature and width. The maths comes first, as pure functions of plain arrays; the page comes behind it. */
 
-import { make, makeSlider, makeSvg, minus, show, softmaxRows, symbol } from "./common.js";
+import { connect, make, makeSlider, makeSvg, minus, show, softmaxRows, symbol } from "./common.js";
 
 export const DIVISORS = ["none", "sqrt(d_k)", "d_k"];
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -201,7 +201,7 @@ function render({ model, el }) {
   el.replaceChildren(root);
 
   let state;
-  let writing = false; // a change of ours, not one that comes from Python
+  const link = connect(model);
   let asked = 0; // which question
   let reply = null; // the option that was chosen
   let curves = {};
@@ -218,10 +218,7 @@ function render({ model, el }) {
   const tau = () => temperatureOf(state.divisor, state.d_k, state.own);
 
   function change(changes) {
-    writing = true;
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    model.save_changes();
-    writing = false;
+    link.write(changes);
     read();
     update();
   }
@@ -522,18 +519,13 @@ function render({ model, el }) {
     drawWords(all, most);
   }
 
-  const changed = () => {
-    if (writing) return;
+  update();
+  drawQuestion();
+  return link.watch(KEYS, () => {
     read();
     update();
     drawQuestion();
-  };
-  for (const key of KEYS) model.on(`change:${key}`, changed);
-  update();
-  drawQuestion();
-  return () => {
-    for (const key of KEYS) model.off(`change:${key}`, changed);
-  };
+  });
 }
 
 export default { render };
