@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_size
-from ..models.seq2seq import START, check_ids
+from .._validation import check_flag, check_ids, check_size
+from ..models.seq2seq import START
 
 __all__ = ["START", "SYMBOLS", "CopyBatches", "copy_examples", "shift_right", "spell"]
 
