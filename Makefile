@@ -62,7 +62,7 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
-	@$(PY) tools/notebooks.py
+	@$(PY) -m tools.notebooks
 
 dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
 	@rm -rf dist
@@ -75,7 +75,7 @@ fresh: ## Time `make book` and `make test` in a new clone, with an empty home an
 	@tools/fresh_machine.sh
 
 release-notes: $(STAMP) ## Check that a tag may become a release, and print its notes (TAG=v1.2.3)
-	@$(PY) tools/release.py $(TAG)
+	@$(PY) -m tools.release $(TAG)
 
 linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
 	@jupyter-book build . -n --keep-going --builder linkcheck

@@ -10,10 +10,11 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbval.plugin import get_sanitize_patterns
-from notebook_rules import BOOK, ROOT, sanitising_faults, texts
+from notebook_rules import BOOK, sanitising_faults, texts
 
 from attention_tutorial.widgets._base import encode_floats
 from tools import notebooks as tool
+from tools.book import ROOT
 
 SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 PORTABLE = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}
@@ -116,7 +117,7 @@ CELLS = {
 def comparison(tmp_path_factory):
     """Compare one notebook with this project's options, in one kernel; return each cell's failure, or None."""
     project = tmp_path_factory.mktemp("project")
-    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", "tools/notebooks.py"):
+    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", "tools/book.py", "tools/notebooks.py"):
         (project / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, project / file)
     cells = [
