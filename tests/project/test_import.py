@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import attention_tutorial
+from attention_tutorial.notebook import Claim
 
 PACKAGE = Path(attention_tutorial.__file__).parent
 MODULES = {
@@ -78,7 +79,7 @@ def test_importing_the_package_loads_nothing_but_itself_beyond_torch(fresh):
 
 
 def test_importing_the_package_prints_nothing(fresh):
-    assert fresh.stdout.splitlines()[:-1] == ["claim X1a: One is one | predicted: 1 | measured: 1"]
+    assert fresh.stdout.splitlines()[:-1] == [repr(Claim("X1a", "One is one", "1", "1"))]
     assert fresh.stderr == ""
 
 
