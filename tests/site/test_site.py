@@ -178,12 +178,14 @@ def test_launch_and_repository_buttons_come_from_one_address(pages):
 
 
 def test_every_public_module_has_its_place_on_the_api_page(pages):
-    package = ROOT / "attention_tutorial"
-    modules = {path.stem for path in package.glob("*.py")} | {
-        path.parent.name for path in package.glob("*/__init__.py")
-    }
-    shown = {element["id"] for element in content(pages["book/api.html"]).select("[id^='module-attention_tutorial.']")}
-    assert shown == {f"module-attention_tutorial.{name}" for name in modules if not name.startswith("_")}
+    files = (path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "attention_tutorial").rglob("*.py"))
+    modules = {".".join(parts) for parts in files if not any(part.startswith("_") for part in parts)}
+    packages = {module: module.rpartition(".")[0] for module in modules}
+    marks = content(pages["book/api.html"]).select("[id^='module-attention_tutorial.']")
+    shown = {mark["id"].removeprefix("module-") for mark in marks}
+    assert shown <= {*modules, *packages.values()}
+    missing = {module for module, package in packages.items() if not {module, package} & shown}
+    assert not missing, "book/api.md must show these modules, each by itself or as part of its package"
 
 
 def test_pages_hold_the_repository_address_in_place_of_its_placeholder(pages):
