@@ -22,7 +22,7 @@ from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
 
 ROOT = Path(__file__).parents[1]
 WIDGETS = ROOT / "attention_tutorial" / "widgets"
-HOST = ROOT / "book" / "_ext" / "widgets_host.js"
+HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",
                "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 from bs4 import BeautifulSoup, Tag
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.browser import chromium, serve
 
@@ -52,11 +53,6 @@ img { max-width: 88% !important; height: auto !important; }
 def prefix(page: str) -> str:
     """Return what stands before every name of a page, so that no two pages share one."""
     return page.replace("/", "-") + "--"
-
-
-def toc_pages(toc: dict) -> list[str]:
-    """Return the pages of the contents in their order."""
-    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
 
 
 def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
@@ -112,7 +108,7 @@ def contents(articles: list[Tag]) -> str:
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    pages = toc_pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+    pages = list(parse_toc_yaml(ROOT / "_toc.yml"))
     articles = [article_of(site, page, pages) for page in pages]
     heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in pages]
     sheets = dict.fromkeys(

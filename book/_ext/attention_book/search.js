@@ -23,10 +23,16 @@
   }
 
   function item({ raw_url: address, url, meta, excerpt: html }) {
-    const link = element("a", "", meta.title);
+    const link = element("a", "", meta.title ?? meta.name);
     link.href = `${home}${(address ?? url).replace(/^\//, "")}`;
     const page = meta.page ? [" ", element("span", "search-page", meta.page)] : [];
     return element("li", "", link, ...page, element("p", "search-excerpt", ...excerpt(html)));
+  }
+
+  /* How much counts: words repeated less than Pagefind has it; a name in the package if one types like a programmer. */
+  function ranking(query) {
+    const name = /_|[a-z][A-Z]|\(|\./.test(query) ? 10 : 0.1;
+    return { termFrequency: 0.5, metaWeights: { name } };
   }
 
   function withPagefind() {
@@ -51,9 +57,11 @@
 
     async function search(query) {
       latest = query;
-      const { results } = query ? await (await engine).search(query) : { results: [] };
+      const pagefind = await engine;
+      await pagefind.options({ ranking: ranking(query) });
+      const { results } = query ? await pagefind.search(query) : { results: [] };
       if (query !== latest) return; // another word was typed meanwhile
-      waiting = results;
+      waiting = [...results];
       list.replaceChildren();
       await showMore();
       const count = results.length === 1 ? "1 place" : `${results.length} places`;

@@ -1,9 +1,8 @@
 """The search, whose results are sections: an index that Pagefind makes from what the pages say.
 
 Each section is a record of its own, with its title, its page and its words; so is each term of the glossary and each
-function of the package. A hit in a title counts more than one in the text, one in code less. `search.js` asks the index
-on the page of search results. A browser may not read an index beside a page that was opened as a file: there Sphinx's
-own search answers.
+function of the package. `search.js` asks the index on the page of search results. A browser may not read an index
+beside a page that was opened as a file: there Sphinx's own search answers.
 """
 
 import asyncio
@@ -23,15 +22,19 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 SCRIPT = Path(__file__).with_suffix(".js")
 FOLDER = "pagefind"
 PLACES = (nodes.section, nodes.definition_list_item, addnodes.desc)  # what may have an address of its own
-SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, addnodes.desc_signature)
+SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.term, addnodes.desc_signature)
+# By a part of the address: the glossary says what a word means, other pages only list what the chapters explain.
+WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6, "book/api": 0.3, "book/claims": 0.3, "book/mistakes": 0.3}
 # How a formula is typed by someone who looks for it
 SPOKEN = (
-    (r"\\(?:left|right|[bB]igg?[lr]?|operatorname|text|math\w+|displaystyle|q?quad|begin\{\w+\}|end\{\w+\})", ""),
+    (r"\\(?:left|right|[bB]igg?[lr]?|frac|operatorname|text|math\w+|displaystyle|q?quad|begin\{\w+\}|end\{\w+\})", " "),
     (r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)"),
-    (r"\\(?:cdot|times)", "·"),
-    (r"\\top\b", "T"),
+    (r"\\(?:cdot|times)\b", "·"),
+    (r"\\infty\b", "∞"),
+    (r"\^\\top\b", "T"),
+    (r"\\[,;:!]", " "),
     (r"\\([A-Za-z]+)", r"\1 "),
-    (r"[\\{}&$]|\^(?=T)", ""),
+    (r"[\\{}&$]", ""),
 )
 
 
@@ -44,14 +47,18 @@ class Record:
     page: str  # the title of its page; nothing if that is its own
     prose: str
     code: str
+    is_code: bool  # whether the title is a name in the package
 
     def as_html(self) -> str:
-        """Return the record as a page of its own: this is what Pagefind reads."""
+        """Return the record as a page of its own: this is what Pagefind reads. A word of a title counts 7 times."""
         title, page, prose, code = map(html.escape, (self.title, self.page, self.prose, self.code))
+        heading, kind = ("p", "name") if self.is_code else ("h1", "title")
+        weight = next((weight for part, weight in WEIGHTS.items() if part in self.address), 1)
         return (
-            f'<html lang="en"><body><main data-pagefind-body><h1>{title}</h1>'
+            f'<html lang="en"><body><main data-pagefind-body data-pagefind-weight="{weight}">'
+            f'<{heading} data-pagefind-meta="{kind}">{title}</{heading}>'
             f'<p data-pagefind-meta="page" data-pagefind-ignore>{page}</p>'
-            f'<p>{prose}</p><pre data-pagefind-weight="0.3">{code}</pre></main></body></html>'
+            f'<p>{prose}</p><pre data-pagefind-weight="{0.3 * weight}">{code}</pre></main></body></html>'
         )
 
 
@@ -106,7 +113,7 @@ def records_of(doctree: nodes.document, page: str) -> Iterator[Record]:
         words = list(words_of(place))
         prose, code = ("".join(text for is_code, text in words if is_code is wanted) for wanted in (False, True))
         address = f"{page}#{name}" if title else page
-        yield Record(address, heading, title, " ".join(prose.split()), code)
+        yield Record(address, heading, title, " ".join(prose.split()), code, isinstance(place, addnodes.desc))
         title = title or heading
 
 
