@@ -4,19 +4,21 @@ Each module is one concern and says at its head what it does. `setup` is the onl
 so the order in which they work can be read here.
 """
 
-from docutils import nodes
-from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
-
-from . import address, bibliography, callouts, descriptions, downloads, formulas, pictures, search, theme, widgets
-from .anchors import LastingIds
-from .citation import CiteThisBook
-from .claims import ClaimsDirective
-from .mistakes import MistakesDirective
 
 
 def setup(app: Sphinx) -> dict[str, object]:
     """Connect the parts with Sphinx, in the order of a build."""
+    # Imported here, so that a test or a tool that wants one part does not load all of them.
+    from docutils import nodes
+    from pybtex.plugin import register_plugin
+
+    from . import address, bibliography, callouts, descriptions, downloads, formulas, pictures, search, theme, widgets
+    from .anchors import LastingIds
+    from .citation import CiteThisBook
+    from .claims import ClaimsDirective
+    from .mistakes import MistakesDirective
+
     # What a page may write
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.builders.html import JavaScript, StandaloneHTMLBuilder
+from sphinx.builders.html import StandaloneHTMLBuilder
 
 from .fonts import write_subset
 
@@ -50,11 +50,11 @@ def cut_icons(app: Sphinx, exception: Exception | None) -> None:
         shutil.rmtree(vendor)
 
 
-def deferred(script: JavaScript) -> JavaScript:
+def deferred(script: Any) -> Any:
     """Return a script that waits for the text; as it is, if it stands in the page itself or is needed at once."""
     if not script.filename or NEEDED_AT_ONCE in str(script.filename):
         return script
-    return JavaScript(script.filename, priority=script.priority, **{"defer": "defer", **script.attributes})
+    return type(script)(script.filename, priority=script.priority, **{"defer": "defer", **script.attributes})
 
 
 def defer_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
