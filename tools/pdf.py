@@ -13,13 +13,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import yaml
 from bs4 import BeautifulSoup, Tag
-from sphinx_external_toc.parsing import parse_toc_yaml
 
+from tools.book import pages, settings
 from tools.browser import chromium, serve
 
-ROOT = Path(__file__).parents[1]
 # What is of no use on paper
 SCREEN_ONLY = (
     "details.above-input, .headerlink, .copybtn, .prev-next-area, script, button, #jb-print-docs-body, "
@@ -107,10 +105,9 @@ def contents(articles: list[Tag]) -> str:
 
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    pages = list(parse_toc_yaml(ROOT / "_toc.yml"))
-    articles = [article_of(site, page, pages) for page in pages]
-    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in pages]
+    config, order = settings(), pages()
+    articles = [article_of(site, page, order) for page in order]
+    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order]
     sheets = dict.fromkeys(
         re.sub(r"^(\.\./)+", "", link["href"]) for head in heads for link in head.select("link[rel~=stylesheet]")
     )

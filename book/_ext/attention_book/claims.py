@@ -1,7 +1,7 @@
 """The page of claims, made from the executed notebooks.
 
 A chapter backs each quantitative sentence with a cell that measures it, asserts it and leaves a record in the cell's
-output (`attention_tutorial.claims`). The directive
+output (`attention_tutorial.notebook.claim`). The directive
 
     ```{claims}
     ```
@@ -18,14 +18,15 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from attention_tutorial.claims import Claim
+from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED
 
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = (("Claim", 8), ("What the chapter says", 52), ("Predicted", 20), ("Measured", 20))
+COLUMNS = (("Claim", 8), ("What the chapter says", 52), (PREDICTED.capitalize(), 20), (MEASURED.capitalize(), 20))
 
 
 def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:

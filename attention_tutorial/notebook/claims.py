@@ -1,0 +1,176 @@
+"""Claims: a quantitative sentence of the book, measured and asserted where it stands.
+
+A chapter states a claim in a cell. The cell fails if the measurement contradicts it, and the page of claims is made
+from what the executed notebooks hold, so neither can drift from the other.
+"""
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Claim", "claim"]
+
+# What stands before the two values of a claim, in chapters and on the page of claims
+PREDICTED, MEASURED = "predicted", "measured"
+
+METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
+RECORDED = ("id", "sentence", "predicted", "measured")  # the first fields of a claim
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that was measured and held. Notebooks show it; the page of claims collects it.
+
+    Attributes:
+        id: the row of the book's list it belongs to and a letter, such as ``"V1a"``.
+        sentence: what is claimed.
+        predicted: what had to be measured, in words.
+        measured: what was measured.
+        stable: whether the digits measured are the same on every machine.
+    """
+
+    id: str
+    sentence: str
+    predicted: str
+    measured: str
+    stable: bool = True
+
+    @property
+    def _measured(self) -> str:
+        return f"{MEASURED}: {self.measured}" if self.stable else f"{MEASURED} ≈ {self.measured}"
+
+    def __repr__(self) -> str:
+        return f"claim {self.id}: {self.sentence} | {PREDICTED}: {self.predicted} | {self._measured}"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, str], dict[str, Any]]:
+        sentence, predicted, measured = map(html.escape, (self.sentence, self.predicted, self._measured))
+        card = (
+            f'<div class="claim" id="claim-{self.id}"><span class="claim-id">Claim {self.id}</span> '
+            f'<span class="claim-sentence">{sentence}</span> '
+            f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
+        )
+        metadata = {field: getattr(self, field) for field in RECORDED}
+        return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: metadata}
+
+    @classmethod
+    def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
+        """Return the claim that a stored output of a notebook records; None if it records none.
+
+        Whether its digits are the same on every machine stands in the output's text alone.
+
+        Raises:
+            ValueError: if the record lacks a part.
+        """
+        record = output.get("metadata", {}).get(METADATA_KEY)
+        if record is None:
+            return None
+        missing = [field for field in RECORDED if not str(record.get(field, "")).strip()]
+        if missing:
+            raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
+        return cls(*(str(record[field]) for field in RECORDED))
+
+    @classmethod
+    def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
+        """Return the claims that the outputs of a notebook record, in the order of its cells."""
+        outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
+        return [claim for claim in map(cls.from_output, outputs) if claim is not None]
+
+
+def claim(
+    id: str,
+    sentence: str,
+    measured: float | bool | str,
+    *,
+    equals: float | bool | str | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    digits: int = 3,
+    stable: bool = True,
+) -> None:
+    r"""Assert a claim and show it as an output of the cell.
+
+    The claim holds if
+
+    .. math:: |\text{measured} - \text{equals}| \le \text{atol} + \text{rtol} \cdot |\text{equals}|
+
+    for ``equals``, and ``at_least <= measured <= at_most`` for bounds; one of them must be given.
+
+    Args:
+        id: such as ``"V1a"``; unique in the book.
+        sentence: what is claimed, in one sentence.
+        measured: a number (a one-element tensor will do), a bool or a string.
+        equals: the value predicted.
+        at_least: a lower bound.
+        at_most: an upper bound.
+        atol: absolute tolerance of ``equals``.
+        rtol: relative tolerance of ``equals``.
+        digits: significant digits shown. A measurement that should be 0 is shown to the tolerance.
+        stable: False if the digits differ between machines. They are then shown behind "≈", and the notebook tests do
+            not compare them: what is compared is that the claim held.
+
+    Raises:
+        AssertionError: if the measurement contradicts the claim, with both in the message.
+        ValueError: if neither ``equals`` nor a bound is given, or both.
+
+    Example:
+        >>> claim("X1a", "Two and two make four", 2 + 2, equals=4)
+        claim X1a: Two and two make four | predicted: 4 | measured: 4
+        >>> claim("X1b", "A coin falls on each side about as often", 0.493, equals=0.5, atol=0.05)
+        claim X1b: A coin falls on each side about as often | predicted: 0.5 ± 0.05 | measured: 0.493
+        >>> claim("X1c", "Ten is small", 10, at_most=5)
+        Traceback (most recent call last):
+        AssertionError: claim X1c (Ten is small) does not hold: predicted at most 5, measured 10
+    """
+    bounded = at_least is not None or at_most is not None
+    if (equals is not None) == bounded:
+        raise ValueError("give either equals, or at_least and/or at_most; "
+                         f"got equals={equals}, at_least={at_least}, at_most={at_most}")  # fmt: skip
+    value: Any = measured.item() if hasattr(measured, "item") else measured
+    if bounded and isinstance(value, str):
+        raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
+    if equals is None:
+        predicted, holds = _within(value, at_least, at_most, digits)
+    elif isinstance(equals, (bool, str)):
+        predicted, holds = _show(equals, digits), type(value) is type(equals) and value == equals
+    else:
+        tolerance = atol + rtol * abs(equals)
+        predicted = _show(equals, digits) + (f" ± {tolerance:.2g}" if tolerance else "")
+        holds = not isinstance(value, (bool, str)) and abs(value - equals) <= tolerance
+        if holds and equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
+            value = round(value, -math.floor(math.log10(tolerance)))
+    if not holds:
+        shown = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
+        raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {shown}")
+    _display(Claim(id, sentence, predicted, _show(value, digits), stable))
+
+
+def _within(value: Any, at_least: float | None, at_most: float | None, digits: int) -> tuple[str, bool]:
+    """Return the bounds in words, and whether a value is within them."""
+    bounds = [("at least", at_least), ("at most", at_most)]
+    words = " and ".join(f"{word} {_show(bound, digits)}" for word, bound in bounds if bound is not None)
+    return words, (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+
+
+def _show(value: Any, digits: int) -> str:
+    """Show a number with ``digits`` significant digits, and whole numbers in full."""
+    if isinstance(value, (bool, str)):
+        return str(value)
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 10**9):
+        return str(int(value))
+    return f"{float(value):.{digits}g}"
+
+
+def _display(shown: Claim) -> None:
+    """Show the claim in a notebook, and print it elsewhere."""
+    try:
+        get_ipython  # type: ignore[name-defined]  # noqa: B018
+    except NameError:
+        print(shown)
+        return
+    from IPython.display import display
+
+    display(shown)

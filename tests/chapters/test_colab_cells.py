@@ -1,0 +1,237 @@
+"""Laws of the two cells that let a notebook run in Colab: made from one address, and doing no more than they should."""
+
+import ast
+import copy
+import re
+import subprocess
+import sys
+from importlib import util
+
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, reads, writes
+from notebook_rules import RULES
+
+from tools import colab
+from tools.book import ROOT, chapters
+from tools.colab_run import files_of_the_working_tree
+
+ADDRESS = colab.Address("https://github.com/some-school/some-book", "v1.2.3", "https://colab.example")
+LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
+
+
+# ---- The cells in the notebooks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_every_chapter_has_the_cells_that_the_address_makes(path):
+    fresh = not colab.refresh(path, ROOT, colab.Address.read(), check=True)
+    assert fresh, "run .venv/bin/python -m tools.colab, then make notebooks"
+
+
+def test_the_address_of_the_repository_is_written_once():
+    url = colab.Address.read().url
+    holding = set()
+    for name in files_of_the_working_tree():
+        text = (ROOT / name).read_bytes().decode("utf-8", errors="ignore")
+        if name.endswith(".ipynb"):
+            notebook = reads(text)
+            notebook.cells = [c for c in notebook.cells if c.id not in (colab.LINK, colab.INSTALL)]
+            text = writes(notebook)
+        if url.removeprefix("https://") in text:
+            holding.add(name)
+    assert holding == {"_config.yml"}
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return a folder with an address and one notebook, whose code cell was executed."""
+    config = {"repository": {"url": ADDRESS.url + "/", "branch": ADDRESS.branch},
+              "launch_buttons": {"colab_url": ADDRESS.colab}}  # fmt: skip
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+    (tmp_path / "notebooks").mkdir()
+    code = new_code_cell("1 + 1", id="sum", execution_count=1, metadata={"tags": ["setup"]})
+    code.outputs = [new_output("execute_result", data={"text/plain": "2"}, execution_count=1)]
+    cells = [new_markdown_cell("# Title", id="title"), new_markdown_cell("Words.", id="words"), code]
+    (tmp_path / "notebooks" / "01_chapter.ipynb").write_text(writes(new_notebook(cells=cells)) + "\n")
+    return tmp_path
+
+
+def notebook_of(book):
+    return reads((book / "notebooks" / "01_chapter.ipynb").read_text())
+
+
+def test_the_cells_come_first_and_before_the_first_code(book, capsys):
+    before = notebook_of(book).cells
+    assert colab.main(["--check"], book) == 1
+    assert notebook_of(book).cells == before, "--check writes nothing"
+    assert colab.main([], book) == 0
+    cells = notebook_of(book).cells
+    assert [cell.id for cell in cells] == [colab.LINK, "title", "words", colab.INSTALL, "sum"]
+    assert [cells[1], cells[2], cells[4]] == before
+    assert colab.main(["--check"], book) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "01_chapter.ipynb: not up to date; run python -m tools.colab",
+        "01_chapter.ipynb: updated; now run make notebooks",
+    ]
+
+
+def test_cells_that_are_right_stay_as_they_are(book):
+    colab.main([], book)
+    path = book / "notebooks" / "01_chapter.ipynb"
+    notebook = notebook_of(book)
+    notebook.cells[3].execution_count = 1
+    path.write_text(writes(notebook) + "\n")
+    before = path.read_bytes()
+    colab.main([str(path)], book)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("spoil", ["source", "metadata", "place", "cell_type"])
+def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
+    colab.main([], book)
+    right = notebook_of(book)
+    wrong = copy.deepcopy(right)
+    if spoil == "place":
+        wrong.cells.append(wrong.cells.pop(3))
+    elif spoil == "cell_type":
+        wrong.cells[3] = new_markdown_cell("Nothing.", id=colab.INSTALL)
+    else:
+        wrong.cells[3][spoil] = {"source": "old", "metadata": {}}[spoil]
+    (book / "notebooks" / "01_chapter.ipynb").write_text(writes(wrong))
+    colab.main([], book)
+    assert notebook_of(book) == right
+
+
+def test_the_cells_are_made_from_the_address():
+    assert ADDRESS.in_colab("a/b.ipynb") == "https://colab.example/github/some-school/some-book/blob/v1.2.3/a/b.ipynb"
+    assert LINK.source.endswith(
+        "](https://colab.example/github/some-school/some-book/blob/v1.2.3/notebooks/01_chapter.ipynb)"
+    )
+    assert '"git+https://github.com/some-school/some-book@v1.2.3"' in INSTALL.source
+    elsewhere = colab.Address("https://git.example/book", "main", "https://colab.example")
+    with pytest.raises(
+        ValueError, match=re.escape("must begin with https://github.com/, which Colab reads; got https://git")
+    ):
+        elsewhere.in_colab("a.ipynb")
+
+
+def test_neither_cell_is_shown_on_the_site():
+    assert LINK.metadata == INSTALL.metadata == {"tags": ["remove-cell"]}
+
+
+# ---- What the installing cell does -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def execute(monkeypatch):
+    """Run the installing cell where some packages are missing; return the pip commands that it gives."""
+
+    def execute(missing, *, exit_status=0):
+        commands = []
+
+        def call(command):
+            commands.append(command)
+            return exit_status
+
+        monkeypatch.setattr(util, "find_spec", lambda name: None if name in missing else "there")
+        monkeypatch.setattr(subprocess, "call", call)
+        exec(INSTALL.source, {})
+        return commands
+
+    monkeypatch.delenv("ATTENTION_TUTORIAL_SOURCE", raising=False)
+    return execute
+
+
+PIP = [sys.executable, "-m", "pip", "install", "-qq"]
+
+
+def test_nothing_happens_where_the_package_is_installed(execute, capfd):
+    assert execute(set()) == execute({"torch", "anywidget"}) == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_package_comes_alone_from_the_address(execute):
+    assert execute({"attention_tutorial"}) == [
+        [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
+    ]
+
+
+def test_only_what_is_missing_is_installed_beside_it(execute):
+    _, others = execute({"attention_tutorial", "anywidget", "tqdm"})
+    assert others == [*PIP, "tqdm", "anywidget"]
+
+
+def test_the_environment_can_name_another_source(execute, monkeypatch):
+    monkeypatch.setenv("ATTENTION_TUTORIAL_SOURCE", "somewhere/attention.whl")
+    assert execute({"attention_tutorial"}) == [[*PIP, "--no-deps", "somewhere/attention.whl"]]
+
+
+@pytest.mark.parametrize("missing", [{"attention_tutorial"}, {"attention_tutorial", "torch"}])
+def test_a_failure_says_what_to_do(execute, missing):
+    with pytest.raises(RuntimeError, match=r"could not be installed.*connected to the internet.*run this cell again"):
+        execute(missing, exit_status=1)
+
+
+def test_what_the_cell_looks_for_is_what_the_package_imports():
+    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell."""
+    imported = set()
+    for path in (ROOT / "attention_tutorial").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+    others = (
+        imported
+        - sys.stdlib_module_names
+        - {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "traitlets"}
+    )
+    assert (
+        f"needed = {sorted(others, key=['torch', 'matplotlib', 'tqdm', 'anywidget'].index)}".replace("'", '"')
+        in INSTALL.source
+    )
+
+
+# ---- What the cells look like ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", [ADDRESS.url, "https://github.com/" + "a-long-name" * 6, "https://github.com/a/b"])
+def test_the_cell_keeps_the_format_whatever_the_address(tmp_path, url):
+    cells = colab.own_cells("a.ipynb", colab.Address(url, "main", ADDRESS.colab))
+    path = tmp_path / "cell.ipynb"
+    path.write_text(writes(new_notebook(cells=list(cells))))
+    config = ["--config", ROOT / "notebooks" / "ruff.toml", "--no-cache"]
+    for command in (["format", "--check"], ["check", "--ignore=E501"]):
+        command = [sys.executable, "-m", "ruff", *command, *config, path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+    assert all(len(line) <= 84 for line in INSTALL.source.splitlines())
+
+
+def test_the_cells_keep_the_rules_for_notebooks():
+    cells = [*copy.deepcopy([LINK, INSTALL])]
+    cells[1].execution_count = 1
+    bare = new_notebook(cells=[])
+    path = ROOT / "notebooks" / "01_chapter.ipynb"
+
+    def findings(notebook):
+        return [finding for rule in RULES for finding in rule(notebook, path)]
+
+    assert findings(new_notebook(cells=cells)) == findings(bare)
+
+
+# ---- What Colab's versions cannot do -----------------------------------------------------------------------------
+
+
+def test_no_annotation_asks_traitlets_for_more_than_colab_has():
+    """traitlets 5.7 has no generic types: `List[int]` must not be evaluated in a class, so it stands in quotes."""
+    faults = []
+    for path in (ROOT / "attention_tutorial").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = ast.walk(node.annotation) if isinstance(node, ast.AnnAssign) else ()
+            generic = [part for part in parts if isinstance(part, ast.Subscript)]
+            faults += [
+                f"{path.name}, line {node.lineno}" for part in generic if "traitlets." in ast.unparse(part.value)
+            ]
+    assert not faults, "put the annotation in quotes"

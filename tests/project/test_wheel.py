@@ -1,0 +1,151 @@
+"""Laws of the package as it is published: what the archives hold, and how it behaves where only the wheel is installed.
+
+`make test-dist` runs these tests on the files in dist/ (ATTENTION_TUTORIAL_DIST); else the archives are built here.
+"""
+
+import email
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from clean_environment import build, make_environment, pip
+
+from tools.book import ROOT
+from tools.colab_run import files_of_the_working_tree
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCES = {name for name in files_of_the_working_tree() if name.startswith("attention_tutorial/")}
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """Return the source archive and the wheel."""
+    if "ATTENTION_TUTORIAL_DIST" not in os.environ:
+        return build(tmp_path_factory.mktemp("published"))
+    (archive,), (wheel,) = (list((ROOT / os.environ["ATTENTION_TUTORIAL_DIST"]).glob(k)) for k in ("*.tar.gz", "*.whl"))
+    return archive, wheel
+
+
+@pytest.fixture(scope="module")
+def python(archives, tmp_path_factory):
+    """Return the interpreter of an environment that has the wheel, and nothing else of this repository."""
+    interpreter = make_environment(tmp_path_factory.mktemp("environment"))
+    pip(interpreter, "install", "--no-deps", "--no-index", archives[1])
+    return interpreter
+
+
+@pytest.fixture
+def run(python, tmp_path):
+    """Run code in that environment, in an empty folder, with every warning an error; return what it prints."""
+
+    def run(code):
+        command = [python, "-I", "-W", "error", "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return run
+
+
+# ---- The archives ------------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(archives):
+    names = set(zipfile.ZipFile(archives[1]).namelist())
+    information = {name for name in names if ".dist-info/" in name}
+    assert names - information == SOURCES
+    assert {Path(name).suffix for name in SOURCES} == {".css", ".js", ".py", ".typed"}
+    assert f"attention_tutorial-{PROJECT['version']}.dist-info/licenses/LICENSE" in information
+
+
+def test_the_source_archive_holds_what_building_needs(archives):
+    with tarfile.open(archives[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert names >= SOURCES | {"pyproject.toml", "README.md", "LICENSE"}
+    assert not [name for name in names if name.startswith(("notebooks/", "book/", "tests/", "."))]
+
+
+def test_the_metadata_are_those_of_the_project(archives):
+    with zipfile.ZipFile(archives[1]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(wheel.read(name))
+    assert metadata["Name"] == PROJECT["name"]
+    assert metadata["Version"] == PROJECT["version"]
+    assert metadata["License-Expression"] == PROJECT["license"]
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    required = [value for value in metadata.get_all("Requires-Dist") if "extra ==" not in value]
+    assert required == PROJECT["dependencies"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
+    assert not metadata.get_all("Project-URL"), "the address of the repository is written in _config.yml alone"
+
+
+# ---- Where only the wheel is installed ---------------------------------------------------------------------------
+
+LOADED = """
+import json, sys
+import torch
+before = set(sys.modules)
+import attention_tutorial
+print(json.dumps([attention_tutorial.__file__, attention_tutorial.__version__, sorted(set(sys.modules) - before)]))
+"""
+
+
+def test_importing_is_quiet_and_loads_nothing_beyond_torch(run, python):
+    file, version, added = json.loads(run(LOADED))
+    assert Path(file).is_relative_to(python.parents[1])
+    assert version == PROJECT["version"]
+    others = {name.split(".")[0] for name in added} - {"attention_tutorial"} - sys.stdlib_module_names
+    assert not others
+
+
+EVERYTHING = """
+import importlib, pkgutil, attention_tutorial
+for module in pkgutil.walk_packages(attention_tutorial.__path__, "attention_tutorial."):
+    importlib.import_module(module.name)
+    print(module.name)
+"""
+
+
+def test_every_module_can_be_imported(run):
+    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in SOURCES
+               if name.endswith(".py")}  # fmt: skip
+    assert set(run(EVERYTHING).split()) == modules - {"attention_tutorial"}
+
+
+WIDGETS = """
+from attention_tutorial import widgets
+for widget in (getattr(widgets, name) for name in widgets.__all__):
+    print(len(widget._esm), len(widget._css))
+"""
+
+
+def test_widgets_find_their_sources(run):
+    lengths = [int(length) for length in run(WIDGETS).split()]
+    assert lengths and all(length > 1000 for length in lengths)
+
+
+CONSUMER = """
+import torch
+from attention_tutorial import MultiHeadAttention, scaled_dot_product_attention
+
+reveal_type(scaled_dot_product_attention)
+MultiHeadAttention("eight", num_heads=2)
+"""
+WITHOUT_TORCH = "[mypy]\nstrict = true\n[mypy-torch.*]\nfollow_imports = skip\n"  # reading all of torch takes long
+
+
+def test_a_type_checker_sees_the_types(python, tmp_path):
+    (tmp_path / "consumer.py").write_text(CONSUMER)
+    (tmp_path / "mypy.ini").write_text(WITHOUT_TORCH)
+    command = [sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", "--python-executable", python]
+    done = subprocess.run([*command, "consumer.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "is_causal: bool =" in done.stdout, done.stdout
+    assert 'Argument 1 to "MultiHeadAttention" has incompatible type "str"; expected "int"' in done.stdout
+    assert done.stdout.count("error:") == 1, done.stdout

@@ -1,0 +1,384 @@
+"""How the site is found: by search engines, in its own search, by links that last, by citations, and by who is lost."""
+
+import ast
+import contextlib
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from attention_book.address import site_address
+from attention_book.anchors import lasting_id
+from attention_book.citation import bibtex, read_citation, sentence
+from attention_book.descriptions import first_sentences
+from attention_book.search import records_of
+from bs4 import BeautifulSoup
+from docutils import nodes
+from PIL import Image
+from sphinx import addnodes
+from test_site import TOC
+
+from tools.book import ROOT, settings
+from tools.browser import QuietHandler, serve
+
+CONFIG = settings()
+ADDRESS = site_address(CONFIG["repository"]["url"])
+CHAPTERS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """Parse every page of the contents once: {name: soup}."""
+    return {
+        name: BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        for name in [*TOC, "404", "search"]
+    }
+
+
+def content_of(soup, **attributes):
+    """Return the contents of the meta elements that have some attributes."""
+    return [element["content"] for element in soup.find_all("meta", attrs=attributes)]
+
+
+# ---- What the head of a page says -----------------------------------------------------------------------------------
+
+
+def test_titles_and_descriptions_are_each_page_s_own(pages):
+    titles = [pages[name].title.get_text(strip=True) for name in TOC]
+    descriptions = [text for name in TOC for text in content_of(pages[name], name="description")]
+    assert len(set(titles)) == len(set(descriptions)) == len(descriptions) == len(TOC)
+    for text in descriptions:
+        assert 50 <= len(text) <= 210, text
+        assert not set(text) & set("$\\`{}"), text
+
+
+def test_chapters_are_described_as_on_their_cards(pages):
+    cards = pages[TOC[0]].select("article .sd-card")
+    words = {
+        card.a["href"].rpartition("/")[2]: " ".join(card.select_one(".sd-card-text").text.split()) for card in cards
+    }
+    for name in CHAPTERS:
+        assert words[f"{Path(name).name}.html"].startswith(content_of(pages[name], name="description")[0].rstrip(" …"))
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_a_page_says_where_it_lives_and_how_it_looks_when_shared(site, pages, name):
+    soup, address = pages[name], f"{ADDRESS}{name}.html"
+    assert [link["href"] for link in soup.select("link[rel=canonical]")] == [address]
+    assert content_of(soup, property="og:url") == [address]
+    assert content_of(soup, property="og:title") == [soup.h1.find(string=True).strip()]
+    assert content_of(soup, property="og:site_name") == [CONFIG["title"]]
+    assert content_of(soup, property="og:description") == content_of(soup, name="description")
+    assert content_of(soup, name="twitter:card") == ["summary_large_image"]
+    (picture,) = content_of(soup, property="og:image")
+    with Image.open(site / picture.removeprefix(ADDRESS)) as card:
+        assert card.format == "PNG"
+        assert [str(size) for size in card.size] == [
+            *content_of(soup, property="og:image:width"),
+            *content_of(soup, property="og:image:height"),
+        ]
+
+
+def test_no_two_pages_share_a_card(site, pages):
+    cards = {content_of(pages[name], property="og:image")[0] for name in TOC}
+    assert len(cards) == len({(site / card.removeprefix(ADDRESS)).read_bytes() for card in cards}) == len(TOC)
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_programs_that_collect_literature_learn_what_a_page_is(pages, name):
+    soup, about = pages[name], read_citation()
+    (data,) = (json.loads(script.string) for script in soup.select('script[type="application/ld+json"]'))
+    assert data["@context"] == "https://schema.org"
+    assert data["url"] == f"{ADDRESS}{name}.html"
+    assert data["license"].startswith("https://creativecommons.org/")
+    assert [author["name"] for author in data["author"]] == [author["name"] for author in about["authors"]]
+    if name == TOC[0]:
+        assert data["@type"] == "Book"
+    else:
+        assert data["isPartOf"]["name"] == about["title"]
+    if name in CHAPTERS:
+        assert "LearningResource" in data["@type"]
+        assert content_of(soup, name="citation_title") == [data["name"]]
+        assert content_of(soup, name="citation_author") == [author["name"] for author in about["authors"]]
+        assert content_of(soup, name="citation_publication_date") == [CONFIG["copyright"]]
+
+
+@pytest.mark.parametrize(
+    ("repository", "expected"),
+    [
+        ("https://github.com/Some-One/a-book", "https://some-one.github.io/a-book/"),
+        ("https://github.com/one/one.github.io", "https://one.github.io/"),
+        ("https://github.com/one/book.git", "https://one.github.io/book/"),
+        ("https://example.org/one/book", ""),
+    ],
+)
+def test_the_address_of_the_site_follows_from_that_of_the_repository(repository, expected):
+    assert site_address(repository) == expected
+
+
+def test_a_description_is_cut_between_sentences_or_words():
+    assert first_sentences("It is 1.5 wide. It is red. Blue.", 28) == "It is 1.5 wide. It is red."
+    assert first_sentences("one two three four", 10) == "one two …"
+
+
+# ---- Lists of the site ----------------------------------------------------------------------------------------------
+
+
+def test_the_site_map_lists_every_page_and_robots_find_it(site):
+    names = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
+    entries = ET.parse(site / "sitemap.xml").getroot().findall("s:url/s:loc", names)
+    assert sorted(entry.text for entry in entries) == sorted(f"{ADDRESS}{name}.html" for name in TOC)
+    lines = (site / "robots.txt").read_text(encoding="utf-8").splitlines()
+    assert f"Sitemap: {ADDRESS}sitemap.xml" in lines
+    assert not [line for line in lines if line.startswith("Disallow: /")]
+
+
+@contextlib.contextmanager
+def pages_host(site, folder):
+    """Serve a site as GitHub Pages does: below its own path, and with 404.html for addresses that lead nowhere."""
+    path = urlsplit(ADDRESS).path.strip("/")
+    (folder / path).symlink_to(site, target_is_directory=True)
+
+    class Handler(QuietHandler):
+        def send_error(self, code, *arguments, **options):
+            body = (site / "404.html").read_bytes()
+            self.send_response(code)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(body)
+
+    with serve(folder, Handler) as address:
+        yield f"{address}/{path}/"
+
+
+@pytest.mark.parametrize("lost", ["nothing.html", "notebooks/07_old_name.html", "some/deep/place/"])
+def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path, lost):
+    with pages_host(site, tmp_path) as home:
+        page, failures = browser.new_page(), []
+        page.on("response", lambda answer: failures.append(answer.url) if answer.status >= 400 else None)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.goto(urljoin(home, lost), wait_until="networkidle")
+        assert failures == [urljoin(home, lost)], "the page itself has status 404, all that it loads is there"
+        links = [link.evaluate("link => link.href") for link in page.locator("article li a").all()]
+        assert links == [urljoin(home, f"{name}.html") for name in [TOC[0], *CHAPTERS]]
+        form = page.locator("form.bd-search").first
+        assert form.evaluate("form => form.action") == urljoin(home, "search.html")
+        page.goto(links[1], wait_until="networkidle")
+        assert page.locator("article h1").count() == 1
+        page.close()
+
+
+# ---- The search -----------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_cut_into_places_that_can_be_found():
+    formula = nodes.paragraph("", "", nodes.Text("It is "), nodes.math("", r"\sqrt{d_k}"), nodes.Text("."))
+    code = nodes.container("", nodes.literal_block("", "x = 1"), classes=["cell_input"])
+    printed = nodes.container("", nodes.literal_block("", "1"), classes=["cell_output"])
+    inner = nodes.section("", nodes.title("", "1.1 Two"), formula, code, printed, ids=["section-1-1", "two"])
+    signature = addnodes.desc_signature("", "f(x)", ids=["package.f"], fullname="f")
+    function = addnodes.desc("", signature, addnodes.desc_content("", nodes.paragraph("", "Add.")))
+    term = nodes.term("", "Key", ids=["term-Key"])
+    entry = nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", "It is found.")))
+    words = nodes.definition_list("", entry)
+    begin = nodes.paragraph("", "Begin.")
+    outer = nodes.section("", nodes.title("", "1. One"), begin, inner, function, words, ids=["one"])
+    places = records_of(nodes.document(None, None, "", outer), "p.html")
+    found = [(place.address, place.title, place.page, place.prose, place.code) for place in places]
+    assert found == [
+        ("p.html", "1. One", "", "Begin.", ""),
+        ("p.html#section-1-1", "1.1 Two", "1. One", "It is sqrt(d_k).", "x = 1"),
+        ("p.html#package.f", "f", "1. One", "Add.", ""),
+        ("p.html#term-Key", "Key", "1. One", "It is found.", ""),
+    ]
+
+
+@pytest.fixture(scope="module")
+def search(site, browser):
+    """Search from the start page, by keyboard; return the page of results. No script may fail, here or there."""
+    pages, failures = [], []
+
+    def ask(words, way="http"):
+        while pages:
+            pages.pop().close()
+        page = browser.new_page()
+        pages.append(page)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.on("console", lambda said: failures.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("request", lambda request: None if request.url.startswith(home) else failures.append(request.url))
+        home = served if way == "http" else "file:"
+        page.goto(f"{served if way == 'http' else site.as_uri()}/{TOC[0]}.html")
+        page.keyboard.press("Control+k")
+        page.keyboard.type(words)
+        page.keyboard.press("Enter")
+        page.wait_for_function("/[0-9]/.test(document.querySelector('.search-summary')?.textContent)")
+        return page
+
+    with serve(site) as served:
+        yield ask
+        for page in pages:
+            page.close()
+    assert failures == []
+
+
+def results(page):
+    """Return the addresses of the results."""
+    return [link.evaluate("link => link.href") for link in page.locator("ul.search li > a").all()]
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("softmax", "notebooks/02_scaled_dot_product.html"),
+        ("padding mask", "notebooks/05_masking.html"),
+        ("encoder decoder", "notebooks/01_bottleneck.html"),
+    ],
+)
+def test_the_search_finds_the_chapter(search, way, words, expected):
+    found = results(search(words, way))
+    assert any(urlsplit(address).path.endswith(expected) for address in found), found
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "among"),
+    [
+        ("mask", "notebooks/05_masking.html#", 1),
+        ("why divide by sqrt", "notebooks/03_square_root_of_d_k.html#", 1),
+        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-5", 1),
+        ("query", "book/glossary.html#term-Query", 3),
+        ("softmax", "book/glossary.html#term-Softmax", 3),
+        ("temperature", "notebooks/03_square_root_of_d_k.html#section-3-12", 2),
+        ("causal_mask", "book/api.html#attention_tutorial.masks.causal_mask", 1),
+    ],
+)
+def test_a_search_leads_first_to_the_section_that_explains(search, words, expected, among):
+    page = search(words)
+    first = results(page)[:among]
+    assert any(expected in address for address in first), first
+    assert page.locator("ul.search li").first.locator(".search-excerpt mark").count(), "the excerpt marks the words"
+
+
+def test_a_result_lands_at_its_place_and_colours_nothing(search):
+    page = search("padding changes nothing")
+    page.locator("ul.search li > a").first.click()
+    page.wait_for_url("**/05_masking.html#section-5-3")
+    top = page.locator("#section-5-3 h2").bounding_box()["y"]
+    assert 0 <= top <= 200
+    assert not page.locator("article .highlighted").count()
+    assert page.evaluate("Object.keys(localStorage)") in ([], ["mode", "theme"], ["theme", "mode"])
+
+
+def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
+    page = search("bottleneck")
+    page.fill("main input[type=search]", "attention")
+    page.wait_for_function("document.querySelector('.search-summary').textContent.includes('“attention”')")
+    assert page.url.endswith("?q=attention")
+    shown = page.locator("ul.search li").count()
+    page.get_by_role("button", name="Show more").press("Enter")
+    page.wait_for_function(f"document.querySelectorAll('ul.search li').length > {shown}")
+    assert page.evaluate(f"document.querySelectorAll('ul.search li')[{shown}].contains(document.activeElement)")
+    page.fill("main input[type=search]", "xyzzyx")
+    page.wait_for_function("document.querySelector('.search-summary').textContent.startsWith('0 places')")
+    assert not page.locator("ul.search li").count()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_magnifier_leaves_the_letters_alone(site, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(f"{(site / 'search.html').as_uri()}?q=W")
+    field, sign = (page.locator(f".bd-search-container form {part}") for part in ("input", "i"))
+    box, icon = field.bounding_box(), sign.bounding_box()
+    padding = float(field.evaluate("input => parseFloat(getComputedStyle(input).paddingInlineStart)"))
+    assert box["x"] + padding >= icon["x"] + icon["width"] + 2
+    page.close()
+
+
+# ---- Links that last ------------------------------------------------------------------------------------------------
+
+
+def test_a_lasting_id_does_not_depend_on_the_words():
+    assert lasting_id("3.4 What survives?") == lasting_id("3.4 Other words") == "section-3-4"
+    assert lasting_id("Exercise 3.2 ★★ Bounds") == lasting_id("Exercise 3.2") == "exercise-3-2"
+    assert lasting_id("3.14 Later") != lasting_id("3.1 Earlier")
+    assert lasting_id("1. The bottleneck") is lasting_id("Summary") is lasting_id("16 heads") is None
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_every_section_can_be_linked_and_every_id_is_unique(pages, name):
+    article = pages[name].select_one("article.bd-article")
+    ids = [element["id"] for element in pages[name].find_all(id=True)]
+    twice = {each for each in ids if ids.count(each) > 1}
+    assert not {each for each in twice if article.find(id=each)}
+    for section in article.find_all("section", id=True):
+        heading = section.find(["h1", "h2", "h3", "h4", "h5"])
+        assert heading.select_one("a.headerlink")["href"] == f"#{section['id']}"
+        wanted = lasting_id(heading.get_text())
+        if wanted:
+            assert section["id"] == wanted
+            assert section.find("span", id=True), "the address made of the heading's words works as well"
+
+
+def test_every_chapter_has_lasting_addresses(pages):
+    for name in CHAPTERS:
+        number = int(Path(name).name[:2])
+        ids = [section["id"] for section in pages[name].select("article section[id]")]
+        numbered = [each for each in ids if each.startswith("section-")]
+        assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)]
+        assert any(each.startswith(f"exercise-{number}-") for each in ids)
+
+
+def test_pages_lead_on_and_back_in_their_order(pages):
+    for place, name in enumerate(TOC):
+        for rel, neighbour in (("prev", place - 1), ("next", place + 1)):
+            shown = [
+                link["href"].partition("#")[0]
+                for link in pages[name].select(f".prev-next-area a.{'left' if rel == 'prev' else 'right'}-{rel}")
+            ]
+            wanted = [f"{TOC[neighbour]}.html"] if 0 <= neighbour < len(TOC) else []
+            assert [urljoin(f"{ADDRESS}{name}.html", href) for href in shown] == [f"{ADDRESS}{each}" for each in wanted]
+
+
+# ---- Downloads and citations ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_can_be_had_as_notebook_and_as_script(site, pages, name):
+    menu = {
+        Path(urlsplit(link["href"]).path).suffix: link["href"]
+        for link in pages[name].select(".dropdown-download-buttons a[href]")
+    }
+    assert set(menu) == {".ipynb", ".py"}
+    assert not any(urlsplit(href).scheme or href.startswith("/") for href in menu.values()), "they work from files too"
+    notebook, script = ((site / f"{name}.html").parent / menu[suffix] for suffix in (".ipynb", ".py"))
+    assert notebook.read_bytes() == (ROOT / f"{name}.ipynb").read_bytes()
+    source = script.read_text(encoding="utf-8")
+    compile(source, script.name, "exec")
+    defined = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    wanted = {node.name for cell in code for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.FunctionDef)}
+    assert defined == wanted != set()
+
+
+def test_colab_opens_the_chapters_and_only_them(pages):
+    owner = urlsplit(CONFIG["repository"]["url"]).path.strip("/")
+    for name in TOC:
+        links = {link["href"] for link in pages[name].find_all("a", href=True) if "colab.research" in link["href"]}
+        expected = (
+            f"https://colab.research.google.com/github/{owner}/blob/{CONFIG['repository']['branch']}/{name}.ipynb"
+        )
+        assert links == ({expected} if name in CHAPTERS else set())
+
+
+def test_a_citation_says_who_what_when_and_where():
+    about = {
+        "title": "A {B}ook",
+        "version": 2,
+        "authors": [{"name": "The Group"}, {"given-names": "A", "family-names": "B"}],
+    }
+    assert sentence(about, "2026", "https://x.org/") == "The Group, A B (2026). A {B}ook. Version 2. https://x.org/"
+    entry = bibtex(about, "2026", "https://x.org/")
+    assert entry.count("{") == entry.count("}")
+    assert "author  = {{The Group} and {A B}}" in entry and "year    = {2026}" in entry
