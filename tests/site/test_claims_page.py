@@ -122,7 +122,7 @@ def book(tmp_path):
         toc = "\n".join(["# Book", "", "```{toctree}", "claims", *(f"notebooks/{name}" for name in names), "```", ""])
         (tmp_path / "index.md").write_text(toc)
         command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXTENSIONS.parents[1]), str(EXTENSIONS)])}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(EXTENSIONS)])}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
         page = BeautifulSoup((tmp_path / "_out" / "claims.html").read_text(encoding="utf-8"), "html.parser")
         return done, page

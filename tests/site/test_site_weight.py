@@ -99,6 +99,16 @@ def test_little_holds_up_the_first_text(site, name):
     assert [urlsplit(script).path.rpartition("/")[2] for script in scripts] == ["documentation_options.js"]
 
 
+def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site):
+    for name in TOC:
+        soup = soup_of(site / f"{name}.html")
+        loaded = {
+            urlsplit(each.get("href") or each["src"]).path for each in soup.select("link[rel~=stylesheet], script[src]")
+        }
+        for part, mark in (("sphinx-design", "[class*=sd-]"), ("design-tabs", ".sd-tab-set"), ("mystnb", ".cell")):
+            assert any(part in path for path in loaded) == bool(soup.select(f"article {mark}")), (name, part)
+
+
 def test_the_site_holds_no_file_for_developers_only(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()

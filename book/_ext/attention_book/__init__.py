@@ -53,7 +53,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", descriptions.describe_page)
     app.connect("html-page-context", widgets.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
-    app.connect("html-page-context", theme.defer_scripts, priority=900)  # when all extensions have added theirs
+    app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
     app.connect("build-finished", address.write_robots)

@@ -19,6 +19,8 @@ ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 # A script in the page itself writes into the object that this one makes.
 NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
+# What extensions load on every page, and the class without which a page has no use for it
+ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell"}
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
 
 
@@ -50,6 +52,13 @@ def cut_icons(app: Sphinx, exception: Exception | None) -> None:
         shutil.rmtree(vendor)
 
 
+def wanted(asset: Any, body: str) -> bool:
+    """Tell whether a page with this body needs a style sheet or script."""
+    name = str(asset.filename)
+    marks = (mark for part, mark in ONLY_WITH.items() if part in name)
+    return HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+
+
 def deferred(script: Any) -> Any:
     """Return a script that waits for the text; as it is, if it stands in the page itself or is needed at once."""
     if not script.filename or NEEDED_AT_ONCE in str(script.filename):
@@ -57,10 +66,11 @@ def deferred(script: Any) -> Any:
     return type(script)(script.filename, priority=script.priority, **{"defer": "defer", **script.attributes})
 
 
-def defer_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Have a page's scripts run, in their order, when its text is there; without the one that marks what was sought."""
-    scripts = (script for script in context["script_files"] if HIGHLIGHTER not in str(script.filename))
-    context["script_files"] = [deferred(script) for script in scripts]
+def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Have a page load what it needs, and its scripts run, in their order, when its text is there."""
+    body = str(context.get("body", ""))
+    context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
+    context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 
 
 def remove_unused(app: Sphinx, exception: Exception | None) -> None:
