@@ -69,7 +69,8 @@ class Claim:
         missing = [field for field in RECORDED if not str(record.get(field, "")).strip()]
         if missing:
             raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
-        return cls(*(str(record[field]) for field in RECORDED))
+        id, sentence, predicted, measured = (str(record[field]) for field in RECORDED)
+        return cls(id, sentence, predicted, measured)
 
     @classmethod
     def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
