@@ -13,7 +13,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
 
-
 # What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
 # rest comes as it stands. `pytest --durations=50` says what takes how long.
 LONGEST_FIRST = (
@@ -46,7 +45,8 @@ def pytest_configure(config):
     os.environ.update(KERNEL_ENVIRONMENT, ATTENTION_TUTORIAL_DEVICE=config.getoption("--device"))
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
-    if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":  # processes that share the cores do not share them twice
+    # One thread each for processes that share the cores: more cost a sixth more.
+    if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
         os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     if config.option.nbval_sanitize_with:  # so that pytest can be called from any folder
@@ -71,7 +71,7 @@ def compare_measured_floats_as_numbers():
 
 
 def group(nodeid):
-    """Return which tests run together and in order, in one process: a notebook, a page in the browser, or else a file."""
+    """Return which tests stay together in one process: a notebook's, those of a page in the browser, else a file's."""
     page = PAGE.match(nodeid)
     return f"tests/site/test_browser.py::*[{page[1]}]" if page else nodeid.split("::")[0]
 
