@@ -15,9 +15,8 @@ from notebook_rules import BOOK, sanitising_faults, texts
 from attention_tutorial.notebook import Claim
 from attention_tutorial.widgets._base import encode_floats
 from tools import notebooks as tool
-from tools.book import ROOT
+from tools.book import ROOT, SANITISING
 
-SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 PORTABLE = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}
 
 

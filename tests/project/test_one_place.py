@@ -18,8 +18,7 @@ from PIL import Image
 
 from attention_tutorial import plotting
 from attention_tutorial.notebook.claims import MEASURED, PREDICTED
-from tools.book import ROOT, chapters, pages, settings
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, chapters, files_of_the_working_tree, pages, settings
 
 
 def text(name):
