@@ -112,7 +112,7 @@ def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress
     assert users["tqdm"] <= {"training"}
     assert users["IPython"] <= {"claims", "notebook"}
     assert users["ipywidgets"] <= {"notebook"}
-    assert users["anywidget"] <= {"widgets", "widgets._base"}
+    assert users["anywidget"] <= {"widgets", "widgets.base"}
 
 
 def test_the_package_offers_exactly_what_the_maths_modules_offer():

@@ -12,7 +12,7 @@ from .._validation import check_flag
 from ..display import rounded
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..masks import causal_mask
-from ._base import BookWidget, html_table
+from .base import BookWidget, html_table
 
 __all__ = ["AttentionSteps"]
 

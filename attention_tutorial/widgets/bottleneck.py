@@ -13,7 +13,7 @@ from .._validation import check_size
 from ..datasets import copy_examples, spell
 from ..display import rounded
 from ..seq2seq import Seq2Seq
-from ._base import BookWidget, encode_floats, html_table
+from .base import BookWidget, encode_floats, html_table
 
 __all__ = ["Bottleneck"]
 

@@ -11,7 +11,7 @@ from .._validation import check_float_tensor, check_size, shape_of
 from ..display import rounded
 from ..layers import MultiHeadAttention
 from ..masks import causal_mask
-from ._base import BookWidget, encode_floats, html_table
+from .base import BookWidget, encode_floats, html_table
 
 __all__ = ["Heads"]
 

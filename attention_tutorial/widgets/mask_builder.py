@@ -11,7 +11,7 @@ from .._validation import check_size
 from ..display import rounded
 from ..functional import masked_softmax
 from ..masks import causal_mask, combine_masks, padding_mask
-from ._base import BookWidget, html_table
+from .base import BookWidget, html_table
 
 __all__ = ["MaskBuilder"]
 

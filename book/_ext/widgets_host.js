@@ -1,7 +1,6 @@
-/* Mount the widgets of a page that has no kernel. The scripts before this one hold the sources of the modules.
+/* Mount the widgets of a page that has no kernel. The scripts before this one hold the widgets' bundles as text.
 
-   Each module is imported from a Blob, behind the source that all of them share, since a page that was opened as a file
-   may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
+   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
    off, and an element. */
 
 (() => {
@@ -11,7 +10,7 @@
 
   function load(name) {
     if (!(name in modules)) {
-      const address = URL.createObjectURL(new Blob([sources.common, "\n", sources[name]], { type: "text/javascript" }));
+      const address = URL.createObjectURL(new Blob([sources[name]], { type: "text/javascript" }));
       modules[name] = import(address).finally(() => URL.revokeObjectURL(address));
     }
     return modules[name];

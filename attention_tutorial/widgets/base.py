@@ -1,4 +1,4 @@
-"""What all widgets share: where their ES module is, and what a cell leaves behind for a page without a kernel."""
+"""What all widgets share: where their bundle is, and what a cell leaves behind for a page without a kernel."""
 
 import base64
 import html
@@ -15,24 +15,22 @@ import numpy as np
 
 from .._environment import static_widgets
 
-FOLDER = Path(__file__).parent
+#: What `js/` is built into: NAME.js and NAME.css for each widget.
+STATIC = Path(__file__).parent / "static"
 
 
-IMPORT_COMMON = re.compile(r'^import \{[^}]*\} from "\./common\.js";\n', re.MULTILINE)
-
-
-def module_source(name: str) -> str:
-    """Return the source of an ES module, without its import of ``common.js``: that source is to stand before it."""
-    return IMPORT_COMMON.sub("", (FOLDER / f"{name}.js").read_text(encoding="utf-8"))
-
-
-def style_sheet(name: str) -> str:
-    """Return a style sheet."""
-    return (FOLDER / f"{name}.css").read_text(encoding="utf-8")
+def bundle(name: str) -> tuple[Any, Any]:  # until every widget is ported
+    """Return the script and the style sheet of a widget: paths, or (of those not ported yet) sources."""
+    if (STATIC / f"{name}.js").is_file():
+        return STATIC / f"{name}.js", STATIC / f"{name}.css"
+    folder = STATIC.parent
+    script = "\n".join((folder / f"{each}.js").read_text(encoding="utf-8") for each in ("common", name))
+    script = re.sub(r'^import \{[^}]*\} from "\./common\.js";\n', "", script, flags=re.MULTILINE)
+    return script, "\n".join((folder / f"{each}.css").read_text(encoding="utf-8") for each in ("common", name))
 
 
 def encode_floats(numbers: Iterable[float]) -> str:
-    """Write measured numbers as ``f32:`` and little-endian float32 in base64, for ``decodeFloats`` in ``common.js``.
+    """Write measured numbers as ``f32:`` and little-endian float32 in base64, for ``decodeFloats`` in ``js/kit``.
 
     The tests compare such numbers as numbers, to 1e-6, since their last digits differ between machines.
     """
@@ -40,7 +38,10 @@ def encode_floats(numbers: Iterable[float]) -> str:
 
 
 class BookWidget(anywidget.AnyWidget):
-    """A widget with an ES module and a style sheet beside this file, which also shows on a page without a kernel."""
+    """A widget with a bundle in ``static``, which also shows on a page without a kernel.
+
+    ``module`` is the name of its folder in ``js/widgets`` and of its bundle. Its synchronised traits are its state.
+    """
 
     module: ClassVar[str]
 
@@ -49,8 +50,7 @@ class BookWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "module" in cls.__dict__:  # not in the classes that traitlets derives for its own use
-            cls._esm = "\n".join([module_source("common"), module_source(cls.module)])
-            cls._css = "\n".join([style_sheet("common"), style_sheet(cls.module)])
+            cls._esm, cls._css = bundle(cls.module)
             # What help shows; else it finds the (*args, **kwargs) of traitlets.
             parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
             cls.__signature__ = inspect.Signature(parameters)

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +13,6 @@ from website import hard_to_tap, serious_findings, slide
 
 from attention_tutorial.measure import entropy, softmax_jacobian
 from attention_tutorial.widgets import TemperatureAndWidth
-from attention_tutorial.widgets._base import FOLDER
 from attention_tutorial.widgets.temperature import (
     DIVISORS,
     KEYS,
@@ -25,6 +25,7 @@ from attention_tutorial.widgets.temperature import (
     read_features,
 )
 
+ROOT = Path(__file__).parents[2]
 CHOICES = [*DIVISORS, 0.25, 5.0, 1024.0]
 
 
@@ -137,13 +138,14 @@ def test_a_change_in_the_browser_reaches_python():
 IN_NODE = """
 import { readFileSync } from "node:fs";
 import * as widget from "./widget.mjs";
-const { features, queries, widths, cases, rows, two, points, samples } = JSON.parse(readFileSync(0, "utf8"));
-const pool = widget.readFeatures(features, Math.max(...widths));
-const rawAt = (d) => widget.rawScores(pool, queries, d);
-const at = (d, divisor) => widget.measure(rawAt(d), widget.temperatureOf(divisor, d));
+const { state, cases, rows, two, points, samples } = JSON.parse(readFileSync(0, "utf8"));
+const { divisors, widths, temperatures } = state;
+const pool = widget.readFeatures(state.features, Math.max(...widths), state.letters);
+const rawAt = (d) => widget.rawScores(pool, state.query_count, d);
+const at = (d, divisor) => widget.measure(rawAt(d), widget.temperatureOf(divisors, divisor, d));
 console.log(JSON.stringify({
   made: cases.map(([d, divisor, own]) => {
-    const temperature = widget.temperatureOf(divisor, d, own);
+    const temperature = widget.temperatureOf(divisors, divisor, d, own);
     const all = { raw: rawAt(d), ...widget.measure(rawAt(d), temperature) };
     return { ...all, hills: [49, 4.9].map((half) => widget.histogram(all.scores, Math.sqrt(d) / temperature, half)) };
   }),
@@ -151,16 +153,18 @@ console.log(JSON.stringify({
   two: two.map((lead) => widget.measure([[lead, 0]], 1)),
   below: points.map(widget.normalBelow),
   sampled: samples.map((numbers) => [widget.median(numbers), widget.deviation(numbers)]),
-  widths: ["none", "sqrt(d_k)", "d_k", "own"].map((divisor) => widget.alongWidths(rawAt, widths, divisor, 5)),
-  slider: [widget.FIRST, widget.LAST].map(widget.temperatureAt),
-  temperatures: widget.alongTemperatures(rawAt(64), [0.25, 1, 8, 64, 1024]),
+  widths: [...divisors.map((one) => one.name), "own"].map(
+    (name) => widget.curve(widths.map((d) => [rawAt(d), widget.temperatureOf(divisors, name, d, 5)]))),
+  positions: temperatures.map(widget.positionOf),
+  slider: [-8, 40].map(widget.temperatureAt),
+  temperatures: widget.curve([0.25, 1, 8, 64, 1024].map((tau) => [rawAt(64), tau])),
   questions: widget.questions(at, 16),
   verdicts: [[1, 0.01], [0.9, 0.1], [0.89, 0.2], [0.3, 0.96], [0.07, 0.97]].map((pair) => widget.verdict(...pair)),
   brief: [0, 1, 0.0004, -0.25, 1.2e-12, 0.001].map(widget.brief),
 }));
 """
 CASES = [[d_k, divisor, 1.0] for d_k in WIDTHS for divisor in DIVISORS]
-CASES += [[d_k, "own", tau] for d_k in (1, 6, 256) for tau in (LEAST, 3.7, LARGEST)]
+CASES += [[d_k, "own", tau] for d_k in (1, 6, 96, 128, 256) for tau in (LEAST, 3.7, LARGEST)]
 
 
 def random_rows():
@@ -185,8 +189,8 @@ SAMPLES = [torch.randn(n, generator=torch.Generator().manual_seed(n)).tolist() f
 @pytest.fixture(scope="module")
 def node(run_in_node):
     """What the ES module computes and says in Node."""
-    given = {"features": draw_features(), "queries": QUERIES, "widths": WIDTHS, "cases": CASES, "rows": random_rows(),
-             "two": list(range(41)), "points": POINTS, "samples": SAMPLES}  # fmt: skip
+    given = {"state": TemperatureAndWidth().state(), "cases": CASES, "rows": random_rows(), "two": list(range(41)),
+             "points": POINTS, "samples": SAMPLES}  # fmt: skip
     return run_in_node("temperature", IN_NODE, given)
 
 
@@ -251,6 +255,7 @@ def test_curves_are_medians_of_the_twin(node):
     for tau, point in zip([0.25, 1, 8, 64, 1024], node["temperatures"], strict=True):
         assert close(list(point.values()), medians(twin(64, "own", tau)))
     assert node["slider"] == [LEAST, LARGEST]
+    assert node["positions"] == [-8, 40]
 
 
 def test_predictions_are_marked_by_torchs_numbers(node):
@@ -349,7 +354,8 @@ def test_a_rule_follows_the_width_and_a_temperature_of_ones_own_stays(visit):
     page = visit()
 
     def shown():
-        return page.text_content("output[for$='-tau']"), page.locator("[aria-pressed=true]").all_text_contents()
+        pressed = page.locator(":is([id*='-divisor-'], [id*='-along-'])[aria-pressed=true]")
+        return page.text_content("output[for$='-tau']"), pressed.all_text_contents()
 
     assert shown() == ("1", ["1", "along dk"])
     press(page, "divisor-sqrt(d_k)")
@@ -418,12 +424,36 @@ def test_a_prediction_comes_before_the_answer(visit):
     page.click("text=Once more from the first")
     assert "1 of 5" in page.text_content(".bw-question")
     page.uncheck("[id$='-predict']")
-    assert page.locator(".bw-question").is_hidden()
+    assert page.locator(".bw-question").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_what_would_answer_the_question_is_covered_until_then(visit, width):
+    page = visit(width=width)
+    telling = page.locator(".bw-cover svg, .bw-cover table, .bw-cover details, .bw-cover button")
+    assert telling.first.is_visible()
+    page.check("[id$='-predict']")
+    assert not any(one.is_visible() for one in telling.all()), "the curve over d_k and the mean are answers"
+    assert page.locator(".bw-cover").inner_text().strip() == "Hidden until you predict."
+    page.click(".bw-options button >> nth=0")
+    assert telling.first.is_visible()
+    page.click("text=Next question")
+    assert not telling.first.is_visible()
+
+
+def test_on_a_phone_the_slider_and_the_bars_are_seen_at_once_and_curves_or_numbers(visit):
+    page = visit(width=360)
+    top, bottom = page.locator("[id$='-width']").bounding_box(), page.locator("svg:has([data-weight])").bounding_box()
+    assert bottom["y"] + bottom["height"] - top["y"] < 640
+    for chosen, curves, numbers in (("curves", True, False), ("numbers", False, True)):
+        press(page, f"part-{chosen}")
+        assert page.locator(".tw-both").is_visible() == curves
+        assert page.locator(".tw-table").is_visible() == numbers
 
 
 def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
     page, widget = visit(), TemperatureAndWidth(4)
-    names = page.eval_on_selector_all(".tw svg", "all => all.map(svg => [svg.role, svg.ariaLabel])")
+    names = page.eval_on_selector_all(".bw svg", "all => all.map(svg => [svg.role, svg.ariaLabel])")
     assert [role for role, _ in names] == ["img"] * 4
     found = widget.measure()
     best = found["weights"][0].argmax().item()
@@ -444,14 +474,14 @@ def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
 def test_axe_finds_nothing_serious(visit, theme, width):
     page = visit("http", width=width, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
-    found = serious_findings(page, ".tw")
+    found = serious_findings(page, ".bw")
     for state in ("divisor-sqrt(d_k)", "divisor-d_k", "along-temperature", "predict"):
         press(page, state)
-        found += [(state, *finding) for finding in serious_findings(page, ".tw")]
+        found += [(state, *finding) for finding in serious_findings(page, ".bw")]
     page.click(".bw-options button >> nth=1")
     slide(page, "tau", 12)
     page.click(".bw-words summary")
-    assert found + serious_findings(page, ".tw") == []
+    assert found + serious_findings(page, ".bw") == []
 
 
 def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
@@ -460,8 +490,8 @@ def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
         press(page, state)
         slide(page, "width", 15)
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
-        assert not hard_to_tap(page, ".tw button, .tw input[type=range], .tw label.bw-toggle")
-        wide = page.eval_on_selector_all(".tw svg", "all => all.filter(x => x.getBoundingClientRect().right > 360)")
+        assert not hard_to_tap(page, ".bw button, .bw input[type=range], .bw label.bw-toggle")
+        wide = page.eval_on_selector_all(".bw svg", "all => all.filter(x => x.getBoundingClientRect().right > 360)")
         assert not wide
 
 
@@ -469,7 +499,7 @@ def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
 def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, width):
     page = visit(width=width)
     places = """(inputs) => {
-      const [root, seen] = [document.querySelector(".tw"), new Set()];
+      const [root, seen] = [document.querySelector(".bw"), new Set()];
       const note = () => seen.add(JSON.stringify([...root.querySelectorAll("svg, input, .bw-panel, .tw-views, table")]
         .map(x => Math.round(x.getBoundingClientRect().top - root.getBoundingClientRect().top))));
       for (const [name, step] of [["query", 6], ["width", 1], ["tau", 3]]) {
@@ -491,9 +521,9 @@ def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, widt
 
 
 def test_nothing_moves_by_itself():
-    for kind in ("js", "css"):
-        source = (FOLDER / f"temperature.{kind}").read_text(encoding="utf-8")
-        assert not re.findall(r"transition|animat|@keyframes|requestAnimationFrame|setInterval|setTimeout", source)
+    moving = r"transition|animat|@keyframes|requestAnimationFrame|setInterval"
+    for path in (ROOT / "js" / "widgets" / "temperature").iterdir():
+        assert not re.findall(moving, path.read_text(encoding="utf-8")), path.name
 
 
 def test_without_a_script_the_medians_stand_there_as_a_table(visit):
