@@ -1,7 +1,8 @@
 """Run the book's widgets on its pages, where there is no kernel.
 
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
-with such an element loads the widget's bundle (as text, in a script) and style sheet, and a small host that mounts it. It works without a network, and also where a page is opened as a file. Other pages load nothing.
+with such an element loads the widget's bundle (as text, in a script) and style sheet, and a small host that mounts it.
+It works without a network, and also where a page is opened as a file. Other pages load nothing.
 
 A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
 
