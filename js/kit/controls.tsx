@@ -1,6 +1,6 @@
 /* Sliders, switches, menus and buttons. Each takes a `name`, which is its id within the widget. */
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useIds } from "./widget.tsx";
 
 interface SliderProps {
@@ -89,7 +89,7 @@ interface ButtonProps {
   disabled?: boolean;
   /** What a screen reader says, where the letters on the button say too little. */
   label?: string;
-  onClick: () => void;
+  onClick: (event: TargetedMouseEvent<HTMLButtonElement>) => void;
   children: ComponentChildren;
   [data: `data-${string}`]: string | number;
 }

@@ -2,7 +2,7 @@
 
 import type { AnyModel } from "@anywidget/types";
 import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 
 /** What a view gets: the state, what `compute` made of it, and a way to change it. */
 export interface ViewProps<S, D> {
@@ -31,6 +31,12 @@ const Prefix = createContext("");
 export function useIds(): (key: string) => string {
   const prefix = useContext(Prefix);
   return (key) => `${prefix}-${key}`;
+}
+
+/** A state that belongs to a subject: with another subject it is the first one again. */
+export function useStateFor<T>(subject: string, first: T): [T, (value: T) => void] {
+  const [held, hold] = useState({ subject, value: first });
+  return [held.subject === subject ? held.value : first, (value) => hold({ subject, value })];
 }
 
 // Keys that sliders, menus, buttons and grids use. A notebook has uses of its own for them: it must not hear them.
