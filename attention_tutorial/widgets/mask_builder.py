@@ -11,8 +11,8 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_size
-from ..display import rounded
 from ..functional import masked_softmax
+from ..notebook.display import rounded
 from .base import BookWidget, html_table
 
 __all__ = ["MaskBuilder"]
