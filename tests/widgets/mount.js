@@ -69,7 +69,7 @@ window.bench = (() => {
   /** Use any control that is there and in sight, as a hand would; return what was done. */
   function use(el, roll) {
     const pick = (all) => all[Math.floor(roll() * all.length)];
-    const there = [...el.querySelectorAll(OTHERS)].filter((x) => !x.disabled && x.offsetParent && !x.closest(".bw-question, [inert]"));
+    const there = [...el.querySelectorAll(OTHERS)].filter((x) => !x.disabled && x.checkVisibility() && !x.closest(".bw-question, [inert]"));
     const kinds = [...new Set(there.map((x) => x.type || x.tagName))];
     const kind = pick(kinds);
     const control = pick(there.filter((x) => (x.type || x.tagName) === kind));

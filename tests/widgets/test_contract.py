@@ -151,7 +151,7 @@ def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
       const lost = [];
       const controls = "select, input[type=range], input[type=checkbox], button[aria-pressed]";
       for (const control of el.querySelectorAll(controls)) {
-        if (!control.offsetParent || control.disabled || control.closest("[inert]")) continue;
+        if (!control.checkVisibility() || control.disabled || control.closest("[inert]")) continue;
         control.focus();
         if (control.type === "range") control.dispatchEvent(new Event("input", { bubbles: true }));
         else if (control.tagName === "SELECT") control.dispatchEvent(new Event("change", { bubbles: true }));
@@ -174,7 +174,7 @@ def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget)
     bench.evaluate("window.heard = []; document.addEventListener('keydown', (e) => heard.push(e.key))")
     stops = bench.evaluate(
         "(number) => [...bench.models[number].el.querySelectorAll('select, input, button, td[tabindex]')]"
-        ".filter(x => x.offsetParent && x.tabIndex === 0).length",
+        ".filter(x => x.checkVisibility() && x.tabIndex === 0).length",
         number,
     )
     bench.evaluate("(number) => bench.models[number].el.querySelector('select, input, button').focus()", number)
@@ -210,7 +210,8 @@ def states(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_axe_finds_nothing_serious(visit_widget, widget, theme, width):
-    page = visit_widget(widget.module, "http", width=width, color_scheme=theme)
+    options = {"color_scheme": theme, "reduced_motion": "reduce"}  # else a colour may be seen on its way
+    page = visit_widget(widget.module, "http", width=width, **options)
     assert page.get_attribute("html", "data-theme") == theme
     assert [(state, *finding) for state in states(page) for finding in serious_findings(page, ".bw")] == []
 
@@ -255,13 +256,13 @@ def test_every_control_is_reached_by_tab_and_shows_the_focus(visit_widget, widge
         page.keyboard.press("Tab")
     left = page.eval_on_selector_all(
         ".bw :is(button, select, input, textarea, summary, [tabindex='0'])",
-        "all => all.filter(x => x.offsetParent && !x.disabled && !x.dataset.reached && x.tabIndex === 0)"
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && !x.dataset.reached && x.tabIndex === 0)"
         ".map(x => x.outerHTML.slice(0, 200))",
     )
     assert left == []
     by_arrows = page.eval_on_selector_all(
         ".bw :is(button, select, input, textarea)",
-        "all => all.filter(x => x.offsetParent && !x.disabled && x.tabIndex < 0 && "
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && x.tabIndex < 0 && "
         "!x.closest('[role=grid], [data-roving]')).map(x => x.outerHTML.slice(0, 200))",
     )
     assert by_arrows == [], "what Tab does not reach, arrow keys do"
@@ -281,7 +282,7 @@ def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget
       const panel = document.querySelector(".bw-panel");
       const covered = [];
       for (const x of document.querySelectorAll(".bw :is(button, select, input)")) {
-        if (!x.offsetParent || x.disabled || x.closest(".bw-panel")) continue;
+        if (!x.checkVisibility() || x.disabled || x.closest(".bw-panel")) continue;
         x.focus();
         const [a, b] = [x.getBoundingClientRect(), panel.getBoundingClientRect()];
         if (a.bottom > b.top + 1 && a.top < b.bottom - 1) covered.push(x.outerHTML.slice(0, 200));

@@ -588,7 +588,7 @@ function Code({ state, all, write }: { state: State; all: Audit; write: Props["w
         <Button name="copy" onClick={copy}>
           Copy
         </Button>{" "}
-        <span class="bw-title" role="status">
+        <span class="bw-title" role="status" data-follows-eye="">
           {copied.code === code ? copied.said : ""}
         </span>
       </p>
