@@ -53,7 +53,8 @@ window.bench = (() => {
     for (const part of copy.querySelectorAll(".bw-panel, [data-follows-eye]")) part.remove();
     const data = [...copy.querySelectorAll("*")].map((x) => Object.values(x.dataset).join()).filter(Boolean);
     const on = [...el.querySelectorAll("[aria-pressed], [aria-current], :checked")].map((x) => (x.id || x.textContent).replace(/^\w+-\d+-/, ""));
-    return JSON.stringify([copy.textContent, data, on]);
+    const typed = [...el.querySelectorAll("input, select, textarea")].map((x) => x.value);
+    return JSON.stringify([copy.textContent, data, on, typed]);
   }
 
   /** Numbers between 0 and 1 that are the same on every run. */

@@ -142,6 +142,16 @@ def test_a_widget_that_is_taken_away_leaves_nothing(bench, widget):
 
 
 @every
+def test_two_of_a_kind_share_no_id_and_no_state(bench, widget):
+    used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
+    first = bench.evaluate("(number) => bench.shown(number)", quiet)
+    bench.evaluate("(number) => bench.exercise(number, 5, 4)", used)
+    assert bench.evaluate("(number) => bench.shown(number)", quiet) == first
+    ids = bench.eval_on_selector_all("[id]", "all => all.map(x => x.id)")
+    assert len(ids) == len(set(ids))
+
+
+@every
 def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
     light, shaded = (mount(bench, widget, widget().state(), shadow) for shadow in (False, True))
     shown = "(number) => bench.shown(number)"
