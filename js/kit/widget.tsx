@@ -46,15 +46,16 @@ function keepOurKeys(event: KeyboardEvent) {
   if (OURS.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
 }
 
-let mounted = 0;
+// anywidget imports a bundle once for every widget of a notebook, so what they count together belongs to the page.
+const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
 /** Make the widget that anywidget and the book's pages mount. */
 export function defineWidget<S extends object, D>({ name, label, traits, settle, compute, View }: Definition<S, D>) {
   const keys = Object.keys(traits) as (keyof S & string)[];
 
   function render({ model, el }: { model: AnyModel<S>; el: HTMLElement }): () => void {
-    mounted += 1;
-    const prefix = `${name}-${mounted}`;
+    page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
+    const prefix = `${name}-${page.attentionWidgetsMounted}`;
     let writing = false; // then a change that is heard is our own
     let waiting = false; // then a change from elsewhere will be drawn with those that come with it
 
