@@ -1,4 +1,4 @@
-"""Run a JavaScript program with the Node that comes with Playwright: `python -m tools.node js/build.mjs`.
+"""Run a program of js/ with the Node that comes with Playwright: `python -m tools.node build.mjs`.
 
 So the widgets can be built and tested where nobody has installed Node.
 """
@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+JS = Path(__file__).parents[1] / "js"
 
 
 def node() -> str:
@@ -21,4 +23,4 @@ def node() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(subprocess.run([node(), *sys.argv[1:]]).returncode)
+    sys.exit(subprocess.run([node(), *sys.argv[1:]], cwd=JS).returncode)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any
 
 import torch
 import traitlets
@@ -162,8 +162,7 @@ class AttentionSteps(BookWidget):
         padding: Sequence[int] = (),
         predict: bool = False,
     ) -> None:
-        begin = _Beginning(step=step, scaling=scaling, causal=causal, padding=padding, predict=predict)
-        super().__init__(**_first_state(SENTENCES, sentence, **begin))
+        super().__init__(**_first_state(SENTENCES, sentence, step, scaling, causal, padding, predict))
 
     @classmethod
     def of(
@@ -173,8 +172,12 @@ class AttentionSteps(BookWidget):
         value: Tensor | Sequence[Sequence[float]],
         *,
         tokens: Sequence[str] | None = None,
-        **begin: Unpack["_Beginning"],
-    ) -> Self:
+        step: str | None = None,
+        scaling: bool = True,
+        causal: bool = False,
+        padding: Sequence[int] = (),
+        predict: bool = False,
+    ) -> "AttentionSteps":
         """Show your own queries, keys and values in place of an example.
 
         Args:
@@ -182,7 +185,11 @@ class AttentionSteps(BookWidget):
             key: K, (n, d_k).
             value: V, (n, d_v).
             tokens: n words to label the keys with, and the queries if m = n.
-            **begin: ``step``, ``scaling``, ``causal``, ``padding`` and ``predict``, as for the class.
+            step: as for the class, like all that follow.
+            scaling: divide the scores by the square root of d_k.
+            causal: close every key that comes after its query.
+            padding: positions of keys that are padding.
+            predict: hide each step's result until the reader has made a prediction.
 
         Raises:
             TypeError: if a switch is not a bool.
@@ -195,7 +202,7 @@ class AttentionSteps(BookWidget):
         name = "your own numbers"
         offered = {name: _own_numbers(query, key, value, tokens)} | SENTENCES
         widget = cls.__new__(cls)
-        super(AttentionSteps, widget).__init__(**_first_state(offered, name, **begin))
+        super(AttentionSteps, widget).__init__(**_first_state(offered, name, step, scaling, causal, padding, predict))
         return widget
 
     def __repr__(self) -> str:
@@ -241,24 +248,14 @@ class AttentionSteps(BookWidget):
         return html_table(caption, chosen["queries"], chosen["keys"], cells)
 
 
-class _Beginning(TypedDict, total=False):
-    """How the widget begins, whatever its numbers."""
-
-    step: str | None
-    scaling: bool
-    causal: bool
-    padding: Sequence[int]
-    predict: bool
-
-
 def _first_state(
     offered: dict[str, dict[str, Any]],
     sentence: str,
-    step: str | None = None,
-    scaling: bool = True,
-    causal: bool = False,
-    padding: Sequence[int] = (),
-    predict: bool = False,
+    step: str | None,
+    scaling: bool,
+    causal: bool,
+    padding: Sequence[int],
+    predict: bool,
 ) -> dict[str, Any]:
     """Check how the widget is to begin, and return its traits."""
     for name, flag in [("scaling", scaling), ("causal", causal), ("predict", predict)]:

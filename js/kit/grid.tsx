@@ -126,6 +126,18 @@ export function Grid({ label, rows, columns, rowKind, columnKind, cell, last, on
   );
 }
 
+/** A weight that is next to nothing: a faint dot, and the number for those who do not see it. */
+export function FaintDot({ number }: { number: string }) {
+  return (
+    <>
+      <span class="bw-none" aria-hidden="true">
+        ·
+      </span>
+      <span class="bw-unseen">{number}</span>
+    </>
+  );
+}
+
 interface NumberFieldProps {
   label: string;
   value: number;

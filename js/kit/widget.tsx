@@ -63,7 +63,7 @@ export function defineWidget<S extends object, D>({ name, label, traits, settle,
       const state = settle ? settle(given) : given;
       draw(
         <Prefix.Provider value={prefix}>
-          <section class={`bw ${name}`} aria-label={label} data-lm-suppress-shortcuts="true" onKeyDown={keepOurKeys}>
+          <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys}>
             <View state={state} data={compute(state)} write={write} />
           </section>
         </Prefix.Provider>,

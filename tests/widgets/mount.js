@@ -53,7 +53,8 @@ window.bench = (() => {
     for (const part of copy.querySelectorAll(".bw-panel, [data-follows-eye]")) part.remove();
     const data = [...copy.querySelectorAll("*")].map((x) => Object.values(x.dataset).join()).filter(Boolean);
     const on = [...el.querySelectorAll("[aria-pressed], [aria-current], :checked")].map((x) => (x.id || x.textContent).replace(/^\w+-\d+-/, ""));
-    return JSON.stringify([copy.textContent, data, on]);
+    const typed = [...el.querySelectorAll("input, select, textarea")].map((x) => x.value);
+    return JSON.stringify([copy.textContent, data, on, typed]);
   }
 
   /** Numbers between 0 and 1 that are the same on every run. */
@@ -69,7 +70,7 @@ window.bench = (() => {
   /** Use any control that is there and in sight, as a hand would; return what was done. */
   function use(el, roll) {
     const pick = (all) => all[Math.floor(roll() * all.length)];
-    const there = [...el.querySelectorAll(OTHERS)].filter((x) => !x.disabled && x.offsetParent && !x.closest(".bw-question, [inert]"));
+    const there = [...el.querySelectorAll(OTHERS)].filter((x) => !x.disabled && x.checkVisibility() && !x.closest(".bw-question, [inert]"));
     const kinds = [...new Set(there.map((x) => x.type || x.tagName))];
     const kind = pick(kinds);
     const control = pick(there.filter((x) => (x.type || x.tagName) === kind));

@@ -402,6 +402,21 @@ def test_queries_keys_and_values_can_be_changed_directly(visit):
     widget.source, widget.numbers = "qkv", {**widget.numbers, **made}
     agrees(page, widget)
     page.click("[id$='-reset']")
+    assert page.input_value("[id$='-source']") == "qkv", "what is changed directly stays so"
+    agrees(page, AttentionSteps())
+
+
+def test_what_a_reader_changed_is_there_on_the_way_back_to_an_example(visit):
+    page, widget = visit(), AttentionSteps()
+    page.fill("[data-matrix=x][data-row='0'][data-column='1'] input", "2.5")
+    x = [list(row) for row in widget.numbers["x"]]
+    x[0][1] = 2.5
+    page.select_option("[id$='-sentence']", "the bank of the river")
+    agrees(page, AttentionSteps("the bank of the river"))
+    page.select_option("[id$='-sentence']", widget.sentence)
+    widget.numbers = {**widget.numbers, "x": x}
+    agrees(page, widget)
+    page.click("[id$='-reset']")
     agrees(page, AttentionSteps())
 
 
@@ -414,6 +429,13 @@ def test_features_name_the_columns_only_while_a_projection_keeps_their_meaning(v
     assert page.locator(heads).all_text_contents() == ["1", "2", "3"]
 
 
+def test_a_field_is_as_wide_as_its_number(visit):
+    page = visit(width=360)
+    cell = page.locator("[data-matrix=x][data-row='1'][data-column='0'] input")
+    cell.fill("-999.999")
+    assert cell.evaluate("input => input.scrollWidth <= input.clientWidth")
+
+
 def test_what_is_no_number_changes_nothing_and_says_so(visit):
     page = visit()
     cell = "[data-matrix=x][data-row='1'][data-column='0'] input"
@@ -422,6 +444,7 @@ def test_what_is_no_number_changes_nothing_and_says_so(visit):
     assert "Type a number" in page.text_content(".bw-panel")
     page.focus("[id$='-next']")
     assert page.input_value(cell) == "1"
+    assert "Type a number" not in page.text_content(".bw-panel"), "the warning goes with what it is about"
     agrees(page, AttentionSteps())
 
 

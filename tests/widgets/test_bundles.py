@@ -14,7 +14,7 @@ from tools.node import node
 
 ROOT = Path(__file__).parents[2]
 JS = ROOT / "js"
-HOST = ROOT / "book" / "_ext" / "widgets_host.js"
+(HOST,) = (ROOT / "book" / "_ext").rglob("widgets_host.js")
 SOURCES = sorted(path for folder in ("kit", "widgets") for path in (JS / folder).rglob("*.*"))
 MODULES = sorted(getattr(widgets, name).module for name in widgets.__all__)
 

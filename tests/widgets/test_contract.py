@@ -142,6 +142,16 @@ def test_a_widget_that_is_taken_away_leaves_nothing(bench, widget):
 
 
 @every
+def test_two_of_a_kind_share_no_id_and_no_state(bench, widget):
+    used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
+    first = bench.evaluate("(number) => bench.shown(number)", quiet)
+    bench.evaluate("(number) => bench.exercise(number, 5, 4)", used)
+    assert bench.evaluate("(number) => bench.shown(number)", quiet) == first
+    ids = bench.eval_on_selector_all("[id]", "all => all.map(x => x.id)")
+    assert len(ids) == len(set(ids))
+
+
+@every
 def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
     light, shaded = (mount(bench, widget, widget().state(), shadow) for shadow in (False, True))
     shown = "(number) => bench.shown(number)"
@@ -151,7 +161,7 @@ def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
       const lost = [];
       const controls = "select, input[type=range], input[type=checkbox], button[aria-pressed]";
       for (const control of el.querySelectorAll(controls)) {
-        if (!control.offsetParent || control.disabled || !el.contains(control)) continue;
+        if (!control.checkVisibility() || control.disabled || control.closest("[inert]")) continue;
         control.focus();
         if (control.type === "range") control.dispatchEvent(new Event("input", { bubbles: true }));
         else if (control.tagName === "SELECT") control.dispatchEvent(new Event("change", { bubbles: true }));
@@ -174,7 +184,7 @@ def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget)
     bench.evaluate("window.heard = []; document.addEventListener('keydown', (e) => heard.push(e.key))")
     stops = bench.evaluate(
         "(number) => [...bench.models[number].el.querySelectorAll('select, input, button, td[tabindex]')]"
-        ".filter(x => x.offsetParent && x.tabIndex === 0).length",
+        ".filter(x => x.checkVisibility() && x.tabIndex === 0).length",
         number,
     )
     bench.evaluate("(number) => bench.models[number].el.querySelector('select, input, button').focus()", number)
@@ -183,7 +193,6 @@ def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget)
             bench.keyboard.press(key)
         bench.keyboard.press("Tab")
     assert set(bench.evaluate("heard")) == {"Tab"}
-    assert bench.locator("section[data-lm-suppress-shortcuts]").count() == 1, "JupyterLab hears keys before the widget"
 
 
 # ---- On a page of the book ----------------------------------------------------------------------------------------
@@ -210,7 +219,8 @@ def states(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_axe_finds_nothing_serious(visit_widget, widget, theme, width):
-    page = visit_widget(widget.module, "http", width=width, color_scheme=theme)
+    options = {"color_scheme": theme, "reduced_motion": "reduce"}  # else a colour may be seen on its way
+    page = visit_widget(widget.module, "http", width=width, **options)
     assert page.get_attribute("html", "data-theme") == theme
     assert [(state, *finding) for state in states(page) for finding in serious_findings(page, ".bw")] == []
 
@@ -255,13 +265,13 @@ def test_every_control_is_reached_by_tab_and_shows_the_focus(visit_widget, widge
         page.keyboard.press("Tab")
     left = page.eval_on_selector_all(
         ".bw :is(button, select, input, textarea, summary, [tabindex='0'])",
-        "all => all.filter(x => x.offsetParent && !x.disabled && !x.dataset.reached && x.tabIndex === 0)"
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && !x.dataset.reached && x.tabIndex === 0)"
         ".map(x => x.outerHTML.slice(0, 200))",
     )
     assert left == []
     by_arrows = page.eval_on_selector_all(
         ".bw :is(button, select, input, textarea)",
-        "all => all.filter(x => x.offsetParent && !x.disabled && x.tabIndex < 0 && "
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && x.tabIndex < 0 && "
         "!x.closest('[role=grid], [data-roving]')).map(x => x.outerHTML.slice(0, 200))",
     )
     assert by_arrows == [], "what Tab does not reach, arrow keys do"
@@ -273,6 +283,7 @@ def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget
     panel = page.locator(".bw-panel")
     if not panel.count() or panel.evaluate("x => getComputedStyle(x).position") != "sticky":
         pytest.skip("this widget's panel does not stick")
+    page.add_style_tag(content="html { scroll-behavior: auto !important; }")  # or it scrolls on while we look
     page.evaluate("document.querySelector('.bw').scrollIntoView()")
     place = panel.bounding_box()
     assert place["y"] + place["height"] <= 901, "it is in sight as soon as the widget is"
@@ -280,7 +291,7 @@ def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget
       const panel = document.querySelector(".bw-panel");
       const covered = [];
       for (const x of document.querySelectorAll(".bw :is(button, select, input)")) {
-        if (!x.offsetParent || x.disabled || x.closest(".bw-panel")) continue;
+        if (!x.checkVisibility() || x.disabled || x.closest(".bw-panel")) continue;
         x.focus();
         const [a, b] = [x.getBoundingClientRect(), panel.getBoundingClientRect()];
         if (a.bottom > b.top + 1 && a.top < b.bottom - 1) covered.push(x.outerHTML.slice(0, 200));
@@ -339,7 +350,8 @@ def test_after_a_reload_a_widget_is_where_its_reader_left_it(visit_widget, widge
     page = visit_widget(widget.module, "http")
     state = "document.querySelector('[data-widget]').textContent"
     first = page.evaluate(state)
-    for control in page.locator(".bw input[type=range], .bw .bw-button[aria-pressed=false], .bw [id*=-step-]").all():
+    moving = ".bw input[type=range], .bw .bw-button[aria-pressed=false], .bw li:nth-child(3) button"
+    for control in page.locator(moving).all():
         if control.is_visible() and control.is_enabled():
             control.evaluate(
                 "x => { if (x.type === 'range') { x.value = x.max; "

@@ -24,7 +24,7 @@ from attention_tutorial import (
     to_torch_mha_mask,
 )
 from attention_tutorial.widgets import MaskBuilder
-from attention_tutorial.widgets.mask_builder import EMPTY, FORMS, SCORES, TASKS, made_mask
+from attention_tutorial.widgets.mask_builder import EMPTY, MASKS, SCORES, TASKS, USUAL, made_mask
 
 NAMES = sorted({name for task in TASKS.values() for name in task["masks"]})
 
@@ -96,33 +96,36 @@ def random_states():
 
 
 STATES = list(random_states())
+STROKES = [[[i, j], [r, c]] for i, j, r, c in itertools.product((0, 3, 7), (1, 4), (0, 2, 7), (0, 4, 5))]
 SIZES = [random_sizes(random.Random(seed), task) for task in TASKS for seed in range(20)]
 
 IN_NODE = """
 import { readFileSync } from "node:fs";
 import * as widget from "./widget.mjs";
-const { states, sizes, tasks, forms, names } = JSON.parse(readFileSync(0, "utf8"));
-const made = states.map((state) => {
+const { states, sizes, first, strokes } = JSON.parse(readFileSync(0, "utf8"));
+const { tasks, masks: named, forms } = first;
+const made = states.map((given) => {
+  const state = { ...first, ...given };
   const all = widget.audit(state);
-  const offer = tasks[state.task];
+  const offer = tasks.find((task) => task.name === state.task);
   const words = widget.labels(offer, all);
   return {
     ...all, judged: widget.verdict(state, all, words), words,
-    code: Object.fromEntries(forms.map((form) => [form, widget.codeOf({ ...state, form }, all)])),
+    code: Object.fromEntries(forms.map(({ name }) => [name, widget.codeOf({ ...state, form: name }, all)])),
     told: all.open.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
-    lines: widget.describe(state, all, words), tiles: widget.aboutSpread(all),
-    known: widget.recognise(state.cells, offer.masks, all),
+    lines: widget.describe(all, words), tiles: widget.aboutSpread(all), empty: widget.aboutEmptyRows(state, all),
+    known: widget.recognise(state.cells, offer.masks.map((name) => named.find((mask) => mask.name === name)), all),
   };
 });
-const masks = sizes.map((one) => Object.fromEntries(names.map((name) => [name, widget.makeMask(name, one)])));
-console.log(JSON.stringify({ made, masks, names: Object.keys(widget.MASKS) }));
+const masks = sizes.map((one) => Object.fromEntries(named.map(({ name, rule }) => [name, widget.makeMask(rule, one)])));
+console.log(JSON.stringify({ made, masks, passed: strokes.map(([from, to]) => widget.between(from, to)) }));
 """
 
 
 @pytest.fixture(scope="module")
 def node(run_in_node):
     """What the ES module computes and says in Node."""
-    given = {"states": STATES, "sizes": SIZES, "tasks": TASKS, "forms": FORMS, "names": NAMES}
+    given = {"states": STATES, "sizes": SIZES, "first": MaskBuilder().state(), "strokes": STROKES}
     return run_in_node("mask_builder", IN_NODE, given)
 
 
@@ -175,8 +178,18 @@ def test_upper_left_is_torchs_own_flag(node):
         assert torch.equal(torch.tensor(masks["upper_left"]), weights[0, 0] > 0)
 
 
-def test_every_mask_that_a_task_offers_has_a_name_on_the_page(node):
-    assert sorted(node["names"]) == NAMES
+def test_every_mask_is_offered_by_a_task():
+    assert sorted(MASKS) == NAMES
+
+
+def test_a_fast_stroke_passes_every_cell_on_its_way(node):
+    for (start, end), passed in zip(STROKES, node["passed"], strict=True):
+        way = [start, *passed]
+        assert way[-1] == end
+        assert all(max(abs(a - c), abs(b - d)) == 1 for (a, b), (c, d) in itertools.pairwise(way)), (
+            "no cell is left out"
+        )
+        assert len(passed) == max(abs(end[0] - start[0]), abs(end[1] - start[1])), "and none is passed twice"
 
 
 def test_a_mask_painted_by_hand_is_recognised(pairs):
@@ -271,7 +284,10 @@ def test_the_judgement_follows_from_the_cells(pairs):
         judged = made["judged"]
         leaks, hidden = (sum(itertools.chain(*made[name])) for name in ("leaks", "hidden"))
         empty = sum(made["emptyRows"])
-        expected = "leak" if leaks else "empty" if empty else "blind" if hidden else "fits"
+        read = allowed(state["task"], made["m"], made["n"], made["padding"], made["first"])[1].any()
+        expected = "leak" if leaks else "empty" if empty else "blind" if hidden else "fits" if read else "nothing"
+        behind = state["padding"] == list(range(made["n"] - len(state["padding"]), made["n"]))
+        assert behind or "comes after every word" not in judged["text"]
         assert judged["kind"] == expected
         count = {"leak": leaks, "empty": empty, "blind": hidden}.get(expected)
         assert count is None or str(count) in judged["headline"]
@@ -287,7 +303,13 @@ def test_the_judgement_follows_from_the_cells(pairs):
             (said,) = re.findall(r"takes? ([\d.]+\d|\d) of its weight", judged["text"])
             assert float(said) == pytest.approx(made["leaked"][worst], abs=5.1e-4)
         kinds.add(expected)
-    assert kinds == {"leak", "empty", "blind", "fits"}
+    assert kinds == {"leak", "empty", "blind", "fits", "nothing"}
+
+
+def test_of_one_key_nobody_says_all(pairs):
+    said = [made["empty"] for _, made in pairs if made["n"] == 1 and any(made["emptyRows"])]
+    assert said
+    assert not [text for text in said if text.startswith("All")]
 
 
 def test_each_task_has_one_of_its_masks_that_fits(pairs):
@@ -476,7 +498,7 @@ def test_the_html_holds_the_state_and_the_weights_as_a_table():
     assert torch.equal(torch.tensor([["×" not in cell for cell in row] for row in cells]), widget.mask)
     shown = torch.tensor([[float(cell.strip("× ")) for cell in row] for row in cells]).double()
     assert torch.allclose(shown, widget.weights, atol=5.1e-4)
-    assert len(widget.to_html()) < 8000, "a chapter's file has to stay small"
+    assert len(widget.to_html()) < 12_000, "a chapter's file has to stay small"
 
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
@@ -596,6 +618,71 @@ def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
     assert rows(mask_on(page))[0] == "11001"
 
 
+def test_a_fast_drag_skips_no_cell(visit):
+    page = visit()
+    page.locator(".mb-mask").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.mb-mask').getBoundingClientRect().bottom < innerHeight")
+    places = [page.locator(cell(*place)).bounding_box() for place in ((0, 1), (0, 4), (4, 4))]
+    page.mouse.move(places[0]["x"] + 20, places[0]["y"] + 20)
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(place["x"] + 20, place["y"] + 20)  # in one leap
+    page.mouse.up()
+    assert rows(mask_on(page)) == ["10000", *["11110"] * 4]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_grid_stands_still_while_it_is_painted(visit, width):
+    page = visit(width=width)
+    page.add_style_tag(content="html { scroll-behavior: auto !important; }")
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+
+    def place():
+        return page.locator(".mb-mask").bounding_box()
+
+    for mask in ("causal", "window"):
+        page.locator(f"[data-mask={mask}]").evaluate("chip => chip.click()")  # without scrolling to it
+        first = place()
+        box = page.locator(cell(1, 1)).bounding_box()
+        page.mouse.move(box["x"] + 20, box["y"] + 2)
+        page.mouse.down()
+        for j in range(2, 5):
+            page.mouse.move(page.locator(cell(1, j)).bounding_box()["x"] + 20, box["y"] + 2)
+            assert place() == first
+        page.mouse.up()
+        page.keyboard.press("ArrowDown")
+        assert place() == first
+
+
+def finger(page, *places):
+    """Put a finger on a cell, move it over others and lift it."""
+    touch = page.context.new_cdp_session(page)
+    points = []
+    for i, j in places:
+        box = page.locator(cell(i, j)).bounding_box()
+        points.append({"x": box["x"] + 20, "y": box["y"] + 20})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [points[0]]})
+    for point in points[1:]:
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_finger_that_goes_sideways_paints(visit):
+    page = visit(width=360, has_touch=True)
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+    finger(page, (0, 1), (0, 2), (0, 4), (3, 4))
+    assert rows(mask_on(page)) == ["10000", "11110", "11110", "11110", "11111"]
+
+
+def test_a_finger_that_goes_down_scrolls_and_paints_nothing(visit):
+    page = visit(width=360, has_touch=True)
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    finger(page, (4, 1), (3, 1), (2, 1), (1, 1), (0, 1))
+    page.wait_for_function("(before) => scrollY !== before", arg=before)
+    assert rows(mask_on(page)) == ["11111"] * 5
+
+
 def test_a_finger_turns_a_cell_once(visit):
     page = visit(width=360, has_touch=True)
     page.tap(cell(0, 1))
@@ -609,12 +696,12 @@ def test_everything_is_done_by_keyboard(visit):
     page.focus("[id$='-task']")
     seen = []
     for _ in range(24):
-        seen.append(page.evaluate("document.activeElement.id.replace(/^mask-builder-[0-9]+-/, '') "
+        seen.append(page.evaluate("document.activeElement.id.replace(/^mask_builder-[0-9]+-/, '') "
                                   "|| document.activeElement.className.split(' ')[0]"))  # fmt: skip
         page.keyboard.press("Tab")
     masks = [f"mask-{name}" for name in TASKS["write"]["masks"] if name != "upper_left"]
     padding = [f"padding-{j}" for j in range(5)]
-    wanted = ["task", *masks, "reset", *padding, "mb-cell", "bw-scroll", "empty", "row"]
+    wanted = ["task", *masks, "reset", "window", *padding, "", "mb-cell", "bw-scroll", "empty", "row"]
     assert seen[: len(wanted)] == wanted, "one stop for the grid"
 
     page.focus(cell(0, 0))
@@ -671,7 +758,7 @@ def test_a_mask_for_padding_pads_nothing_by_itself(visit):
     page = visit()
     for name in ("padding", "causal_or_padding", "causal_and_padding"):
         choose(page, name)
-        assert page.locator(".mb-padding input:checked").count() == 0
+        assert page.locator(".bw-boxes input:checked").count() == 0
         assert "No key is padded yet" in page.text_content(".mb-verdict")
     page.check("[id$='-padding-4']")
     assert "No key is padded yet" not in page.text_content(".mb-verdict")
@@ -681,7 +768,7 @@ def test_a_mask_for_padding_pads_nothing_by_itself(visit):
 def test_a_padded_key_is_called_so_in_its_box_and_in_the_grids(visit):
     page = visit()
     page.select_option("[id$='-task']", "translate")
-    assert page.locator(".mb-padding label").all_text_contents() == [
+    assert page.locator(".bw-boxes label").all_text_contents() == [
         "le (1)", "chat", "noir", "dort", "sur → pad", "le (6) → pad"]  # fmt: skip
     for grid in page.locator(".mb-stage table").all():
         assert grid.locator("th.key").all_text_contents() == ["le", "chat", "noir", "dort", "pad", "pad"]
@@ -749,22 +836,22 @@ def test_scores_can_be_changed_and_what_is_no_number_changes_nothing(visit):
 def test_axe_finds_nothing_serious(visit, theme, width):
     page = visit("http", width=width, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
-    for summary in page.locator(".mb summary").all():
+    for summary in page.locator(".bw summary").all():
         summary.click()
-    found = [("first", *finding) for finding in serious_findings(page, ".mb")]
+    found = [("first", *finding) for finding in serious_findings(page, ".bw")]
     for task, mask, empty in [("write", "causal", "zeros"), ("write", "without_self", "nan"),
                               ("read", "both_tokens", "sentinel"), ("pack", "causal", "zeros")]:  # fmt: skip
         page.select_option("[id$='-task']", task)
         choose(page, mask)
         page.select_option("[id$='-empty']", empty)
         slide(page, "n", 8)
-        found += [(task, mask, *finding) for finding in serious_findings(page, ".mb")]
+        found += [(task, mask, *finding) for finding in serious_findings(page, ".bw")]
     assert not found
 
 
 def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
     page = visit(width=360)
-    for summary in page.locator(".mb summary").all():
+    for summary in page.locator(".bw summary").all():
         summary.click()
     for task in TASKS:
         page.select_option("[id$='-task']", task)
@@ -772,17 +859,8 @@ def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
         for name in page.eval_on_selector_all("[data-mask]", "all => all.map(one => one.dataset.mask)"):
             choose(page, name)
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
-        pressed = ".mb button, .mb select, .mb label.bw-toggle, .mb summary, .mb input[type=range]"
+        pressed = ".bw button, .bw select, .bw label.bw-toggle, .bw summary, .bw input[type=range]"
         assert not hard_to_tap(page, pressed)
-
-
-def test_nothing_moves_for_those_who_ask_for_less_motion(visit):
-    page = visit(reduced_motion="reduce")
-    moving = page.evaluate(
-        "[...document.querySelectorAll('.mb, .mb *')].flatMap(x => [getComputedStyle(x).transitionDuration, "
-        "getComputedStyle(x).animationDuration]).filter(d => parseFloat(d) > 0.001).length"
-    )
-    assert moving == 0
 
 
 def test_without_a_script_the_weights_stand_there_as_a_table(visit):
@@ -790,6 +868,28 @@ def test_without_a_script_the_weights_stand_there_as_a_table(visit):
     table = page.locator(".attention-widget table")
     assert table.is_visible()
     assert f"{MaskBuilder().weights[1, 2].item():.3f}" in table.text_content()
+
+
+def test_to_start_again_is_to_start_with_everything(visit):
+    page = visit()
+    page.select_option("[id$='-empty']", "nan")
+    slide(page, "window", 4)
+    page.click("summary:has-text('The scores')")
+    page.fill("input[aria-label='Score, the, cat']", "9")
+    page.check("[id$='-padding-2']")
+    page.click("[id$='-reset']")
+    agrees(page, MaskBuilder())
+    assert page.input_value("[id$='-empty']") == "zeros"
+    assert page.input_value("input[id$='-window']") == str(USUAL["window"])
+
+
+def test_a_mask_of_nothing_but_padding_fits_nothing(visit):
+    page = visit()
+    choose(page, "causal")
+    for j in range(5):
+        page.check(f"[id$='-padding-{j}']")
+    assert page.get_attribute(".mb-verdict", "class").endswith("mb-nothing")
+    assert "fits the task" not in page.text_content(".mb-verdict")
 
 
 def test_lengths_are_cut_to_the_next_tasks_size(visit):

@@ -155,7 +155,7 @@ console.log(JSON.stringify({
   sampled: samples.map((numbers) => [widget.median(numbers), widget.deviation(numbers)]),
   widths: [...divisors.map((one) => one.name), "own"].map(
     (name) => widget.curve(widths.map((d) => [rawAt(d), widget.temperatureOf(divisors, name, d, 5)]))),
-  positions: temperatures.map(widget.positionOf),
+  positions: temperatures.map(widget.positionFor),
   slider: [-8, 40].map(widget.temperatureAt),
   temperatures: widget.curve([0.25, 1, 8, 64, 1024].map((tau) => [rawAt(64), tau])),
   questions: widget.questions(at, 16),

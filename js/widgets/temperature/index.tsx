@@ -47,7 +47,7 @@ const laboratory = rememberLast(
       };
     };
     const rawAt = once((dK: number) => maths.rawScores(pool, queryCount, dK));
-    const [first, last] = range_.map(maths.positionOf) as [number, number];
+    const [first, last] = range_.map(maths.positionFor) as [number, number];
     const temperatures = range(last - first + 1).map((i) => maths.temperatureAt(first + i));
     const at = (dK: number, name: string, own?: number) =>
       measure(rawAt(dK), maths.temperatureOf(divisors, name, dK, own));
@@ -188,7 +188,7 @@ function Controls({ state, data: { lab, tau }, write }: Props) {
         label="temperature τ"
         min={lab.first}
         max={lab.last}
-        value={Math.round(Math.min(Math.max(maths.positionOf(tau), lab.first), lab.last))}
+        value={Math.round(Math.min(Math.max(maths.positionFor(tau), lab.first), lab.last))}
         say={() => showTemperature(tau) + (ruled ? ` = ${ruled.text}` : "")}
         onChange={(position) => write({ divisor: "own", own: maths.temperatureAt(position) })}
       />

@@ -132,4 +132,4 @@ export const curve = (points: [raw: Matrix, temperature: number][]): Medians[] =
 
 /** The temperatures of the slider, four to an octave. */
 export const temperatureAt = (position: number): number => 2 ** (position / 4);
-export const positionOf = (temperature: number): number => 4 * Math.log2(temperature);
+export const positionFor = (temperature: number): number => 4 * Math.log2(temperature);
