@@ -5,11 +5,11 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Choice, Menu } from "../../kit/controls.tsx";
-import { nextCell } from "../../kit/grid.tsx";
+import { FaintDot, nextCell } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { type Matrix, range, rememberLast } from "../../kit/maths.ts";
 import { InWords } from "../../kit/panel.tsx";
-import { isFaint } from "../../kit/text.ts";
+import { isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { drawArcs, type Layout, layOut, MARK, mapLayout } from "./layout.ts";
 import { type Case, meanOfHeads, weightsOf } from "./maths.ts";
@@ -316,27 +316,23 @@ const ColumnName = ({ head }: { head: Row }) =>
     <>mean</>
   ) : (
     <>
-      <span class="hds-hidden">head </span>
+      <span class="bw-unseen">head </span>
       {head + 1}
     </>
   );
 
 /** A weight of the table. One that two digits would show as nothing is a faint dot. */
-function Weight({ head, at, value }: { head: Row; at: number; value: number }) {
-  const faint = isFaint(value);
-  return (
-    <td
-      class="hds-cell"
-      style={weightStyle(value)}
-      aria-label={faint ? value.toFixed(3) : undefined}
-      data-head={head === "mean" ? head : head + 1}
-      data-key={at}
-      data-value={value}
-    >
-      <span class={faint ? "bw-none" : ""}>{faint ? "·" : value.toFixed(2)}</span>
-    </td>
-  );
-}
+const Weight = ({ head, at, value }: { head: Row; at: number; value: number }) => (
+  <td
+    class="hds-cell"
+    style={weightStyle(value)}
+    data-head={head === "mean" ? head : head + 1}
+    data-key={at}
+    data-value={value}
+  >
+    {isFaint(value) ? <FaintDot number={show(value)} /> : <span>{value.toFixed(2)}</span>}
+  </td>
+);
 
 function ArcsPicture({ data, layout, query }: { data: Data; layout: Layout; query: number }) {
   const { now, weights, shown, labels } = data;
@@ -398,7 +394,7 @@ function Told({ data: { now, weights, shown, labels }, query }: { data: Data; qu
         {shown.length > 1 && <p class="hds-compared">{tellAlike(weights, query)}.</p>}
         {now.answers && <p class="hds-answers">{now.answers}</p>}
       </div>
-      <p class="hds-hidden hds-said" role="status">
+      <p class="bw-unseen hds-said" role="status">
         Query “{name}”. {shortly}.{now.answers && ` ${now.answers}`}
       </p>
     </>
