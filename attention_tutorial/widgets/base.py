@@ -4,7 +4,6 @@ import base64
 import html
 import inspect
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,16 +16,6 @@ from .._environment import static_widgets
 
 #: What `js/` is built into: NAME.js and NAME.css for each widget.
 STATIC = Path(__file__).parent / "static"
-
-
-def bundle(name: str) -> tuple[Any, Any]:  # until every widget is ported
-    """Return the script and the style sheet of a widget: paths, or (of those not ported yet) sources."""
-    if (STATIC / f"{name}.js").is_file():
-        return STATIC / f"{name}.js", STATIC / f"{name}.css"
-    folder = STATIC.parent
-    script = "\n".join((folder / f"{each}.js").read_text(encoding="utf-8") for each in ("common", name))
-    script = re.sub(r'^import \{[^}]*\} from "\./common\.js";\n', "", script, flags=re.MULTILINE)
-    return script, "\n".join((folder / f"{each}.css").read_text(encoding="utf-8") for each in ("common", name))
 
 
 def encode_floats(numbers: Iterable[float]) -> str:
@@ -50,7 +39,7 @@ class BookWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "module" in cls.__dict__:  # not in the classes that traitlets derives for its own use
-            cls._esm, cls._css = bundle(cls.module)
+            cls._esm, cls._css = STATIC / f"{cls.module}.js", STATIC / f"{cls.module}.css"
             # What help shows; else it finds the (*args, **kwargs) of traitlets.
             parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
             cls.__signature__ = inspect.Signature(parameters)

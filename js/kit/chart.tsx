@@ -1,6 +1,8 @@
 /* Drawings: pictures with a name, and the pieces that charts are made of. */
 
-import type { ComponentChildren, SVGAttributes } from "preact";
+import type { ComponentChildren, RefObject, SVGAttributes } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { RAMP } from "./colour.ts";
 
 interface PictureProps extends Omit<SVGAttributes<SVGSVGElement>, "label"> {
   /** What the picture shows, in a sentence. */
@@ -62,4 +64,27 @@ export function spread<T>(labels: readonly (readonly [T, number])[], floor: numb
     limit = label[1] - apart;
   }
   return sorted.reverse();
+}
+
+/** The width of an element in pixels, as it changes: for drawings whose letters must not shrink with them. */
+export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number | null] {
+  const element = useRef<T>(null);
+  const [width, setWidth] = useState<number | null>(null); // null: it does not stand on the page yet
+  useLayoutEffect(() => {
+    const measure = () => setWidth(element.current!.clientWidth);
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(element.current!);
+    return () => watch.disconnect();
+  }, []);
+  return [element, width];
+}
+
+/** The colours of weights from 0 to 1, for a legend. */
+export function Ramp() {
+  return (
+    <span class="bw-scale">
+      0 <span class="bw-ramp" style={{ background: RAMP }} aria-hidden="true" /> 1
+    </span>
+  );
 }

@@ -38,3 +38,6 @@ export const quoted = (words: readonly string[]): string => words.map((word) => 
 /** "1 cell", "3 cells". */
 export const count = (number: number, one: string, many = `${one}s`): string =>
   `${number} ${number === 1 ? one : many}`;
+
+/** Whether a weight shows as a faint dot, so that the large ones speak: two digits would show it as nothing. */
+export const isFaint = (weight: number): boolean => weight < 0.005;
