@@ -133,7 +133,7 @@ class BankSentences:
 
 
 def bank_sentences(
-    size: int, *, generator: torch.Generator, held_out: bool = False, bare: bool = False
+    size: int, *, generator: torch.Generator, held_out: bool = False, day_and_town: bool = True
 ) -> BankSentences:  # fmt: skip
     """Draw sentences such as "on monday sherry is lying on the bank of the river in oxford".
 
@@ -145,8 +145,8 @@ def bank_sentences(
         size: number of sentences.
         generator: source of randomness, on the CPU.
         held_out: draw from the pairs that are held out, and only from those; otherwise from all others.
-        bare: leave out when and where, as in "sherry is lying on the bank of the river". The answers are drawn all the
-            same.
+        day_and_town: say when and where. Without, the sentences are as "sherry is lying on the bank of the river", and
+            the answers are drawn all the same.
 
     Returns:
         The sentences as :class:`BankSentences`.
@@ -164,7 +164,7 @@ def bank_sentences(
     """
     check_size("size", size, minimum=1)
     check_flag("held_out", held_out)
-    check_flag("bare", bare)
+    check_flag("day_and_town", day_and_town)
 
     def draw(count: int) -> int:
         return int(torch.randint(count, (), generator=generator))
@@ -177,7 +177,7 @@ def bank_sentences(
         sense = activity // _PER_SENSE
         day, town, with_owner = draw(len(DAYS)), draw(len(TOWNS)), draw(2)
         middle = [PEOPLE[who], *_ACTIVITIES[activity].split(), "the", "bank", *_OWNERS[sense].split() * with_owner]
-        sentences.append(middle if bare else ["on", DAYS[day], *middle, "in", TOWNS[town]])
+        sentences.append(["on", DAYS[day], *middle, "in", TOWNS[town]] if day_and_town else middle)
         senses.append(sense)
         answers.append([PEOPLE[who], DAYS[day], TOWNS[town]])
     ids = encode(sentences, BANK_VOCABULARY)

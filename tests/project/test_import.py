@@ -113,7 +113,7 @@ def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress
     assert users["tqdm"] <= {"models.training"}
     assert users["IPython"] <= {"notebook.claims", "notebook.session"}
     assert users["ipywidgets"] <= {"notebook.session"}
-    assert users["anywidget"] <= {"widgets", "widgets._base"}
+    assert users["anywidget"] <= {"widgets", "widgets.base"}
 
 
 def test_the_package_offers_exactly_what_the_maths_modules_offer():

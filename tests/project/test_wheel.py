@@ -121,7 +121,7 @@ def test_every_module_can_be_imported(run):
 WIDGETS = """
 from attention_tutorial import widgets
 for widget in (getattr(widgets, name) for name in widgets.__all__):
-    print(len(widget._esm), len(widget._css))
+    print(len(str(widget._esm)), len(str(widget._css)))
 """
 
 

@@ -264,8 +264,8 @@ def test_a_result_lands_at_its_place_and_colours_nothing(search):
     page = search("padding changes nothing")
     page.locator("ul.search li > a").first.click()
     page.wait_for_url("**/05_masking.html#section-5-3")
-    top = page.locator("#section-5-3 h2").bounding_box()["y"]
-    assert 0 <= top <= 200
+    top = "document.querySelector('#section-5-3 h2').getBoundingClientRect().top"
+    page.wait_for_function(f"0 <= {top} && {top} <= 200")
     assert not page.locator("article .highlighted").count()
     assert page.evaluate("Object.keys(localStorage)") in ([], ["mode", "theme"], ["theme", "mode"])
 

@@ -158,7 +158,7 @@ def test_a_picture_that_would_grow_is_not_taken(tmp_path, monkeypatch):
 
 def test_every_icon_in_use_has_its_rule_and_its_shape(site):
     sheet = (site / "_static" / "icons.css").read_text(encoding="utf-8")
-    rules = re.findall(r"^\.(fa-[\w-]+)::before \{ content: \"\\\\(\w+)\"; \}$", sheet, re.MULTILINE)
+    rules = re.findall(r'^\.(fa-[\w-]+)::before \{ content: "\\(\w+)"; \}$', sheet, re.MULTILINE)
     codes = {name: int(code, 16) for name, code in rules}
     drawn = set().union(*(TTFont(site / "_static" / "icons" / f"{name}.woff").getBestCmap() for name in FONTS))
     used = {
