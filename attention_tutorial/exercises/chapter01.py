@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional import additive_scores
-from ..seq2seq import Seq2Seq
+from ..models.seq2seq import Seq2Seq
 from ._results import number, numbers, random, same_shape, tensor, times
 from ._run import Mistake, call
 from ._table import Case, Exercise, Read, Slip
