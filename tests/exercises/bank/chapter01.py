@@ -16,34 +16,6 @@ def rnn(inputs, w, u):
     return states
 
 
-def rnn_forgetting(inputs, w, u):
-    return [math.tanh(w * x) for x in inputs]
-
-
-def rnn_linear(inputs, w, u):
-    h, states = 0.0, []
-    for x in inputs:
-        h = w * x + u * h
-        states.append(h)
-    return states
-
-
-def rnn_from_one(inputs, w, u):
-    h, states = 1.0, []
-    for x in inputs:
-        h = math.tanh(w * x + u * h)
-        states.append(h)
-    return states
-
-
-def rnn_adding_raw_input(inputs, w, u):
-    h, states = 0.0, []
-    for x in inputs:
-        h = math.tanh(w * x) + u * h
-        states.append(h)
-    return states
-
-
 def rnn_by(inputs, step):
     h, states = 0.0, []
     for x in inputs:
@@ -115,12 +87,6 @@ def edge(model, source, target_in, i, j, *, allowed=False, compare=None, dtype=t
     return parts[compare].double().mean().item()
 
 
-def edge_for_all_steps(model, source, target_in, i, j):
-    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
-    mask[:, j] = False
-    return _share(model, source, target_in, mask, i)
-
-
 def edge_for_one_sequence(model, source, target_in, i, j):
     mask = torch.ones(len(source), target_in.size(1), source.size(1), dtype=torch.bool)
     mask[0, i, j] = False
@@ -142,18 +108,6 @@ def edge_batch_of_masks(model, source, target_in, i, j):
     return np.mean((before != after).numpy())
 
 
-def edge_whole_row(model, source, target_in, i, j):
-    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
-    mask[i] = False
-    return _share(model, source, target_in, mask, i)
-
-
-def edge_swapped(model, source, target_in, i, j):
-    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
-    mask[min(j, len(mask) - 1), i] = False
-    return _share(model, source, target_in, mask, i)
-
-
 def _share(model, source, target_in, mask, i):
     with torch.no_grad():
         before = model(source, target_in)[0].argmax(dim=-1)
@@ -171,13 +125,6 @@ def batch_attention(s, h, axis=2, divide=1.0, scale=1.0):
     powers = (scores - scores.max()).exp()
     weights = powers / powers.sum(dim=axis, keepdim=True)
     return weights @ h / divide, weights
-
-
-def renormalised(s, h):
-    """Along the wrong axis first, and then, when the sums looked wrong, along the right one."""
-    weights = torch.softmax(s @ h.mT, dim=1)
-    weights = weights / weights.sum(dim=2, keepdim=True)
-    return weights @ h, weights
 
 
 RIGHT = {
@@ -229,35 +176,9 @@ RIGHT["1.6"] = {
 }
 
 WRONG = [
-    Wrong("1.1", "return the list of all", lambda inputs, w, u: rnn(inputs, w, u)[-1]),
     Wrong("1.1", "got one number", lambda inputs, w, u: 3.5),
-    Wrong("1.1", "h_0 is not among them", lambda inputs, w, u: [0.0, *rnn(inputs, w, u)]),
     Wrong("1.1", "expected 4, got shape (2,)", lambda inputs, w, u: rnn(inputs, w, u)[:2]),
-    Wrong("1.1", "the old state does not enter", rnn_forgetting),
-    Wrong("1.1", "the tanh is missing", rnn_linear),
-    Wrong("1.1", "w and u are swapped", lambda inputs, w, u: rnn(inputs, u, w)),
-    Wrong("1.1", "your states start from h_0 = 1", rnn_from_one),
-    Wrong("1.1", "you left the old state outside", rnn_adding_raw_input),
     Wrong("1.1", "the first state is right and a later one is not", rnn_adding_up),
-    Wrong(
-        "1.1", "you left the input outside", lambda inputs, w, u: rnn_by(inputs, lambda x, h: w * x + math.tanh(u * h))
-    ),
-    Wrong("1.1", "u is missing", lambda inputs, w, u: rnn(inputs, w, 1.0)),
-    Wrong("1.1", "w is missing", lambda inputs, w, u: rnn(inputs, 1.0, u)),
-    Wrong("1.1", "not subtracted", lambda inputs, w, u: rnn(inputs, w, -u)),
-    Wrong(
-        "1.1", "not the sigmoid", lambda inputs, w, u: rnn_by(inputs, lambda x, h: 1 / (1 + math.exp(-w * x - u * h)))
-    ),
-    Wrong("1.1", "not ReLU", lambda inputs, w, u: rnn_by(inputs, lambda x, h: max(0.0, w * x + u * h))),
-    Wrong("1.1", "already a tanh", lambda inputs, w, u: [math.tanh(h) for h in rnn_linear(inputs, w, u)]),
-    Wrong(
-        "1.1",
-        "you took the input before",
-        lambda inputs, w, u: [math.tanh(w * x + u * old) for x, old in zip(inputs, [0, *inputs], strict=False)],
-    ),
-    Wrong("1.1", "append each state after its step", lambda inputs, w, u: [0.0, *rnn(inputs, w, u)[:-1]]),
-    Wrong("1.1", "the order is turned around", lambda inputs, w, u: rnn(inputs, w, u)[::-1]),
-    Wrong("1.1", "you read the inputs backwards", lambda inputs, w, u: rnn(inputs[::-1], w, u)),
     Wrong("1.1", "rounded to 3 decimals", lambda inputs, w, u: [round(h, 3) for h in rnn(inputs, w, u)]),
     Wrong("1.1", "yours is another number", lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h))),
     Wrong("1.1", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
@@ -266,16 +187,6 @@ WRONG = [
     Wrong("1.1", "got list of str", lambda inputs, w, u: [f"{h:.3f}" for h in rnn(inputs, w, u)]),
     Wrong("1.1", "RecursionError", rnn_without_end),
     Wrong("1.1", "your code raised AttributeError", lambda inputs, w, u: inputs.missing),
-    Wrong("1.2", "natural units", lambda length, num_symbols: length * math.log(num_symbols)),
-    Wrong("1.2", "decimal digits", lambda length, num_symbols: length * math.log10(num_symbols)),
-    Wrong("1.2", "not num_symbols * length", lambda length, num_symbols: math.log2(length * num_symbols)),
-    Wrong("1.2", "are swapped", lambda length, num_symbols: num_symbols * math.log2(length)),
-    Wrong("1.2", "bits of one letter", lambda length, num_symbols: math.log2(num_symbols)),
-    Wrong("1.2", "whole bits for each letter", lambda length, num_symbols: length * math.ceil(math.log2(num_symbols))),
-    Wrong("1.2", "no need to round", lambda length, num_symbols: math.ceil(length * math.log2(num_symbols))),
-    Wrong("1.2", "that is the number of sequences", lambda length, num_symbols: num_symbols**length),
-    Wrong("1.2", "the sign is turned around", lambda length, num_symbols: -length * math.log2(num_symbols)),
-    Wrong("1.2", "a product, not a sum", lambda length, num_symbols: length + math.log2(num_symbols)),
     Wrong("1.2", "got str", lambda length, num_symbols: str(length * math.log2(num_symbols))),
     Wrong("1.2", "got tuple", lambda length, num_symbols: (length, math.log2(num_symbols))),
     Wrong("1.2", "the result is NaN", lambda length, num_symbols: math.nan),
@@ -284,93 +195,37 @@ WRONG = [
     Wrong("1.3", "return two things", lambda s, h: attend(s, h)[0]),
     Wrong("1.3", "the context first", lambda s, h: attend(s, h)[::-1]),
     Wrong("1.3", "the weights must have shape (n,)", lambda s, h: (attend(s, h)[0], h)),
-    Wrong("1.3", "the softmax is missing", lambda s, h: (h @ s @ h, h @ s)),
-    Wrong("1.3", "divide each by the sum", lambda s, h: ((h @ s).exp() @ h, (h @ s).exp())),
-    Wrong("1.3", "take the exponential of each first", lambda s, h: (h.mean(0), (h @ s) / (h @ s).sum())),
-    Wrong(
-        "1.3",
-        "you divided by sqrt(d); leave the scores as they are",
-        lambda s, h: (h.mean(0), (h @ s / len(s) ** 0.5).softmax(0)),
-    ),
     Wrong("1.3", "too small by a factor of 7.5", lambda s, h: (h.mean(0), (h @ s / 7.5).softmax(0))),
-    Wrong("1.3", "all weight to one key", lambda s, h: (h.mean(0), torch.eye(len(h))[(h @ s).argmax()])),
     Wrong("1.3", "all your weights are equal", lambda s, h: (h.mean(0), torch.full((len(h),), 1 / len(h)))),
     Wrong("1.3", "each row sums to 0.5", lambda s, h: (h.mean(0), 0.5 * attend(s, h)[1])),
-    Wrong("1.3", "the sign of your scores", lambda s, h: (h.mean(0), (-h @ s).softmax(0))),
     Wrong("1.3", "as many features as a state", lambda s, h: (attend(s, h)[1], attend(s, h)[1])),
-    Wrong("1.3", "not the plain average", lambda s, h: (h.mean(0), attend(s, h)[1])),
-    Wrong("1.3", "not the best one alone", lambda s, h: (h[(h @ s).argmax()], attend(s, h)[1])),
-    Wrong(
-        "1.3", "your context is 0.2 = 1/n times weights @ h", lambda s, h: (attend(s, h)[0] / len(h), attend(s, h)[1])
-    ),
     Wrong("1.3", "it is weights @ h", lambda s, h: (s, attend(s, h)[1])),
-    Wrong("1.3", "not the plain sum", lambda s, h: (h.sum(0), attend(s, h)[1])),
     Wrong(
         "1.3", "your context is right, but rounded", lambda s, h: (attend(s, h)[0].round(decimals=2), attend(s, h)[1])
     ),
     Wrong("1.3", "your weights are right, but rounded", lambda s, h: (h.mean(0), attend(s, h)[1].round(decimals=2))),
-    Wrong("1.3", "the softmax twice", lambda s, h: (h.mean(0), attend(s, h)[1].softmax(0))),
-    Wrong("1.3", "the logarithms of weights", lambda s, h: (h.mean(0), (h @ s).log_softmax(0))),
     Wrong("1.3", "are negative", lambda s, h: (h.mean(0), (h @ s) / (h @ s).abs().sum())),
     Wrong("1.3", "yours sum to 2.52", lambda s, h: (h.mean(0), torch.sigmoid(h @ s))),
     Wrong("1.3", "each row sums to 5 = n", lambda s, h: (h.mean(0), (h @ s).exp() / (h @ s).exp().mean())),
     Wrong("1.3", "powers of 2", lambda s, h: (h.mean(0), 2 ** (h @ s) / (2 ** (h @ s)).sum())),
     Wrong("1.3", "got ndarray; torch.from_numpy", lambda s, h: tuple(part.numpy() for part in attend(s, h))),
-    Wrong("1.4", "v turns them into one score", lambda q, k, w, u, v: torch.tanh(w @ q + k @ u.T)),
     Wrong("1.4", "one score for each key", lambda q, k, w, u, v: additive(q, k, w, u, v).sum()),
-    Wrong("1.4", "before the softmax", lambda q, k, w, u, v: additive(q, k, w, u, v).softmax(0)),
-    Wrong("1.4", "the tanh is missing", lambda q, k, w, u, v: (w @ q + k @ u.T) @ v),
-    Wrong("1.4", "the tanh belongs inside", lambda q, k, w, u, v: ((w @ q + k @ u.T) @ v).tanh()),
-    Wrong("1.4", "apply tanh once", lambda q, k, w, u, v: (torch.tanh(w @ q) + torch.tanh(k @ u.T)) @ v),
-    Wrong("1.4", "the query does not enter", lambda q, k, w, u, v: torch.tanh(k @ u.T) @ v),
-    Wrong("1.4", "the keys do not enter", lambda q, k, w, u, v: (torch.tanh(w @ q) @ v).repeat(len(k))),
-    Wrong("1.4", "added here, not multiplied", lambda q, k, w, u, v: torch.tanh((w @ q) * (k @ u.T)) @ v),
-    Wrong("1.4", "v is missing", lambda q, k, w, u, v: torch.tanh(w @ q + k @ u.T).sum(1)),
-    Wrong("1.4", "a dot product of query and key", lambda q, k, w, u, v: k @ u.T @ (w @ q)),
-    Wrong("1.4", "are not squashed", lambda *a: additive(*a).tanh()),
-    Wrong("1.4", "v comes after the tanh", lambda q, k, w, u, v: torch.tanh((w @ q + k @ u.T) * v).sum(1)),
-    Wrong("1.4", "your scores add up", lambda *a: additive(*a).cumsum(0)),
-    Wrong("1.4", "your keys add up", lambda q, k, w, u, v: additive(q, k.cumsum(0), w, u, v)),
-    Wrong("1.4", "score j belongs to key j", lambda *a: additive(*a).flip(0)),
-    Wrong("1.4", "these are exponentials", lambda *a: additive(*a).exp()),
-    Wrong("1.4", "0.378 = 1/sqrt(d_a) times", lambda *a: additive(*a) / len(a[-1]) ** 0.5),
     Wrong("1.4", "rounded to 2 decimals", lambda *a: additive(*a).round(decimals=2)),
     Wrong("1.4", "torch.stack makes a tensor of it", lambda *a: list(additive(*a))),
     Wrong("1.4", "torch.tensor makes a tensor of it", lambda *a: additive(*a).tolist()),
     Wrong("1.4", "got generator", lambda *a: (score for score in additive(*a))),
     Wrong("1.4", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
-    Wrong("1.4", "the sign is turned around", lambda q, k, w, u, v: -additive(q, k, w, u, v)),
-    Wrong("1.5", "stay the same", lambda *a: 1 - edge(*a)),
-    Wrong("1.5", "divide by how many", lambda *a: 400 * edge(*a)),
-    Wrong("1.5", "you compared all steps", lambda *a: edge(*a, compare="all")),
-    Wrong("1.5", "the wrong way round, so that step i sees only position j", lambda *a: edge(*a, allowed=True)),
-    Wrong("1.5", "forbade step i every position", edge_whole_row),
-    Wrong("1.5", "i and j are swapped", edge_swapped),
     Wrong("1.5", "the share should be", lambda *a: edge(*a) + 0.123),
     Wrong("1.5", "no mask of yours closes anything", lambda *a: 0.123),
-    Wrong("1.5", "only to step i", edge_for_all_steps),
     Wrong("1.5", "closes position 1 to step 0, and leaves", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)),
     Wrong("1.5", "in some sequences only", edge_for_one_sequence),
     Wrong("1.5", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
     Wrong("1.5", "you never called the model without it", edge_masked_twice),
-    Wrong("1.5", "whether any step changes", lambda *a: edge(*a, compare="any")),
-    Wrong("1.5", "the steps from i on", lambda *a: edge(*a, compare="later")),
-    Wrong("1.5", "you compared step j", lambda *a: edge(*a, compare="j")),
-    Wrong("1.5", "you compared the last step", lambda *a: edge(*a, compare="last")),
-    Wrong("1.5", "in percent", lambda *a: 100 * edge(*a)),
-    Wrong("1.5", "no sequence changes", lambda *a: round(edge(*a))),
-    Wrong("1.5", "every sequence changes", lambda *a: float(edge(*a) > 0)),
-    Wrong("1.6", "runs over the queries", lambda s, h: batch_attention(s, h, axis=1, divide=h.size(1)), mistake=5),
-    Wrong("1.6", "axis 0", lambda s, h: batch_attention(s, h, axis=0)),
     Wrong("1.6", "your context is 0.143 = 1/n times weights @ h", lambda s, h: batch_attention(s, h, divide=h.size(1))),
     Wrong("1.6", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
-    Wrong("1.6", "not the plain average", lambda s, h: (h.mean(1, True).expand_as(s), batch_attention(s, h)[1])),
-    Wrong("1.6", "you divided by sqrt(d)", lambda s, h: batch_attention(s, h, scale=h.size(2) ** -0.5)),
     Wrong("1.6", "the contexts first and the weights second", lambda s, h: batch_attention(s, h)[::-1]),
     Wrong("1.6", "the weights must have shape (batch, m, n)", lambda s, h: (s, batch_attention(h, s)[1])),
     Wrong("1.6", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
-    Wrong("1.6", "looks at the states of the first", lambda s, h: batch_attention(s, h[:1].expand_as(h))),
-    Wrong("1.6", "in effect another number was added", renormalised),
     Wrong("1.6", "nearly right", lambda s, h: (s, (s @ h.mT).half().double().softmax(-1))),
     Wrong("1.6", "the whole matrix at once", lambda s, h: batch_attention(s, h, axis=(1, 2))),
 ]

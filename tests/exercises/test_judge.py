@@ -1,4 +1,4 @@
-"""Laws of the exercises' checks, whatever the exercise. The exercises themselves are tested chapter by chapter."""
+"""Laws of the check, whatever the exercise. The tables themselves are tested in test_tables.py."""
 
 import contextvars
 import threading
@@ -7,24 +7,32 @@ import time
 import pytest
 import torch
 
-from attention_tutorial import checks, masked_softmax
-from attention_tutorial.checks import Mistake, check, diagnose, exercise, exercises
-from attention_tutorial.checks._tools import call
+from attention_tutorial import exercises as package
+from attention_tutorial import masked_softmax
+from attention_tutorial.exercises import Case, Exercise, Mistake, Read, Slip, _run, check, diagnose, exercises, judge
+from attention_tutorial.exercises._results import number, tensor
+
+DOUBLED = Exercise(
+    number="9.1",
+    asks="Twice a number.",
+    right=lambda x: 2 * x,
+    returns=number(),
+    cases=[Case((3,)), Case((-1,), "right for 3, but not for -1: {found}")],
+    slips=[
+        Slip("that is the number itself", lambda x: x),
+        Slip(lambda x: f"that is {x} squared", lambda x: x * x, mistake=3),
+        Read("it is one too large", lambda x: 2 * x + 1),
+    ],
+    explain=lambda given, right, x: "it is one too large" if given == right + 1 else None,
+    rest="it does not double",
+)
+NUMBER = Exercise(number="9.2", asks="No number.", right=0, returns=number("the number"), slips=[Slip("not one", 1)])
 
 
 @pytest.fixture(autouse=True)
 def only_our_exercises(monkeypatch):
-    """An empty register, and no chapter that would fill it."""
-    monkeypatch.setattr(checks, "_CHECKERS", {})
-    monkeypatch.setattr(checks, "__path__", [])
-
-    @exercise("9.1")
-    def doubled(answer):
-        return None if call(answer, 3) == 6 else "it does not double: 3 must become 6"
-
-    @exercise("9.2")
-    def number(answer):
-        return None if answer == 0 else f"it must be 0, not {answer}"
+    """A book of two exercises."""
+    monkeypatch.setattr(package, "exercises", lambda: {x.number: x for x in (DOUBLED, NUMBER)})
 
 
 def said(capsys, *args):

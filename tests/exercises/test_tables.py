@@ -1,47 +1,75 @@
-"""Every check accepts every right answer of the bank, and tells every wrong one what is wrong with it."""
+"""Laws of all tables of exercises: right answers pass, and every slip gets its own words. The bank adds what is rarer."""
 
 import functools
 import time
 
 import pytest
 import torch
-from bank import MISTAKES, right_answers, takes_inputs, wrong_answers
+from bank import right_answers, wrong_answers
 
-from attention_tutorial import checks
-from attention_tutorial.checks import diagnose, exercises
+from attention_tutorial.exercises import MISTAKES, diagnose, exercises, judge
 
+TABLES = exercises()
+SLIPS = [(exercise, slip) for exercise in TABLES.values() for slip in exercise.slips]
 RIGHT = right_answers()
 WRONG = wrong_answers()
-FUNCTIONS = {exercise: answer for exercise, answers in RIGHT.items() for answer in list(answers.values())[:1]}
-FUNCTIONS = {exercise: answer for exercise, answer in FUNCTIONS.items() if takes_inputs(answer)}
+FUNCTIONS = {
+    number: exercise.right
+    for number, exercise in TABLES.items()
+    if callable(exercise.right) and not isinstance(exercise.right, type)
+}
 
 
-@pytest.mark.parametrize(("exercise", "name"), [(i, name) for i, answers in RIGHT.items() for name in answers])
-def test_right_answers_are_accepted(exercise, name):
-    assert diagnose(exercise, RIGHT[exercise][name]) is None
+def named(slips):
+    """Say which slip a test is about."""
+    return [f"{e.number} {s.words if isinstance(s.words, str) else f'slip {e.slips.index(s)}'}" for e, s in slips]
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_the_right_answer_of_a_table_is_right(number):
+    assert diagnose(number, TABLES[number].right) is None
+
+
+@pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
+def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
+    """And not those of another: the inputs tell all slips apart."""
+    found = judge(exercise, slip.answer)
+    assert found is not None, "this answer is right"
+    assert found.slip is slip, found.words
+    assert any(slip.told(case) in found.words for case in exercise.cases), found.words
+
+
+def test_different_slips_of_an_exercise_have_different_words():
+    for exercise in TABLES.values():
+        said = [judge(exercise, slip.answer).words for slip in exercise.slips]
+        said += [diagnose(exercise.number, wrong.answer) for wrong in WRONG if wrong.exercise == exercise.number]
+        repeated = {words for words in said if said.count(words) > 1}
+        assert not repeated, (exercise.number, repeated)
+
+
+def test_each_common_mistake_is_a_slip_of_some_exercise():
+    assert {slip.mistake for _, slip in SLIPS} - {None} == set(MISTAKES)
+
+
+def test_every_table_says_what_is_asked_for_and_has_several_slips():
+    for exercise in TABLES.values():
+        assert exercise.asks.endswith(".") and exercise.asks[0].isupper(), exercise.number
+        assert len(exercise.slips) >= 4, exercise.number
+
+
+@pytest.mark.parametrize(("number", "name"), [(i, name) for i, answers in RIGHT.items() for name in answers])
+def test_a_right_answer_may_be_written_in_other_ways(number, name):
+    assert diagnose(number, RIGHT[number][name]) is None
+
+
+def test_every_exercise_has_right_answers_written_in_several_ways():
+    assert all(len(RIGHT[number]) >= 2 for number in TABLES)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{wrong.exercise} {wrong.says}" for wrong in WRONG])
-def test_wrong_answers_are_told_what_is_wrong(wrong):
+def test_wrong_answers_of_the_bank_are_told_what_is_wrong(wrong):
     found = diagnose(wrong.exercise, wrong.answer)
     assert found is not None and wrong.says in found, found
-
-
-def test_every_exercise_has_right_answers_and_several_wrong_ones():
-    for exercise in exercises():
-        assert len(RIGHT[exercise]) >= 2, exercise
-        assert sum(wrong.exercise == exercise for wrong in WRONG) >= 4, exercise
-
-
-def test_each_common_mistake_is_in_the_bank():
-    assert {wrong.mistake for wrong in WRONG} - {None} == set(MISTAKES)
-
-
-def test_different_mistakes_get_different_words():
-    for exercise in exercises():
-        found = [diagnose(exercise, wrong.answer) for wrong in WRONG if wrong.exercise == exercise]
-        repeated = {words for words in found if found.count(words) > 1}
-        assert not repeated, (exercise, repeated)
 
 
 # ---- What can go wrong with any function -------------------------------------------------------------------------
@@ -75,14 +103,12 @@ def test_an_answer_that_takes_no_inputs_is_told_so(exercise):
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_an_infinite_loop_is_stopped(exercise, monkeypatch):
-    monkeypatch.setattr(checks, "SECONDS", 0.2)
-
+def test_an_infinite_loop_is_stopped(exercise):
     def answer(*inputs, **named):
         while True:
             time.sleep(0.001)
 
-    assert "look for a loop that never ends" in diagnose(exercise, answer)
+    assert "look for a loop that never ends" in diagnose(exercise, answer, seconds=0.2)
 
 
 # What the answers to an exercise are, where the tests below have nothing to spoil.
