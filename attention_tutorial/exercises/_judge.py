@@ -155,7 +155,8 @@ def _explain(exercise: Exercise, given: tuple[Tensor, ...], right: tuple[Any, ..
     """Say what is wrong with a part of a result that no slip gives."""
     part, name = given[wrong], exercise.parts()[wrong].name.removeprefix("the ")
     counted = isinstance(right[wrong], int) or (isinstance(right[wrong], Tensor) and right[wrong].dtype == torch.bool)
-    inexact = None if counted else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
+    exact = counted or not exercise.rounding
+    inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
     if inexact:
         return f"your {name} {'are' if name.endswith('s') else 'is'} {inexact}"
     found = None

@@ -244,7 +244,10 @@ DEBUG_THE_BATCH = Exercise(
         ),
         _weights_read("your softmax runs over the queries", lambda scores: scores.softmax(1), mistake=5),
         _weights_read("your softmax runs over axis 0", lambda scores: scores.softmax(0), mistake=5),
-        Read("your context is 0.143 = 1/n times", lambda s, h: (_attend(s, h)[0] / h.size(1), _attend(s, h)[1])),
+        Read(
+            "your context is 0.143 = 1/n times weights @ h",
+            lambda s, h: (_attend(s, h)[0] / h.size(1), _attend(s, h)[1]),
+        ),
         Read(
             "you divided by sqrt(d)",
             lambda s, h: _attend(s, h, lambda scores: (scores / math.sqrt(s.size(2))).softmax(-1)),

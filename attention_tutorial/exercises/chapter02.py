@@ -419,6 +419,7 @@ AIM = Exercise(
     right=[0, 10],
     returns=numbers("the query", "a query has as many features as a key, two"),
     same=_aimed,
+    rounding=False,
     slips=[
         Read("make the query longer", [0.0, 3.0]),
         Read("the zero query scores all keys alike", [0.0, 0.0]),
