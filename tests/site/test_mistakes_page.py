@@ -70,7 +70,8 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
 
 
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
-    more = 'replace(hand, number="2.2", slips=[Slip("seven", 7, 5)]), replace(hand, number="2.3", slips=[Slip("a", "a")])'
+    more = 'replace(hand, number="2.2", slips=[Slip("seven", 7, 5)]),'
+    more += 'replace(hand, number="2.3", slips=[Slip("b", 2)])'
     done, page = book("[2, 3, 4]", more=more)
     assert done.returncode == 0, done.stderr
     assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
