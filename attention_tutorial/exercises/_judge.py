@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._results import expect_pair, explain_rounding
+from ._results import alike, expect_pair, explain_rounding
 from ._run import Mistake, in_time
 from ._table import Case, Exercise, Read, Slip
 
@@ -113,7 +113,7 @@ def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
     if not wrong:
         return None
     last = wrong[-1]
-    found = _first_slip(exercise, result, case, last if len(given) > 1 else None)
+    found = _first_slip(exercise, result[last] if len(given) > 1 else result, case, last, each[last])
     return found or Diagnosis(_explain(exercise, given, each, last, case))
 
 
@@ -131,30 +131,32 @@ def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
     return first.read(pair[0], right[0]), read
 
 
-def _first_slip(exercise: Exercise, result: Any, case: Case, part: int | None = None) -> Diagnosis | None:
-    """Return the first slip with the same result, or the same part of it."""
+def _first_slip(exercise: Exercise, given: Any, case: Case, part: int = 0, right: Any = None) -> Diagnosis | None:
+    """Return the first slip with the same result, or with the same part of it where that part is wrong."""
     for slip in exercise.slips:
-        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case, part)
+        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
+        if right is not None and isinstance(exercise.returns, tuple):
+            wrong = wrong[part] if isinstance(wrong, tuple | list) and not alike(wrong[part], right) else None
         like = slip.like or exercise.like
-        if wrong is not None and like(result if part is None else result[part], wrong, *case.inputs):
+        if wrong is not None and like(given, wrong, *case.inputs):
             return Diagnosis(slip.told(case), slip)
     return None
 
 
-def _result_of(exercise: Exercise, slip: Slip, case: Case, part: int | None) -> Any:
-    """Return what a slip, or a part of it, is in a case; None where it is nothing at all."""
+def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
+    """Return what a slip gives in a case; None where it fits other cases only."""
     try:
-        wrong = exercise.result(slip.answer, case)
-    except Exception:  # what fits other cases only
+        return exercise.result(slip.answer, case)
+    except Exception:
         return None
-    return wrong if part is None else wrong[part] if isinstance(wrong, tuple | list) else None
 
 
 def _explain(exercise: Exercise, given: tuple[Tensor, ...], right: tuple[Any, ...], wrong: int, case: Case) -> str:
     """Say what is wrong with a part of a result that no slip gives."""
     part, name = given[wrong], exercise.parts()[wrong].name.removeprefix("the ")
     counted = isinstance(right[wrong], int) or (isinstance(right[wrong], Tensor) and right[wrong].dtype == torch.bool)
-    inexact = None if counted else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
+    exact = counted or not exercise.rounding
+    inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
     if inexact:
         return f"your {name} {'are' if name.endswith('s') else 'is'} {inexact}"
     found = None

@@ -74,9 +74,9 @@ def expect_tensor(
         return result.detach().cpu()
     result = result.detach().cpu().double()
     if finite and result.isnan().any():
-        raise Mistake(f"{what} holds NaN")
+        raise Mistake(f"{what} {'hold' if what.endswith('s') else 'holds'} NaN")
     if finite and result.isinf().any():
-        raise Mistake(f"{what} holds infinity")
+        raise Mistake(f"{what} {'hold' if what.endswith('s') else 'holds'} infinity")
     return result
 
 
@@ -194,7 +194,7 @@ def explain_rounding(given: Tensor, right: Tensor) -> str | None:
     for decimals in range(5):
         half = 0.51 * 10**-decimals  # the most that rounding changes; less than the numbers themselves
         if off < half < 0.5 * largest and (given - given.round(decimals=decimals)).abs().max() < 1e-6:
-            places = f"{decimals} decimal{'' if decimals == 1 else 's'}"
+            places = f"{decimals} decimal{'' if decimals == 1 else 's'}" if decimals else "a whole number"
             return f"right, but rounded to {places}; compute with all digits and round only what is shown"
     if off < 5e-3 * largest:
         return f"nearly right, but off by up to {off:.1g}, more than rounding in float32 explains; keep full precision"

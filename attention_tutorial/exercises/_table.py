@@ -82,6 +82,7 @@ class Exercise:
     ask: Callable[..., Any] = call  # ask(answer, *inputs): how a result is got from an answer
     same: Like = alike  # same(given, right, *inputs): whether a result is right
     like: Like = alike  # of every slip that does not say otherwise
+    rounding: bool = True  # whether a result may be called right but rounded (counts and masks never are)
     in_evaluation: bool = False  # whether all must hold again without gradients, and in evaluation mode
     further: Sequence[Callable[[Any], str | None]] = ()  # asked about an answer that is right in all cases
 

@@ -419,10 +419,11 @@ AIM = Exercise(
     right=[0, 10],
     returns=numbers("the query", "a query has as many features as a key, two"),
     same=_aimed,
+    rounding=False,
     slips=[
         Read("make the query longer", [0.0, 3.0]),
         Read("the zero query scores all keys alike", [0.0, 0.0]),
-        Read("your query points at another key", [9.0, 1.0]),
+        Read("your query points at another key: the weights are", [9.0, 1.0]),
         Read("part of your query points at another key", [4.0, 8.0]),
         Read("the query must be finite", [0.0, math.inf]),
     ],

@@ -8,10 +8,10 @@ import pytest
 import torch
 from notebook_rules import cells, parsed, tags
 
-from attention_tutorial.checks import check, exercises
+from attention_tutorial.exercises import check, exercises
 from tools import notebooks as tool
 
-CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("[0-9]*.ipynb"))
+CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("[0-9]*.ipynb"))
 DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 

@@ -1,4 +1,4 @@
-"""Laws of all tables of exercises: right answers pass, and every slip gets its own words. The bank adds what is rarer."""
+"""Laws of all tables of exercises: the right answer passes, and each slip its own words. The bank has rarer ones."""
 
 import functools
 import time

@@ -1,7 +1,7 @@
 """The bank of answers: other spellings of right ones, and wrong ones that no table of an exercise holds.
 
-What people get wrong stands in the tables (`attention_tutorial.exercises`), and is tested from there. Here is what tests
-the readers of results, the words for what is no result at all, and the machinery. A module for each chapter holds
+What people get wrong stands in the tables (`attention_tutorial.exercises`), and is tested from there. Here is what
+tests the readers of results, the words for what is no result at all, and the machinery. A module for each chapter holds
 ``RIGHT``, ``{exercise: {name: answer}}``, and ``WRONG``, a list of `Wrong`.
 """
 
@@ -18,6 +18,7 @@ class Wrong:
     exercise: str
     says: str  # part of the diagnosis
     answer: Any
+    mistake: int | None = None  # until all chapters are ported
 
 
 def right_answers() -> dict[str, dict[str, Any]]:

@@ -221,7 +221,6 @@ WRONG = [
     Wrong("1.5", "in some sequences only", edge_for_one_sequence),
     Wrong("1.5", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
     Wrong("1.5", "you never called the model without it", edge_masked_twice),
-    Wrong("1.6", "your context is 0.143 = 1/n times weights @ h", lambda s, h: batch_attention(s, h, divide=h.size(1))),
     Wrong("1.6", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
     Wrong("1.6", "the contexts first and the weights second", lambda s, h: batch_attention(s, h)[::-1]),
     Wrong("1.6", "the weights must have shape (batch, m, n)", lambda s, h: (s, batch_attention(h, s)[1])),
