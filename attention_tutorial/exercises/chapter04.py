@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,32 +17,35 @@ from ._weights import explain_weights, recover_weights, weights_alike
 Answer = Callable[..., Any]
 Cut = Callable[[Tensor, int], Tensor]  # (..., n, h * d_head), h -> (..., h, n, d_head)
 
+
+def _shape(words: str, answer: Answer, mistake: int | None = None) -> Slip:
+    """A slip that is known by the shape of its result."""
+    return Slip(words, answer, mistake, like=same_shape)
+
+
 # ---- 4.1 ------------------------------------------------------------------------------------------------------------
 
 
-def _d_head(d: int, h: int, given: int | None) -> int:
-    return d // h if given is None else given
-
-
-def _inner(d: int, h: int, given: int | None) -> int:
-    return h * _d_head(d, h, given)
-
-
 def _parameters(d: int, h: int, d_head: int | None = None) -> int:
-    return 4 * d * _inner(d, h, d_head)
+    return 4 * d * h * (d // h if d_head is None else d_head)
+
+
+def _counted(words: str, count: Callable[[int, int, int], int], like: Callable[..., bool] | None = None) -> Slip:
+    """A wrong count(d_model, h, d_head), where the default d_head is right."""
+    return Slip(words, lambda d, h, d_head: count(d, h, d // h if d_head is None else d_head), like=like)
 
 
 def _some_biases(given: Any, wrong: int, d: int, h: int, d_head: int | None) -> bool:
     """Whether a count has biases too: of all matrices or some, for their rows or their columns."""
-    inner = _inner(d, h, d_head)
-    some = (3 * inner + d, 3 * inner, d, 4 * inner, 4 * d)
-    return any(alike(given, _parameters(d, h, d_head) + biases) for biases in some)
+    right = _parameters(d, h, d_head)
+    inner = right // (4 * d)
+    return any(alike(given, right + biases) for biases in (3 * inner + d, 3 * inner, d, 4 * inner, 4 * d))
 
 
 def _explain_count(given: Tensor, right: int, d: int, h: int, d_head: int | None) -> str:
     return (
         f"for d_model={d}, num_heads={h}, d_head={d_head} there are four matrices of {d} times "
-        f"{_inner(d, h, d_head)} numbers; yours makes {given:.10g}"
+        f"{right // (4 * d)} numbers; yours makes {given:.10g}"
     )
 
 
@@ -52,11 +56,6 @@ PARAMETERS = Exercise(
     returns=number("the number of parameters"),
     cases=[Case(sizes) for sizes in ((11, 3, 5), (7, 2, 13), (24, 4, None), (50, 8, None), (55, 8, None))],
     slips=[
-        Slip(
-            "you counted biases; there are none here",
-            lambda d, h, k: _parameters(d, h, k) + 3 * _inner(d, h, k) + d,
-            like=_some_biases,
-        ),
         Slip(
             lambda d, h, k: f"d_head is rounded down when it is not given: {d} // {h} is {d // h}",
             lambda d, h, k: 4 * d * h * (d / h if k is None else k),
@@ -69,39 +68,37 @@ PARAMETERS = Exercise(
             lambda d, h, k: f"without a d_head each head is d_model // num_heads wide, here {d // h}, not d_model",
             lambda d, h, k: 4 * d * h * (d if k is None else k),
         ),
-        Slip(
+        Slip("you ignore the d_head that is given", lambda d, h, k: 4 * d * h * (d // h)),
+        _counted(
             "you left d_head out: the matrices map to h * d_head features, which need not be d_model",
             lambda d, h, k: 4 * d * d,
         ),
-        Slip("you ignore the d_head that is given", lambda d, h, k: 4 * d * h * (d // h)),
-        Slip(
-            "you counted w_q, w_k and w_v; the output projection w_o is missing",
-            lambda d, h, k: 3 * d * _inner(d, h, k),
+        _counted(
+            "you counted biases; there are none here", lambda d, h, k: 4 * d * h * k + 3 * h * k + d, _some_biases
         ),
-        Slip("you counted w_o alone; w_q, w_k and w_v are missing", lambda d, h, k: d * _inner(d, h, k)),
-        Slip(
-            "you counted two matrices; there are four: w_q, w_k, w_v and w_o", lambda d, h, k: 2 * d * _inner(d, h, k)
-        ),
-        Slip("you counted one head; there are num_heads of them", lambda d, h, k: 4 * d * _d_head(d, h, k)),
-        Slip(
+        _counted("you counted w_q, w_k and w_v; the output projection w_o is missing", lambda d, h, k: 3 * d * h * k),
+        _counted("you counted w_o alone; w_q, w_k and w_v are missing", lambda d, h, k: d * h * k),
+        _counted("you counted two matrices; there are four: w_q, w_k, w_v and w_o", lambda d, h, k: 2 * d * h * k),
+        _counted("you counted one head; there are num_heads of them", lambda d, h, k: 4 * d * k),
+        _counted(
             "you counted w_o once for each head; it is one matrix for all, (h * d_head, d_model)",
-            lambda d, h, k: (3 + h) * d * _inner(d, h, k),
+            lambda d, h, k: 3 * d * h * k + h * d * h * k,
         ),
-        Slip(
+        _counted(
             "each head's projections start from all d_model features, not from d_head of them",
-            lambda d, h, k: 3 * h * _d_head(d, h, k) ** 2 + d * _inner(d, h, k),
+            lambda d, h, k: 3 * h * k * k + d * h * k,
         ),
-        Slip(
+        _counted(
             "all heads share one d_head x d_head projection in your count; each has its own, from d_model features",
-            lambda d, h, k: 3 * _d_head(d, h, k) ** 2 + d * _inner(d, h, k),
+            lambda d, h, k: 3 * k * k + d * h * k,
         ),
-        Slip(
+        _counted(
             "w_o maps from h * d_head features to d_model; yours is d_model by d_model",
-            lambda d, h, k: 3 * d * _inner(d, h, k) + d * d,
+            lambda d, h, k: 3 * d * h * k + d * d,
         ),
-        Slip(
+        _counted(
             "that is a sum of sizes; a matrix has rows times columns numbers",
-            lambda d, h, k: 4 * (d + _inner(d, h, k)),
+            lambda d, h, k: 4 * (d + h * k),
         ),
     ],
     explain=_explain_count,
@@ -193,47 +190,30 @@ SPLIT = Exercise(
             lambda x, h: x.chunk(h, dim=-1),
             like=lambda given, wrong, *_: isinstance(given, tuple | list) and len(given) == len(wrong),
         ),
-        Slip(
+        _shape(
             "the features are cut, but the heads must stand before the positions: swap axes 1 and 2",
             lambda x, h: x.unflatten(-1, (h, -1)),
             mistake=9,
-            like=same_shape,
         ),
-        Slip(
+        _shape(
             "you cut the features into d_head parts of h; cut them into h parts, then swap axes",
             lambda x, h: x.unflatten(-1, (-1, h)),
-            like=same_shape,
         ),
-        Slip(
+        _shape(
             "you cut the features into d_head parts of h, then swapped axes; cut them into h parts",
             lambda x, h: x.unflatten(-1, (-1, h)).transpose(1, 2),
-            like=same_shape,
         ),
-        Slip(
+        _shape(
             "you joined the heads along the positions; give them an axis of their own, the second",
             lambda x, h: torch.cat(x.chunk(h, dim=-1), dim=1),
-            like=same_shape,
         ),
-        Slip(
+        _shape(
             "every head holds all features; each owns d_head of them",
             lambda x, h: x[:, None].expand(-1, h, -1, -1),
-            like=same_shape,
         ),
-        Slip(
-            "positions and features are swapped: the last axis must be d_head",
-            lambda x, h: _split(x, h).mT,
-            like=same_shape,
-        ),
-        Slip(
-            "the batch must stay first: (batch, h, n, d_head)",
-            lambda x, h: torch.stack(x.chunk(h, dim=-1)),
-            like=same_shape,
-        ),
-        Slip(
-            "keep batch and heads as two axes: (batch, h, n, d_head)",
-            lambda x, h: _split(x, h).flatten(0, 1),
-            like=same_shape,
-        ),
+        _shape("positions and features are swapped: the last axis must be d_head", lambda x, h: _split(x, h).mT),
+        _shape("the batch must stay first: (batch, h, n, d_head)", lambda x, h: _split(x, h).transpose(0, 1)),
+        _shape("keep batch and heads as two axes: (batch, h, n, d_head)", lambda x, h: _split(x, h).flatten(0, 1)),
         Slip(
             "your heads are scrambled: one reshape to (batch, h, n, d_head) cuts words into pieces; "
             "cut the features first, then transpose",
@@ -335,13 +315,12 @@ JOIN = Exercise(
     cases=[Case((random(3, 5, 2), random(6, 7)))],
     slips=[
         Slip("you joined the heads, (n, h * d_v); the product with w_o is missing", lambda heads, w_o: _join(heads)),
-        Slip(
+        _shape(
             "you joined the heads, (n, h * d_v); the product with w_o is missing; the numbers are in the wrong order, "
             "too",
             lambda heads, w_o: _reshaped(heads),
-            like=same_shape,
         ),
-        Slip("that is one output for each head; the heads' terms must be added up", _terms, like=same_shape),
+        _shape("that is one output for each head; the heads' terms must be added up", _terms),
         Slip(
             "a reshape alone puts several words into one row (it is the same as joining along the positions); "
             "move the heads behind the positions first, or join along the features",
@@ -388,7 +367,7 @@ def _multi_head(
 
 
 def _weighing(weigh: Weigh) -> Answer:
-    return lambda *inputs: _multi_head(*inputs, weigh=weigh)
+    return partial(_multi_head, weigh=weigh)
 
 
 def _scaled(factor: Callable[[int, int, int], float]) -> Answer:
@@ -405,6 +384,11 @@ def _of_model_width(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tenso
 
 OUTPUT = "the weights are right, the output is not"
 NOT_D_HEAD = "d_model // num_heads, which is not d_head here"
+
+
+def _scored(words: str, answer: Answer, mistake: int | None = None) -> Slip:
+    """A slip that is known by the scores its weights come from, whatever their factor."""
+    return Slip(words, answer, mistake, like=weights_alike)
 
 
 def _combined(words: str, combine: Callable[[Tensor, Tensor, int], Tensor], mistake: int | None = None) -> Slip:
@@ -452,67 +436,57 @@ MULTI_HEAD = Exercise(
     returns=(tensor("(n, d_model)"), tensor("(h, n, n)", "the weights")),
     cases=[_projected(5, 7, 3, 2), _projected(7, 11, 2, 3)],  # d_model // h is d_head; then it is not
     slips=[
-        Slip(
+        _shape(
             "the heads are joined, (n, h * d_head), but the product with w_o is missing",
             _joined(lambda heads, w_o: _join(heads)),
-            like=same_shape,
         ),
-        Slip(
+        _shape(
             "return each head's own weights, (h, n, n); yours are one matrix, as if averaged over the heads",
             lambda *inputs: (_multi_head(*inputs)[0], _multi_head(*inputs)[1].mean(0)),
             mistake=15,
-            like=same_shape,
         ),
-        Slip(
+        _scored(
             "your heads are scrambled: a reshape to (h, n, d_head) cuts words into pieces; "
             "reshape to (n, h, d_head) first, then transpose",
-            lambda *inputs: _multi_head(*inputs, cuts=[_scrambled] * 3),
+            partial(_multi_head, cuts=[_scrambled] * 3),
             mistake=9,
-            like=weights_alike,
         ),
-        Slip(
+        _scored(
             "you dealt the features out to the heads in turn; head 0 owns the first d_head of them, head 1 the next",
-            lambda *inputs: _multi_head(*inputs, cuts=[_dealt] * 3),
-            like=weights_alike,
+            partial(_multi_head, cuts=[_dealt] * 3),
         ),
-        Slip(
+        _scored(
             "you used w_q for the keys too; keys need w_k",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_q, w_q, w_v, w_o, h),
-            like=weights_alike,
+            lambda x, w_q, w_k, *others: _multi_head(x, w_q, w_q, *others),
         ),
-        Slip(
+        _scored(
             "you used w_k for the queries too; queries need w_q",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_k, w_k, w_v, w_o, h),
-            like=weights_alike,
+            lambda x, w_q, w_k, *others: _multi_head(x, w_k, w_k, *others),
         ),
-        Slip(
+        _scored(
             "your keys were made with w_v; keys need w_k",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_q, w_v, w_v, w_o, h),
-            like=weights_alike,
+            lambda x, w_q, w_k, w_v, *others: _multi_head(x, w_q, w_v, w_v, *others),
         ),
-        Slip(
+        _scored(
             "every head got the scores of all features; each has features of its own",
             _weighing(lambda scores, d_model, d_head: (scores.sum(0) / d_head**0.5).softmax(-1).expand_as(scores)),
-            like=weights_alike,
         ),
-        Slip(
+        _scored(
             "all your heads use the features of head 0; each has features of its own",
             _weighing(lambda scores, d_model, d_head: (scores[0] / d_head**0.5).softmax(-1).expand_as(scores)),
-            like=weights_alike,
         ),
-        Slip(
+        _scored(
             "your heads are d_model // num_heads wide; the width of w_q is h * d_head, so d_head is w_q.size(1) // "
             "num_heads",
             _of_model_width,
-            like=weights_alike,
         ),
         Slip(
             f"{OUTPUT}: you averaged the keys; the values are made with w_v",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_q, w_k, w_k, w_o, h),
+            lambda x, w_q, w_k, w_v, *others: _multi_head(x, w_q, w_k, w_k, *others),
         ),
         Slip(
             f"{OUTPUT}: you averaged the queries; the values are made with w_v",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_q, w_k, w_q, w_o, h),
+            lambda x, w_q, w_k, w_v, *others: _multi_head(x, w_q, w_k, w_q, *others),
         ),
         Slip(
             f"{OUTPUT}: you added x to it; that comes outside of attention",
@@ -531,10 +505,7 @@ MULTI_HEAD = Exercise(
             "features of v); split the values, too, and let each head use its own weights",
             lambda weights, v, h: weights.mean(0) @ v,
         ),
-        _combined(
-            "all heads use the weights of head 0; each uses its own",
-            lambda weights, v, h: weights[0] @ v,
-        ),
+        _combined("all heads use the weights of head 0; each uses its own", lambda weights, v, h: weights[0] @ v),
         _combined(
             "all heads use the values of head 0; each uses its own",
             lambda weights, v, h: _join(weights @ _split(v, h)[0]),
@@ -567,27 +538,12 @@ MULTI_HEAD = Exercise(
         Read("you divided by sqrt(d_model // num_heads", _scaled(lambda d_model, h, d_head: (d_model // h) ** -0.5)),
         Read("runs over the queries", _weighing(lambda scores, *_: scores.softmax(-2)), mistake=5),
         Read("runs over axis 0", _weighing(lambda scores, *_: scores.softmax(0)), mistake=5),
-        Read(
-            "queries and keys are swapped",
-            lambda x, w_q, w_k, w_v, w_o, h: _multi_head(x, w_k, w_q, w_v, w_o, h),
-        ),
+        Read("queries and keys are swapped", lambda x, w_q, w_k, *others: _multi_head(x, w_k, w_q, *others)),
     ],
     explain=_explain_multi_head,
 )
 
 # ---- 4.5 ------------------------------------------------------------------------------------------------------------
-
-
-def _read_mask(given: Any, right: Tensor) -> Tensor:
-    return expect_tensor(given, tuple(right.shape), "(batch * num_heads, m, n)", "the mask", boolean=True)
-
-
-def _four_axes(given: Any, *_: Any) -> bool:
-    return isinstance(given, Tensor) and given.dim() == 4
-
-
-def _floating(given: Any, *_: Any) -> bool:
-    return isinstance(given, Tensor) and given.is_floating_point()
 
 
 TURNED = "the mask is the wrong way round: in torch's module True means blocked"
@@ -614,19 +570,24 @@ MASK_FOR_TORCH = Exercise(
     number="4.5",
     asks="The mask (batch * h, m, n) of torch's module, True = blocked, from one (batch, m, n) with True = may attend.",
     right=lambda mask, h: ~mask.repeat_interleave(h, dim=0),
-    returns=Part("the mask", _read_mask),
+    returns=Part(
+        "the mask",
+        lambda given, right: expect_tensor(
+            given, tuple(right.shape), "(batch * num_heads, m, n)", "the mask", boolean=True
+        ),
+    ),
     cases=[Case((random(2, 5, 7) > 0, 3))],
     slips=[
         Slip(
             "batch and heads must share one axis, (batch * num_heads, m, n); yours has four axes",
             lambda mask, h: ~mask[:, None].expand(-1, h, -1, -1),
-            like=_four_axes,
+            like=lambda given, *_: isinstance(given, Tensor) and given.dim() == 4,
         ),
         Slip(
             "the mask must be boolean, True = blocked; yours holds floating-point numbers",
             lambda mask, h: torch.where(mask.repeat_interleave(h, dim=0), 0.0, -math.inf),
             mistake=8,
-            like=_floating,
+            like=lambda given, *_: isinstance(given, Tensor) and given.is_floating_point(),
         ),
         Slip(f"the order is right, but {TURNED}", lambda mask, h: mask.repeat_interleave(h, dim=0), mistake=7),
         Slip(IN_TURN, lambda mask, h: ~mask.repeat(h, 1, 1), mistake=10),
@@ -643,27 +604,14 @@ MASK_FOR_TORCH = Exercise(
 # ---- 4.6 ------------------------------------------------------------------------------------------------------------
 
 
-def _moved(words: str, difference: Callable[[Tensor, Tensor, int], Tensor], mistake: int | None = None) -> Slip:
-    """The length of another difference(heads, w_o, i), (n, features)."""
-    return Slip(words, lambda heads, w_o, i: difference(heads, w_o, i).norm(dim=-1), mistake)
+def _measured(words: str, measure: Callable[[Tensor, Tensor], Tensor], like: Callable[..., bool] | None = None) -> Slip:
+    """The right change (n, d_model) of the right output, but not its length: measure(change, output)."""
+    return Slip(words, lambda heads, w_o, i: measure(_terms(heads, w_o)[i], _output(heads, w_o)), like=like)
 
 
-def _measured(words: str, measure: Callable[[Tensor, Tensor], Tensor], **named: Any) -> Slip:
-    """The right difference (n, d_model), but not its length: measure(difference, output)."""
-    return Slip(words, lambda heads, w_o, i: measure(_terms(heads, w_o)[i], _output(heads, w_o)), **named)
-
-
-def _change(difference: Tensor, output: Tensor) -> Tensor:
-    return output.norm(dim=-1) - (output - difference).norm(dim=-1)
-
-
-def _zeroed(heads: Tensor, axis: int, i: int) -> Tensor:
-    return heads.index_fill(axis, torch.tensor(i), 0.0)
-
-
-def _behind_moved_up(heads: Tensor, w_o: Tensor, i: int) -> Tensor:
-    others = torch.cat([heads[:i], heads[i + 1 :]])
-    return _output(heads, w_o) - _output(others, w_o[: -heads.size(2)])
+def _moved(words: str, change: Callable[[Tensor, Tensor, int], Tensor], mistake: int | None = None) -> Slip:
+    """The length of another change(heads, w_o, i), (n, features)."""
+    return Slip(words, lambda heads, w_o, i: change(heads, w_o, i).norm(dim=-1), mistake)
 
 
 def _rows_of(j: int) -> Slip:
@@ -680,6 +628,20 @@ def _effect_of(j: int) -> Slip:
     )
 
 
+def _zeroed(x: Tensor, axis: int, i: int) -> Tensor:
+    return x.index_fill(axis, torch.tensor(i), 0.0)
+
+
+def _behind_moved_up(heads: Tensor, w_o: Tensor, i: int) -> Tensor:
+    others = torch.cat([heads[:i], heads[i + 1 :]])
+    return _output(heads, w_o) - _output(others, w_o[: -heads.size(2)])
+
+
+def _shorter(change: Tensor, output: Tensor) -> Tensor:
+    """By how much the output's length shrinks."""
+    return output.norm(dim=-1) - (output - change).norm(dim=-1)
+
+
 NORM = "the Euclidean norm is the root of the sum of squares"
 
 WITHOUT_A_HEAD = Exercise(
@@ -691,54 +653,48 @@ WITHOUT_A_HEAD = Exercise(
     slips=[
         _measured(
             "return one number for each word: the length of the difference, not the output or the difference",
-            lambda difference, output: difference,
+            lambda change, output: change,
             like=same_shape,
         ),
         _measured(
             "you took the norm over the words; take it over the features, one number for each word",
-            lambda difference, output: difference.norm(dim=0),
+            lambda change, output: change.norm(dim=0),
             like=same_shape,
         ),
         _measured(
             "that is one number for all words; return one for each",
-            lambda difference, output: difference.norm(),
+            lambda change, output: change.norm(),
             like=same_shape,
         ),
+        _measured("that is the square of the length; take its square root", lambda change, _: change.square().sum(-1)),
+        _measured(f"that is the sum of absolute values; {NORM}", lambda change, _: change.abs().sum(-1)),
+        _measured(f"that is the mean of absolute values; {NORM}", lambda change, _: change.abs().mean(-1)),
+        _measured(f"that is the largest change of a feature; {NORM}", lambda change, _: change.abs().amax(-1)),
+        _measured(f"you took the mean of the squares; {NORM}", lambda change, _: change.square().mean(-1)),
         _measured(
-            "that is the square of the length; take its square root",
-            lambda difference, output: difference.square().sum(-1),
+            f"you took the root of the mean of the squares; {NORM}", lambda change, _: change.square().mean(-1).sqrt()
         ),
-        _measured(f"that is the sum of absolute values; {NORM}", lambda difference, output: difference.abs().sum(-1)),
-        _measured(f"that is the mean of absolute values; {NORM}", lambda difference, output: difference.abs().mean(-1)),
-        _measured(
-            f"that is the largest change of a feature; {NORM}", lambda difference, output: difference.abs().amax(-1)
-        ),
-        _measured(f"you took the mean of the squares; {NORM}", lambda difference, output: difference.square().mean(-1)),
-        _measured(
-            f"you took the root of the mean of the squares; {NORM}",
-            lambda difference, output: difference.square().mean(-1).sqrt(),
-        ),
-        _measured(f"that is the sum of the changes; {NORM}", lambda difference, output: difference.sum(-1)),
-        _measured("that is the change of the length; take the length of the change", _change),
+        _measured(f"that is the sum of the changes; {NORM}", lambda change, _: change.sum(-1)),
+        _measured("that is the change of the length; take the length of the change", _shorter),
         _measured(
             "that is the change of the length, with its sign turned; take the length of the change",
-            lambda difference, output: -_change(difference, output),
+            lambda change, output: -_shorter(change, output),
         ),
         _measured(
             "that is the change of the length, without its sign; take the length of the change",
-            lambda difference, output: _change(difference, output).abs(),
+            lambda change, output: _shorter(change, output).abs(),
         ),
         _measured(
             "that is the change relative to the output; do not divide",
-            lambda difference, output: difference.norm(dim=-1) / output.norm(dim=-1),
+            lambda change, output: change.norm(dim=-1) / output.norm(dim=-1),
         ),
         _measured(
             "that is the length of what is left without head i; the difference is asked for",
-            lambda difference, output: (output - difference).norm(dim=-1),
+            lambda change, output: (output - change).norm(dim=-1),
         ),
         _measured(
             "that is the length of the whole output; the difference without head i is asked for",
-            lambda difference, output: output.norm(dim=-1),
+            lambda change, output: output.norm(dim=-1),
         ),
         _moved(
             "that is the length of head i's own output; multiply by its block of w_o first",
@@ -750,13 +706,11 @@ WITHOUT_A_HEAD = Exercise(
         ),
         _moved(
             "you removed one row of w_o; those of head i are i * d_v to (i + 1) * d_v",
-            lambda heads, w_o, i: _join(heads) @ (w_o - _zeroed(w_o, 0, i)),
+            lambda heads, w_o, i: _output(heads, w_o - _zeroed(w_o, 0, i)),
         ),
         _moved(
             "you scaled up the other heads to make up for the missing one; leave them as they are",
-            lambda heads, w_o, i: (
-                _output(heads, w_o) - _output(_zeroed(heads, 0, i), w_o) * len(heads) / (len(heads) - 1)
-            ),
+            lambda heads, w_o, i: _output(heads - _zeroed(heads, 0, i) * len(heads) / (len(heads) - 1), w_o),
         ),
         _moved(
             "you removed word i from every head; remove head i",
@@ -786,10 +740,7 @@ WITHOUT_A_HEAD = Exercise(
         ),
         *map(_rows_of, range(3)),
         *map(_effect_of, range(3)),
-        Read(
-            "your numbers are 0.5 times what they should be",
-            lambda heads, w_o, i: _terms(heads, w_o)[i].norm(dim=-1) / 2,
-        ),
+        Read("your numbers are 0.5 times what they should be", lambda *a: _terms(*a[:2])[a[2]].norm(dim=-1) / 2),
     ],
     explain=lambda given, right, *_: _explain_near(given, right),
     rest="one number for each word, but not the right ones: the difference is head i times its block of w_o",
@@ -844,15 +795,7 @@ def _left(*bugs: str) -> Slip:
 
 
 def _explain_masked(
-    given: Tensor,
-    right: Tensor,
-    x: Tensor,
-    w_q: Tensor,
-    w_k: Tensor,
-    w_v: Tensor,
-    w_o: Tensor,
-    h: int,
-    mask: Tensor,
+    given: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, h: int, mask: Tensor
 ) -> str | None:
     """Work back from the output to the heads, and from them to the weights, however they were cut and joined."""
     joined = given @ torch.linalg.pinv(w_o)  # (batch, n, h * d_head)
@@ -936,21 +879,21 @@ DEBUG_THE_HEADS = Exercise(
         Slip("you added x to the output; that comes outside of attention", lambda x, *others: x + _masked(x, *others)),
         Read(
             "by the reshape; the heads are joined without transposing back",
-            lambda *inputs: _masked(*inputs, cuts=[_scrambled] * 3, join=_reshaped),
+            partial(_masked, cuts=[_scrambled] * 3, join=_reshaped),
             mistake=9,
         ),
-        Read("joined without transposing back", lambda *inputs: _masked(*inputs, join=_reshaped), mistake=9),
+        Read("joined without transposing back", partial(_masked, join=_reshaped), mistake=9),
         Read(
             "the queries are cut rightly, the keys still scrambled",
-            lambda *inputs: _masked(*inputs, cuts=[_split, _scrambled, _scrambled]),
+            partial(_masked, cuts=[_split, _scrambled, _scrambled]),
             mistake=9,
         ),
         Read(
             "the keys cut rightly, the values still scrambled",
-            lambda *inputs: _masked(*inputs, cuts=[_split, _split, _scrambled]),
+            partial(_masked, cuts=[_split, _split, _scrambled]),
             mistake=9,
         ),
-        Read("the heads are dealt out feature by feature", lambda *inputs: _masked(*inputs, cuts=[_dealt] * 3)),
+        Read("the heads are dealt out feature by feature", partial(_masked, cuts=[_dealt] * 3)),
         Read(
             "you did not scale them",
             _masked_weighing(lambda scores, mask, *_: masked_softmax(scores, mask)),

@@ -1,5 +1,6 @@
 """Right and wrong answers to the exercises of chapter 4."""
 
+import functools
 import math
 
 import torch
@@ -90,13 +91,11 @@ def cut(t, num_heads):
     return t.reshape(t.size(0), num_heads, -1).transpose(0, 1)
 
 
-def attend(x, w_q, w_k, w_v, w_o, num_heads, *, split=cut, scale=None, axis=-1, merge=True, values=None):
-    q, k, v = (split(x @ w, num_heads) for w in (w_q, w_k, w_v))
+def attend(x, w_q, w_k, w_v, w_o, num_heads, *, scale=None):
+    q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
     scale = 1 / math.sqrt(q.size(-1)) if scale is None else scale
-    weights = torch.softmax(q @ k.transpose(-2, -1) * scale, dim=axis)
-    heads = weights @ (v if values is None else values(x @ w_v, num_heads))
-    joined = (heads.transpose(0, 1) if merge else heads).reshape(x.size(0), -1)
-    return joined @ w_o, weights
+    weights = torch.softmax(q @ k.transpose(-2, -1) * scale, dim=-1)
+    return (weights @ v).transpose(0, 1).reshape(x.size(0), -1) @ w_o, weights
 
 
 def attend_head_by_head(x, w_q, w_k, w_v, w_o, num_heads):
@@ -179,9 +178,8 @@ def remove_in_place(heads, w_o, i):
 # ---- 4.7 debugging ----
 
 
-def repaired(x, w_q, w_k, w_v, w_o, num_heads, mask, *, cut=True, width=None, before=True, fill=-math.inf, merge=True,
-             axis=-1):  # fmt: skip
-    batch, n, d_model = x.shape
+def repaired(x, w_q, w_k, w_v, w_o, num_heads, mask, *, cut=True, fill=-math.inf):
+    batch, n, _ = x.shape
     d_head = w_q.size(1) // num_heads
 
     def heads_of(t):
@@ -190,17 +188,9 @@ def repaired(x, w_q, w_k, w_v, w_o, num_heads, mask, *, cut=True, width=None, be
         return t.reshape(batch, num_heads, n, d_head)
 
     q, k, v = (heads_of(x @ w) for w in (w_q, w_k, w_v))
-    scores = q @ k.transpose(-2, -1) / math.sqrt(d_model if width == "d_model" else d_head)
-    scores = scores * d_head**0.5 if width == "none" else scores
-    scores = scores * math.sqrt(d_head / (d_model // num_heads)) if width == "share" else scores
-    if mask is not None and before:
-        scores = scores.masked_fill(~mask[:, None], fill)
-    weights = torch.softmax(scores, dim=axis)
-    if not before:
-        weights = weights * mask[:, None]
-    joined = weights @ v
-    joined = (joined.transpose(1, 2) if merge else joined).reshape(batch, n, -1)
-    return joined @ w_o
+    scores = q @ k.transpose(-2, -1) / math.sqrt(d_head)
+    weights = torch.softmax(scores.masked_fill(~mask[:, None], fill), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(batch, n, -1) @ w_o
 
 
 def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
@@ -221,10 +211,6 @@ def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
     q, k, v = ((x @ w).float().unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
     heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask[:, None], dropout)
     return heads.transpose(1, 2).flatten(2) @ w_o.float()
-
-
-def with_bugs(**bugs):
-    return lambda *inputs: repaired(*inputs, **bugs)
 
 
 RIGHT = {
@@ -249,7 +235,7 @@ RIGHT = {
     "4.7": {
         "plain": repaired,
         "renormalised": repaired_renormalised,
-        "finite fill": with_bugs(fill=-1e9),
+        "finite fill": functools.partial(repaired, fill=-1e9),
         "log": RepairedByLog(),
         "fused": repaired_fused,
     },
@@ -272,6 +258,6 @@ WRONG = [
     Wrong("4.5", "must be boolean; got int64", lambda mask, h: interleave(mask, h).long()),
     Wrong("4.6", "changed its arguments", remove_in_place),
     Wrong("4.7", "besides, your mask has no effect", lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False)),
-    Wrong("4.7", "the score -10", with_bugs(fill=-10.0)),
+    Wrong("4.7", "the score -10", functools.partial(repaired, fill=-10.0)),
     Wrong("4.7", "rounded to 2 decimals", lambda *a: repaired(*a).round(decimals=2)),
 ]
