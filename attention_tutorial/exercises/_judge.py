@@ -58,8 +58,8 @@ def judge(
     finally:
         torch.set_default_dtype(default)
     if found is not None and found.slip is None:
-        read = (slip for slip in exercise.slips if isinstance(slip, Read) and slip.words in found.words)
-        return replace(found, slip=next(read, None))
+        read = [slip for slip in exercise.slips if isinstance(slip, Read) and slip.words in found.words]
+        return replace(found, slip=max(read, key=lambda slip: len(slip.words), default=None))
     return found
 
 
@@ -95,7 +95,7 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
     finally:
         module.train(was_training)
     words = "right in training, but not in evaluation (torch.no_grad() and eval())"
-    return found and replace(found, words=f"{words}: {found.words}")
+    return found and Diagnosis(f"{words}: {found.words}")
 
 
 def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
