@@ -13,12 +13,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import yaml
 from bs4 import BeautifulSoup, Tag
 
+from tools.book import pages, settings
 from tools.browser import chromium, serve
 
-ROOT = Path(__file__).parents[1]
 # What is of no use on paper
 SCREEN_ONLY = (
     "details.above-input, .headerlink, .copybtn, .prev-next-area, script, button, #jb-print-docs-body, "
@@ -52,11 +51,6 @@ img { max-width: 88% !important; height: auto !important; }
 def prefix(page: str) -> str:
     """Return what stands before every name of a page, so that no two pages share one."""
     return page.replace("/", "-") + "--"
-
-
-def toc_pages(toc: dict) -> list[str]:
-    """Return the pages of the contents in their order."""
-    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
 
 
 def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
@@ -111,10 +105,9 @@ def contents(articles: list[Tag]) -> str:
 
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    pages = toc_pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
-    articles = [article_of(site, page, pages) for page in pages]
-    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in pages]
+    config, order = settings(), pages()
+    articles = [article_of(site, page, order) for page in order]
+    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order]
     sheets = dict.fromkeys(
         re.sub(r"^(\.\./)+", "", link["href"]) for head in heads for link in head.select("link[rel~=stylesheet]")
     )

@@ -11,13 +11,13 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.book import ROOT, settings
+
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
 JOBS = {(name, job): body for name, workflow in WORKFLOWS.items() for job, body in workflow["jobs"].items()}
@@ -127,7 +127,7 @@ def test_nothing_is_taken_from_a_cache():
 
 
 def test_the_projects_address_stands_in_none():
-    address = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"].removeprefix("https://")
+    address = settings()["repository"]["url"].removeprefix("https://")
     for path in FILES:
         assert address.partition("/")[2] not in path.read_text("utf-8")
 

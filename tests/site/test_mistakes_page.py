@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from mistakes import sentence
 
-ROOT = Path(__file__).parents[2]
+from tools.book import ROOT
+
 CONF = """
 from dataclasses import replace
 from attention_tutorial import exercises as package
