@@ -13,9 +13,9 @@ import importlib
 import pkgutil
 from typing import Any
 
-from ._judge import NOT_FILLED_IN, SECONDS, Diagnosis, judge
-from ._run import Mistake
-from ._table import MISTAKES, Case, Exercise, Read, Slip
+from .judging import NOT_FILLED_IN, SECONDS, Diagnosis, judge
+from .running import Mistake
+from .table import MISTAKES, Case, Exercise, Read, Slip
 
 __all__ = [
     "MISTAKES",

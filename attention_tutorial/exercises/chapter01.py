@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ..functional import additive_scores
 from ..models.seq2seq import Seq2Seq
-from ._results import number, numbers, random, same_shape, tensor, times
-from ._run import Mistake, call
-from ._table import Case, Exercise, Read, Slip
-from ._weights import explain_weights, weights_alike
+from .reading import explain_weights, weights_alike
+from .results import number, numbers, random, same_shape, tensor, times
+from .running import Mistake, call
+from .table import Case, Exercise, Read, Slip
 
 # ---- 1.1 ------------------------------------------------------------------------------------------------------------
 

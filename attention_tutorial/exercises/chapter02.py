@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from ..functional import scaled_dot_product_attention
-from ._results import alike, close, expect_number, numbers, random, same_shape, tensor, within
-from ._run import call
-from ._table import Case, Exercise, Read, Slip
-from ._weights import explain_output, recover_weights, weights_alike
+from .reading import explain_output, recover_weights, weights_alike
+from .results import alike, close, expect_number, numbers, random, same_shape, tensor, within
+from .running import call
+from .table import Case, Exercise, Read, Slip
 
 # ---- 2.1 ------------------------------------------------------------------------------------------------------------
 

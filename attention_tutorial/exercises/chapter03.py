@@ -11,7 +11,8 @@ from ..analysis.cost import largest_tensor_bytes
 from ..analysis.weights import entropy
 from ..analysis.weights import softmax_jacobian as jacobian_of
 from ..layers import merge_heads, split_heads
-from ._results import (
+from .reading import describe_scale, explain_weights, weights_alike
+from .results import (
     alike,
     close,
     expect_number,
@@ -26,9 +27,8 @@ from ._results import (
     times,
     within,
 )
-from ._run import Mistake, call
-from ._table import Case, Exercise, Read, Slip
-from ._weights import describe_scale, explain_weights, weights_alike
+from .running import Mistake, call
+from .table import Case, Exercise, Read, Slip
 
 # ---- 3.1 ------------------------------------------------------------------------------------------------------------
 #

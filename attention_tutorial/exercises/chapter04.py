@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..functional import masked_softmax
-from ._results import Part, alike, close, expect_tensor, explain_rounding, number, random, same_shape, tensor, times
-from ._table import Case, Exercise, Read, Slip
-from ._weights import explain_weights, recover_weights, weights_alike
+from .reading import explain_weights, recover_weights, weights_alike
+from .results import Part, alike, close, expect_tensor, explain_rounding, number, random, same_shape, tensor, times
+from .table import Case, Exercise, Read, Slip
 
 Answer = Callable[..., Any]
 Cut = Callable[[Tensor, int], Tensor]  # (..., n, h * d_head), h -> (..., h, n, d_head)

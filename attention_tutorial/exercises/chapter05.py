@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ..functional import masked_softmax
 from ..masks import causal_mask
-from ._results import alike, close, mask, numbers, random, same_shape, tensor
-from ._run import Mistake, call
-from ._table import Case, Exercise, Like, Read, Slip
-from ._weights import explain_weights, recover_weights
+from .reading import explain_weights, recover_weights
+from .results import alike, close, mask, numbers, random, same_shape, tensor
+from .running import Mistake, call
+from .table import Case, Exercise, Like, Read, Slip
 
 Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
 

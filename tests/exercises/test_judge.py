@@ -18,13 +18,13 @@ from attention_tutorial.exercises import (
     Mistake,
     Read,
     Slip,
-    _run,
     check,
     diagnose,
     exercises,
     judge,
+    running,
 )
-from attention_tutorial.exercises._results import number, same_shape, tensor
+from attention_tutorial.exercises.results import number, same_shape, tensor
 
 DOUBLED = Exercise(
     number="9.1",
@@ -269,7 +269,7 @@ def test_an_interrupt_stops_the_answer_too(monkeypatch):
                 raise KeyboardInterrupt
             super().join(timeout)
 
-    monkeypatch.setattr(_run.threading, "Thread", Interrupted)
+    monkeypatch.setattr(running.threading, "Thread", Interrupted)
     ended = threading.Event()
 
     def answer(x):
@@ -298,7 +298,7 @@ def test_an_unknown_exercise_is_an_error_that_names_the_known():
 def test_a_table_in_a_new_chapter_is_found(monkeypatch, tmp_path):
     (tmp_path / "chapter77.py").write_text(
         "from attention_tutorial.exercises import Exercise\n"
-        "from attention_tutorial.exercises._results import number\n"
+        "from attention_tutorial.exercises.results import number\n"
         "SEVEN = Exercise(number='77.1', asks='Seven.', right=7, returns=number(), slips=[])\n"
     )
     monkeypatch.setattr(package, "__path__", [str(tmp_path)])

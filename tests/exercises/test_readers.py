@@ -8,7 +8,8 @@ import torch
 
 from attention_tutorial import causal_mask, masked_softmax
 from attention_tutorial.exercises import Case, Exercise, Mistake, judge
-from attention_tutorial.exercises._results import (
+from attention_tutorial.exercises.reading import describe_scale, explain_weights, recover_weights, weights_alike
+from attention_tutorial.exercises.results import (
     alike,
     close,
     expect_mask,
@@ -24,8 +25,7 @@ from attention_tutorial.exercises._results import (
     times,
     within,
 )
-from attention_tutorial.exercises._run import call
-from attention_tutorial.exercises._weights import describe_scale, explain_weights, recover_weights, weights_alike
+from attention_tutorial.exercises.running import call
 
 SIZES = {"d_k": 5, "d_model": 35, "h": 7, "n": 11, "m": 3}
 SCORES = random(2, 3, 11)

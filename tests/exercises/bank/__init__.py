@@ -18,7 +18,6 @@ class Wrong:
     exercise: str
     says: str  # part of the diagnosis
     answer: Any
-    mistake: int | None = None  # until all chapters are ported
 
 
 def right_answers() -> dict[str, dict[str, Any]]:

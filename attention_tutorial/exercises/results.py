@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._run import Mistake
+from .running import Mistake
 
 Shape = tuple[int, ...]
 
@@ -214,6 +214,7 @@ def multiple(given: Tensor, other: Tensor) -> float | None:
 
 
 def name_factor(factor: float, sizes: Mapping[str, int]) -> str:
+    """Write a factor with the size that it is a power of, such as "0.2 = 1/n"."""
     powers = {-0.5: "1/sqrt({})", -1.0: "1/{}", 0.5: "sqrt({})", 1.0: "{}"}
     names = (words.format(x) for x, n in sizes.items() for k, words in powers.items() if near(factor, n**k))
     name = next(names, None)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._results import alike, expect_pair, explain_rounding
-from ._run import Mistake, in_time
-from ._table import Case, Exercise, Read, Slip
+from .results import alike, expect_pair, explain_rounding
+from .running import Mistake, in_time
+from .table import Case, Exercise, Read, Slip
 
 __all__ = ["NOT_FILLED_IN", "SECONDS", "Diagnosis", "judge"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._results import Part, alike
-from ._run import call
+from .results import Part, alike
+from .running import call
 
 __all__ = ["MISTAKES", "Case", "Exercise", "Read", "Slip"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..functional import masked_softmax
 from ..masks import causal_mask
-from ._results import close, explain_rounding, name_factor, near, times
+from .results import close, explain_rounding, name_factor, near, times
 
 
 def explain_weights(
