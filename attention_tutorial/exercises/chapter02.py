@@ -311,7 +311,9 @@ def _explain_self_attention(
 
 def _same_weights(given: Tensor, wrong: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor) -> bool:
     """Whether two outputs come from the same scores, whatever the factor on them."""
-    return weights_alike(*(recover_weights(output, x @ w_v @ w_o) for output in (given, wrong)))
+    return same_shape(given, wrong) and weights_alike(
+        *(recover_weights(output, x @ w_v @ w_o) for output in (given, wrong))
+    )
 
 
 SELF_ATTENTION = Exercise(

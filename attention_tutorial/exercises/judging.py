@@ -104,7 +104,7 @@ def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
     try:
         given = _read(exercise, result, right)
     except Mistake:
-        found = _first_slip(exercise, result, case)
+        found = _first_slip(exercise, case, result, right, None)
         if found is not None:
             return found
         raise
@@ -113,7 +113,7 @@ def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
     if not wrong:
         return None
     last = wrong[-1]
-    found = _first_slip(exercise, result[last] if len(given) > 1 else result, case, last, each[last])
+    found = _first_slip(exercise, case, result[last] if len(given) > 1 else result, each[last], last)
     return found or Diagnosis(_explain(exercise, given, each, last, case))
 
 
@@ -131,14 +131,14 @@ def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
     return first.read(pair[0], right[0]), read
 
 
-def _first_slip(exercise: Exercise, given: Any, case: Case, part: int = 0, right: Any = None) -> Diagnosis | None:
-    """Return the first slip with the same result, or with the same part of it where that part is wrong."""
+def _first_slip(exercise: Exercise, case: Case, given: Any, right: Any, part: int | None) -> Diagnosis | None:
+    """Return the first slip that gives the same as a part of a result, or as a whole that could not be read."""
     for slip in exercise.slips:
-        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
-        if right is not None and isinstance(exercise.returns, tuple):
-            wrong = wrong[part] if isinstance(wrong, tuple | list) and not alike(wrong[part], right) else None
         like = slip.like or exercise.like
-        if wrong is not None and like(given, wrong, *case.inputs):
+        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
+        if part is not None and isinstance(exercise.returns, tuple):
+            wrong = wrong[part] if isinstance(wrong, tuple | list) else None
+        if wrong is not None and not alike(wrong, right) and like(given, wrong, *case.inputs):
             return Diagnosis(slip.told(case), slip)
     return None
 

@@ -33,22 +33,33 @@ MISTAKES = {
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs on which answers are run."""
+    """Inputs on which answers are run.
+
+    Attributes:
+        inputs: what an answer is called with.
+        words: how a diagnosis is told that was found here.
+    """
 
     inputs: tuple[Any, ...] = ()
-    words: str = "{found}"  # how a diagnosis is told that was found here
+    words: str = "{found}"
 
 
 @dataclass(frozen=True)
 class Slip:
-    """A wrong answer that people give, and what is said to whoever gives one with the same result."""
+    """A wrong answer that people give, and what is said to whoever gives one with the same result.
 
-    words: str | Callable[..., str]  # or a function of the inputs that makes them
+    Attributes:
+        words: what is said, or a function of the inputs that makes it.
+        answer: what a learner would hand in: a function, a class or a value.
+        mistake: its number in `MISTAKES`, if it is one of those.
+        like: ``like(given, wrong, *inputs)`` says whether what came back, which may be anything, is the same as what
+            this slip gives; None: as the exercise compares.
+    """
+
+    words: str | Callable[..., str]
     answer: Any
-    mistake: int | None = None  # its number in MISTAKES, if it is one of those
-    like: Like | None = (
-        None  # like(given, wrong, *inputs): whether two results are the same; None: as the exercise says
-    )
+    mistake: int | None = None
+    like: Like | None = None
 
     def told(self, case: Case) -> str:
         """Return the words for the inputs of a case."""
@@ -67,24 +78,40 @@ class Exercise:
     """The table of an exercise.
 
     An answer is run on each case and compared with the right answer there. Where it differs, the words are those of the
-    first slip with the same result; else what `explain` reads off the result; else `rest`. Inputs must tell all slips
-    apart.
+    first slip with the same result; else that it is right but rounded; else what `explain` reads off the result; else
+    `rest`. The inputs must tell all slips apart; a test sees to it.
+
+    Attributes:
+        number: as in the book.
+        asks: what for, in a sentence.
+        right: the right answer: a function, a class or a value.
+        returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
+        cases: the inputs, one case after another. A value is asked for without any.
+        slips: the wrong answers that people give.
+        explain: ``explain(given, right, *inputs)`` reads off a result what is wrong with it.
+        rest: what is said where nothing else is.
+        ask: ``ask(answer, *inputs)`` gets a result from an answer. It may raise a `Mistake`.
+        same: ``same(given, right, *inputs)`` says whether a result is right.
+        like: compares with every slip that does not say otherwise.
+        rounding: whether a result may be called right but rounded. Counts and masks never are.
+        in_evaluation: whether all must hold again without gradients, and in evaluation mode.
+        further: asked about an answer that is right in all cases, such as for its memory. Each returns words or None.
     """
 
     number: str
-    asks: str  # what for, in a sentence
-    right: Any  # the right answer: a function, a class or a value
-    returns: Part | tuple[Part, ...]  # several are compared from the last to the first
+    asks: str
+    right: Any
+    returns: Part | tuple[Part, ...]
     cases: Sequence[Case] = (Case(),)
     slips: Sequence[Slip]
-    explain: Callable[..., str | None] | None = None  # explain(given, right, *inputs)
-    rest: str = "it is not the right result"  # what is said where nothing else is
-    ask: Callable[..., Any] = call  # ask(answer, *inputs): how a result is got from an answer
-    same: Like = alike  # same(given, right, *inputs): whether a result is right
-    like: Like = alike  # of every slip that does not say otherwise
-    rounding: bool = True  # whether a result may be called right but rounded (counts and masks never are)
-    in_evaluation: bool = False  # whether all must hold again without gradients, and in evaluation mode
-    further: Sequence[Callable[[Any], str | None]] = ()  # asked about an answer that is right in all cases
+    explain: Callable[..., str | None] | None = None
+    rest: str = "it is not the right result"
+    ask: Callable[..., Any] = call
+    same: Like = alike
+    like: Like = alike
+    rounding: bool = True
+    in_evaluation: bool = False
+    further: Sequence[Callable[[Any], str | None]] = ()
 
     def result(self, answer: Any, case: Case) -> Any:
         """Return what an answer gives in a case."""

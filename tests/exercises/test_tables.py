@@ -137,6 +137,53 @@ def is_float(result):
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_answer_that_only_prints_is_told_to_return(exercise):
+    assert "your function returns nothing" in diagnose(exercise, lambda *inputs: print(FUNCTIONS[exercise](*inputs)))
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("inexact", "words"),
+    [
+        (lambda x: x.round(decimals=2) if torch.is_tensor(x) else round(x, 2), "right, but rounded to 2 decimals"),
+        (lambda x: x.half().double() if torch.is_tensor(x) else x * (1 + 2e-3), "nearly right, but off by up to"),
+    ],
+    ids=["rounded", "half precision"],
+)
+def test_an_inexact_result_is_told_from_a_wrong_one(exercise, inexact, words):
+    answer, changed = spoilt(exercise, inexact, is_float)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_FLOATS)
+    assert not changed or not TABLES[exercise].rounding or words in found, found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_a_list_in_place_of_a_tensor_is_told(exercise):
+    answer, changed = spoilt(exercise, lambda x: list(x), torch.is_tensor)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_TENSORS)
+    assert not changed or "must be a tensor; got list of Tensor; torch.stack makes a tensor of it" in found, found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_texts_in_place_of_numbers_are_told(exercise):
+    answer, changed = spoilt(exercise, str, lambda x: isinstance(x, int | float) and not isinstance(x, bool))
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise in NO_TENSORS - {"5.6"})
+    assert not changed or ("must be" in found and "str" in found), found
+
+
+PAIRS = [number for number in FUNCTIONS if isinstance(TABLES[number].returns, tuple)]
+
+
+@pytest.mark.parametrize("exercise", PAIRS)
+def test_one_thing_in_place_of_two_and_the_wrong_order_are_told(exercise):
+    right, (first, second) = FUNCTIONS[exercise], [part.name for part in TABLES[exercise].returns]
+    assert diagnose(exercise, lambda *a: right(*a)[0]) == f"return two things, {first} and {second}; got Tensor"
+    assert diagnose(exercise, lambda *a: right(*a)[::-1]) == f"return {first} first and {second} second"
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_nan_is_named(exercise):
     answer, changed = spoilt(exercise, lambda x: x * torch.nan, is_float)
     found = diagnose(exercise, answer)
