@@ -28,7 +28,7 @@ class Diagnosis:
 def judge(
     exercise: Exercise, answer: Any, *, cases: Sequence[Case] | None = None, seconds: float = SECONDS
 ) -> Diagnosis | None:
-    """Judge an answer: what is wrong with it, or None if it is right. It never raises and never hangs.
+    """Judge an answer. It never raises and never hangs.
 
     The inputs are float64, so float64 is the default type while an answer runs.
 
@@ -37,6 +37,9 @@ def judge(
         answer: a value, a function or a class. A function may run elsewhere: it is only called.
         cases: other inputs than those of the table.
         seconds: an answer that takes longer, on all inputs together, is stopped.
+
+    Returns:
+        What is wrong with the answer; None if it is right.
     """
     if answer is None or answer is Ellipsis:
         return Diagnosis(NOT_FILLED_IN)
