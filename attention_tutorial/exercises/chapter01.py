@@ -50,10 +50,7 @@ RNN_BY_HAND = Exercise(
     ],
     slips=[
         Slip("that is the last state; return the list of all of them", lambda x, w, u: _rnn(x, w, u)[-1]),
-        Slip(
-            "there is one state for each input, and h_0 is not among them",
-            lambda x, w, u: [0.0, *_rnn(x, w, u)],
-        ),
+        Slip("there is one state for each input, and h_0 is not among them", lambda x, w, u: [0.0, *_rnn(x, w, u)]),
         Slip("the old state does not enter; add u times the state before", lambda x, w, u: _rnn(x, w, 0.0)),
         Slip(
             "the tanh is missing; each state is the tanh of the sum",
@@ -286,63 +283,42 @@ ADDITIVE_SCORES = Exercise(
             like=same_shape,
         ),
         Slip("these are weights; return the scores, before the softmax", lambda *a: _additive(*a).softmax(0)),
-        _hidden("the tanh is missing", lambda query, keys, v: (query + keys) @ v),
-        _hidden(
-            "the tanh belongs inside: apply it before multiplying by v",
-            lambda query, keys, v: ((query + keys) @ v).tanh(),
-        ),
+        _hidden("the tanh is missing", lambda q, k, v: (q + k) @ v),
+        _hidden("the tanh belongs inside: apply it before multiplying by v", lambda q, k, v: ((q + k) @ v).tanh()),
         Slip("apply tanh once: the scores themselves are not squashed", lambda *a: _additive(*a).tanh()),
         _hidden(
-            "v comes after the tanh: it weighs the squashed features",
-            lambda query, keys, v: torch.tanh((query + keys) * v).sum(1),
+            "v comes after the tanh: it weighs the squashed features", lambda q, k, v: torch.tanh((q + k) * v).sum(1)
         ),
         _hidden(
             "that is a dot product of query and key features; here they are added, squashed and weighed by v",
-            lambda query, keys, v: keys @ query,
+            lambda q, k, v: k @ q,
         ),
         Slip("your scores add up from key to key; begin anew for each key", lambda *a: _additive(*a).cumsum(0)),
         _hidden(
             "your keys add up from key to key; add u @ k[j] to a fresh w @ q",
-            lambda query, keys, v: torch.tanh(query + keys.cumsum(0)) @ v,
+            lambda q, k, v: torch.tanh(q + k.cumsum(0)) @ v,
         ),
         Slip("the order is turned around: score j belongs to key j", lambda *a: _additive(*a).flip(0)),
         Slip("these are exponentials; return the scores themselves", lambda *a: _additive(*a).exp()),
+        _hidden("apply tanh once, to the sum, not to each part", lambda q, k, v: (torch.tanh(q) + torch.tanh(k)) @ v),
+        _hidden("apply tanh to the sum; you left the query's part outside", lambda q, k, v: (q + torch.tanh(k)) @ v),
+        _hidden("apply tanh to the sum; you left the keys' part outside", lambda q, k, v: (torch.tanh(q) + k) @ v),
+        _hidden("the query does not enter; add w @ q", lambda q, k, v: torch.tanh(k) @ v),
+        _hidden("the keys do not enter; add k @ u.T", lambda q, k, v: (torch.tanh(q) @ v).expand(len(k))),
         _hidden(
-            "apply tanh once, to the sum, not to each part",
-            lambda query, keys, v: (torch.tanh(query) + torch.tanh(keys)) @ v,
+            "the query's and the key's features are added here, not multiplied", lambda q, k, v: torch.tanh(q * k) @ v
         ),
         _hidden(
-            "apply tanh to the sum; you left the query's part outside",
-            lambda query, keys, v: (query + torch.tanh(keys)) @ v,
-        ),
-        _hidden(
-            "apply tanh to the sum; you left the keys' part outside",
-            lambda query, keys, v: (torch.tanh(query) + keys) @ v,
-        ),
-        _hidden("the query does not enter; add w @ q", lambda query, keys, v: torch.tanh(keys) @ v),
-        _hidden("the keys do not enter; add k @ u.T", lambda query, keys, v: (torch.tanh(query) @ v).expand(len(keys))),
-        _hidden(
-            "the query's and the key's features are added here, not multiplied",
-            lambda query, keys, v: torch.tanh(query * keys) @ v,
-        ),
-        _hidden(
-            "the query's and the key's features are added here, not subtracted",
-            lambda query, keys, v: torch.tanh(query - keys) @ v,
+            "the query's and the key's features are added here, not subtracted", lambda q, k, v: torch.tanh(q - k) @ v
         ),
         _hidden(
             "v is missing: it weighs the hidden features before they are summed",
-            lambda query, keys, v: torch.tanh(query + keys).sum(1),
+            lambda q, k, v: torch.tanh(q + k).sum(1),
         ),
-        _hidden(
-            "that is the mean over the hidden features; v weighs them",
-            lambda query, keys, v: torch.tanh(query + keys).mean(1),
-        ),
+        _hidden("that is the mean over the hidden features; v weighs them", lambda q, k, v: torch.tanh(q + k).mean(1)),
         Slip("the sign is turned around", lambda *a: -_additive(*a)),
-        _hidden(
-            "the squashing function here is tanh, not the sigmoid",
-            lambda query, keys, v: torch.sigmoid(query + keys) @ v,
-        ),
-        _hidden("the squashing function here is tanh, not ReLU", lambda query, keys, v: torch.relu(query + keys) @ v),
+        _hidden("the squashing function here is tanh, not the sigmoid", lambda q, k, v: torch.sigmoid(q + k) @ v),
+        _hidden("the squashing function here is tanh, not ReLU", lambda q, k, v: torch.relu(q + k) @ v),
         Read("your scores are 0.378 = 1/sqrt(d_a) times the right ones", lambda *a: _additive(*a) / math.sqrt(7)),
     ],
     explain=lambda given, right, q, k, w, u, v: _explain_scaled(

@@ -321,17 +321,7 @@ SELF_ATTENTION = Exercise(
     asks="Self-attention of x (n, d_model) through w_q, w_k (d_model, d_k), w_v (d_model, d_v) and w_o (d_v, d_model).",
     right=_self_attention,
     returns=tensor("(n, d_model)"),
-    cases=[
-        Case(
-            (
-                random(3, 11),
-                random(11, 5) / 4,
-                random(11, 5, seed=1) / 4 + 0.1,
-                random(11, 7),
-                random(7, 11),
-            )
-        )
-    ],
+    cases=[Case((random(3, 11), random(11, 5) / 4, random(11, 5, seed=1) / 4 + 0.1, random(11, 7), random(7, 11)))],
     slips=[
         Slip(
             "the output has d_v features; w_o is missing, which maps it back to d_model",

@@ -126,10 +126,7 @@ DOT_PRODUCT_VARIANCE = Exercise(
         Slip("you squared the variances once more", lambda d, mq, a, mk, b: d * a**4 * b**4),
         Slip("you multiplied by sqrt(d_k); the variance has d_k", lambda d, mq, a, mk, b: math.sqrt(d) * a**2 * b**2),
         *_slips_with_one_mean(),
-        Slip(
-            "these are the mean squares of the products; subtract the square of each product's mean",
-            _mean_square,
-        ),
+        Slip("these are the mean squares of the products; subtract the square of each product's mean", _mean_square),
         Slip(
             "subtract the squared mean of *each* product, d_k times mean_q² mean_k²; you subtracted the square of the "
             "whole mean, which has d_k squared",
@@ -441,9 +438,7 @@ HEAD_SCORES = Exercise(
     asks="The scaled scores of all heads, (batch, num_heads, n, n).",
     right=_head_scores,
     returns=tensor("(batch, num_heads, n, n)"),
-    cases=[
-        Case((random(2, 13, 37), random(37, 55) / math.sqrt(37), random(37, 55, seed=1) / math.sqrt(37), 5)),
-    ],
+    cases=[Case((random(2, 13, 37), random(37, 55) / math.sqrt(37), random(37, 55, seed=1) / math.sqrt(37), 5))],
     slips=[
         *OTHER_SCORES,
         *(Read(words, _with(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
@@ -892,10 +887,7 @@ DEBUG_THE_SCALES = Exercise(
     number="3.8",
     asks="A class: attention from word ids, with the embedding's factor and the scores' divisor put right.",
     right=_attention(),
-    returns=(
-        tensor("(batch, n, num_heads * d_head)"),
-        tensor("(batch, num_heads, n, n)", "the weights"),
-    ),
+    returns=(tensor("(batch, n, num_heads * d_head)"), tensor("(batch, num_heads, n, n)", "the weights")),
     ask=_ask_model,
     cases=[Case(((torch.arange(22) * 5 % VOCAB_SIZE).view(2, 11),))],
     slips=[

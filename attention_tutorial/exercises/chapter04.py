@@ -96,10 +96,7 @@ PARAMETERS = Exercise(
             "w_o maps from h * d_head features to d_model; yours is d_model by d_model",
             lambda d, h, k: 3 * d * h * k + d * d,
         ),
-        _counted(
-            "that is a sum of sizes; a matrix has rows times columns numbers",
-            lambda d, h, k: 4 * (d + h * k),
-        ),
+        _counted("that is a sum of sizes; a matrix has rows times columns numbers", lambda d, h, k: 4 * (d + h * k)),
     ],
     explain=_explain_count,
 )
@@ -208,8 +205,7 @@ SPLIT = Exercise(
             lambda x, h: torch.cat(x.chunk(h, dim=-1), dim=1),
         ),
         _shape(
-            "every head holds all features; each owns d_head of them",
-            lambda x, h: x[:, None].expand(-1, h, -1, -1),
+            "every head holds all features; each owns d_head of them", lambda x, h: x[:, None].expand(-1, h, -1, -1)
         ),
         _shape("positions and features are swapped: the last axis must be d_head", lambda x, h: _split(x, h).mT),
         _shape("the batch must stay first: (batch, h, n, d_head)", lambda x, h: _split(x, h).transpose(0, 1)),
@@ -854,10 +850,7 @@ DEBUG_THE_HEADS = Exercise(
             "your mask is transposed: row i of it belongs to query i",
             lambda *inputs: _masked(*inputs[:-1], inputs[-1].mT),
         ),
-        Slip(
-            "you used the mask of the first sentence for all",
-            lambda *inputs: _masked(*inputs[:-1], inputs[-1][:1]),
-        ),
+        Slip("you used the mask of the first sentence for all", lambda *inputs: _masked(*inputs[:-1], inputs[-1][:1])),
         Slip(
             "you took the softmax twice; mask the scores, then take it once",
             _masked_weighing(
@@ -865,8 +858,7 @@ DEBUG_THE_HEADS = Exercise(
             ),
         ),
         Slip(
-            "you used w_q for the keys too; keys need w_k",
-            lambda x, w_q, w_k, *others: _masked(x, w_q, w_q, *others),
+            "you used w_q for the keys too; keys need w_k", lambda x, w_q, w_k, *others: _masked(x, w_q, w_q, *others)
         ),
         Slip(
             "you used w_k for the queries too; queries need w_q",
@@ -895,9 +887,7 @@ DEBUG_THE_HEADS = Exercise(
         ),
         Read("the heads are dealt out feature by feature", partial(_masked, cuts=[_dealt] * 3)),
         Read(
-            "you did not scale them",
-            _masked_weighing(lambda scores, mask, *_: masked_softmax(scores, mask)),
-            mistake=2,
+            "you did not scale them", _masked_weighing(lambda scores, mask, *_: masked_softmax(scores, mask)), mistake=2
         ),
         Read(
             "you divided by sqrt(d_model // num_heads",

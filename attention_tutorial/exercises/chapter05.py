@@ -45,29 +45,29 @@ IDS = [  # token ids, and the padding's; 0 may be a token, and padding stands ri
 ]
 
 
-def _keys(ids: Tensor, pad_id: int) -> Tensor:
-    return (ids != pad_id)[:, None, None, :]
+def _keys(ids: Tensor, pad: int) -> Tensor:
+    return (ids != pad)[:, None, None, :]
 
 
-def _queries(ids: Tensor, pad_id: int) -> Tensor:
-    return (ids != pad_id)[:, None, :, None]
+def _queries(ids: Tensor, pad: int) -> Tensor:
+    return (ids != pad)[:, None, :, None]
 
 
-def _first_positions(ids: Tensor, pad_id: int) -> Tensor:
-    lengths = (ids != pad_id).sum(dim=1, keepdim=True)
+def _first_positions(ids: Tensor, pad: int) -> Tensor:
+    lengths = (ids != pad).sum(dim=1, keepdim=True)
     return (torch.arange(ids.size(1)) < lengths)[:, None, None, :]
 
 
 MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch, 1, 1, n)
-    "you compared with 0; the padding's id is an argument, and 0 may be a token": lambda ids, pad_id: _keys(ids, 0),
+    "you compared with 0; the padding's id is an argument, and 0 may be a token": lambda ids, pad: _keys(ids, 0),
     "you compared with > ; a token's id may be smaller than the padding's: use !=": (
-        lambda ids, pad_id: (ids > pad_id)[:, None, None, :]
+        lambda ids, pad: (ids > pad)[:, None, None, :]
     ),
     "you compared with < ; a token's id may be larger than the padding's: use !=": (
-        lambda ids, pad_id: (ids < pad_id)[:, None, None, :]
+        lambda ids, pad: (ids < pad)[:, None, None, :]
     ),
     "you counted the tokens and opened the first positions; padding may also stand on the left": _first_positions,
-    "every text got the padding of the first": lambda ids, pad_id: _keys(ids[:1], pad_id).repeat(len(ids), 1, 1, 1),
+    "every text got the padding of the first": lambda ids, pad: _keys(ids[:1], pad).repeat(len(ids), 1, 1, 1),
 }
 
 PADDING_FROM_IDS = Exercise(
@@ -78,11 +78,11 @@ PADDING_FROM_IDS = Exercise(
     cases=IDS,
     slips=[
         Slip(
-            lambda ids, pad_id: (
+            lambda ids, pad: (
                 f"two axes are missing, for the heads and the queries: {tuple(ids.shape)} must become "
                 f"{(len(ids), 1, 1, ids.size(1))}"
             ),
-            lambda ids, pad_id: ids != pad_id,
+            lambda ids, pad: ids != pad,
             like=same_shape,
         ),
         Slip(
@@ -93,20 +93,20 @@ PADDING_FROM_IDS = Exercise(
         Slip(
             "you closed the padding as queries too: those rows have no open key and become NaN; close it as keys only, "
             "(batch, 1, 1, n)",
-            lambda ids, pad_id: _keys(ids, pad_id) & _queries(ids, pad_id),
+            lambda ids, pad: _keys(ids, pad) & _queries(ids, pad),
             mistake=12,
         ),
         Slip(
             "right, but written out for every query; leave the queries' axis at size 1, it broadcasts",
-            lambda ids, pad_id: _keys(ids, pad_id).expand(-1, 1, ids.size(1), -1),
+            lambda ids, pad: _keys(ids, pad).expand(-1, 1, ids.size(1), -1),
         ),
-        Slip(WRONG_WAY_ROUND, lambda ids, pad_id: ~_keys(ids, pad_id), mistake=7),
+        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_keys(ids, pad), mistake=7),
         *(Slip(words, answer) for words, answer in MISREAD.items()),
-        Read("your mask closes nothing", lambda ids, pad_id: torch.ones_like(_keys(ids, pad_id))),
-        Read("the mask holds the numbers 0 and 1", lambda ids, pad_id: _keys(ids, pad_id).double()),
+        Read("your mask closes nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
+        Read("the mask holds the numbers 0 and 1", lambda ids, pad: _keys(ids, pad).double()),
         Read(
             "that is a float mask of 0 and minus infinity",
-            lambda ids, pad_id: torch.where(_keys(ids, pad_id), 0.0, -math.inf),
+            lambda ids, pad: torch.where(_keys(ids, pad), 0.0, -math.inf),
         ),
     ],
     explain=_explain_mask,
@@ -142,8 +142,7 @@ CAUSAL = Exercise(
         ),
         Slip("aligned upper left: query i stands at position i + (n - m), not at i", lambda m, n: _ones(m, n).tril()),
         Slip(
-            "the shift has the wrong sign: query i stands at position i + (n - m)",
-            lambda m, n: _ones(m, n).tril(m - n),
+            "the shift has the wrong sign: query i stands at position i + (n - m)", lambda m, n: _ones(m, n).tril(m - n)
         ),
         Slip("True where blocked, and aligned upper left: two faults at once", lambda m, n: ~_ones(m, n).tril()),
         Slip(
@@ -167,7 +166,7 @@ CAUSAL = Exercise(
 
 def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_mask) -> Masking:
     """Return an answer that joins a mask of padding and one of the future."""
-    return lambda ids, pad_id: keys(ids, pad_id) & past(ids.size(1))
+    return lambda ids, pad: keys(ids, pad) & past(ids.size(1))
 
 
 DECODER_MASK = Exercise(
@@ -180,33 +179,33 @@ DECODER_MASK = Exercise(
     slips=[
         Slip(
             "the axis of the heads is missing: (batch, n, n) would be read as (heads, n, n); put in an axis of 1",
-            lambda ids, pad_id: _decoder_mask()(ids, pad_id)[:, 0],
+            lambda ids, pad: _decoder_mask()(ids, pad)[:, 0],
             like=same_shape,
         ),
         Slip(
             "the mask must differ from text to text: the padding does not stand at the same places",
-            lambda ids, pad_id: causal_mask(ids.size(1)),
+            lambda ids, pad: causal_mask(ids.size(1)),
             like=same_shape,
         ),
-        Slip(WRONG_WAY_ROUND, lambda ids, pad_id: ~_decoder_mask()(ids, pad_id), mistake=7),
+        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
         Slip(
             "you joined the two by OR; a key must be open under both: AND",
-            lambda ids, pad_id: _keys(ids, pad_id) | causal_mask(ids.size(1)),
+            lambda ids, pad: _keys(ids, pad) | causal_mask(ids.size(1)),
         ),
         Slip("the future is open: the causal mask is missing", _decoder_mask(past=lambda n: _ones(n, n)), mistake=14),
         Slip(
             "padding is open: the padding mask is missing",
-            _decoder_mask(lambda ids, pad_id: torch.ones_like(_keys(ids, pad_id))),
+            _decoder_mask(lambda ids, pad: torch.ones_like(_keys(ids, pad))),
         ),
         Slip(
             "you closed the padding as queries too; that leaves rows without any open key",
-            _decoder_mask(lambda ids, pad_id: _keys(ids, pad_id) & _queries(ids, pad_id)),
+            _decoder_mask(lambda ids, pad: _keys(ids, pad) & _queries(ids, pad)),
             mistake=12,
         ),
         Slip("you closed the padding's queries in place of its keys", _decoder_mask(_queries)),
         Slip(
             "the padding mask is the wrong way round: only padding is open",
-            _decoder_mask(lambda ids, pad_id: ~_keys(ids, pad_id)),
+            _decoder_mask(lambda ids, pad: ~_keys(ids, pad)),
             mistake=7,
         ),
         Slip(
@@ -226,21 +225,21 @@ DECODER_MASK = Exercise(
         Slip("off by one: a query does not see its own position", _decoder_mask(past=lambda n: _ones(n, n).tril(-1))),
         Slip(
             "queries and keys are swapped: a row is a query, a column a key",
-            lambda ids, pad_id: _decoder_mask()(ids, pad_id).mT,
+            lambda ids, pad: _decoder_mask()(ids, pad).mT,
         ),
         Slip(
             "you opened the diagonal again; a padding is no key, not even to itself",
-            lambda ids, pad_id: _decoder_mask()(ids, pad_id) | torch.eye(ids.size(1)).bool(),
+            lambda ids, pad: _decoder_mask()(ids, pad) | torch.eye(ids.size(1)).bool(),
         ),
         Slip(
             "you opened the rows without any open key; leave them empty, the softmax has to settle them",
-            lambda ids, pad_id: _decoder_mask()(ids, pad_id) | ~_decoder_mask()(ids, pad_id).any(dim=-1, keepdim=True),
+            lambda ids, pad: _decoder_mask()(ids, pad) | ~_decoder_mask()(ids, pad).any(dim=-1, keepdim=True),
         ),
         *(Slip(words, _decoder_mask(answer)) for words, answer in MISREAD.items()),
         Read(
             "right in training, but not in evaluation (torch.no_grad() and eval()): the future is open",
-            lambda ids, pad_id: _decoder_mask(past=causal_mask if torch.is_grad_enabled() else lambda n: _ones(n, n))(
-                ids, pad_id
+            lambda ids, pad: _decoder_mask(past=causal_mask if torch.is_grad_enabled() else lambda n: _ones(n, n))(
+                ids, pad
             ),
             mistake=14,
         ),

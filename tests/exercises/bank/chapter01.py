@@ -150,10 +150,7 @@ RIGHT = {
             torch.tanh(torch.cat([q.expand(len(k), -1), k], 1) @ torch.cat([w, u], 1).T) @ v
         ),
     },
-    "1.5": {
-        "variant 2": edge_per_sequence,
-        "batch of masks": edge_batch_of_masks,
-    },
+    "1.5": {"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
 }
 
 RIGHT["1.6"] = {

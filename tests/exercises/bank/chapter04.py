@@ -209,18 +209,8 @@ def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
 
 RIGHT = {
     "4.1": {"plain": count, "layers": count_layers, "float tensor": count_float},
-    "4.2": {
-        "chunks": split_by_chunk,
-        "einsum": split_einsum,
-        "windows": SplitByWindow(),
-        "loop": split_by_loop,
-    },
-    "4.3": {
-        "transpose": join_by_transpose,
-        "sum": join_by_sum,
-        "words": JoinByWord(),
-        "float32": join_float,
-    },
+    "4.2": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
+    "4.3": {"transpose": join_by_transpose, "sum": join_by_sum, "words": JoinByWord(), "float32": join_float},
     "4.4": {"plain": attend, "head by head": attend_head_by_head, "einsum": attend_einsum, "circuits": Circuits()},
     "4.5": {"plain": interleave, "expand": expand, "index": by_index, "one by one": one_by_one},
     "4.6": {"plain": moved, "difference": moved_by_difference, "Gram": moved_by_gram, "switch": MovedBySwitch()},
