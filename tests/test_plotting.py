@@ -10,6 +10,7 @@ import pytest
 import torch
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
+from oracles import assert_raises
 
 from attention_tutorial import plotting
 from attention_tutorial.plotting import attention_flow, band, heatmap, mask_map, matrix_chain, use_style
@@ -208,9 +209,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, message):
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
-        call()
-    assert str(caught.value) == message
+    assert_raises(call, ValueError, message)
 
 
 def test_heat_maps_take_half_precision_and_labels_of_any_kind():

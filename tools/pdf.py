@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 from tools.book import pages, settings
-from tools.browser import chromium, serve
+from tools.browser import built_site, chromium, serve
 
 # What is of no use on paper
 SCREEN_ONLY = (
@@ -148,11 +148,9 @@ def print_book(site: Path, out: Path) -> None:
 def main() -> None:
     """Read the command line and print the book."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--site", type=Path, default=Path("_build/html"), help="the built site")
+    parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
     given = parser.parse_args()
-    if not (given.site / "index.html").is_file():
-        parser.error(f"{given.site} holds no built site; run `make book` first")
     print_book(given.site, given.out)
     print(f"The book is ready: {given.out}, {given.out.stat().st_size / 1e6:.1f} MB")
 

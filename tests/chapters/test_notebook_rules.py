@@ -1,15 +1,17 @@
 """The rules of notebook_rules.py: every stored notebook keeps them, and each is seen to find the fault it is for."""
 
 import copy
+import re
 
 import nbformat
 import nbval.plugin
 import notebook_rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, RULES
+from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, RULES, cells, tags
 
 from attention_tutorial.notebook import Claim
+from tools import colab
 from tools import notebooks as tool
 from tools.book import ROOT
 
@@ -31,6 +33,12 @@ def test_chapter_keeps(rule, path):
 def test_book_keeps(rule):
     findings = list(rule(BOOK))
     assert not findings, "\n".join(findings)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_first_code_of_a_chapter_sets_the_session_up(path):
+    first = next(cell for _, cell in cells(BOOK[path], "code") if cell.id != colab.INSTALL)
+    assert re.search(r"\bsetup\(\)", first.source) and "setup" in tags(first), "call setup() there, and tag it setup"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

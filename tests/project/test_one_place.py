@@ -52,6 +52,13 @@ def test_readers_are_told_the_supported_pythons(name):
     assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
 
 
+def test_the_workflow_runs_the_tests_on_every_supported_python():
+    jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
+    (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
+    assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
+
+
 def test_no_other_python_is_named():
     allowed = {*PYTHONS, COLABS}
     pattern = re.compile(r"[Pp]ython *(?:-version: *\")?(3\.\d\d)(?!\.?\d)")

@@ -6,16 +6,17 @@ import subprocess
 import sys
 
 import pytest
+from attention_book.mistakes import sentence
 from bs4 import BeautifulSoup
-from mistakes import sentence
 
 from tools.book import ROOT
 
 CONF = """
 from dataclasses import replace
+from attention_book.mistakes import MistakesDirective
 from attention_tutorial import exercises as package
 from attention_tutorial.exercises import Read, Slip
-extensions = ["myst_nb", "mistakes"]
+extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
 hand = replace(package.exercises()["2.1"], right=@right)
@@ -23,6 +24,8 @@ first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=@number), Sl
 tables = [replace(hand, slips=[first, second]), @more]
 package.exercises = lambda: {table.number: table for table in tables}
 package.MISTAKES = {5: "softmax over the wrong axis"}
+def setup(app):
+    app.add_directive("mistakes", MistakesDirective)
 """
 
 
