@@ -346,10 +346,10 @@ def _check_recurrent(inputs: Any, state: Any, w: Tensor, u: Tensor) -> Tensor:
     if inputs.dim() != 3 or inputs.size(1) == 0 or inputs.size(2) != w.size(1):
         raise ValueError("inputs must be (batch, n, d_input) with at least one position and "
                          f"d_input={w.size(1)}; got shape {shape_of(inputs)}")  # fmt: skip
-    check_same_kind(**{"inputs": inputs, "the module's weights": w})
+    check_same_kind("inputs", inputs, "the module's weights", w)
     first_shape = (inputs.size(0), u.size(1))
     if state is None:
         return inputs.new_zeros(first_shape)
     check_shape("state", state, first_shape, "(batch, d_hidden)")
-    check_same_kind(inputs=inputs, state=state)
+    check_same_kind("inputs", inputs, "state", state)
     return state

@@ -195,13 +195,13 @@ def test_the_other_scores_agree(dtype, device, generator):
         draw(generator, *shape, dtype=dtype, device=device) / 3 for shape in shapes
     )
     mask = some_rows_empty(generator)
-    additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value, w)
+    additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value)
     for found, exact in zip(additive_attention(*additive, mask.to(device)),
                             additive_attention(*map(exactly, additive), mask), strict=True):  # fmt: skip
         assert found.dtype == dtype
         assert_rounded_often(found, exact)
-    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device)),
-                            multiplicative_attention(*map(exactly, multiplicative), mask), strict=True):  # fmt: skip
+    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device), w=w),
+                            multiplicative_attention(*map(exactly, multiplicative), mask, w=exactly(w)), strict=True):  # fmt: skip
         assert found.dtype == dtype
         assert_rounded_once(found, exact)
 

@@ -305,7 +305,7 @@ def test_derivatives_of_a_learned_float_mask_agree_with_differences(is_causal, g
 def test_derivatives_of_the_other_scores_agree_with_differences(generator):
     query, key, value = (draw(generator, *s).requires_grad_() for s in ((2, 3, 3), (5, 2), (5, 2)))
     w, w_query, w_key, v = (draw(generator, *s).requires_grad_() for s in ((3, 2), (7, 3), (7, 2), (7,)))
-    assert gradcheck(lambda *x: multiplicative_attention(*x, FIXED_MASK), (query, key, value, w))
+    assert gradcheck(lambda q, k, v, w: multiplicative_attention(q, k, v, FIXED_MASK, w=w), (query, key, value, w))
     assert gradcheck(lambda *x: additive_attention(*x, FIXED_MASK), (query, key, value, w_query, w_key, v))
     assert gradcheck(
         masked_softmax, (draw(generator, 2, 3, 5).requires_grad_(), draw(generator, 3, 5).requires_grad_())
@@ -561,7 +561,7 @@ def test_huge_dot_products_do_not_overflow_without_a_scale(dtype):
     rows = torch.tensor([[100.0], [50.0], [-100.0]], dtype=dtype).expand(3, 64)
     identity = torch.eye(3, dtype=dtype)
     for w in (None, torch.eye(64, dtype=dtype)):
-        output, weights = multiplicative_attention(rows[:1], rows, identity, w)
+        output, weights = multiplicative_attention(rows[:1], rows, identity, w=w)
         assert_close(output, identity[:1])
         assert_close(weights, identity[:1])
 
@@ -815,7 +815,7 @@ def test_additive_and_multiplicative_attention_agree_with_the_loop(make_mask, ge
             score_additive(x["w_query"], x["w_key"], x["v"]),
             query,
         ),
-        (multiplicative_attention(query, key, value, x["w"], mask), score_general(x["w"]), query),
+        (multiplicative_attention(query, key, value, mask, w=x["w"]), score_general(x["w"]), query),
         (
             multiplicative_attention(query[..., :D_K], key, value, mask=mask),
             score_general(torch.eye(D_K)),
@@ -835,7 +835,7 @@ def test_additive_and_multiplicative_attention_keep_the_dtype(dtype, device, gen
     mask = padding_mask([3, 6], n=N).to(device)
     found = additive_attention(query, key, value, x["w_query"], x["w_key"], x["v"], mask)
     exact = loop_attention(query, key, value, mask, score=score_additive(x["w_query"], x["w_key"], x["v"]))
-    found += multiplicative_attention(query, key, value, x["w"], mask)
+    found += multiplicative_attention(query, key, value, mask, w=x["w"])
     exact += loop_attention(query, key, value, mask, score=score_general(x["w"]))
     for f, e in zip(found, exact, strict=True):
         assert f.dtype == dtype
@@ -847,7 +847,7 @@ def test_additive_and_multiplicative_attention_of_no_keys_give_zeros(generator):
     key, value = x["key"][:, :0], x["value"][..., :0, :]
     for output, weights in (
         additive_attention(x["query"], key, value, x["w_query"], x["w_key"], x["v"]),
-        multiplicative_attention(x["query"], key, value, x["w"]),
+        multiplicative_attention(x["query"], key, value, w=x["w"]),
     ):
         assert output.shape == (BATCH, HEADS, M, D_V)
         assert weights.shape == (BATCH, HEADS, M, 0)

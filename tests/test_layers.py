@@ -525,13 +525,13 @@ def test_modules_call_the_functions_with_their_parameters(generator):
     additive = fill(AdditiveAttention(D_Q, D_K, D_HIDDEN, dtype=torch.float64), generator)
     general = fill(MultiplicativeAttention(D_Q, D_K, dtype=torch.float64), generator)
     for module, function, parameters in (
-        (additive, additive_attention, (additive.w_query, additive.w_key, additive.v)),
-        (general, multiplicative_attention, (general.w,)),
+        (additive, additive_attention, {"w_query": additive.w_query, "w_key": additive.w_key, "v": additive.v}),
+        (general, multiplicative_attention, {"w": general.w}),
     ):
         for found, expected in (
-            (module(query, key, value, mask), function(query, key, value, *parameters, mask=mask)),
-            (module(query, key), function(query, key, key, *parameters)),
-            (module(query, key, mask=mask), function(query, key, key, *parameters, mask=mask)),
+            (module(query, key, value, mask), function(query, key, value, **parameters, mask=mask)),
+            (module(query, key), function(query, key, key, **parameters)),
+            (module(query, key, mask=mask), function(query, key, key, **parameters, mask=mask)),
         ):
             assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
 
