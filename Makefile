@@ -69,7 +69,7 @@ dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
 	@$(PY) -m build --no-isolation --outdir dist
 
 test-dist: $(STAMP) ## Test the package in dist/, installed as by one who downloads it
-	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/test_wheel.py
+	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/project/test_wheel.py
 
 fresh: ## Time `make book` and `make test` in a new clone, with an empty home and no caches
 	@tools/fresh_machine.sh

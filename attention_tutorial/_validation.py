@@ -183,3 +183,19 @@ def check_scale(scale: Any) -> float | None:
     if not math.isfinite(scale):
         raise ValueError(f"scale must be finite; got {scale}")
     return float(scale)
+
+
+def check_ids(name: str, ids: Any, meaning: str = "token ids") -> None:
+    """Require an int64 tensor."""
+    if not isinstance(ids, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor of {meaning}; got {type(ids).__name__}")
+    if ids.dtype != torch.long:
+        raise TypeError(f"{name} must hold {meaning} of dtype torch.int64; got {ids.dtype}")
+
+
+def check_positive(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, Real):
+            raise TypeError(f"{name} must be a real number; got {type(number).__name__}")
+        if not float(number) > 0:
+            raise ValueError(f"{name} must be above 0; got {number}")

@@ -27,7 +27,11 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from tools import notebooks as tool
+
 ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+BOOK = {path: tool.read(path) for path in CHAPTERS}
 
 # Cells in which nbval does not compare everything: (file name, cell id) -> why that has to be.
 EXEMPT_CELLS: dict[tuple[str, str], str] = {}

@@ -16,9 +16,9 @@ import traitlets
 from bs4 import BeautifulSoup
 from website import ROOT, hard_to_tap, serious_findings, slide
 
-from attention_tutorial.datasets import copy_examples, spell
-from attention_tutorial.seq2seq import Seq2Seq
-from attention_tutorial.training import token_accuracy
+from attention_tutorial.data.copying import copy_examples, spell
+from attention_tutorial.models.seq2seq import Seq2Seq
+from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
 
 CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"

@@ -10,7 +10,7 @@ import torch
 from bs4 import BeautifulSoup
 from website import hard_to_tap, serious_findings, slide
 
-from attention_tutorial.measure import entropy, softmax_jacobian
+from attention_tutorial.analysis.weights import entropy, softmax_jacobian
 from attention_tutorial.widgets import TemperatureAndWidth
 from attention_tutorial.widgets._base import FOLDER
 from attention_tutorial.widgets.temperature import (

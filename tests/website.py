@@ -71,7 +71,7 @@ def build(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def site(build):
-    """Return the folder of the built site; warnings are left to the first test of tests/test_site.py."""
+    """Return the folder of the built site; warnings are left to the first test of tests/site/test_site.py."""
     folder, _, printed = build
     if not (folder / "index.html").is_file():
         pytest.fail(f"the site was not built: {printed[-1000:]}")

@@ -35,7 +35,14 @@ class _Stopped(BaseException):
 
 
 def exercise(exercise_id: str) -> Callable[[Checker], Checker]:
-    """Register a checker: a function of the answer that returns None when it is right, else a diagnosis in words."""
+    """Register a checker: a function of the answer that returns None when it is right, else a diagnosis in words.
+
+    Args:
+        exercise_id: such as ``"2.1"``, the exercise's number in the book.
+
+    Returns:
+        A decorator of the checker.
+    """
 
     def register(checker: Checker) -> Checker:
         _CHECKERS[exercise_id] = checker
@@ -45,7 +52,10 @@ def exercise(exercise_id: str) -> Callable[[Checker], Checker]:
 
 
 def exercises() -> list[str]:
-    """Return the number of every exercise that has a check, in the order of the book.
+    """List the exercises that have a check.
+
+    Returns:
+        Their numbers, in the order of the book.
 
     Example:
         >>> exercises()[:3]

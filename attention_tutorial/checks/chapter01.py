@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional import additive_scores
-from ..seq2seq import Seq2Seq
+from ..models.seq2seq import Seq2Seq
 from . import Mistake, exercise
 from ._tools import (
     call,

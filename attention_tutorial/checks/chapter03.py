@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..analysis.cost import largest_tensor_bytes
+from ..analysis.weights import entropy
+from ..analysis.weights import softmax_jacobian as jacobian_of
 from ..layers import merge_heads, split_heads
-from ..measure import entropy, largest_tensor_bytes
-from ..measure import softmax_jacobian as jacobian_of
 from . import exercise
 from ._tools import (
     Mistake,

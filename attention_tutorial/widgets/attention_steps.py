@@ -9,9 +9,9 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag
-from ..display import rounded
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..masks import causal_mask
+from ..notebook.display import rounded
 from ._base import BookWidget, html_table
 
 __all__ = ["AttentionSteps"]

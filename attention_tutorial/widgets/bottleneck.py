@@ -10,9 +10,9 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_size
-from ..datasets import copy_examples, spell
-from ..display import rounded
-from ..seq2seq import Seq2Seq
+from ..data.copying import copy_examples, spell
+from ..models.seq2seq import Seq2Seq
+from ..notebook.display import rounded
 from ._base import BookWidget, encode_floats, html_table
 
 __all__ = ["Bottleneck"]

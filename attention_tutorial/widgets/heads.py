@@ -8,9 +8,9 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_float_tensor, check_size, shape_of
-from ..display import rounded
 from ..layers import MultiHeadAttention
 from ..masks import causal_mask
+from ..notebook.display import rounded
 from ._base import BookWidget, encode_floats, html_table
 
 __all__ = ["Heads"]

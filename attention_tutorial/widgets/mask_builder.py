@@ -8,9 +8,9 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_size
-from ..display import rounded
 from ..functional import masked_softmax
 from ..masks import causal_mask, combine_masks, padding_mask
+from ..notebook.display import rounded
 from ._base import BookWidget, html_table
 
 __all__ = ["MaskBuilder"]

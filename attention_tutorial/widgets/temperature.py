@@ -9,9 +9,9 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag, check_size
-from ..display import rounded
+from ..analysis.weights import entropy, softmax_jacobian
 from ..functional import dot_product_scores, scaled_dot_product_attention
-from ..measure import entropy, softmax_jacobian
+from ..notebook.display import rounded
 from ._base import BookWidget, html_table
 
 __all__ = ["TemperatureAndWidth"]

@@ -1,7 +1,7 @@
 """The page of claims, made from the executed notebooks.
 
 A chapter backs each quantitative sentence with a cell that measures it, asserts it and leaves a record in the cell's
-output (`attention_tutorial.claims.claim`). The directive
+output (`attention_tutorial.notebook.claim`). The directive
 
     ```{claims}
     ```

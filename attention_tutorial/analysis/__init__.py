@@ -1,0 +1,1 @@
+"""What is measured: costs, attention weights, patterns of heads, what features tell."""

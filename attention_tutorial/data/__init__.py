@@ -1,0 +1,1 @@
+"""Generated data sets: everything is drawn from a generator, nothing is downloaded."""

@@ -1,0 +1,230 @@
+"""Training and measuring the encoder-decoders of chapter 1: one loop, and greedy accuracy."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from copy import deepcopy
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from .._validation import check_float_tensor, check_ids, check_positive, shape_of
+from ..data.copying import shift_right
+from .seq2seq import Seq2Seq
+
+__all__ = ["sequence_loss", "token_accuracy", "train"]
+
+Batch = tuple[Tensor, Tensor]
+
+
+class Batches(Protocol):
+    """What `train` goes through: a list of batches, or anything else with a length."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+
+def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
+    r"""Average the surprise at the right tokens (the cross-entropy, in nats).
+
+    .. math:: L = -\frac{1}{m} \sum_{i=1}^{m} \log p_i(y_i), \qquad p_i = \operatorname{softmax}(\text{logits}_i)
+
+    Args:
+        logits: (batch, m, vocab_size).
+        target: token ids (batch, m).
+
+    Returns:
+        One number, the mean over positions and sequences.
+
+    Raises:
+        TypeError: if ``logits`` is not a float tensor, or ``target`` not an int64 tensor.
+        ValueError: if the shapes do not fit together.
+
+    Example:
+        >>> round(sequence_loss(torch.zeros(1, 2, 10), torch.tensor([[3, 7]])).item(), 4)  # ln 10
+        2.3026
+    """
+    check_float_tensor("logits", logits)
+    check_ids("target", target)
+    if logits.shape[:-1] != target.shape:
+        raise ValueError("logits must be (batch, m, vocab_size) for target (batch, m); "
+                         f"got logits {shape_of(logits)}, target {shape_of(target)}")  # fmt: skip
+    return F.cross_entropy(logits.flatten(0, -2), target.flatten())
+
+
+def train(
+    models: nn.Module | Sequence[nn.Module],
+    batches: Batches,
+    *,
+    learning_rate: float = 1e-2,
+    max_norm: float = 1.0,
+    description: str = "training",
+) -> Tensor:
+    """Train one model, or several of one architecture side by side, to predict each next token of the target.
+
+    Each model sees its own data and takes its own steps, just as if it were trained alone; side by side they share
+    the cost of Python. The steps are Adam's (Kingma & Ba, 2015), with a learning rate that rises and falls once
+    and gradients shortened to ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens, whatever it
+    would have written itself ("teacher forcing").
+
+    Args:
+        models: one model, or a sequence of models of one class and size; trained in place.
+        batches: a sized collection of ``(source, target)``: token ids (batch, n) and (batch, m), for several models
+            (models, batch, n) and (models, batch, m).
+        learning_rate: the highest one.
+        max_norm: longest gradient of one model.
+        description: the words beside the progress bar.
+
+    Returns:
+        The losses before each step, (steps,) for one model, (steps, models) for several; on the CPU.
+
+    Raises:
+        TypeError: if ``models`` or ``batches`` is of another kind.
+        ValueError: if there is no model or batch, a rate is not above 0, or a batch does not fit the models.
+
+    Example:
+        >>> from attention_tutorial.data.copying import CopyBatches
+        >>> model = Seq2Seq(vocab_size=4, d_hidden=8, attention="dot", generator=torch.Generator().manual_seed(0))
+        >>> losses = train(model, CopyBatches(60, max_length=2, num_symbols=3), learning_rate=0.05)
+        >>> losses.shape, bool(losses[-1] < 0.5 * losses[0])
+        (torch.Size([60]), True)
+    """
+    team = _check_models(models)
+    several = not isinstance(models, nn.Module)
+    _check_batches(batches)
+    check_positive(learning_rate=learning_rate, max_norm=max_norm)
+    parameters, _ = stack_module_state(team)  # every parameter gets a first axis: the models
+    losses_of = _losses_of_team(team[0], len(team))
+    optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=len(batches))
+    device = next(team[0].parameters()).device
+    history = []
+    for source, target in _progress(batches, description):
+        _check_batch(source, target, len(team) if several else None)
+        source, target = (ids.to(device) if several else ids.to(device)[None] for ids in (source, target))
+        losses = losses_of(parameters, source, target)  # (models,)
+        gradients = torch.autograd.grad(losses.sum(), list(parameters.values()))
+        for parameter, gradient in zip(parameters.values(), shorten(gradients, max_norm), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        schedule.step()
+        history.append(losses.detach())
+    _copy_back(parameters, team)
+    recorded = torch.stack(history).cpu()
+    return recorded if several else recorded[:, 0]
+
+
+def _losses_of_team(model: nn.Module, num_models: int) -> Callable[..., Tensor]:
+    """Return a function of (stacked parameters, sources, targets) that gives the loss of every model."""
+    skeleton = deepcopy(model).train()
+
+    def loss(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
+        logits, _ = functional_call(skeleton, parameters, (source, shift_right(target)))
+        return sequence_loss(logits, target)
+
+    def loss_of_one(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
+        return loss({name: stacked[0] for name, stacked in parameters.items()}, source[0], target[0])[None]
+
+    return loss_of_one if num_models == 1 else vmap(loss)  # for one model alone, vmap would only cost time
+
+
+def shorten(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
+    """Scale each model's gradients (first axis: models) down to a common length of at most ``max_norm``."""
+    squares = torch.stack([gradient.flatten(1).square().sum(dim=1) for gradient in gradients]).sum(dim=0)
+    factor = (max_norm / (squares.sqrt() + 1e-6)).clamp(max=1.0)  # (models,)
+    return [gradient * factor.view(-1, *[1] * (gradient.dim() - 1)) for gradient in gradients]
+
+
+@torch.no_grad()
+def _copy_back(parameters: Mapping[str, Tensor], team: Sequence[nn.Module]) -> None:
+    for i, model in enumerate(team):
+        for name, parameter in model.named_parameters():
+            parameter.copy_(parameters[name][i])
+
+
+@torch.no_grad()
+def token_accuracy(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
+    """Let the model write by itself, and return the share of right tokens at each position.
+
+    Args:
+        model: the encoder-decoder; it feeds its own tokens back (greedy decoding).
+        source: token ids (batch, n).
+        target: token ids (batch, m).
+
+    Returns:
+        (m,), between 0 and 1, float64 on the CPU; its mean is the token accuracy.
+
+    Raises:
+        TypeError: if ``model`` is not a ``Seq2Seq``, or the ids are not int64 tensors.
+        ValueError: if the shapes do not fit together.
+
+    Example:
+        >>> source = torch.tensor([[1, 2], [3, 1]])
+        >>> token_accuracy(Seq2Seq(vocab_size=4), source, source).shape
+        torch.Size([2])
+    """
+    if not isinstance(model, Seq2Seq):
+        raise TypeError(f"model must be a Seq2Seq; got {type(model).__name__}")
+    check_ids("source", source)
+    check_ids("target", target)
+    if source.dim() != 2 or target.dim() != 2 or source.size(0) != target.size(0):
+        raise ValueError("source and target need two axes (batch, positions) and the same batch size (axis 0); "
+                         f"got source {shape_of(source)}, target {shape_of(target)}")  # fmt: skip
+    device = next(model.parameters()).device
+    tokens, _ = model.generate(source.to(device), target.size(1))
+    return (tokens.cpu() == target.cpu()).double().mean(dim=0)
+
+
+def _progress(batches: Batches, description: str) -> Iterable[Batch]:
+    """Show a bar to a person at a terminal or in a live notebook; show nothing under tests or where asked not to."""
+    asked_not_to = os.environ.get("ATTENTION_TUTORIAL_PROGRESS") == "0"
+    tested = "PYTEST_CURRENT_TEST" in os.environ or "PYTEST_VERSION" in os.environ
+    live = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if asked_not_to or tested or not live:
+        return batches
+    from tqdm.auto import tqdm  # only here: importing the package needs torch alone
+
+    bar: Iterable[Batch] = tqdm(batches, desc=description, leave=False)
+    return bar
+
+
+def _check_models(models: Any) -> list[nn.Module]:
+    """Return a list of the models; require them to be modules of one kind."""
+    if isinstance(models, nn.Module):
+        return [models]
+    if not isinstance(models, Sequence) or not all(isinstance(model, nn.Module) for model in models):
+        raise TypeError(f"models must be a module or a sequence of modules; got {type(models).__name__}")
+    if len(models) == 0:
+        raise ValueError("models must hold at least one model; got none")
+    for i, other in enumerate(models):
+        if _kind(other) != _kind(models[0]):
+            raise ValueError("models must all be of one class and size; "
+                             f"expected that of model 0, got another for model {i}")  # fmt: skip
+    return list(models)
+
+
+def _kind(model: nn.Module) -> tuple[Any, ...]:
+    """Return what two models must share to be trained side by side."""
+    return type(model), repr(model), [(name, shape_of(parameter)) for name, parameter in model.named_parameters()]
+
+
+def _check_batches(batches: Any) -> None:
+    if not isinstance(batches, Iterable) or not isinstance(batches, Sized):
+        raise TypeError(f"batches must be a sized collection of (source, target); got {type(batches).__name__}")
+    if len(batches) == 0:
+        raise ValueError("batches must hold at least one batch; got none")
+
+
+def _check_batch(source: Any, target: Any, num_models: int | None) -> None:
+    for name, ids, axis in (("source", source, "n"), ("target", target, "m")):
+        check_ids(name, ids)
+        if num_models is None and ids.dim() != 2:
+            raise ValueError(f"{name} must be (batch, {axis}); got shape {shape_of(ids)}")
+        if num_models is not None and (ids.dim() != 3 or ids.size(0) != num_models):
+            raise ValueError(
+                f"{name} must be (models, batch, {axis}) with models={num_models}; got shape {shape_of(ids)}"
+            )

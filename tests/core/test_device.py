@@ -1,0 +1,362 @@
+"""The package on the device under test (`pytest --device cuda`), in every float type that devices are used with.
+
+The oracle is always float64 on the CPU, fed the same numbers. What a result may differ by follows from the rounding of
+its own type: `eps` is the gap between 1 and the next number, and rounding once moves a number by at most half of it.
+
+That nothing is forgotten on the CPU is also tested where there is no other device, on a pretended one.
+"""
+
+import copy
+
+import pytest
+import torch
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
+from pretended_device import PretendedDevice
+from torch.testing import assert_close
+
+from attention_tutorial import (
+    AdditiveAttention,
+    MultiHeadAttention,
+    MultiplicativeAttention,
+    additive_attention,
+    causal_mask,
+    combine_masks,
+    fused_attention,
+    masked_softmax,
+    multiplicative_attention,
+    padding_mask,
+    scaled_dot_product_attention,
+    to_torch_mha_mask,
+)
+from attention_tutorial.analysis.probe import linear_probe
+from attention_tutorial.analysis.weights import entropy
+from attention_tutorial.data.copying import CopyBatches
+from attention_tutorial.models.seq2seq import ATTENTION_KINDS, GRU, RNN, Seq2Seq
+from attention_tutorial.models.training import token_accuracy, train
+
+D_MODEL, VOCAB = 24, 11
+every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+every_path = pytest.mark.parametrize("is_fast", [False, True], ids=["step by step", "fused"])
+
+
+def eps(dtype):
+    return torch.finfo(dtype).eps
+
+
+def exactly(tensor):
+    """The same numbers in float64 on the CPU."""
+    return tensor.detach().cpu().double()
+
+
+def noise(exact):
+    """What float32 may lose in sums of this size, measured by the largest number."""
+    return 32 * eps(torch.float32) * exact.abs().max().item()
+
+
+def assert_rounded_once(found, exact):
+    """Half precision is computed in float32 and rounded at the end: half a gap."""
+    assert_close(exactly(found), exact, rtol=0.51 * eps(found.dtype), atol=noise(exact))
+
+
+def assert_rounded_often(found, exact):
+    """Half precision is rounded at every step on the way: some gaps of the largest number."""
+    furthest = (exactly(found) - exact).abs().max().item()
+    assert furthest <= 8 * eps(found.dtype) * exact.abs().max().item() + noise(exact)
+
+
+def inputs(generator, device, dtype, m=M, n=N):
+    shapes = (m, D_K), (n, D_K), (n, D_V)
+    return [draw(generator, BATCH, HEADS, *shape, dtype=dtype, device=device) for shape in shapes]
+
+
+def gradients(output, tensors, upstream):
+    return torch.autograd.grad(output, tensors, upstream.to(output))
+
+
+def some_rows_empty(generator):
+    """A boolean mask that leaves two queries nothing."""
+    mask = draw_bool(generator, M, N)
+    mask[[1, 3]] = False
+    return mask
+
+
+MASKS = {
+    "none": lambda g, dtype: None,
+    "bool": lambda g, dtype: draw_bool(g, BATCH, 1, M, N),
+    "padding": lambda g, dtype: padding_mask([3, 6], n=N),
+    "empty rows": lambda g, dtype: some_rows_empty(g),
+    "float": lambda g, dtype: draw(g, HEADS, M, N, dtype=dtype),
+    "float with empty rows": lambda g, dtype: draw(g, M, N, dtype=dtype).masked_fill(~some_rows_empty(g), -torch.inf),
+}
+every_mask = pytest.mark.parametrize("make_mask", MASKS.values(), ids=MASKS.keys())
+causal_or_not = pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+
+
+def to(device, *tensors):
+    return [None if tensor is None else tensor.to(device) for tensor in tensors]
+
+
+# Masks
+
+
+@pytest.mark.parametrize(("m", "n"), [(M, N), (N, M), (M, M), (1, N)])
+def test_masks_are_the_same_on_every_device(m, n, device, generator):
+    expected, made = causal_mask(m, n), causal_mask(m, n, device)
+    assert made.device.type == device.type
+    assert torch.equal(made.cpu(), expected)
+    padding, bias = padding_mask([1, n], n=n), draw(generator, m, n, dtype=torch.float32)
+    lengths = torch.tensor([1, n], device=device)
+    assert torch.equal(padding_mask(lengths, n=n).cpu(), padding)
+    assert torch.equal(combine_masks(made, padding.to(device)).cpu(), combine_masks(expected, padding))
+    joined = combine_masks(made, padding.to(device), bias.to(device))
+    assert torch.equal(joined.cpu(), combine_masks(expected, padding, bias))
+    assert torch.equal(to_torch_mha_mask(made).cpu(), to_torch_mha_mask(expected))
+
+
+# Functions
+
+
+@every_dtype
+@every_mask
+@causal_or_not
+def test_attention_agrees_with_the_loop(make_mask, is_causal, dtype, device, generator):
+    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
+    exact_output, exact_weights = loop_attention(*tensors, mask, is_causal=is_causal)
+    output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+    assert output.device.type == weights.device.type == device.type
+    assert output.dtype == weights.dtype == dtype
+    assert_rounded_once(weights, exact_weights)
+    assert_rounded_once(output, exact_output)
+
+
+@every_dtype
+@every_mask
+@causal_or_not
+def test_the_fused_path_agrees_with_the_step_by_step_one(make_mask, is_causal, dtype, device, generator):
+    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
+    output = fused_attention(*tensors, mask, is_causal=is_causal)
+    assert output.device.type == device.type
+    assert output.dtype == dtype
+    assert_rounded_often(output, exactly(scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)[0]))
+    assert_rounded_often(output, loop_attention(*tensors, mask, is_causal=is_causal)[0])
+
+
+@every_path
+@every_dtype
+@every_mask
+@causal_or_not
+def test_gradients_agree_with_those_of_float64_on_the_cpu(make_mask, is_causal, dtype, is_fast, device, generator):
+    def attend(*arguments):
+        if is_fast:
+            return fused_attention(*arguments, is_causal=is_causal)
+        return scaled_dot_product_attention(*arguments, is_causal=is_causal)[0]
+
+    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
+    upstream = draw(generator, BATCH, HEADS, M, D_V, dtype=dtype)
+    exact_tensors = [exactly(tensor).requires_grad_() for tensor in tensors]
+    exact_mask = mask if mask is None or mask.dtype == torch.bool else exactly(mask)
+    exact_mask = None if mask is None else exact_mask.cpu()
+    exact_output = scaled_dot_product_attention(*exact_tensors, exact_mask, is_causal=is_causal)[0]
+    given = [tensor.requires_grad_() for tensor in tensors]
+    found = gradients(attend(*given, mask), given, upstream)
+    for gradient, exact in zip(found, gradients(exact_output, exact_tensors, upstream), strict=True):
+        assert gradient.isfinite().all()
+        if is_fast:
+            assert_rounded_often(gradient, exact)
+        else:
+            assert_rounded_once(gradient, exact)
+
+
+@every_path
+@every_dtype
+def test_a_row_with_nothing_to_attend_to_is_exactly_zero(dtype, is_fast, device, generator):
+    given = [tensor.requires_grad_() for tensor in inputs(generator, device, dtype)]
+    mask = some_rows_empty(generator).to(device)
+    output = fused_attention(*given, mask) if is_fast else scaled_dot_product_attention(*given, mask)[0]
+    assert not output[..., [1, 3], :].any()
+    assert output[..., [0, 2, 4], :].all()
+    query_gradient = torch.autograd.grad(output.sum(), given)[0]
+    assert not query_gradient[..., [1, 3], :].any()
+
+
+@every_dtype
+@pytest.mark.parametrize("m", [130, 300])
+def test_many_keys_agree_too(m, dtype, device, generator):
+    n = 300  # more than one block of a fused kernel, on either axis
+    tensors = inputs(generator, device, dtype, m, n)
+    exact_output = scaled_dot_product_attention(*map(exactly, tensors), is_causal=True)[0]
+    assert_rounded_once(scaled_dot_product_attention(*tensors, is_causal=True)[0], exact_output)
+    assert_rounded_often(fused_attention(*tensors, is_causal=True), exact_output)
+
+
+@every_dtype
+def test_the_other_scores_agree(dtype, device, generator):
+    shapes = (M, D_Q), (N, D_K), (N, D_V), (D_HIDDEN, D_Q), (D_HIDDEN, D_K), (D_HIDDEN,), (D_Q, D_K)
+    query, key, value, w_query, w_key, v, w = (
+        draw(generator, *shape, dtype=dtype, device=device) / 3 for shape in shapes
+    )
+    mask = some_rows_empty(generator)
+    additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value)
+    for found, exact in zip(additive_attention(*additive, mask.to(device)),
+                            additive_attention(*map(exactly, additive), mask), strict=True):  # fmt: skip
+        assert found.dtype == dtype
+        assert_rounded_often(found, exact)
+    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device), w=w),
+                            multiplicative_attention(*map(exactly, multiplicative), mask, w=exactly(w)), strict=True):  # fmt: skip
+        assert found.dtype == dtype
+        assert_rounded_once(found, exact)
+
+
+@every_dtype
+def test_masked_softmax_agrees(dtype, device, generator):
+    scores, mask = draw(generator, BATCH, M, N, dtype=dtype, device=device), some_rows_empty(generator)
+    assert_rounded_once(masked_softmax(scores, mask.to(device)), masked_softmax(exactly(scores), mask))
+
+
+# Modules
+
+
+def modules_here_and_exact(module, device, dtype):
+    """A module on the device and its twin in float64 on the CPU, with the same, rounded numbers."""
+    here = module.to(device, dtype)
+    return here, copy.deepcopy(here).cpu().double()
+
+
+@every_path
+@every_dtype
+@causal_or_not
+def test_several_heads_agree(is_causal, dtype, is_fast, device, generator):
+    torch.manual_seed(0)
+    here, twin = modules_here_and_exact(MultiHeadAttention(D_MODEL, HEADS, bias=True), device, dtype)
+    query, key = (draw(generator, BATCH, size, D_MODEL, dtype=dtype, device=device) for size in (M, N))
+    mask = draw_bool(generator, BATCH, M, N)
+    mask[0, 2] = False
+    output, weights = here(query, key, mask=mask.to(device), is_causal=is_causal, need_weights=not is_fast)
+    exact_output, exact_weights = twin(exactly(query), exactly(key), mask=mask, is_causal=is_causal)
+    assert output.device.type == device.type
+    assert_rounded_often(output, exact_output)
+    if is_fast:
+        assert weights is None
+    else:
+        assert_rounded_often(weights, exact_weights)
+    upstream = draw(generator, BATCH, M, D_MODEL, dtype=dtype)
+    found = gradients(output, list(here.parameters()), upstream)
+    expected = gradients(exact_output, list(twin.parameters()), upstream)
+    for (name, _), gradient, exact in zip(twin.named_parameters(), found, expected, strict=True):
+        assert gradient.dtype == dtype
+        if name != "w_k.bias":  # it moves every score of a row alike, so its gradient is zero but for rounding
+            assert_rounded_often(gradient, exact)
+
+
+@every_dtype
+@pytest.mark.parametrize(
+    "module",
+    [AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN), MultiplicativeAttention(D_MODEL, D_MODEL)],
+    ids=["additive", "multiplicative"],
+)
+def test_the_older_modules_agree(module, dtype, device, generator):
+    torch.manual_seed(0)
+    module.reset_parameters()
+    here, twin = modules_here_and_exact(copy.deepcopy(module), device, dtype)
+    query, key = (draw(generator, BATCH, size, D_MODEL, dtype=dtype, device=device) for size in (M, N))
+    for found, exact in zip(here(query, key), twin(exactly(query), exactly(key)), strict=True):
+        assert found.device.type == device.type
+        assert_rounded_often(found, exact)
+
+
+@every_dtype
+@pytest.mark.parametrize("network", [RNN, GRU])
+def test_recurrent_networks_agree(network, dtype, device, generator):
+    here, twin = modules_here_and_exact(network(D_K, D_HIDDEN, generator=generator), device, dtype)
+    sequence = draw(generator, BATCH, N, D_K, dtype=dtype, device=device)
+    for found, exact in zip(here(sequence), twin(exactly(sequence)), strict=True):
+        assert found.device.type == device.type
+        assert_rounded_often(found, exact)
+
+
+@every_dtype
+@pytest.mark.parametrize("attention", ATTENTION_KINDS)
+def test_the_encoder_decoder_agrees_and_writes_what_scores_best(attention, dtype, device, generator):
+    model = Seq2Seq(VOCAB, d_embedding=5, d_hidden=D_HIDDEN, attention=attention, generator=generator)
+    here, twin = modules_here_and_exact(model, device, dtype)
+    source = torch.randint(1, VOCAB, (BATCH, N), generator=generator)
+    written, weights = here.generate(source.to(device), M)
+    assert written.device.type == device.type
+    assert (weights is None) == (attention == "none")
+    target_in = torch.cat([torch.zeros(BATCH, 1, dtype=torch.long), written.cpu()[:, :-1]], dim=1)
+    found, exact = here(source.to(device), target_in.to(device))[0], twin(source, target_in)[0]
+    assert_rounded_often(found, exact)
+    lost = exact.amax(dim=-1) - exact.gather(-1, written.cpu()[..., None])[..., 0]
+    assert lost.max() <= 2 * (8 * eps(dtype) * exact.abs().max() + noise(exact))
+
+
+# Nothing is forgotten on the CPU
+
+
+@pytest.fixture
+def pretended():
+    with PretendedDevice():
+        yield torch.device("cuda")
+
+
+MIXTURES = {
+    "sum": lambda here, there: here + there,
+    "in place": lambda here, there: there.mul_(here),
+    "stack": lambda here, there: torch.stack([here, there]),
+    "comparison": torch.equal,
+    "index on the device": lambda here, there: here[there.long()],
+    "value on the CPU": lambda here, there: there.index_put((torch.tensor([0, 1]),), here[:2]),
+    "numpy": lambda here, there: there.numpy(),
+    "generator": lambda here, there: torch.rand(3, device="cuda", generator=torch.Generator()),
+    "generator in place": lambda here, there: there.uniform_(generator=torch.Generator()),
+}
+
+
+@pytest.mark.parametrize("mix", MIXTURES.values(), ids=MIXTURES.keys())
+def test_the_pretended_device_does_not_mix_with_the_cpu(mix, pretended):
+    here, there = torch.zeros(3), torch.zeros(3, device=pretended)
+    with pytest.raises((RuntimeError, TypeError)):
+        mix(here, there)
+
+
+def test_the_pretended_device_allows_what_cuda_allows(pretended):
+    there = torch.arange(3.0, device=pretended)
+    assert there.device == torch.device("cuda:0") != torch.zeros(3).device
+    assert (there + torch.tensor(1.0)).device == there.device  # a single number may come from the CPU
+    assert there[torch.tensor([2, 0])].tolist() == [2.0, 0.0]
+    assert there.cpu().numpy().sum() == there.sum().item() == 3.0
+    assert there.double().to(torch.zeros(1)).device == torch.device("cpu")
+
+
+@pytest.mark.parametrize("n", [M, N])
+def test_functions_stay_on_the_device(n, pretended, generator):
+    tensors = inputs(generator, pretended, torch.float32, M, n)
+    bias = draw(generator, M, n, dtype=torch.float32, device=pretended)
+    for mask in (None, causal_mask(M, n, pretended), padding_mask(torch.tensor([1, n], device=pretended), n=n), bias):
+        for is_causal in (False, True):
+            for result in (*scaled_dot_product_attention(*tensors, mask, is_causal=is_causal),
+                           fused_attention(*tensors, mask, is_causal=is_causal)):  # fmt: skip
+                assert result.device.type == "cuda"
+    assert entropy(scaled_dot_product_attention(*tensors)[1]).device.type == "cuda"
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_modules_stay_on_the_device(need_weights, pretended, generator):
+    x = draw(generator, BATCH, M, D_MODEL, dtype=torch.float32, device=pretended)
+    module = MultiHeadAttention(D_MODEL, HEADS).to(pretended)
+    output, _ = module(x, mask=padding_mask([3, 5], n=M).to(pretended), is_causal=True, need_weights=need_weights)
+    output.sum().backward()
+    assert {parameter.grad.device.type for parameter in module.parameters()} == {"cuda"}
+    for older in (AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN), MultiplicativeAttention(D_MODEL, D_MODEL)):
+        assert older.to(pretended)(x, x)[0].device.type == "cuda"
+
+
+@pytest.mark.parametrize("attention", ATTENTION_KINDS)
+def test_training_happens_on_the_device(attention, pretended, generator):
+    team = [Seq2Seq(4, d_hidden=5, attention=attention, generator=generator).to(pretended) for _ in range(2)]
+    assert train(team, CopyBatches(2, max_length=3, num_symbols=3, num_models=2)).device.type == "cpu"
+    assert train(team[0], CopyBatches(2, max_length=3, num_symbols=3)).device.type == "cpu"
+    source = torch.ones(BATCH, N, dtype=torch.long)
+    assert token_accuracy(team[0], source, source).device.type == "cpu"
+    states, _ = team[0].encode(source.to(pretended))
+    assert linear_probe(states[0], source[0].to(pretended), num_train=3) == 1.0

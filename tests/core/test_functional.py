@@ -1,0 +1,874 @@
+"""Laws of the attention functions. The oracles are hand arithmetic, loops over single numbers and torch's own op."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracles import (
+    BATCH,
+    D_HIDDEN,
+    D_K,
+    D_Q,
+    D_V,
+    HEADS,
+    M,
+    N,
+    draw,
+    draw_bool,
+    loop_attention,
+    loop_gradients,
+    loop_softmax,
+)
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.testing import assert_close
+
+from attention_tutorial import (
+    additive_attention,
+    additive_scores,
+    causal_mask,
+    combine_masks,
+    dot_product_scores,
+    fused_attention,
+    general_scores,
+    masked_softmax,
+    multiplicative_attention,
+    padding_mask,
+    scaled_dot_product_attention,
+)
+from attention_tutorial.analysis.cost import largest_tensor_bytes
+
+TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+# About the rounding of one number in each dtype, with room for what is summed up.
+TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+DTYPES = list(TOLERANCE)
+# The `device` fixture holds no state that examples could share.
+with_device = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def eager(*args, **kwargs):
+    return scaled_dot_product_attention(*args, **kwargs)[0]
+
+
+both_paths = pytest.mark.parametrize("attend", [eager, fused_attention], ids=["eager", "fused"])
+
+
+def torch_attention(query, key, value, mask=None, *, is_causal=False, scale=None):
+    """Torch's own op, its plain arithmetic, on inputs and a mask spelt out in full."""
+    leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    query, key, value = (x.expand(*leading, *x.shape[-2:]) for x in (query, key, value))
+    m, n = query.size(-2), key.size(-2)
+    if mask is not None:
+        mask = mask.expand(*leading, m, n)
+    if is_causal:
+        open_ = torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]).reshape(m, n).to(query.device)
+        if mask is None or mask.dtype == torch.bool:
+            mask = open_ if mask is None else mask & open_
+        else:
+            mask = mask.masked_fill(~open_, -math.inf)
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(query, key, value, mask, scale=scale)
+
+
+def inputs(generator, device="cpu", dtype=torch.float64, m=M, n=N):
+    """Query, key and value with batch and heads, every axis of another size."""
+    return (
+        draw(generator, BATCH, HEADS, m, D_K, dtype=dtype, device=device),
+        draw(generator, BATCH, HEADS, n, D_K, dtype=dtype, device=device),
+        draw(generator, BATCH, HEADS, n, D_V, dtype=dtype, device=device),
+    )
+
+
+def gradients(output, tensors):
+    """Gradients of a sum in which every number of the output counts differently."""
+    counts = torch.arange(output.numel(), device=output.device, dtype=torch.float64).cos().reshape(output.shape)
+    return torch.autograd.grad((output.double() * counts).sum(), tensors)
+
+
+# By hand
+
+
+def test_two_keys_by_hand(device):
+    def matrix(rows):
+        return torch.tensor(rows, dtype=torch.float64, device=device)
+
+    value = matrix([[10, 0], [0, 20]])
+    output, weights = scaled_dot_product_attention(matrix([[1]]), matrix([[0], [1]]), value)  # weights 1 : e
+    assert_close(weights, matrix([[1, math.e]]) / (1 + math.e), **TIGHT)
+    assert_close(output, matrix([[10, 20 * math.e]]) / (1 + math.e), **TIGHT)
+
+
+@both_paths
+def test_scores_are_divided_by_the_root_of_d_k(attend):
+    # d_k = 4: a dot product of 2 ln 3 becomes ln 3, and the weights are 3 : 1
+    query = torch.tensor([[2 * math.log(3), 0, 0, 0]], dtype=torch.float64)
+    key = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.float64)
+    assert_close(attend(query, key, torch.eye(2).double()), torch.tensor([[0.75, 0.25]]).double(), **TIGHT)
+
+
+@both_paths
+@pytest.mark.parametrize("scale", [math.log(2), 0, -math.log(2), 3, Fraction(1, 2), np.float32(0.25)])
+def test_scale_replaces_the_factor_on_the_scores(attend, scale):
+    query, key = torch.ones(1, 3).double(), torch.tensor([[1.0, 0, 0], [0, 0, 0]]).double()
+    first = 1 / (1 + math.exp(-scale))
+    expected = torch.tensor([[first, 1 - first]], dtype=torch.float64)
+    assert_close(attend(query, key, torch.eye(2).double(), scale=scale), expected, **TIGHT)
+
+
+@both_paths
+def test_equal_keys_average_the_values(attend):
+    value = torch.tensor([[1.0, 3.0], [2.0, 6.0], [6.0, 3.0]])
+    output = attend(torch.ones(1, 5), torch.ones(3, 5), value)
+    assert_close(output, torch.tensor([[3.0, 4.0]]))
+
+
+def test_masked_softmax_by_hand():
+    scores = torch.tensor([[0.0, math.log(3), 99.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    expected = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    assert_close(masked_softmax(scores, mask), expected, **TIGHT)
+    added = torch.tensor([[math.log(2), 0.0, -math.inf], [-math.inf] * 3], dtype=torch.float64)
+    expected = torch.tensor([[0.4, 0.6, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    assert_close(masked_softmax(scores, added), expected, **TIGHT)
+
+
+# Against loops and torch
+
+MASKS = {
+    "none": lambda g: None,
+    "bool (m, n)": lambda g: draw_bool(g, M, N),
+    "bool (n,)": lambda g: draw_bool(g, N),
+    "bool ()": lambda g: torch.tensor(True),
+    "nothing open ()": lambda g: torch.tensor(False),
+    "bool (m, 1)": lambda g: draw_bool(g, M, 1),
+    "bool padding": lambda g: padding_mask([3, 6], n=N),
+    "bool one head": lambda g: draw_bool(g, BATCH, 1, M, N),
+    "bool all": lambda g: draw_bool(g, BATCH, HEADS, M, N, share=0.3),
+    "float (m, n)": lambda g: draw(g, M, N),
+    "float (n,)": lambda g: draw(g, N),
+    "float (1, heads, 1, n)": lambda g: draw(g, 1, HEADS, 1, N),
+    "float with -inf": lambda g: draw(g, BATCH, 1, M, N).masked_fill(~draw_bool(g, BATCH, 1, M, N), -math.inf),
+    "float -inf rows": lambda g: draw(g, HEADS, M, 1).masked_fill(~draw_bool(g, HEADS, M, 1), -math.inf),
+    "float () -inf": lambda g: torch.tensor(-math.inf),
+}
+all_masks = pytest.mark.parametrize("make_mask", MASKS.values(), ids=MASKS.keys())
+
+
+@all_masks
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_output_and_weights_agree_with_the_loop(make_mask, is_causal, device, generator):
+    query, key, value = inputs(generator, device)
+    mask = make_mask(generator)
+    mask = mask if mask is None else mask.to(device)
+    output, weights = scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal, scale=0.7)
+    expected_output, expected_weights = loop_attention(query, key, value, mask, is_causal=is_causal, scale=0.7)
+    assert_close(output.cpu(), expected_output, **TIGHT)
+    assert_close(weights.cpu(), expected_weights, **TIGHT)
+    fused = fused_attention(query, key, value, mask, is_causal=is_causal, scale=0.7)
+    assert_close(fused.cpu(), expected_output, **TIGHT)
+
+
+@both_paths
+@pytest.mark.parametrize("shape", [(M, N), (M, M), (N, M)], ids=["m < n", "m = n", "m > n"])
+def test_gradients_agree_with_the_chain_rule_by_hand(attend, shape, generator):
+    m, n = shape
+    query, key = draw(generator, m, D_K).requires_grad_(), draw(generator, n, D_K).requires_grad_()
+    value, upstream = draw(generator, n, D_V).requires_grad_(), draw(generator, m, D_V)
+    mask = draw(generator, m, n).masked_fill(~draw_bool(generator, m, n), -math.inf).requires_grad_()
+    output = attend(query, key, value, mask, is_causal=True)
+    found = torch.autograd.grad(output, (query, key, value, mask), upstream)
+    weights = loop_attention(query, key, value, mask, is_causal=True)[1]
+    expected = loop_gradients(query, key, value, weights, upstream, scale=1 / math.sqrt(D_K))
+    for f, e in zip(found, expected, strict=True):
+        assert_close(f, e, **TIGHT)
+
+
+@st.composite
+def problems(draw_):
+    """Shapes whose leading axes broadcast, a mask of any shape that fits, and the options."""
+    sizes, axis = st.integers(1, 4), st.sampled_from([1, 2, 3])
+    joint = draw_(st.lists(axis, max_size=3))
+
+    def part_of(shape):
+        kept = shape[draw_(st.integers(0, len(shape))) :]
+        return tuple(1 if draw_(st.booleans()) else size for size in kept)
+
+    m, n, d_k, d_v = draw_(sizes), draw_(sizes), draw_(sizes), draw_(sizes)
+    leading = [part_of(joint) for _ in range(3)]
+    shapes = [(*leading[0], m, d_k), (*leading[1], n, d_k), (*leading[2], n, d_v)]
+    mask_shape = part_of((*torch.broadcast_shapes(*leading), m, n))
+    kind = draw_(st.sampled_from(["none", "bool", "float", "float with -inf"]))
+    options = {"is_causal": draw_(st.booleans()), "scale": draw_(st.sampled_from([None, 1.0, 0.3]))}
+    return shapes, mask_shape, kind, options, draw_(st.integers(0, 2**32))
+
+
+@given(problem=problems())
+@with_device
+def test_values_and_gradients_agree_with_torch_for_all_shapes_and_masks(problem, device):
+    shapes, mask_shape, kind, options, seed = problem
+    generator = torch.Generator().manual_seed(seed)
+    tensors = [draw(generator, *shape, device=device).requires_grad_() for shape in shapes]
+    query, key, value = tensors
+    mask = None
+    if kind == "bool":
+        mask = draw_bool(generator, *mask_shape, device=device)
+    elif kind != "none":
+        mask = draw(generator, *mask_shape, device=device)
+        if kind == "float with -inf":
+            mask = mask.masked_fill(~draw_bool(generator, *mask_shape, device=device), -math.inf)
+        tensors.append(mask.requires_grad_())
+    expected = torch_attention(query, key, value, mask, **options)
+    output, weights = scaled_dot_product_attention(query, key, value, mask, **options)
+    fused = fused_attention(query, key, value, mask, **options)
+    assert_close(output, expected, **TIGHT)
+    assert_close(fused, expected, **TIGHT)
+    assert_close(weights @ value, output, **TIGHT)
+    expected_gradients = gradients(expected, tensors)
+    for found in (gradients(output, tensors), gradients(fused, tensors)):
+        for f, e in zip(found, expected_gradients, strict=True):
+            assert f.isfinite().all()
+            assert_close(f, e, **TIGHT)
+
+
+@given(problem=problems())
+@settings(max_examples=30)
+def test_values_agree_with_the_loop_for_all_shapes_and_masks(problem):
+    shapes, mask_shape, kind, options, seed = problem
+    generator = torch.Generator().manual_seed(seed)
+    query, key, value = (draw(generator, *shape) for shape in shapes)
+    mask = None if kind == "none" else draw_bool(generator, *mask_shape)
+    if kind.startswith("float"):
+        mask = torch.where(mask, draw(generator, *mask_shape), -math.inf)
+    output, weights = scaled_dot_product_attention(query, key, value, mask, **options)
+    expected_output, expected_weights = loop_attention(query, key, value, mask, **options)
+    assert_close(output, expected_output, **TIGHT)
+    assert_close(weights.expand_as(expected_weights), expected_weights, **TIGHT)
+
+
+def test_a_mask_may_have_the_leading_axes_of_the_value_alone(generator):
+    query, key, value = draw(generator, M, D_K), draw(generator, N, D_K), draw(generator, HEADS, N, D_V)
+    mask = draw_bool(generator, HEADS, M, N)
+    expected_output, expected_weights = loop_attention(query, key, value, mask)
+    output, weights = scaled_dot_product_attention(query, key, value, mask)
+    assert_close(output, expected_output, **TIGHT)
+    assert_close(weights, expected_weights, **TIGHT)
+    assert_close(fused_attention(query, key, value, mask), expected_output, **TIGHT)
+
+
+# Derivatives
+
+
+def grad_inputs(generator, *, with_mask):
+    shapes = [(2, 3, 2), (2, 5, 2), (5, 3), *([(3, 5)] if with_mask else [])]
+    return [draw(generator, *shape).requires_grad_() for shape in shapes]
+
+
+FIXED_MASK = torch.tensor([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [0, 1, 1, 1, 1]], dtype=torch.bool)
+
+
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("mask", [None, FIXED_MASK], ids=["no mask", "a row with nothing open"])
+def test_first_and_second_derivatives_agree_with_differences(mask, is_causal, generator):
+    def attend(query, key, value):
+        return scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal)
+
+    given_ = grad_inputs(generator, with_mask=False)
+    assert gradcheck(attend, given_)
+    assert gradgradcheck(attend, given_)
+    assert gradcheck(lambda *x: fused_attention(*x, mask, is_causal=is_causal), given_)
+
+
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_derivatives_of_a_learned_float_mask_agree_with_differences(is_causal, generator):
+    def blocked(mask):
+        return mask.masked_fill(~FIXED_MASK, -math.inf)
+
+    def attend(query, key, value, mask):
+        return scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal)
+
+    def attend_blocked(query, key, value, mask):
+        return attend(query, key, value, blocked(mask))
+
+    given_ = grad_inputs(generator, with_mask=True)
+    assert gradcheck(attend, given_)
+    assert gradcheck(attend_blocked, given_)
+    assert gradgradcheck(attend_blocked, given_)
+    assert gradcheck(lambda q, k, v, a: fused_attention(q, k, v, a, is_causal=is_causal), given_)
+    assert gradcheck(lambda q, k, v, a: fused_attention(q, k, v, blocked(a), is_causal=is_causal), given_)
+
+
+def test_derivatives_of_the_other_scores_agree_with_differences(generator):
+    query, key, value = (draw(generator, *s).requires_grad_() for s in ((2, 3, 3), (5, 2), (5, 2)))
+    w, w_query, w_key, v = (draw(generator, *s).requires_grad_() for s in ((3, 2), (7, 3), (7, 2), (7,)))
+    assert gradcheck(lambda q, k, v, w: multiplicative_attention(q, k, v, FIXED_MASK, w=w), (query, key, value, w))
+    assert gradcheck(lambda *x: additive_attention(*x, FIXED_MASK), (query, key, value, w_query, w_key, v))
+    assert gradcheck(
+        masked_softmax, (draw(generator, 2, 3, 5).requires_grad_(), draw(generator, 3, 5).requires_grad_())
+    )
+
+
+# Rows with nothing to attend to
+
+
+def empty_rows(kind, device):
+    """A mask that leaves queries 1 and 3 nothing, of two kinds."""
+    allowed = torch.ones(M, N, dtype=torch.bool, device=device)
+    allowed[1] = allowed[3] = False
+    return allowed if kind == "bool" else torch.zeros(M, N, device=device).masked_fill(~allowed, -math.inf)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_a_row_with_nothing_open_gives_zeros_and_zero_gradients(kind, is_causal, dtype, device, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, device, dtype)]
+    output, weights = scaled_dot_product_attention(*tensors, empty_rows(kind, device), is_causal=is_causal)
+    fused = fused_attention(*tensors, empty_rows(kind, device), is_causal=is_causal)
+    assert not weights[..., [1, 3], :].any()
+    assert_close(
+        weights.double().sum(-1)[..., [0, 2, 4]].cpu(), torch.ones(BATCH, HEADS, 3).double(), rtol=0, atol=0.02
+    )
+    for out in (output, fused):
+        assert not out[..., [1, 3], :].any()
+        assert out[..., [0, 2, 4], :].any(-1).all()
+        query_gradient, *others = gradients(out, tensors)
+        assert not query_gradient[..., [1, 3], :].any()
+        assert all(x.isfinite().all() for x in (query_gradient, *others))
+
+
+@both_paths
+@pytest.mark.parametrize("mask", [torch.tensor(False), torch.full((N,), -math.inf), padding_mask([0, 0], n=N)])
+def test_a_mask_that_opens_nothing_at_all_gives_zeros(attend, mask, device, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, device)]
+    output = attend(*tensors, mask.to(device))
+    assert not output.any()
+    assert not any(x.any() for x in gradients(output, tensors))
+
+
+@both_paths
+def test_causal_with_more_queries_than_keys_gives_the_first_queries_zeros(attend, device, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, device, m=N, n=M)]
+    output = attend(*tensors, is_causal=True)
+    assert not output[..., : N - M, :].any()
+    assert_close(output[..., N - M, :], tensors[2][..., 0, :], **TIGHT)  # one key open: its value
+    assert all(x.isfinite().all() for x in gradients(output, tensors))
+
+
+@both_paths
+def test_a_learned_mask_gets_zero_gradient_where_it_blocks(attend, generator):
+    mask = draw(generator, M, N)
+    mask[1], mask[2, 3] = -math.inf, -math.inf
+    mask.requires_grad_()
+    gradient = gradients(attend(*inputs(generator), mask), [mask])[0]
+    assert gradient.isfinite().all()
+    assert not gradient[1].any()
+    assert gradient[2, 3] == 0
+    assert gradient[2, 4] != 0
+
+
+@both_paths
+@pytest.mark.parametrize("mask", [None, torch.ones(M, 1, dtype=torch.bool), torch.zeros(M, 0), torch.zeros(1)])
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_no_keys_give_zeros(attend, mask, is_causal, device, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, device, n=0)]
+    output = attend(*tensors, mask if mask is None else mask.to(device), is_causal=is_causal)
+    assert output.shape == (BATCH, HEADS, M, D_V)
+    assert not output.any()
+    assert not gradients(output, tensors)[0].any()
+
+
+@both_paths
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("sizes", [(BATCH, 0, N), (BATCH, 0, 0), (0, M, N), (0, M, M)])
+def test_no_queries_or_an_empty_batch_give_an_empty_output(attend, sizes, is_causal, device):
+    batch, m, n = sizes
+    query, key, value = (torch.ones(batch, HEADS, *x, device=device) for x in ((m, D_K), (n, D_K), (n, D_V)))
+    for mask in (None, torch.ones(m, n, dtype=torch.bool, device=device)):
+        assert attend(query, key, value, mask, is_causal=is_causal).shape == (batch, HEADS, m, D_V)
+
+
+def test_no_features_in_the_values_give_no_features_in_the_output(generator):
+    query, key, _ = inputs(generator)
+    output, weights = scaled_dot_product_attention(query, key, key[..., :0])
+    assert output.shape == (BATCH, HEADS, M, 0)
+    assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, M).double(), **TIGHT)
+
+
+# Causality
+
+
+@both_paths
+@pytest.mark.parametrize("n", [M, N, 3])
+@pytest.mark.parametrize("kind", ["none", "bool", "float"])
+def test_is_causal_equals_the_explicit_mask_joined_by_and(attend, n, kind, device, generator):
+    tensors = inputs(generator, device, n=n)
+    mask = {
+        "none": None,
+        "bool": draw_bool(generator, M, n, device=device),
+        "float": draw(generator, M, n, device=device),
+    }
+    joined = combine_masks(mask[kind], causal_mask(M, n, device))
+    assert_close(attend(*tensors, mask[kind], is_causal=True), attend(*tensors, joined), **TIGHT)
+
+
+@both_paths
+def test_the_newest_query_alone_gives_the_last_row_of_all(attend, device, generator):
+    query, key, value = inputs(generator, device, m=N)
+    full = attend(query, key, value, is_causal=True)
+    for newest in (1, 2, 3):  # with a cache of keys and values, only the newest queries are computed
+        assert_close(attend(query[..., -newest:, :], key, value, is_causal=True), full[..., -newest:, :], **TIGHT)
+
+
+@both_paths
+def test_the_future_changes_nothing_and_gets_no_gradient(attend, generator):
+    query, key, value = (x.requires_grad_() for x in inputs(generator, m=N))
+    before = attend(query, key, value, is_causal=True)
+    key_gradient, value_gradient = gradients(before[..., :4, :], (key, value))
+    assert not key_gradient[..., 4:, :].any()
+    assert not value_gradient[..., 4:, :].any()
+    with torch.no_grad():
+        key[..., 4:, :], value[..., 4:, :] = 1e3, -1e3
+    assert_close(attend(query, key, value, is_causal=True)[..., :4, :], before[..., :4, :], **TIGHT)
+
+
+# Laws of the weights
+
+
+def test_weights_are_not_negative_and_sum_to_one(device, generator):
+    for mask in (None, padding_mask([3, 6], n=N).to(device), draw(generator, M, N, device=device)):
+        weights = scaled_dot_product_attention(*inputs(generator, device), mask)[1]
+        assert (weights >= 0).all()
+        assert_close(weights.sum(-1).cpu(), torch.ones(BATCH, HEADS, M).double(), **TIGHT)
+
+
+def test_weights_are_zero_exactly_where_hidden(generator):
+    mask = draw_bool(generator, M, N)
+    weights = scaled_dot_product_attention(*inputs(generator), mask)[1]
+    assert torch.equal(weights > 0, mask.expand_as(weights))
+
+
+@both_paths
+def test_hidden_keys_and_values_do_not_matter(attend, generator):
+    query, key, value = inputs(generator)
+    mask = padding_mask([3, 6], n=N)
+    before = attend(query, key, value, mask)
+    hidden = ~mask.mT
+    after = attend(query, key.masked_fill(hidden, 1e6), value.masked_fill(hidden, -1e6), mask)
+    assert_close(after, before, **TIGHT)
+
+
+@both_paths
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_hidden_key_stays_hidden_however_low_the_open_scores_are(attend, dtype, device):
+    query = torch.full((1, 1), -1e6, dtype=dtype, device=device)
+    key = torch.tensor([[1e6], [0.0]], dtype=dtype, device=device)  # the open key scores -1e12, the hidden one 0
+    value = torch.eye(2, dtype=dtype, device=device)
+    for mask in (torch.tensor([True, False]), torch.tensor([0.0, -math.inf])):
+        assert attend(query, key, value, mask.to(device)).tolist() == [[1.0, 0.0]]
+
+
+@both_paths
+def test_the_order_of_the_keys_does_not_matter(attend, generator):
+    query, key, value = inputs(generator)
+    order, mask = torch.randperm(N, generator=generator), draw(generator, M, N)
+    shuffled = query, key[..., order, :], value[..., order, :], mask[:, order]
+    assert_close(attend(*shuffled), attend(query, key, value, mask), **TIGHT)
+    weights = scaled_dot_product_attention(query, key, value, mask)[1]
+    assert_close(scaled_dot_product_attention(*shuffled)[1], weights[..., order], **TIGHT)
+
+
+@both_paths
+def test_shuffled_queries_give_shuffled_rows(attend, generator):
+    query, key, value = inputs(generator)
+    order = torch.randperm(M, generator=generator)
+    assert_close(attend(query[..., order, :], key, value), attend(query, key, value)[..., order, :], **TIGHT)
+
+
+@both_paths
+def test_adding_a_number_to_a_row_of_scores_changes_nothing(attend, generator):
+    tensors, mask, shift = inputs(generator), draw(generator, M, N), 100 * draw(generator, M, 1)
+    assert_close(attend(*tensors, mask + shift), attend(*tensors, mask), **TIGHT)
+    assert_close(attend(*tensors, shift), attend(*tensors), **TIGHT)
+
+
+@both_paths
+def test_scaling_the_query_equals_scaling_the_scores(attend, generator):
+    query, key, value = inputs(generator)
+    assert_close(attend(3 * query, key, value, scale=0.1), attend(query, key, value, scale=0.3), **TIGHT)
+
+
+@both_paths
+def test_output_is_linear_in_the_values(attend, generator):
+    query, key, value = inputs(generator)
+    other = draw(generator, *value.shape)
+    both = 2 * attend(query, key, value) + attend(query, key, other)
+    assert_close(attend(query, key, 2 * value + other), both, **TIGHT)
+
+
+def test_heads_and_batch_elements_do_not_mix(generator):
+    query, key, value = inputs(generator)
+    mask = draw_bool(generator, BATCH, 1, M, N)
+    output = eager(query, key, value, mask)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            assert_close(eager(query[b, h], key[b, h], value[b, h], mask[b, 0]), output[b, h], **TIGHT)
+
+
+# Precision
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["none", "bool", "float", "causal"])
+def test_every_dtype_is_close_to_float64(dtype, kind, device, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, device, dtype)]
+    mask = {"bool": draw_bool(generator, M, N), "float": draw(generator, M, N, dtype=dtype)}.get(kind)
+    mask = mask if mask is None else mask.to(device)
+    output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=kind == "causal")
+    fused = fused_attention(*tensors, mask, is_causal=kind == "causal")
+    assert output.dtype == weights.dtype == fused.dtype == dtype
+    expected_output, expected_weights = loop_attention(*tensors, mask, is_causal=kind == "causal")
+    tolerance = TOLERANCE[dtype]
+    assert_close(weights.double().cpu(), expected_weights, rtol=tolerance, atol=tolerance / 4)
+    wide = [x.detach().double().requires_grad_() for x in tensors]
+    exact = gradients(torch_attention(*wide, mask if kind == "bool" or mask is None else mask.double(),
+                                      is_causal=kind == "causal"), wide)  # fmt: skip
+    for out in (output, fused):
+        assert_close(out.double().cpu(), expected_output, rtol=tolerance, atol=tolerance)
+        for f, e in zip(gradients(out, tensors), exact, strict=True):
+            assert f.dtype == dtype
+            assert_close(f.double(), e, rtol=4 * tolerance, atol=4 * tolerance)
+
+
+@both_paths
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_huge_scores_choose_the_best_key(attend, dtype, device):
+    # dot products of up to 640 000, ten times what float16 can hold
+    rows = torch.tensor([[100.0], [99.0], [-100.0]], dtype=dtype, device=device).expand(3, 64)
+    query, value = rows[:2], torch.eye(3, dtype=dtype, device=device)
+    for scale in (None, 1.0):
+        output = attend(query, rows, value, scale=scale)
+        assert_close(output, torch.eye(3, dtype=dtype, device=device)[[0, 0]])
+        assert_close(attend(-query, rows, value, scale=scale), torch.eye(3, dtype=dtype, device=device)[[2, 2]])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_huge_dot_products_do_not_overflow_without_a_scale(dtype):
+    rows = torch.tensor([[100.0], [50.0], [-100.0]], dtype=dtype).expand(3, 64)
+    identity = torch.eye(3, dtype=dtype)
+    for w in (None, torch.eye(64, dtype=dtype)):
+        output, weights = multiplicative_attention(rows[:1], rows, identity, w=w)
+        assert_close(output, identity[:1])
+        assert_close(weights, identity[:1])
+
+
+@both_paths
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lowest", [-1e4, -1e9, "dtype", "float32"])
+def test_a_large_negative_number_hides_a_key_and_never_a_whole_row(attend, lowest, dtype, device, generator):
+    fill = {"dtype": torch.finfo(dtype).min, "float32": torch.finfo(torch.float32).min}.get(lowest, lowest)
+    query, key, value = inputs(generator, device, dtype)
+    allowed = draw_bool(generator, M, N, device=device)
+    allowed[:, 0] = True
+    mask = torch.zeros(M, N, device=device, dtype=torch.float64).masked_fill(~allowed, fill)
+    assert_close(attend(query, key, value, mask), attend(query, key, value, allowed))
+    mask[2] = fill  # finite: a shift of the row, which loses digits but sums to one
+    ones = attend(query, key, torch.ones_like(value), mask)
+    assert_close(ones, torch.ones_like(ones), rtol=0.01, atol=0.01)
+
+
+def test_the_lowest_number_of_half_precision_does_not_overflow_in_a_softmax():
+    scores = torch.tensor([[-40.0, -50.0, -20.0]], dtype=torch.float16)
+    mask = torch.full((1, 3), torch.finfo(torch.float16).min, dtype=torch.float16)
+    assert masked_softmax(scores, mask).dtype == torch.float16
+    assert_close(masked_softmax(scores, mask), torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float16))
+
+
+def test_the_kernels_blocks_do_not_show():
+    # more keys than a block of the fused kernel holds, the first blocks hidden for some rows
+    n, generator = 1031, torch.Generator().manual_seed(3)
+    query, key, value = (draw(generator, 1, 2, size, 8, dtype=torch.float32) for size in (37, n, n))
+    mask = torch.ones(37, n, dtype=torch.bool)
+    mask[:17, :600], mask[5], mask[9, :1030] = False, False, False
+    assert_close(fused_attention(query, key, value, mask), eager(query, key, value, mask))
+    x = draw(generator, 1, 2, n, 8, dtype=torch.float32)
+    assert_close(fused_attention(x, x, x, is_causal=True), eager(x, x, x, is_causal=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("make_mask", [MASKS["none"], MASKS["bool all"], MASKS["float with -inf"]])
+def test_autocast_works_and_both_paths_return_its_dtype(dtype, make_mask, device, generator):
+    query, key, value = inputs(generator, device, torch.float32)
+    mask = make_mask(generator)
+    mask = mask if mask is None else mask.to(device)
+    expected = loop_attention(query, key, value, mask)[0]
+    mixed = query.to(dtype), key, value
+    for tensors in ((query, key, value), mixed):
+        with torch.autocast(device.type, dtype=dtype):
+            found = eager(*tensors, mask), fused_attention(*tensors, mask)
+        for f in found:
+            assert f.dtype == dtype
+            assert_close(f.double().cpu(), expected, rtol=TOLERANCE[dtype], atol=2 * TOLERANCE[dtype])
+
+
+def test_a_mask_of_another_float_dtype_is_cast(generator):
+    query, key, value = inputs(generator, dtype=torch.float32)
+    mask = draw(generator, M, N).requires_grad_()
+    for attend in (eager, fused_attention):
+        output = attend(query, key, value, mask)
+        assert output.dtype == torch.float32
+        assert_close(output, attend(query, key, value, mask.float()))
+        assert gradients(output, [mask])[0].dtype == torch.float64
+
+
+# Memory layout and side effects
+
+
+def layouts(generator):
+    """Query, key and value whose numbers do not lie in a row in memory."""
+    yield [draw(generator, BATCH, size, HEADS, d).transpose(1, 2) for size, d in ((M, D_K), (N, D_K), (N, D_V))]
+    yield [draw(generator, BATCH, HEADS, d, size).mT for size, d in ((M, D_K), (N, D_K), (N, D_V))]
+    yield [draw(generator, HEADS, 1, d).expand(BATCH, HEADS, size, d) for size, d in ((M, D_K), (N, D_K), (N, D_V))]
+    yield [draw(generator, BATCH, HEADS, 2 * s, 3 * d)[..., ::2, ::3] for s, d in ((M, D_K), (N, D_K), (N, D_V))]
+    yield [draw(generator, *s).flip(-1, -2) for s in ((M, D_K), (N, D_K), (N, D_V))]
+
+
+@both_paths
+def test_the_memory_layout_does_not_matter(attend, device, generator):
+    for mask in (draw_bool(generator, N, M).T, draw(generator, N, M).T, draw(generator, 1, N).expand(M, N)):
+        mask = mask.to(device)
+        for tensors in layouts(generator):
+            tensors = [x.to(device) for x in tensors]
+            packed = [x.contiguous() for x in tensors]
+            assert_close(attend(*tensors, mask), attend(*packed, mask.contiguous()), **TIGHT)
+            assert_close(attend(*tensors, is_causal=True), attend(*packed, is_causal=True), **TIGHT)
+
+
+@all_masks
+def test_no_argument_is_changed(make_mask, generator):
+    mask, tensors, scores = make_mask(generator), inputs(generator), draw(generator, BATCH, HEADS, M, N)
+    arguments = [x for x in (*tensors, scores, mask) if x is not None]
+    kept = [x.clone() for x in arguments]
+    versions = [x._version for x in arguments]
+    for is_causal in (False, True):
+        scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+        fused_attention(*tensors, mask, is_causal=is_causal)
+        masked_softmax(scores, mask)
+        multiplicative_attention(*tensors, mask=mask)
+    assert all(torch.equal(a, b) for a, b in zip(arguments, kept, strict=True))
+    assert [x._version for x in arguments] == versions
+
+
+def test_the_random_state_is_left_alone(generator):
+    state = torch.get_rng_state()
+    scaled_dot_product_attention(*inputs(generator), is_causal=True)
+    fused_attention(*inputs(generator), is_causal=True)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("m", [263, 1], ids=["square", "one query"])
+def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(m, device, generator):
+    n = 263
+    query, key = (draw(generator, 1, 1, s, 8, device=device, dtype=torch.float32) for s in (m, n))
+    largest = largest_tensor_bytes(lambda: fused_attention(query, key, key, is_causal=True))
+    assert largest < n * n  # less than even a boolean mask
+    if m > 1:
+        assert largest_tensor_bytes(lambda: eager(query, key, key, is_causal=True)) == 4 * n * n
+
+
+# Compiling and transforming
+
+
+def compiled(fn, **kwargs):
+    torch.compiler.reset()
+    return torch.compile(fn, fullgraph=True, **kwargs)
+
+
+def test_compiled_functions_give_the_same(generator):
+    tensors = [x.requires_grad_() for x in inputs(generator)]
+    mask = combine_masks(padding_mask([0, 4], n=N), draw(generator, M, N))
+    for attend in (eager, fused_attention):
+        fast = compiled(attend, backend="aot_eager")
+        for arguments in ((None,), (mask,)):
+            found = fast(*tensors, *arguments, is_causal=True)
+            expected = attend(*tensors, *arguments, is_causal=True)
+            assert_close(found, expected, **TIGHT)
+            for f, e in zip(gradients(found, tensors), gradients(expected, tensors), strict=True):
+                assert_close(f, e, **TIGHT)
+
+
+def test_compiled_functions_take_new_shapes(generator):
+    fast = compiled(lambda x: scaled_dot_product_attention(x, x, x, is_causal=True)[0], backend="eager", dynamic=True)
+    for m in (3, 5, 7):
+        x = draw(generator, BATCH, m, D_K)
+        assert_close(fast(x), eager(x, x, x, causal_mask(m)), **TIGHT)
+
+
+@both_paths
+def test_vmap_over_any_argument_equals_a_loop(attend, generator):
+    query, key, value = (draw(generator, BATCH, *s) for s in ((M, D_K), (N, D_K), (N, D_V)))
+    for mask in (draw_bool(generator, BATCH, M, N), draw(generator, BATCH, M, N), torch.zeros(BATCH, 1) - math.inf):
+        for axes in ((0, 0, 0, 0), (None, 0, 0, 0), (0, None, None, 0), (None, None, None, 0), (0, 0, 0, None)):
+            picked = [x if a == 0 else x[0] for x, a in zip((query, key, value, mask), axes, strict=True)]
+            found = torch.func.vmap(lambda q, k, v, a: attend(q, k, v, a, is_causal=True), in_dims=axes)(*picked)
+            for b in range(BATCH):
+                one = [x[b] if a == 0 else x for x, a in zip(picked, axes, strict=True)]
+                assert_close(found[b], attend(*one, is_causal=True), **TIGHT)
+
+
+@both_paths
+def test_functional_gradients_equal_autograds(attend, generator):
+    query, key, value = (draw(generator, BATCH, *s) for s in ((M, D_K), (N, D_K), (N, D_V)))
+    mask = padding_mask([3, 0], n=N)[:, 0]
+
+    def loss(q, k, v, a):
+        return attend(q, k, v, a).square().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss))(query, key, value, mask)
+    leaf = query.clone().requires_grad_()
+    assert_close(found, torch.autograd.grad(loss(leaf, key, value, mask), leaf)[0], **TIGHT)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jacfwd
+def test_forward_derivatives_equal_backward_ones(generator):
+    query, key, value = draw(generator, 2, 2), draw(generator, 3, 2), draw(generator, 3, 2)
+    for argument in range(3):
+
+        def attend(x, argument=argument):
+            tensors = [query, key, value]
+            tensors[argument] = x
+            return eager(*tensors, FIXED_MASK[:2, :3])
+
+        x = (query, key, value)[argument]
+        assert_close(torch.func.jacfwd(attend)(x), torch.func.jacrev(attend)(x), **TIGHT)
+
+
+# Additive and multiplicative attention
+
+
+def other_inputs(generator, dtype=torch.float64, device="cpu"):
+    """Query, key, value with leading axes that broadcast, and the parameters of both scores."""
+    shapes = {
+        "query": (BATCH, 1, M, D_Q),
+        "key": (HEADS, N, D_K),
+        "value": (BATCH, 1, N, D_V),
+        "w": (D_Q, D_K),
+        "w_query": (D_HIDDEN, D_Q),
+        "w_key": (D_HIDDEN, D_K),
+        "v": (D_HIDDEN,),
+    }
+    return {name: draw(generator, *shape, dtype=dtype, device=device) / 3 for name, shape in shapes.items()}
+
+
+def score_general(w):
+    w = w.double().cpu().tolist()
+    return lambda q, k: math.fsum(q[a] * w[a][b] * k[b] for a in range(len(q)) for b in range(len(k)))
+
+
+def score_additive(w_query, w_key, v):
+    w_query, w_key, v = (x.double().cpu().tolist() for x in (w_query, w_key, v))
+
+    def score(q, k):
+        return math.fsum(
+            v[h]
+            * math.tanh(
+                math.fsum(a * b for a, b in zip(w_query[h], q, strict=True))
+                + math.fsum(a * b for a, b in zip(w_key[h], k, strict=True))
+            )
+            for h in range(len(v))
+        )
+
+    return score
+
+
+def test_scores_agree_with_the_loops(device, generator):
+    x = other_inputs(generator, device=device)
+    additive = score_additive(x["w_query"], x["w_key"], x["v"])
+    general = score_general(x["w"])
+    query, key = x["query"].cpu().tolist(), x["key"].cpu().tolist()
+    found_additive = additive_scores(x["query"], x["key"], x["w_query"], x["w_key"], x["v"])
+    found_general = general_scores(x["query"], x["key"], x["w"])
+    found_dot = dot_product_scores(x["query"][..., :D_K], x["key"])
+    assert found_additive.shape == found_general.shape == found_dot.shape == (BATCH, HEADS, M, N)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for i in range(M):
+                for j in range(N):
+                    q, k = query[b][0][i], key[h][j]
+                    assert found_additive[b, h, i, j].item() == pytest.approx(additive(q, k), abs=1e-12)
+                    assert found_general[b, h, i, j].item() == pytest.approx(general(q, k), abs=1e-12)
+                    dot = sum(a * c for a, c in zip(q[:D_K], k, strict=True))
+                    assert found_dot[b, h, i, j].item() == pytest.approx(dot, abs=1e-12)
+
+
+@all_masks
+def test_additive_and_multiplicative_attention_agree_with_the_loop(make_mask, generator):
+    x, mask = other_inputs(generator), make_mask(generator)
+    query, key, value = x["query"], x["key"], x["value"]
+    cases = [
+        (
+            additive_attention(query, key, value, x["w_query"], x["w_key"], x["v"], mask),
+            score_additive(x["w_query"], x["w_key"], x["v"]),
+            query,
+        ),
+        (multiplicative_attention(query, key, value, mask, w=x["w"]), score_general(x["w"]), query),
+        (
+            multiplicative_attention(query[..., :D_K], key, value, mask=mask),
+            score_general(torch.eye(D_K)),
+            query[..., :D_K],
+        ),
+    ]
+    for (output, weights), score, q in cases:
+        expected_output, expected_weights = loop_attention(q, key, value, mask, score=score)
+        assert_close(output, expected_output, **TIGHT)
+        assert_close(weights, expected_weights, **TIGHT)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_additive_and_multiplicative_attention_keep_the_dtype(dtype, device, generator):
+    x = other_inputs(generator, dtype, device)
+    query, key, value = x["query"], x["key"], x["value"]
+    mask = padding_mask([3, 6], n=N).to(device)
+    found = additive_attention(query, key, value, x["w_query"], x["w_key"], x["v"], mask)
+    exact = loop_attention(query, key, value, mask, score=score_additive(x["w_query"], x["w_key"], x["v"]))
+    found += multiplicative_attention(query, key, value, mask, w=x["w"])
+    exact += loop_attention(query, key, value, mask, score=score_general(x["w"]))
+    for f, e in zip(found, exact, strict=True):
+        assert f.dtype == dtype
+        assert_close(f.double().cpu(), e, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def test_additive_and_multiplicative_attention_of_no_keys_give_zeros(generator):
+    x = other_inputs(generator)
+    key, value = x["key"][:, :0], x["value"][..., :0, :]
+    for output, weights in (
+        additive_attention(x["query"], key, value, x["w_query"], x["w_key"], x["v"]),
+        multiplicative_attention(x["query"], key, value, w=x["w"]),
+    ):
+        assert output.shape == (BATCH, HEADS, M, D_V)
+        assert weights.shape == (BATCH, HEADS, M, 0)
+        assert not output.any()
+
+
+def test_multiplicative_attention_is_scaled_attention_without_the_scale(generator):
+    tensors = inputs(generator)
+    for found, expected in zip(
+        multiplicative_attention(*tensors), scaled_dot_product_attention(*tensors, scale=1.0), strict=True
+    ):
+        assert_close(found, expected, **TIGHT)
+
+
+@given(row=st.lists(st.floats(-50, 50), min_size=1, max_size=6), data=st.data())
+def test_masked_softmax_agrees_with_the_loop(row, data):
+    allowed = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
+    hidden = [score if open_ else -math.inf for score, open_ in zip(row, allowed, strict=True)]
+    expected = torch.tensor(loop_softmax(hidden), dtype=torch.float64)
+    scores, mask = torch.tensor(row, dtype=torch.float64), torch.tensor(allowed)
+    assert_close(masked_softmax(scores, mask), expected, **TIGHT)
+    added = torch.where(mask, 0.0, -math.inf)
+    assert_close(masked_softmax(scores, added), expected, **TIGHT)
+    assert_close(masked_softmax(scores), torch.tensor(loop_softmax(row), dtype=torch.float64), **TIGHT)

@@ -1,0 +1,724 @@
+"""Laws of the attention modules. The oracles are loops, the functions they call, and torch's own module."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
+from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+from attention_tutorial import (
+    AdditiveAttention,
+    MultiHeadAttention,
+    MultiplicativeAttention,
+    additive_attention,
+    causal_mask,
+    combine_masks,
+    merge_heads,
+    multiplicative_attention,
+    padding_mask,
+    split_heads,
+    to_torch_mha_mask,
+)
+from attention_tutorial.analysis.cost import largest_tensor_bytes
+
+TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+D_MODEL, D_HEAD = 15, 5  # with three heads
+both_paths = pytest.mark.parametrize("need_weights", [True, False], ids=["weights", "fused"])
+
+
+def fill(module, generator):
+    """Give every parameter, biases too, a random value that does not depend on the machine."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * 2)
+    return module
+
+
+def make(generator, device="cpu", *, bias=True, dtype=torch.float64, d_head=None):
+    module = MultiHeadAttention(D_MODEL, HEADS, d_head, bias=bias, dtype=dtype, device=device)
+    return fill(module, generator)
+
+
+def inputs(generator, device="cpu", dtype=torch.float64):
+    return (
+        draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device),
+        draw(generator, BATCH, N, D_MODEL, dtype=dtype, device=device),
+        draw(generator, BATCH, N, D_MODEL, dtype=dtype, device=device),
+    )
+
+
+def by_head(module, query, key, value, mask=None, *, is_causal=False):
+    """Multi-head attention one head and one batch element at a time, each head with its own rows of the matrices."""
+    d, outputs, weights = module.d_head, [], []
+
+    def project(linear, x, head=slice(None)):
+        bias = 0.0 if linear.bias is None else linear.bias[head]
+        return x @ linear.weight[head].T + bias
+
+    for b in range(query.size(0)):
+        heads, maps = [], []
+        for h in range(module.num_heads):
+            rows = slice(h * d, (h + 1) * d)
+            q, k, v = (project(w, x[b], rows) for w, x in ((module.w_q, query), (module.w_k, key), (module.w_v, value)))
+            allowed = None if mask is None else mask[b, h]
+            output, a = loop_attention(q, k, v, allowed, is_causal=is_causal)
+            heads.append(output)
+            maps.append(a)
+        outputs.append(project(module.w_o, torch.cat(heads, dim=-1)))
+        weights.append(torch.stack(maps))
+    return torch.stack(outputs), torch.stack(weights)
+
+
+# Splitting and merging heads
+
+
+def test_a_head_is_a_block_of_features(generator):
+    x = draw(generator, BATCH, N, HEADS * D_HEAD)
+    heads = split_heads(x, HEADS)
+    assert heads.shape == (BATCH, HEADS, N, D_HEAD)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for j in range(N):
+                for c in range(D_HEAD):
+                    assert heads[b, h, j, c] == x[b, j, h * D_HEAD + c]
+
+
+def test_merging_undoes_splitting(generator):
+    x = draw(generator, BATCH, N, HEADS * D_HEAD)
+    assert torch.equal(merge_heads(split_heads(x, HEADS)), x)
+    assert torch.equal(
+        split_heads(merge_heads(x.view(BATCH, N, HEADS, D_HEAD).transpose(1, 2)), HEADS)[:, 0], x[..., :5]
+    )
+    assert split_heads(x[:0], HEADS).shape == (0, HEADS, N, D_HEAD)
+    assert split_heads(x[..., :0], HEADS).shape == (BATCH, HEADS, N, 0)
+
+
+# Multi-head attention: values
+
+MASKS = {
+    "none": lambda g: None,
+    "(m, n)": lambda g: draw_bool(g, M, N),
+    "(batch, m, n)": lambda g: draw_bool(g, BATCH, M, N),
+    "(batch, heads, m, n)": lambda g: draw_bool(g, BATCH, HEADS, M, N),
+    "(1, heads, m, n)": lambda g: draw_bool(g, 1, HEADS, M, N),
+    "padding": lambda g: padding_mask([3, 6], n=N),
+    "nothing open": lambda g: padding_mask([0, 6], n=N),
+    "(m, 1)": lambda g: draw_bool(g, M, 1),
+    "(1, n)": lambda g: draw_bool(g, 1, N),
+    "(1, m, n)": lambda g: draw_bool(g, 1, M, N),
+    "(batch, 1, n)": lambda g: draw_bool(g, BATCH, 1, N),
+    "float (m, n)": lambda g: draw(g, M, N),
+    "float (batch, m, n)": lambda g: draw(g, BATCH, M, N),
+    "float with -inf": lambda g: draw(g, BATCH, HEADS, M, N).masked_fill(~draw_bool(g, BATCH, HEADS, M, N), -math.inf),
+    "float -inf rows": lambda g: draw(g, M, 1).masked_fill(~draw_bool(g, M, 1), -math.inf),
+}
+all_masks = pytest.mark.parametrize("make_mask", MASKS.values(), ids=MASKS.keys())
+
+
+def in_full(mask):
+    """The mask with four axes, spelt out: three axes mean batch."""
+    if mask is None:
+        return None
+    mask = mask[:, None] if mask.dim() == 3 else mask
+    return mask.expand(BATCH, HEADS, M, N)
+
+
+@all_masks
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_output_and_weights_agree_with_single_heads(make_mask, is_causal, bias, device, generator):
+    module, tensors, mask = make(generator, device, bias=bias), inputs(generator, device), make_mask(generator)
+    mask = mask if mask is None else mask.to(device)
+    output, weights = module(*tensors, mask, is_causal=is_causal)
+    plain = copy.deepcopy(module).cpu()
+    expected = by_head(plain, *(x.cpu() for x in tensors), in_full(mask), is_causal=is_causal)
+    assert_close(output.cpu(), expected[0], **TIGHT)
+    assert_close(weights.cpu(), expected[1], **TIGHT)
+    fused, nothing = module(*tensors, mask, is_causal=is_causal, need_weights=False)
+    assert nothing is None
+    assert_close(fused, output, **TIGHT)
+
+
+@all_masks
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_values_and_gradients_agree_with_torchs_module(make_mask, is_causal, bias, device, generator):
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=torch.float64, device=device)
+    ours = MultiHeadAttention.from_torch(fill(theirs, generator))
+    tensors, mask = [x.requires_grad_() for x in inputs(generator, device)], make_mask(generator)
+    mask = mask if mask is None else in_full(mask).to(device)
+    joined = combine_masks(mask, causal_mask(M, N, device)) if is_causal else mask
+    if joined is not None:  # torch's module gives NaN for a row with nothing open: leave those to the other tests
+        closed = ~joined.any(-1) if joined.dtype == torch.bool else (joined == -math.inf).all(-1)
+        joined = joined.masked_fill(closed[..., None], True if joined.dtype == torch.bool else 0.0)
+        mask = joined if closed.any() else mask
+    expected, expected_weights = theirs(
+        *tensors, attn_mask=to_torch_mha_mask(joined, HEADS), average_attn_weights=False
+    )
+    upstream = draw(generator, BATCH, M, D_MODEL, device=device)
+    gradients = torch.autograd.grad(expected, tensors, upstream)
+    causal_too = is_causal and (mask is None or not torch.equal(mask, joined))
+    for need_weights in (True, False):
+        output, weights = ours(*tensors, mask, is_causal=causal_too, need_weights=need_weights)
+        assert_close(output, expected, **TIGHT)
+        if need_weights:
+            assert_close(weights, expected_weights, **TIGHT)
+        for f, e in zip(torch.autograd.grad(output, tensors, upstream), gradients, strict=True):
+            assert_close(f, e, **TIGHT)
+
+
+def test_parameter_gradients_agree_with_torchs_module(generator):
+    theirs = fill(nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=torch.float64), generator)
+    ours = MultiHeadAttention.from_torch(theirs)
+    tensors, upstream = inputs(generator), draw(generator, BATCH, M, D_MODEL)
+    (theirs(*tensors)[0] * upstream).sum().backward()
+    for need_weights in (True, False):
+        ours.zero_grad()
+        (ours(*tensors, need_weights=need_weights)[0] * upstream).sum().backward()
+        for i, projection in enumerate((ours.w_q, ours.w_k, ours.w_v)):
+            rows = slice(i * D_MODEL, (i + 1) * D_MODEL)
+            assert_close(projection.weight.grad, theirs.in_proj_weight.grad[rows], **TIGHT)
+            assert_close(projection.bias.grad, theirs.in_proj_bias.grad[rows], **TIGHT)
+        assert_close(ours.w_o.weight.grad, theirs.out_proj.weight.grad, **TIGHT)
+        assert_close(ours.w_o.bias.grad, theirs.out_proj.bias.grad, **TIGHT)
+
+
+@both_paths
+def test_three_axes_of_a_mask_mean_batch_also_where_batch_equals_heads(need_weights, generator):
+    module, x = make(generator), draw(generator, HEADS, M, D_MODEL)  # as many batch elements as heads
+    mask = draw_bool(generator, HEADS, M, M) | torch.eye(M, dtype=torch.bool)
+    for given_mask in (mask, torch.zeros(HEADS, M, M).masked_fill(~mask, -math.inf)):
+        output, weights = module(x, mask=given_mask, need_weights=need_weights)
+        for b in range(HEADS):
+            alone = module(x[b : b + 1], mask=given_mask[b], need_weights=need_weights)[0]
+            assert_close(output[b : b + 1], alone, **TIGHT)
+            if need_weights:
+                assert torch.equal(weights[b] > 0, mask[b].expand(HEADS, M, M))
+
+
+@both_paths
+def test_is_causal_equals_the_explicit_mask(need_weights, generator):
+    module, (query, key, value) = make(generator), inputs(generator)
+    padding = padding_mask([3, 6], n=N)
+    for mask in (None, padding, draw(generator, BATCH, M, N)):
+        lower_right = causal_mask(M, N) if mask is None or mask.dim() == 4 else causal_mask(M, N)[None]
+        joined = combine_masks(mask, lower_right)
+        found = module(query, key, value, mask, is_causal=True, need_weights=need_weights)[0]
+        assert_close(found, module(query, key, value, joined, need_weights=need_weights)[0], **TIGHT)
+
+
+@both_paths
+def test_the_newest_query_alone_gives_the_last_row_of_all(need_weights, generator):
+    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
+    full = module(x, is_causal=True, need_weights=need_weights)[0]
+    for newest in (1, 2):
+        found = module(x[:, -newest:], x, is_causal=True, need_weights=need_weights)[0]
+        assert_close(found, full[:, -newest:], **TIGHT)
+
+
+@both_paths
+def test_left_out_key_and_value_mean_self_attention(need_weights, generator):
+    module, (query, key, _) = make(generator), inputs(generator)
+
+    def output(*args):
+        return module(*args, need_weights=need_weights)[0]
+
+    assert torch.equal(output(query), output(query, query, query))
+    assert torch.equal(output(query, key), output(query, key, key))
+
+
+@both_paths
+def test_padding_does_not_change_a_sequence(need_weights, generator):
+    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
+    alone = module(x[:1, :3], need_weights=need_weights)[0]
+    padded = module(x, mask=padding_mask([3, N], n=N), need_weights=need_weights)[0]
+    assert_close(padded[:1, :3], alone, **TIGHT)
+
+
+@both_paths
+def test_a_query_with_nothing_to_attend_to_gives_the_last_bias_and_no_gradient(need_weights, generator):
+    module, (query, key, value) = make(generator), inputs(generator)
+    query.requires_grad_()
+    output = module(query, key, value, padding_mask([0, 6], n=N), need_weights=need_weights)[0]
+    assert_close(output[0], module.w_o.bias.expand(M, D_MODEL), **TIGHT)
+    gradient = torch.autograd.grad(output.square().sum(), query)[0]
+    assert gradient.isfinite().all()
+    assert not gradient[0].any()
+    assert gradient[1].any(-1).all()
+
+
+@both_paths
+def test_self_attention_of_shuffled_positions_is_shuffled(need_weights, generator):
+    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
+    order = torch.randperm(N, generator=generator)
+    found = module(x[:, order], need_weights=need_weights)[0]
+    assert_close(found, module(x, need_weights=need_weights)[0][:, order], **TIGHT)
+
+
+def test_equal_heads_give_equal_weights(generator):
+    module = make(generator, bias=False)
+    with torch.no_grad():
+        for projection in (module.w_q, module.w_k):
+            projection.weight.copy_(projection.weight[:D_HEAD].repeat(HEADS, 1))
+    weights = module(draw(generator, BATCH, N, D_MODEL))[1]
+    assert_close(weights, weights[:, :1].expand_as(weights), **TIGHT)
+
+
+# Multi-head attention: sizes
+
+
+@pytest.mark.parametrize("d_model", [50, 100, 200, 300])
+@both_paths
+def test_eight_heads_need_not_divide_the_features(d_model, need_weights, generator):
+    module = MultiHeadAttention(d_model, 8)
+    assert module.d_head == d_model // 8
+    assert module.w_q.weight.shape == module.w_o.weight.T.shape == (8 * (d_model // 8), d_model)
+    output, weights = module(draw(generator, BATCH, M, d_model, dtype=torch.float32), need_weights=need_weights)
+    assert output.shape == (BATCH, M, d_model)
+    assert not need_weights or weights.shape == (BATCH, 8, M, M)
+
+
+@given(d_model=st.integers(1, 9), num_heads=st.integers(1, 5), d_head=st.integers(1, 4), bias=st.booleans())
+@settings(max_examples=25)
+def test_any_sizes_agree_with_single_heads(d_model, num_heads, d_head, bias):
+    generator = torch.Generator().manual_seed(d_model)
+    module = fill(MultiHeadAttention(d_model, num_heads, d_head, bias=bias, dtype=torch.float64), generator)
+    query, key = draw(generator, 2, 3, d_model), draw(generator, 2, 4, d_model)
+    output, weights = module(query, key)
+    expected_output, expected_weights = by_head(module, query, key, key)
+    assert_close(output, expected_output, **TIGHT)
+    assert_close(weights, expected_weights, **TIGHT)
+    assert_close(module(query, key, need_weights=False)[0], output, **TIGHT)
+
+
+def test_bias_is_a_bias_on_all_four_projections():
+    with_bias = {name for name, _ in MultiHeadAttention(D_MODEL, HEADS, bias=True).named_parameters()}
+    assert with_bias == {f"{w}.{kind}" for w in ("w_q", "w_k", "w_v", "w_o") for kind in ("weight", "bias")}
+    without = {name for name, _ in MultiHeadAttention(D_MODEL, HEADS).named_parameters()}
+    assert without == {f"{w}.weight" for w in ("w_q", "w_k", "w_v", "w_o")}
+
+
+@both_paths
+@pytest.mark.parametrize("sizes", [(BATCH, M, 0), (BATCH, 0, N), (0, M, N), (BATCH, 0, 0)])
+def test_empty_axes_give_empty_axes(sizes, need_weights, generator):
+    batch, m, n = sizes
+    module = make(generator)
+    query, key = torch.ones(batch, m, D_MODEL).double(), torch.ones(batch, n, D_MODEL).double()
+    for is_causal in (False, True):
+        output, weights = module(query, key, is_causal=is_causal, need_weights=need_weights)
+        assert_close(output, module.w_o.bias.expand(batch, m, D_MODEL) if n == 0 else output)
+        assert output.shape == (batch, m, D_MODEL)
+        assert not need_weights or weights.shape == (batch, HEADS, m, n)
+
+
+def test_first_weights_follow_glorot_and_biases_start_at_zero():
+    torch.manual_seed(0)
+    module = MultiHeadAttention(128, 4, bias=True)
+    for projection in (module.w_q, module.w_k, module.w_v, module.w_o):
+        bound = math.sqrt(6 / (128 + 128))
+        assert projection.weight.abs().max() <= bound
+        assert projection.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
+        assert not projection.bias.any()
+    old = module.w_q.weight.clone()
+    module.reset_parameters()
+    assert not torch.equal(module.w_q.weight, old)
+
+
+# Multi-head attention as a module like any other
+
+
+@both_paths
+def test_derivatives_agree_with_differences(need_weights, generator):
+    module = fill(MultiHeadAttention(4, 2, bias=True, dtype=torch.float64), generator)
+    query, key = draw(generator, 2, 3, 4).requires_grad_(), draw(generator, 2, 2, 4).requires_grad_()
+    mask = torch.tensor([[[True, False], [False, False], [True, True]]])
+    parameters = tuple(module.parameters())
+    names = [name for name, _ in module.named_parameters()]
+
+    def attend(query, key, *values):
+        arguments = dict(zip(names, values, strict=True))
+        options = {"mask": mask, "need_weights": need_weights}
+        return torch.func.functional_call(module, arguments, (query, key), options)[0]
+
+    assert gradcheck(attend, (query, key, *parameters))
+    if need_weights:  # torch's fused kernels have no second derivatives
+        assert gradgradcheck(lambda query, key: module(query, key, mask=mask)[0], (query, key))
+
+
+@both_paths
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_module_moved_to_another_dtype_is_close_to_float64(dtype, need_weights, device, generator):
+    module = make(generator, device)
+    narrow = copy.deepcopy(module).to(dtype)
+    tensors, mask = inputs(generator, device, dtype), padding_mask([3, 0], n=N).to(device)
+    found = narrow(*tensors, mask, need_weights=need_weights)
+    exact = module(*(x.double() for x in tensors), mask)
+    tolerance = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.01}[dtype]
+    assert found[0].dtype == dtype
+    assert_close(found[0].double(), exact[0], rtol=tolerance, atol=tolerance)
+    if need_weights:
+        assert found[1].dtype == dtype
+        assert_close(found[1].double(), exact[1], rtol=tolerance, atol=tolerance)
+
+
+@both_paths
+def test_autocast_runs_in_its_dtype(need_weights, device, generator):
+    module, tensors = make(generator, device, dtype=torch.float32), inputs(generator, device, torch.float32)
+    mask = draw(generator, BATCH, M, N, device=device, dtype=torch.float32)
+    exact = module(*tensors, mask)[0]
+    for query in (tensors[0], tensors[0].bfloat16()):
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            output = module(query, *tensors[1:], mask, need_weights=need_weights)[0]
+        assert output.dtype == torch.bfloat16
+        assert_close(output.float(), exact, rtol=0.1, atol=0.1)
+        output.sum().backward()
+        assert module.w_q.weight.grad.dtype == torch.float32
+
+
+def small_modules(generator):
+    return [
+        make(generator, d_head=4),
+        fill(AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN, dtype=torch.float64), generator),
+        fill(MultiplicativeAttention(D_MODEL, D_MODEL, dtype=torch.float64), generator),
+    ]
+
+
+def test_copies_pickles_and_state_dicts_give_the_same(generator, tmp_path):
+    query, key, value = inputs(generator)
+    for module in small_modules(generator):
+        expected = module(query, key, value)[0]
+        torch.save(module.state_dict(), tmp_path / "state.pt")
+        other = copy.deepcopy(module)
+        other.reset_parameters()
+        assert not torch.equal(other(query, key, value)[0], expected)
+        other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        for copied in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), other):
+            assert torch.equal(copied(query, key, value)[0], expected)
+            assert repr(copied) == repr(module)
+            shared = {p.data_ptr() for p in module.parameters()} & {p.data_ptr() for p in copied.parameters()}
+            assert not shared
+
+
+def test_nothing_is_kept_from_a_forward_pass(generator):
+    for module in small_modules(generator):
+        before = set(vars(module))
+        module(*inputs(generator))
+        assert set(vars(module)) == before
+
+
+@both_paths
+def test_compiled_module_gives_the_same(need_weights, generator):
+    module, tensors = make(generator), inputs(generator)
+    torch.compiler.reset()
+    fast = torch.compile(module, fullgraph=True, backend="eager")
+    options = {"mask": padding_mask([0, 6], n=N), "is_causal": True, "need_weights": need_weights}
+    assert_close(fast(*tensors, **options)[0], module(*tensors, **options)[0], **TIGHT)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # torch's, on its fused kernel
+@both_paths
+def test_gradients_of_each_example_by_vmap_equal_those_of_each_alone(need_weights, generator):
+    module, x = make(generator), draw(generator, 3, M, D_MODEL)
+    parameters = {name: p.detach() for name, p in module.named_parameters()}
+
+    def loss(parameters, x):
+        options = {"is_causal": True, "need_weights": need_weights}
+        return torch.func.functional_call(module, parameters, (x[None],), options)[0].square().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    for b in range(3):
+        module.zero_grad()
+        loss(dict(module.named_parameters()), x[b]).backward()
+        for name, parameter in module.named_parameters():
+            assert_close(found[name][b], parameter.grad, **TIGHT)
+
+
+def test_several_modules_run_as_one_by_vmap(generator):
+    modules, x = [make(generator), make(generator)], draw(generator, BATCH, M, D_MODEL)
+    parameters, buffers = torch.func.stack_module_state(modules)
+
+    def run(parameters, buffers, x):
+        return torch.func.functional_call(modules[0], (parameters, buffers), (x,))[0]
+
+    found = torch.func.vmap(run, in_dims=(0, 0, None))(parameters, buffers, x)
+    assert_close(found, torch.stack([module(x)[0] for module in modules]), **TIGHT)
+
+
+def test_modules_are_made_where_asked():
+    for module in (
+        MultiHeadAttention(4, 2, bias=True, device="meta", dtype=torch.bfloat16),
+        AdditiveAttention(3, 4, 5, device="meta", dtype=torch.bfloat16),
+        MultiplicativeAttention(3, 4, device="meta", dtype=torch.bfloat16),
+    ):
+        assert {(p.device.type, p.dtype) for p in module.parameters()} == {("meta", torch.bfloat16)}
+
+
+def test_shapes_follow_on_the_meta_device():
+    module = MultiHeadAttention(D_MODEL, HEADS, device="meta")
+    x = torch.ones(BATCH, M, D_MODEL, device="meta")
+    output, weights = module(x, is_causal=True)
+    assert output.shape == (BATCH, M, D_MODEL)
+    assert weights.shape == (BATCH, HEADS, M, M)
+    assert module(x, need_weights=False)[0].shape == (BATCH, M, D_MODEL)
+
+
+def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(device, generator):
+    m = 263
+    module = make(generator, device, dtype=torch.float32)
+    x = draw(generator, 1, m, D_MODEL, device=device, dtype=torch.float32)
+    assert largest_tensor_bytes(lambda: module(x, is_causal=True, need_weights=False)) < m * m
+    assert largest_tensor_bytes(lambda: module(x, is_causal=True)) == HEADS * 4 * m * m
+
+
+def test_no_argument_is_changed(generator):
+    for module in small_modules(generator):
+        arguments = (*inputs(generator), draw_bool(generator, M, N))
+        kept = [x.clone() for x in arguments]
+        module(*arguments)
+        if isinstance(module, MultiHeadAttention):
+            module(*arguments, is_causal=True, need_weights=False)
+        assert all(torch.equal(a, b) for a, b in zip(arguments, kept, strict=True))
+        assert [x._version for x in arguments] == [0, 0, 0, 0]
+
+
+# From torch's module
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_weights_copied_from_torch_are_our_own(batch_first, dtype, device, generator):
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, dropout=0.5, batch_first=batch_first, dtype=dtype, device=device)
+    fill(theirs, generator).eval()
+    ours = MultiHeadAttention.from_torch(theirs)
+    assert (ours.d_model, ours.num_heads, ours.d_head, ours.training) == (D_MODEL, HEADS, D_HEAD, False)
+    assert {(p.dtype, p.device) for p in ours.parameters()} == {(dtype, theirs.out_proj.weight.device)}
+    assert all(p.requires_grad for p in ours.parameters())
+    kept = theirs.in_proj_weight.clone()
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.zero_()
+    assert torch.equal(theirs.in_proj_weight, kept)
+    assert MultiHeadAttention.from_torch(theirs.train()).training
+
+
+def test_a_subclass_is_made_from_torch_as_a_subclass():
+    class Ours(MultiHeadAttention):
+        pass
+
+    assert type(Ours.from_torch(nn.MultiheadAttention(4, 2))) is Ours
+
+
+# Additive and multiplicative attention as modules
+
+
+def test_modules_call_the_functions_with_their_parameters(generator):
+    query, key = draw(generator, BATCH, HEADS, M, D_Q), draw(generator, BATCH, 1, N, D_K)
+    value, mask = draw(generator, BATCH, HEADS, N, D_V), draw_bool(generator, M, N)
+    additive = fill(AdditiveAttention(D_Q, D_K, D_HIDDEN, dtype=torch.float64), generator)
+    general = fill(MultiplicativeAttention(D_Q, D_K, dtype=torch.float64), generator)
+    for module, function, parameters in (
+        (additive, additive_attention, {"w_query": additive.w_query, "w_key": additive.w_key, "v": additive.v}),
+        (general, multiplicative_attention, {"w": general.w}),
+    ):
+        for found, expected in (
+            (module(query, key, value, mask), function(query, key, value, **parameters, mask=mask)),
+            (module(query, key), function(query, key, key, **parameters)),
+            (module(query, key, mask=mask), function(query, key, key, **parameters, mask=mask)),
+        ):
+            assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
+
+
+def test_modules_tell_their_sizes():
+    assert repr(AdditiveAttention(5, 4, 6)) == "AdditiveAttention(d_query=5, d_key=4, d_hidden=6)"
+    assert repr(MultiplicativeAttention(5, 4)) == "MultiplicativeAttention(d_query=5, d_key=4)"
+    assert "d_model=8, num_heads=2, d_head=4" in repr(MultiHeadAttention(8, 2))
+    assert {n: tuple(p.shape) for n, p in AdditiveAttention(5, 4, 6).named_parameters()} == {
+        "w_query": (6, 5),
+        "w_key": (6, 4),
+        "v": (6,),
+    }
+    assert {n: tuple(p.shape) for n, p in MultiplicativeAttention(5, 4).named_parameters()} == {"w": (5, 4)}
+
+
+# Wrong arguments
+
+MODULE = MultiHeadAttention(15, 3)
+X, Y = torch.zeros(2, 5, 15), torch.zeros(2, 7, 15)
+MASK_RULE = (
+    "mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), three axes meaning batch, "
+    "with batch=2, heads=3, m=5, n=7; got"
+)
+ERRORS = {
+    "d_model zero": (lambda: MultiHeadAttention(0, 1), ValueError, "d_model must be at least 1; got 0"),
+    "d_model float": (lambda: MultiHeadAttention(8.0, 2), TypeError, "d_model must be an int; got float"),
+    "num_heads negative": (lambda: MultiHeadAttention(8, -2), ValueError, "num_heads must be at least 1; got -2"),
+    "num_heads string": (lambda: MultiHeadAttention(8, "2"), TypeError, "num_heads must be an int; got str"),
+    "num_heads bool": (lambda: MultiHeadAttention(8, True), TypeError, "num_heads must be an int; got bool"),
+    "too many heads": (
+        lambda: MultiHeadAttention(3, 5),
+        ValueError,
+        "num_heads must not exceed d_model unless d_head is given; got num_heads=5, d_model=3",
+    ),
+    "d_head zero": (lambda: MultiHeadAttention(8, 2, 0), ValueError, "d_head must be at least 1; got 0"),
+    "d_head float": (lambda: MultiHeadAttention(8, 2, 4.0), TypeError, "d_head must be an int; got float"),
+    "bias int": (lambda: MultiHeadAttention(8, 2, bias=1), TypeError, "bias must be True or False; got int"),
+    "query none": (lambda: MODULE(None), TypeError, "query must be a torch.Tensor; got NoneType"),
+    "query int": (
+        lambda: MODULE(X.int()),
+        TypeError,
+        "query must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int32",
+    ),
+    "key array": (lambda: MODULE(X, np.zeros((2, 7, 15))), TypeError, "key must be a torch.Tensor; got ndarray"),
+    "query two axes": (
+        lambda: MODULE(X[0]),
+        ValueError,
+        "query must be (batch, m, d_model) with d_model=15; got (5, 15)",
+    ),
+    "key features": (
+        lambda: MODULE(X, Y[..., :14]),
+        ValueError,
+        "key must be (batch, n, d_model) with d_model=15; got (2, 7, 14)",
+    ),
+    "value features": (
+        lambda: MODULE(X, Y, Y[..., :1]),
+        ValueError,
+        "value must be (batch, n, d_model) with d_model=15; got (2, 7, 1)",
+    ),
+    "query dtype": (
+        lambda: MODULE(X.double()),
+        TypeError,
+        "query and the module's weights must have the same dtype; "
+        "got query torch.float64, the module's weights torch.float32",
+    ),
+    "key dtype": (
+        lambda: MODULE(X, Y.half()),
+        TypeError,
+        "key and the module's weights must have the same dtype; "
+        "got key torch.float16, the module's weights torch.float32",
+    ),
+    "query device": (
+        lambda: MODULE(X.to("meta")),
+        ValueError,
+        "query and the module's weights must be on the same device; got query on meta, the module's weights on cpu",
+    ),
+    "batch": (
+        lambda: MODULE(X, torch.zeros(1, 7, 15)),
+        ValueError,
+        "query, key and value need the same batch size (axis 0); "
+        "got query (2, 5, 15), key (1, 7, 15), value (1, 7, 15)",
+    ),
+    "positions": (
+        lambda: MODULE(X, Y, X),
+        ValueError,
+        "key and value need the same number of positions n (axis 1); got key (2, 7, 15), value (2, 5, 15)",
+    ),
+    "value without key": (
+        lambda: MODULE(X, value=Y),
+        ValueError,
+        "value was given without key; give both, or neither for self-attention",
+    ),
+    "mask list": (lambda: MODULE(X, mask=[[1]]), TypeError, "mask must be a torch.Tensor or None; got list"),
+    "mask int": (
+        lambda: MODULE(X, mask=torch.ones(5, 5).int()),
+        TypeError,
+        "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int32",
+    ),
+    "mask keys only": (lambda: MODULE(X, Y, mask=torch.ones(7)), ValueError, f"{MASK_RULE} (7,)"),
+    "mask transposed": (lambda: MODULE(X, Y, mask=torch.ones(7, 5)), ValueError, f"{MASK_RULE} (7, 5)"),
+    "mask for heads": (lambda: MODULE(X, Y, mask=torch.ones(3, 5, 7)), ValueError, f"{MASK_RULE} (3, 5, 7)"),
+    "mask for torch": (lambda: MODULE(X, Y, mask=torch.ones(6, 5, 7)), ValueError, f"{MASK_RULE} (6, 5, 7)"),
+    "mask heads": (lambda: MODULE(X, Y, mask=torch.ones(2, 2, 5, 7)), ValueError, f"{MASK_RULE} (2, 2, 5, 7)"),
+    "mask five axes": (
+        lambda: MODULE(X, Y, mask=torch.ones(1, 2, 3, 5, 7)),
+        ValueError,
+        f"{MASK_RULE} (1, 2, 3, 5, 7)",
+    ),
+    "mask device": (
+        lambda: MODULE(X, Y, mask=torch.ones(5, 7, device="meta")),
+        ValueError,
+        "mask must be on the device of the query; expected cpu, got meta",
+    ),
+    "causal": (lambda: MODULE(X, is_causal=1), TypeError, "is_causal must be True or False; got int"),
+    "causal, fused": (
+        lambda: MODULE(X, is_causal=None, need_weights=False),
+        TypeError,
+        "is_causal must be True or False; got NoneType",
+    ),
+    "need_weights": (lambda: MODULE(X, need_weights=0), TypeError, "need_weights must be True or False; got int"),
+    "from a layer": (
+        lambda: MultiHeadAttention.from_torch(nn.Linear(2, 2)),
+        TypeError,
+        "module must be a torch.nn.MultiheadAttention; got Linear",
+    ),
+    "from kdim": (
+        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, kdim=4)),
+        ValueError,
+        "module must have kdim and vdim equal to embed_dim; expected 8, got kdim=4, vdim=8",
+    ),
+    "from bias_kv": (
+        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_bias_kv=True)),
+        ValueError,
+        "module must not use add_bias_kv or add_zero_attn",
+    ),
+    "from zero_attn": (
+        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_zero_attn=True)),
+        ValueError,
+        "module must not use add_bias_kv or add_zero_attn",
+    ),
+    "d_query": (lambda: AdditiveAttention(0, 4, 6), ValueError, "d_query must be at least 1; got 0"),
+    "d_key": (lambda: AdditiveAttention(5, 4.5, 6), TypeError, "d_key must be an int; got float"),
+    "d_hidden": (lambda: AdditiveAttention(5, 4, -6), ValueError, "d_hidden must be at least 1; got -6"),
+    "multiplicative d_query": (lambda: MultiplicativeAttention("5", 4), TypeError, "d_query must be an int; got str"),
+    "multiplicative d_key": (lambda: MultiplicativeAttention(5, 0), ValueError, "d_key must be at least 1; got 0"),
+    "additive query": (
+        lambda: AdditiveAttention(5, 4, 6)(torch.ones(3, 4), torch.ones(7, 4)),
+        ValueError,
+        "w_query must have shape (d_hidden, d_q); expected (6, 4), got (6, 5)",
+    ),
+    "additive dtype": (
+        lambda: AdditiveAttention(5, 4, 6).double()(torch.ones(3, 5), torch.ones(7, 4)),
+        TypeError,
+        "query and w_query must have the same dtype; got query torch.float32, w_query torch.float64",
+    ),
+    "multiplicative key": (
+        lambda: MultiplicativeAttention(5, 4)(torch.ones(3, 5), torch.ones(7, 5)),
+        ValueError,
+        "w must have shape (d_q, d_k); expected (5, 5), got (5, 4)",
+    ),
+    "split list": (lambda: split_heads([1], 2), TypeError, "x must be a torch.Tensor; got list"),
+    "split heads": (
+        lambda: split_heads(X, 4),
+        ValueError,
+        "x must be (batch, n, heads * d_head) with heads=4; got (2, 5, 15)",
+    ),
+    "split axes": (
+        lambda: split_heads(X[0], 3),
+        ValueError,
+        "x must be (batch, n, heads * d_head) with heads=3; got (5, 15)",
+    ),
+    "split float": (lambda: split_heads(X, 3.0), TypeError, "num_heads must be an int; got float"),
+    "split zero": (lambda: split_heads(X, 0), ValueError, "num_heads must be at least 1; got 0"),
+    "merge list": (lambda: merge_heads(None), TypeError, "x must be a torch.Tensor; got NoneType"),
+    "merge axes": (lambda: merge_heads(X), ValueError, "x must be (batch, heads, n, d_head); got (2, 5, 15)"),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    assert str(caught.value) == message
+
+
+def test_a_size_may_be_any_integer():
+    assert MultiHeadAttention(np.int64(8), np.int32(2)).d_head == 4
+    assert causal_mask(np.int64(2)).tolist() == [[True, False], [True, True]]

@@ -1,0 +1,214 @@
+"""Laws of the training loop, and of the accuracy of what a trained model writes.
+
+The oracle of the loop is a plain loop, one model at a time.
+"""
+
+import math
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attention_tutorial.data.copying import CopyBatches, copy_examples, shift_right
+from attention_tutorial.models.seq2seq import ATTENTION_KINDS, Seq2Seq
+from attention_tutorial.models.training import sequence_loss, shorten, token_accuracy, train
+
+
+def make(kind="dot", seed=0, vocab_size=6, d_hidden=5):
+    generator = torch.Generator().manual_seed(seed)
+    return Seq2Seq(
+        vocab_size, d_embedding=3, d_hidden=d_hidden, d_attention=7, attention=kind, generator=generator
+    ).double()
+
+
+def train_alone(model, batches, learning_rate, max_norm):
+    """What `train` does, written plainly with torch's own parts, for one model."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=len(batches))
+    losses = []
+    for source, target in batches:
+        logits, _ = model(source, shift_right(target))
+        loss = F.cross_entropy(logits.transpose(1, 2), target)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_training_side_by_side_equals_training_alone(kind):
+    team, alone = [make(kind, s) for s in range(3)], [make(kind, s) for s in range(3)]
+    batches = list(CopyBatches(12, batch_size=4, max_length=4, num_symbols=5, num_models=3))
+    # A limit that some gradients exceed and others do not.
+    history = train(team, batches, learning_rate=0.03, max_norm=0.5)
+    assert history.shape == (12, 3)
+    for i, model in enumerate(alone):
+        losses = train_alone(model, [(s[i], t[i]) for s, t in batches], learning_rate=0.03, max_norm=0.5)
+        assert history[:, i].tolist() == pytest.approx(losses, abs=1e-8)
+        for (name, ours), theirs in zip(team[i].named_parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-7, msg=name)
+
+
+def test_training_one_model_equals_training_it_alone():
+    ours, theirs = make(), make()
+    batches = CopyBatches(10, batch_size=4, max_length=4, num_symbols=5)
+    history = train(ours, batches, learning_rate=0.02)
+    assert history.shape == (10,)
+    assert history.tolist() == pytest.approx(train_alone(theirs, batches, 0.02, 1.0), abs=1e-9)
+
+
+def test_some_gradients_were_shortened_and_some_were_not():
+    """The two laws above would not see a mistake in the shortening otherwise."""
+    norms = []
+    for seed in range(3):
+        model = make("dot", seed)
+        for i, (source, target) in enumerate(CopyBatches(12, batch_size=4, max_length=4, num_symbols=5, num_models=3)):
+            loss = sequence_loss(model(source[seed], shift_right(target[seed]))[0], target[seed])
+            gradients = torch.autograd.grad(loss, list(model.parameters()))
+            norms.append(math.sqrt(sum(g.square().sum().item() for g in gradients)))
+            assert i < 12
+    assert min(norms) < 0.5 < max(norms)
+
+
+def test_shorten_gives_each_model_its_own_factor():
+    gradients = [torch.tensor([[3.0], [0.3]]), torch.tensor([[[4.0]], [[0.4]]])]  # lengths 5 and 0.5
+    short = shorten(gradients, max_norm=1.0)
+    assert short[0].flatten().tolist() == pytest.approx([0.6, 0.3], abs=1e-6)
+    assert short[1].flatten().tolist() == pytest.approx([0.8, 0.4], abs=1e-6)
+    assert gradients[0].flatten().tolist() == pytest.approx([3.0, 0.3])
+
+
+def test_trained_model_copies():
+    model = Seq2Seq(5, d_hidden=16, attention="dot", generator=torch.Generator().manual_seed(0))
+    train(model, CopyBatches(250, batch_size=32, max_length=3, num_symbols=4), learning_rate=0.03)
+    source, target = copy_examples(100, 3, num_symbols=4, generator=torch.Generator().manual_seed(1))
+    assert token_accuracy(model, source, target).mean() > 0.95
+
+
+def test_training_is_repeatable_and_leaves_the_batches_alone():
+    batches = list(CopyBatches(5, max_length=3, num_symbols=5))
+    before = [ids.clone() for pair in batches for ids in pair]
+    one, two = make(), make()
+    assert torch.equal(train(one, batches), train(two, batches))
+    after = [ids for pair in batches for ids in pair]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_training_works_on_the_device(device):
+    model = make().to(device)
+    history = train(model, CopyBatches(3, max_length=3, num_symbols=5))
+    assert history.device.type == "cpu"
+    assert next(model.parameters()).device.type == device.type
+
+
+def test_loss_by_hand():
+    logits = torch.tensor([[[0.0, math.log(3.0)], [0.0, 0.0]]])  # probabilities 1/4, 3/4 and 1/2, 1/2
+    expected = -(math.log(0.75) + math.log(0.5)) / 2
+    assert sequence_loss(logits, torch.tensor([[1, 0]])).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_accuracy_counts_each_position(monkeypatch):
+    model = make()
+    source = torch.ones(2, 3, dtype=torch.long)
+    written = torch.tensor([[1, 2, 3], [1, 5, 3]])
+    monkeypatch.setattr(model, "generate", lambda source, num_steps: (written, None))
+    target = torch.tensor([[1, 2, 4], [1, 2, 3]])
+    assert token_accuracy(model, source, target).tolist() == [1.0, 0.5, 0.5]
+
+
+def test_accuracy_is_of_what_the_model_writes_by_itself():
+    model = make("additive")
+    train(model, CopyBatches(40, max_length=4, num_symbols=5), learning_rate=0.05)
+    source, target = copy_examples(50, 4, num_symbols=5, generator=torch.Generator().manual_seed(0))
+    tokens, _ = model.generate(source, 4)
+    forced = model(source, shift_right(target))[0].argmax(dim=-1)
+    assert token_accuracy(model, source, target).tolist() == (tokens == target).double().mean(dim=0).tolist()
+    assert not torch.equal(tokens, forced)
+
+
+# The progress bar
+
+
+def test_progress_bar_is_silent_under_tests_and_where_asked(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    train(make(), CopyBatches(2, max_length=2, num_symbols=5))
+    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+    monkeypatch.delenv("PYTEST_VERSION", raising=False)
+    monkeypatch.setenv("ATTENTION_TUTORIAL_PROGRESS", "0")
+    train(make(), CopyBatches(2, max_length=2, num_symbols=5))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_bar_shows_at_a_terminal(monkeypatch, capsys):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+    monkeypatch.delenv("PYTEST_VERSION", raising=False)
+    monkeypatch.delenv("ATTENTION_TUTORIAL_PROGRESS", raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    train(make(), CopyBatches(2, max_length=2, num_symbols=5), description="a team")
+    assert "a team" in capsys.readouterr().err
+
+
+MODEL = make()
+BATCH = copy_examples(2, 3, num_symbols=5, generator=torch.Generator())
+MISTAKES = [
+    (lambda: train("model", [BATCH]), TypeError, "models must be a module or a sequence of modules; got str"),
+    (lambda: train([], [BATCH]), ValueError, "models must hold at least one model; got none"),
+    (
+        lambda: train([make("dot"), make("additive")], [BATCH]),
+        ValueError,
+        "models must all be of one class and size; expected that of model 0, got another for model 1",
+    ),
+    (
+        lambda: train([make("dot"), make("dot", d_hidden=4)], [BATCH]),
+        ValueError,
+        "models must all be of one class and size; expected that of model 0, got another for model 1",
+    ),
+    (
+        lambda: train([make("dot"), make("none")], [BATCH]),
+        ValueError,
+        "models must all be of one class and size; expected that of model 0, got another for model 1",
+    ),
+    (
+        lambda: train(make(), iter([BATCH])),
+        TypeError,
+        "batches must be a sized collection of (source, target); got list_iterator",
+    ),
+    (lambda: train(make(), []), ValueError, "batches must hold at least one batch; got none"),
+    (lambda: train(make(), [BATCH], learning_rate=0), ValueError, "learning_rate must be above 0; got 0"),
+    (lambda: train(make(), [BATCH], max_norm="1"), TypeError, "max_norm must be a real number; got str"),
+    (
+        lambda: train([make(), make(seed=1)], [BATCH]),
+        ValueError,
+        "source must be (models, batch, n) with models=2; got shape (2, 3)",
+    ),
+    (
+        lambda: train(make(), [(BATCH[0][None], BATCH[1][None])]),
+        ValueError,
+        "source must be (batch, n); got shape (1, 2, 3)",
+    ),
+    (
+        lambda: sequence_loss(torch.zeros(2, 3, 5), torch.zeros(2, 4, dtype=torch.long)),
+        ValueError,
+        "logits must be (batch, m, vocab_size) for target (batch, m); got logits (2, 3, 5), target (2, 4)",
+    ),
+    (lambda: token_accuracy("model", *BATCH), TypeError, "model must be a Seq2Seq; got str"),
+    (lambda: token_accuracy(MODEL, BATCH[0], [1]), TypeError, "target must be a torch.Tensor of token ids; got list"),
+    (
+        lambda: token_accuracy(MODEL, BATCH[0], BATCH[1][:1]),
+        ValueError,
+        "source and target need two axes (batch, positions) and the same batch size (axis 0); "
+        "got source (2, 3), target (1, 3)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
+def test_mistakes_are_named(mistake, kind, message):
+    with pytest.raises(kind) as caught:
+        mistake()
+    assert str(caught.value) == message

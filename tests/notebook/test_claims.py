@@ -1,0 +1,179 @@
+"""Laws of the claims: what they assert, and what a notebook and the page of claims get to see."""
+
+import builtins
+import html
+import math
+import re
+
+import IPython.display
+import pytest
+import torch
+from IPython.core.formatters import DisplayFormatter
+
+from attention_tutorial.notebook.claims import Claim, claim
+
+
+def printed(capsys, *args, **kwargs):
+    claim(*args, **kwargs)
+    return capsys.readouterr().out
+
+
+def test_a_claim_that_holds_prints_what_was_predicted_and_measured(capsys):
+    out = printed(capsys, "X1a", "Two and two make four", 2 + 2, equals=4)
+    assert out == "claim X1a: Two and two make four | predicted: 4 | measured: 4\n"
+
+
+def test_a_claim_that_fails_raises_with_both_and_prints_nothing(capsys):
+    with pytest.raises(AssertionError) as caught:
+        claim("X1a", "Two and two make five", 2 + 2, equals=5)
+    assert str(caught.value) == "claim X1a (Two and two make five) does not hold: predicted 5, measured 4"
+    assert capsys.readouterr().out == ""
+
+
+def test_a_claim_shown_is_not_returned_too(capsys):
+    assert claim("X1a", "One is one", 1, equals=1) is None
+
+
+@pytest.mark.parametrize(
+    ("measured", "prediction", "holds"),
+    [
+        (1.0, {"equals": 1}, True),
+        (1.0 + 1e-12, {"equals": 1}, False),
+        (1.25, {"equals": 1, "atol": 0.25}, True),  # the tolerance itself still holds
+        (0.75, {"equals": 1, "atol": 0.25}, True),
+        (1.3, {"equals": 1, "atol": 0.25}, False),
+        (0.7, {"equals": 1, "atol": 0.25}, False),
+        (-5.0, {"equals": -4, "rtol": 0.25}, True),
+        (-5.01, {"equals": -4, "rtol": 0.25}, False),
+        (-5.5, {"equals": -4, "rtol": 0.25, "atol": 0.5}, True),
+        (-5.6, {"equals": -4, "rtol": 0.25, "atol": 0.5}, False),
+        (0.0, {"equals": 0}, True),
+        (3, {"at_least": 3}, True),
+        (2.999, {"at_least": 3}, False),
+        (3, {"at_most": 3}, True),
+        (3.001, {"at_most": 3}, False),
+        (3, {"at_least": 2, "at_most": 4}, True),
+        (1, {"at_least": 2, "at_most": 4}, False),
+        (5, {"at_least": 2, "at_most": 4}, False),
+        (0, {"at_least": 0}, True),  # a bound of zero is a bound
+        (-1, {"at_least": 0}, False),
+        (1, {"at_most": 0}, False),
+        (math.nan, {"equals": math.nan}, False),  # what is no number holds nowhere
+        (math.nan, {"equals": 0, "atol": 9}, False),
+        (math.nan, {"at_least": 0}, False),
+        (math.nan, {"at_most": 0}, False),
+        (math.inf, {"at_most": 9}, False),
+        (True, {"equals": True}, True),
+        (False, {"equals": True}, False),
+        (True, {"equals": False}, False),
+        (1, {"equals": True}, False),  # a bool is a bool and not a number
+        (True, {"equals": 1}, False),
+        ("left", {"equals": "left"}, True),
+        ("left", {"equals": "right"}, False),
+        ("1", {"equals": 1}, False),
+    ],
+)
+def test_a_claim_holds_exactly_within_its_prediction(measured, prediction, holds, capsys):
+    if holds:
+        claim("X1a", "s", measured, **prediction)
+        return
+    with pytest.raises(AssertionError, match=re.escape("claim X1a (s) does not hold: predicted ")):
+        claim("X1a", "s", measured, **prediction)
+
+
+@pytest.mark.parametrize("measured", [torch.tensor(0.5), torch.tensor([[0.5]]), torch.tensor(0.5).numpy()])
+def test_a_measurement_may_be_a_tensor_of_one_number(measured, capsys):
+    assert "measured: 0.5\n" in printed(capsys, "X1a", "s", measured, equals=0.5)
+    assert "measured: True\n" in printed(capsys, "X1a", "s", torch.tensor(True), equals=True)
+
+
+@pytest.mark.parametrize(
+    ("measured", "options", "shown"),
+    [
+        (1 / 3, {}, "0.333"),
+        (1 / 3, {"digits": 5}, "0.33333"),
+        (1234.5678, {"digits": 2}, "1.2e+03"),
+        (123456789, {}, "123456789"),  # whole numbers in full
+        (4096.0, {}, "4096"),
+        (1e-12, {}, "1e-12"),
+        (0.0, {}, "0"),
+        (-2.5, {}, "-2.5"),
+        (1e300, {}, "1e+300"),
+    ],
+)
+def test_numbers_are_shown_with_the_digits_asked_for(measured, options, shown, capsys):
+    assert printed(capsys, "X1a", "s", measured, at_least=-3, **options).endswith(f"| measured: {shown}\n")
+
+
+@pytest.mark.parametrize(
+    ("prediction", "shown"),
+    [
+        ({"equals": 0.5, "atol": 0.05}, "0.5 ± 0.05"),
+        ({"equals": 0.5, "rtol": 0.1}, "0.5 ± 0.05"),
+        ({"equals": 0.5}, "0.5"),
+        ({"at_least": 0.25}, "at least 0.25"),
+        ({"at_most": 1e-9 + 0.5}, "at most 0.5"),
+        ({"at_least": 0, "at_most": 1}, "at least 0 and at most 1"),
+    ],
+)
+def test_predictions_are_shown_in_words(prediction, shown, capsys):
+    assert f"| predicted: {shown} | measured: 0.5\n" in printed(capsys, "X1a", "s", 0.5, **prediction)
+
+
+@pytest.mark.parametrize("measured", [3e-9, -3e-9, 0.0, 4e-7])
+def test_what_rounding_leaves_of_zero_is_shown_as_zero(measured, capsys):
+    assert printed(capsys, "X1a", "s", measured, equals=0, atol=1e-6).endswith("± 1e-06 | measured: 0\n")
+    assert printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05).endswith("| measured: 0.04\n")
+
+
+def test_a_failure_shows_more_digits_than_the_claim():
+    with pytest.raises(AssertionError, match=re.escape("predicted 0.333, measured 0.333333333")):
+        claim("X1a", "s", 1 / 3, equals=0.333)
+
+
+def test_digits_that_differ_between_machines_are_marked(capsys):
+    assert printed(capsys, "X1a", "s", 0.123, at_most=1, stable=False) == (
+        "claim X1a: s | predicted: at most 1 | measured ≈ 0.123\n"
+    )
+
+
+@pytest.mark.parametrize("prediction", [{}, {"equals": 1, "at_least": 0}, {"equals": 1, "at_most": 2}, {"atol": 1.0}])
+def test_a_claim_needs_one_kind_of_prediction(prediction):
+    with pytest.raises(ValueError, match="give either equals, or at_least and/or at_most; got equals="):
+        claim("X1a", "s", 1, **prediction)
+
+
+SHOWN = Claim("X1a", "Scores < 1 & > 0", "at most 1", "0.5")
+
+
+def test_a_notebook_gets_text_a_card_and_metadata():
+    data, metadata = DisplayFormatter().format(SHOWN)
+    assert data["text/plain"] == "claim X1a: Scores < 1 & > 0 | predicted: at most 1 | measured: 0.5"
+    card = data["text/html"]
+    assert card.startswith('<div class="claim" id="claim-X1a">')
+    assert card.endswith("</div>")
+    assert "Scores &lt; 1 &amp; &gt; 0" in card
+    words = html.unescape(re.sub("<[^>]+>", "", card))
+    assert words == "Claim X1a Scores < 1 & > 0 predicted: at most 1; measured: 0.5"
+    assert metadata["attention_tutorial_claim"] == {
+        "id": "X1a",
+        "sentence": "Scores < 1 & > 0",
+        "predicted": "at most 1",
+        "measured": "0.5",
+    }
+
+
+def test_an_unstable_claim_marks_its_digits_in_text_and_card():
+    data, metadata = DisplayFormatter().format(Claim("X1a", "s", "1", "0.97", stable=False))
+    assert data["text/plain"].endswith("| measured ≈ 0.97")
+    assert "measured ≈ 0.97" in data["text/html"]
+    assert metadata["attention_tutorial_claim"]["measured"] == "0.97"
+
+
+def test_inside_a_notebook_a_claim_is_displayed_once_and_not_printed(monkeypatch, capsys):
+    displayed = []
+    monkeypatch.setattr(builtins, "get_ipython", lambda: None, raising=False)
+    monkeypatch.setattr(IPython.display, "display", displayed.append)
+    claim("X1a", "One is one", 1, equals=1)
+    assert displayed == [Claim("X1a", "One is one", "1", "1")]
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,181 @@
+"""Laws of the package's layout: what importing it loads, and which module may import which."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attention_tutorial
+
+ROOT = Path(attention_tutorial.__file__).parent
+MODULES = {
+    str(path.relative_to(ROOT).with_suffix("")).replace("/", ".").removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+    if path != ROOT / "__init__.py"
+}
+MATHS = ["_validation", "masks", "functional", "layers", "models.seq2seq"]  # each imports only from its left
+
+
+def imports(name):
+    """The package's own modules and the others that a module imports anywhere in its code."""
+    ours, others = set(), set()
+    package = ["attention_tutorial", *name.split(".")]
+    if MODULES[name].name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            found = [f"{base}.{alias.name}" if base == "attention_tutorial" else base for alias in node.names]
+        else:
+            continue
+        for full in found:
+            if full.split(".")[0] == "attention_tutorial":
+                ours.add(full.removeprefix("attention_tutorial").removeprefix("."))
+            else:
+                others.add(full.split(".")[0])
+    return ours, others
+
+
+FRESH = """
+import json, sys
+import torch
+with_torch, state = set(sys.modules), torch.get_rng_state()
+import attention_tutorial
+assert torch.equal(state, torch.get_rng_state()), "importing drew random numbers"
+assert torch.get_default_dtype() == torch.float32
+added = set(sys.modules) - with_torch
+from attention_tutorial.notebook import claim
+claim("X1a", "One is one", 1, equals=1)
+print(json.dumps([sorted(added), sorted(set(sys.modules) - with_torch)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """What a new interpreter prints when it imports torch, then the package, then states a claim."""
+    command = [sys.executable, "-c", FRESH]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT.parent)
+
+
+def top_level(names):
+    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names)
+
+
+def test_importing_the_package_loads_nothing_but_itself_beyond_torch(fresh):
+    added, _ = json.loads(fresh.stdout.splitlines()[-1])
+    assert top_level(added) == {"attention_tutorial"}
+    assert {name.split(".")[1] for name in added if "." in name and name.startswith("attention_tutorial")} <= set(MATHS)
+
+
+def test_importing_the_package_prints_nothing(fresh):
+    assert fresh.stdout.splitlines()[:-1] == ["claim X1a: One is one | predicted: 1 | measured: 1"]
+    assert fresh.stderr == ""
+
+
+def test_stating_a_claim_outside_a_notebook_loads_no_ipython(fresh):
+    _, added = json.loads(fresh.stdout.splitlines()[-1])
+    assert top_level(added) == {"attention_tutorial"}
+
+
+@pytest.mark.parametrize("name", MATHS)
+def test_the_maths_imports_only_torch_and_the_maths_before_it(name):
+    ours, others = imports(name)
+    assert ours <= set(MATHS[: MATHS.index(name)])
+    assert others <= {"torch"} | set(sys.stdlib_module_names)
+
+
+def test_no_module_is_imported_in_a_circle():
+    left = {name: imports(name)[0] & set(MODULES) for name in MODULES}
+    while left:
+        free = [name for name, needs in left.items() if not needs & set(left)]
+        assert free, f"these modules import each other: {sorted(left)}"
+        for name in free:
+            del left[name]
+
+
+def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress_bar():
+    users = {
+        library: {name for name in MODULES if library in imports(name)[1]}
+        for library in ("matplotlib", "tqdm", "IPython", "ipywidgets", "anywidget")
+    }
+    assert users["matplotlib"] <= {"plotting"}
+    assert users["tqdm"] <= {"models.training"}
+    assert users["IPython"] <= {"notebook.claims", "notebook.session"}
+    assert users["ipywidgets"] <= {"notebook.session"}
+    assert users["anywidget"] <= {"widgets", "widgets._base"}
+
+
+def test_the_package_offers_exactly_what_the_maths_modules_offer():
+    offered = sorted({name for m in ("functional", "layers", "masks")
+                      for name in importlib.import_module(f"attention_tutorial.{m}").__all__})  # fmt: skip
+    assert sorted(attention_tutorial.__all__) == offered
+    assert all(hasattr(attention_tutorial, name) for name in offered)
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("scaled_dot_product_attention", "(query, key, value, mask=None, *, is_causal=False, scale=None)"),
+        ("fused_attention", "(query, key, value, mask=None, *, is_causal=False, scale=None)"),
+        ("additive_attention", "(query, key, value, w_query, w_key, v, mask=None)"),
+        ("multiplicative_attention", "(query, key, value, w=None, mask=None)"),
+        ("masked_softmax", "(scores, mask=None)"),
+        ("causal_mask", "(m, n=None, device=None)"),
+        ("padding_mask", "(ids_or_lengths, pad_id=None, n=None)"),
+        ("combine_masks", "(*masks)"),
+        ("to_torch_mha_mask", "(mask, num_heads=None)"),
+        ("AdditiveAttention", "(d_query, d_key, d_hidden, *, device=None, dtype=None)"),
+        ("MultiplicativeAttention", "(d_query, d_key, *, device=None, dtype=None)"),
+        ("MultiHeadAttention", "(d_model, num_heads, d_head=None, *, bias=False, device=None, dtype=None)"),
+        ("MultiHeadAttention.from_torch", "(module)"),
+        (
+            "MultiHeadAttention.forward",
+            "(self, query, key=None, value=None, mask=None, *, is_causal=False, need_weights=True)",
+        ),
+    ],
+)
+def test_the_public_interface_keeps_its_names_and_defaults(name, signature):
+    obj = attention_tutorial
+    for part in name.split("."):
+        obj = getattr(obj, part)
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(obj).parameters.values()]
+    assert str(inspect.Signature(parameters)) == signature
+
+
+def public_objects():
+    for info in pkgutil.walk_packages([str(ROOT)], prefix="attention_tutorial."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            module = importlib.import_module(info.name)
+            assert module.__doc__
+            for name in getattr(module, "__all__", []):
+                obj = getattr(module, name)
+                if inspect.isfunction(obj) and obj.__module__ == module.__name__:
+                    yield pytest.param(obj, id=f"{info.name.removeprefix('attention_tutorial.')}.{name}")
+
+
+@pytest.mark.parametrize("function", list(public_objects()))
+def test_a_public_function_tells_its_arguments_and_its_result(function):
+    text = inspect.getdoc(function)
+    assert text.splitlines()[0].endswith(".")
+    for parameter in inspect.signature(function).parameters:
+        assert any(f"\n    {stars}{parameter}:" in text for stars in ("", "*", "**")), parameter
+    returns = inspect.signature(function).return_annotation
+    assert returns in (None, "None") or "Returns:" in text
+
+
+@pytest.mark.parametrize("name", ["functional", "layers", "masks"])
+def test_every_public_function_and_module_of_the_maths_has_an_example(name):
+    module = importlib.import_module(f"attention_tutorial.{name}")
+    for test in doctest.DocTestFinder(exclude_empty=False).find(module):
+        if test.name.split(".")[-1] in module.__all__:
+            assert test.examples, test.name

@@ -1,0 +1,299 @@
+"""Every page of the site in a real browser: what a reader sees, on a desk and on a phone, by day and by night.
+
+Each page is opened once over http, and all tests look at it in turn; it is opened once more as a file. What can be
+wrong with a page is found by page_faults.py, and the last tests show each of its functions a page that is wrong.
+"""
+
+import itertools
+import re
+from urllib.parse import urlsplit
+
+import page_faults
+import pytest
+from bs4 import BeautifulSoup
+from notebook_rules import BOOK
+from test_site import TOC
+
+PAGES = [*(f"{name}.html" for name in TOC), "search.html", "genindex.html", "py-modindex.html"]
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 780}
+# The widgets of each chapter, in the order of its cells, and that of the start page
+WIDGETS = {
+    f"notebooks/{path.stem}": [
+        widget
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        for widget in re.findall(r'data-widget="(\w+)"', output.get("data", {}).get("text/html", ""))
+    ]
+    for path, notebook in BOOK.items()
+} | {"book/index": ["heads"]}
+LARGE_TYPE = "html { font-size: 200% !important; }"
+UNFOLD = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
+ON_SCREEN = """(menu) => {
+    const bar = document.querySelector(`.bd-sidebar-${menu}`);
+    const box = bar.getBoundingClientRect();
+    return bar.checkVisibility({ visibilityProperty: true }) && box.width > 0 && box.right > 0 && box.left < innerWidth;
+}"""
+SETTLE = """async (theme) => {
+    if (theme) document.documentElement.dataset.theme = theme;
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    await frame();
+    await Promise.allSettled(document.getAnimations().map((each) => each.finished));
+    await frame();
+}"""
+
+
+class Visit:
+    """A page that is open, and what happened on the way to it."""
+
+    def __init__(self, context, address, name):
+        from tools.browser import visit
+
+        self.name, self.context, self.page = name, context, context.new_page()
+        self.said, self.asked, self.answers = [], [], []
+        self.page.on("console", lambda said: self.said.append(f"{said.type}: {said.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("requestfailed", lambda asked: self.said.append(f"error: {asked.url} {asked.failure}"))
+        self.page.on("request", lambda asked: self.asked.append(asked.url))
+        self.page.on("response", lambda answer: self.answers.append((answer.status, answer.url)))
+        visit(self.page, f"{address}/{name}")
+
+    def show(self, size=DESK, theme="light", **media):
+        """Give the screen a size, a theme and a reader's wishes; wait until nothing moves. Return the page."""
+        wishes = {"reduced_motion": "reduce", "forced_colors": "none", "media": "screen", **media}
+        self.page.emulate_media(**wishes)
+        self.page.set_viewport_size(size)
+        self.page.evaluate(SETTLE, theme)
+        return self.page
+
+    def outside(self, home):
+        """List the requests that went to another server."""
+        return [url for url in self.asked if not url.startswith((home, "data:", "blob:"))]
+
+    def complaints(self):
+        """List errors and warnings of the page."""
+        return [line for line in self.said if line.startswith(("error", "warning"))]
+
+
+@pytest.fixture(scope="module")
+def address(site, browser):
+    from tools.browser import serve
+
+    with serve(site) as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def visited(request, browser, address):
+    """Each page in turn, open; all tests of a page come one after the other."""
+    context = browser.new_context(viewport=DESK, reduced_motion="reduce")
+    yield Visit(context, address, request.param)
+    context.close()
+
+
+@pytest.fixture
+def desk(visited):
+    return visited.show()
+
+
+@pytest.fixture
+def phone(visited):
+    return visited.show(PHONE)
+
+
+# ---- Every page: the tests stand in the order in which they run -----------------------------------------------------
+
+
+def test_a_page_comes_whole_and_without_complaint(visited, address):
+    assert (200, f"{address}/{visited.name}") in visited.answers
+    assert not [answer for answer in visited.answers if answer[0] >= 400]
+    assert not visited.complaints()
+
+
+def test_no_other_server_is_asked_and_nothing_is_stored(visited, address):
+    assert not visited.outside(address)
+    assert visited.context.cookies() == []
+    assert visited.page.evaluate("document.cookie") == ""
+
+
+def test_every_formula_is_set(visited, site):
+    source = BeautifulSoup((site / visited.name).read_text(encoding="utf-8"), "html.parser")
+    assert visited.page.locator(".math").count() == len(source.select(".math"))
+    assert not page_faults.raw_markup(visited.page)
+
+
+def test_headings_are_in_order(desk):
+    assert not page_faults.headings(desk)
+
+
+def test_images_are_there_and_say_what_they_show(desk):
+    assert not page_faults.images(desk)
+
+
+def test_those_who_hear_the_page_are_told_its_parts_apart(desk, visited):
+    assert desk.locator("details.hide > summary[aria-label]").count() == 0, "a fold is called what is written on it"
+    assert desk.locator(".cell_input").count() == desk.get_by_role("group", name="Code", include_hidden=True).count()
+    here = desk.eval_on_selector_all("nav [aria-current=page]", "links => links.map((x) => x.getAttribute('href'))")
+    assert here == ["#"] * (visited.name.removesuffix(".html") in TOC)
+
+
+def test_widgets_are_mounted(desk, visited):
+    there = desk.eval_on_selector_all("[data-widget]", "all => all.map((x) => [x.dataset.widget, x.dataset.mounted])")
+    assert there == [[name, "yes"] for name in WIDGETS.get(visited.name.removesuffix(".html"), [])]
+
+
+def test_tab_leads_through_the_page_and_the_focus_is_seen(desk):
+    assert not page_faults.keyboard(desk)
+
+
+def test_nothing_moves_for_those_who_ask_for_less_motion(desk):
+    assert not page_faults.motion(desk)
+
+
+@pytest.mark.parametrize("width", [1280, 360, 320])
+def test_the_page_never_scrolls_sideways(visited, width):
+    page = visited.show({"width": width, "height": 800})
+    page.evaluate(UNFOLD)
+    page.evaluate(SETTLE)
+    assert not page_faults.overflow(page)
+    assert not page_faults.unreachable_scrollers(page)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_letters_stand_out_from_their_ground(visited, size, theme):
+    page = visited.show(size, theme)
+    page.evaluate(UNFOLD)
+    assert not page_faults.contrast(page)
+
+
+def test_forced_colours_leave_the_page_readable(visited):
+    page = visited.show(forced_colors="active")
+    page.evaluate(UNFOLD)
+    assert not page_faults.contrast(page)
+
+
+def test_letters_of_twice_the_size_fit(visited):
+    page = visited.show()
+    style = page.add_style_tag(content=LARGE_TYPE)
+    page.evaluate(SETTLE)
+    found = page_faults.overflow(page)
+    style.evaluate("element => element.remove()")
+    assert not found
+
+
+def test_paper_shows_answers_and_no_navigation(visited):
+    page = visited.show(media="print")
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("article details:not([open], .hide)").count() == 0
+    assert page.locator(".bd-sidebar-primary, .bd-header-article").locator("visible=true").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("article details[open]").count() == 0
+
+
+def test_axe_finds_nothing_serious(visited):  # it changes the page, so it comes last
+    page = visited.show()
+    page.evaluate(UNFOLD)
+    assert not page_faults.structure(page)
+
+
+@pytest.mark.parametrize("menu", ["primary", "secondary"])
+def test_the_menus_of_a_phone_open(browser, address, menu):
+    context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
+    page = Visit(context, address, PAGES[0]).page
+    assert not page.evaluate(ON_SCREEN, menu)
+    page.locator(f"button.{menu}-toggle").click()
+    page.evaluate(SETTLE)
+    assert page.evaluate(ON_SCREEN, menu)
+    assert not page_faults.structure(page)
+    context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opened_as_a_file_is_whole_too(browser, site, name):
+    context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
+    visit = Visit(context, site.as_uri(), name)
+    assert not visit.complaints()
+    assert not visit.outside("file:")
+    assert not page_faults.images(visit.page)
+    assert visit.page.locator("[data-widget]:not([data-mounted=yes])").count() == 0
+    context.close()
+
+
+def test_the_theme_follows_the_readers_system(browser, address):
+    for theme in ("light", "dark"):
+        context = browser.new_context(color_scheme=theme)
+        page = Visit(context, address, PAGES[0]).page
+        assert page.get_attribute("html", "data-theme") == theme
+        context.close()
+
+
+# ---- The tests see what is wrong ------------------------------------------------------------------------------------
+
+WRONG = {
+    "raw_markup": "<p>An unclosed formula: $x + 1</p>",
+    "overflow": '<div style="width: 3000px">wide</div>',
+    "unreachable_scrollers": '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>',
+    "headings": "<h5>Two levels down</h5>",
+    "images": '<img src="../_static/favicon.svg" alt="favicon.svg">',
+    "motion": '<p style="transition: color 3s !important">slow</p>',
+    "contrast": '<p style="color: #999; background: #eee">faint</p>',
+    "structure": '<button type="button"></button>',
+    "keyboard": '<button style="outline: none !important; box-shadow: none">unseen</button>',
+}
+
+
+@pytest.fixture(scope="module")
+def tampered(site, browser, tmp_path_factory):
+    """Return `open_page(html)`: a page of the site with something added to its text."""
+    from tools.browser import serve
+
+    folder = tmp_path_factory.mktemp("tampered")
+    (folder / "_static").symlink_to(site / "_static")
+    (folder / "book").mkdir()
+    original = (site / "book/how_to_use.html").read_text(encoding="utf-8")
+    context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
+    numbers = itertools.count()
+    with serve(folder) as url:
+
+        def open_page(added):
+            changed = original.replace("</article>", f"{added}</article>")
+            assert changed.count(added) == 1
+            page = folder / "book" / f"page-{next(numbers)}.html"  # a new name, so that none comes from the cache
+            page.write_text(changed, encoding="utf-8")
+            return Visit(context, url, f"book/{page.name}"), url
+
+        yield open_page
+    context.close()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_kind_of_fault_is_found(tampered, name):
+    find = getattr(page_faults, name)
+    sound, _ = tampered("<p>Nothing wrong.</p>")
+    before = find(sound.page)
+    wrong, _ = tampered(WRONG[name])
+    assert len(find(wrong.page)) > len(before)
+
+
+def test_complaints_failures_and_outside_requests_are_found(tampered):
+    visit, home = tampered('<script>console.warn("no")</script><img src="missing.png" alt="a picture"><img '
+                           'src="http://127.0.0.1:9/outside.png" alt="a picture">')  # fmt: skip
+    assert "warning: no" in visit.complaints()
+    assert any(re.search("404", line) for line in visit.complaints())
+    assert [urlsplit(url).path for url in visit.outside(home)] == ["/outside.png"]
+
+
+def test_contrast_is_found_as_axe_finds_it(tampered):
+    """The two go different ways about it; they must agree on what is too faint."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    shades = "".join(f'<p id="shade-{c}" style="color: #{c}{c}{c}; background: #fff">shade</p>' for c in "689a")
+    visit, _ = tampered(shades)
+    page = visit.show(theme="light")
+    options = {"preload": False, "runOnly": ["color-contrast"]}
+    (violation,) = Axe().run(page, options=options).response["violations"]
+    by_axe = {node["html"][7:14] for node in violation["nodes"]}
+    ours = " ".join(page_faults.contrast(page))
+    levels = {f"shade-{c}" for c in "689a" if f"rgb({int(c * 2, 16)}, " in ours}
+    assert levels == by_axe == {"shade-8", "shade-9", "shade-a"}

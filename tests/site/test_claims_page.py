@@ -1,0 +1,150 @@
+"""The Sphinx extension that makes the page of claims from executed notebooks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from claims import Claim, ClaimError, chapter_title, find_duplicates, inline, read_claims
+from docutils import nodes
+
+EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
+CONF = """
+extensions = ["myst_nb", "claims"]
+myst_enable_extensions = ["dollarmath"]
+nb_execution_mode = "off"
+exclude_patterns = ["_out", "jupyter_execute"]
+"""
+
+
+def record(id="V1a", **changes):
+    """Return one claim as a cell records it."""
+    return {"id": id, "sentence": "The variance of $q$ is $d_k$", "predicted": "64 ± 3", "measured": "63.8", **changes}
+
+
+def notebook(*records, title="1. The bottleneck"):
+    """Return a notebook with one output for each record, and one output without a record."""
+    plain = {"output_type": "stream", "name": "stdout", "text": ["no claim\n"]}
+    outputs = [
+        {
+            "output_type": "display_data",
+            "metadata": {"attention_tutorial_claim": r},
+            "data": {"text/html": [f'<div class="claim" id="claim-{r["id"]}">{r["id"]}</div>']},
+        }
+        for r in records
+    ]
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": [f"# {title}\n", "\n", "Text.\n"]},
+        {
+            "cell_type": "code",
+            "id": "b",
+            "execution_count": 1,
+            "metadata": {},
+            "outputs": [plain, *outputs],
+            "source": ["pass"],
+        },
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
+
+
+def test_claims_are_read_in_the_order_of_the_cells():
+    claims = list(read_claims(notebook(record("V1b"), record("V1a"))))
+    assert [claim.id for claim in claims] == ["V1b", "V1a"]
+    assert claims[0] == Claim("V1b", "The variance of $q$ is $d_k$", "64 ± 3", "63.8")
+
+
+@pytest.mark.parametrize("field", ["sentence", "predicted", "measured"])
+def test_a_record_that_lacks_a_part_is_refused(field):
+    with pytest.raises(ClaimError, match=f"^claim V1a has no {field}$"):
+        list(read_claims(notebook(record(**{field: " "}))))
+
+
+def test_a_measured_zero_is_not_missing():
+    assert next(read_claims(notebook(record(measured=0)))).measured == "0"
+
+
+def test_the_title_is_the_first_heading():
+    assert chapter_title(notebook(title="2. Scores and $d_k$"), default="x") == "2. Scores and $d_k$"
+    assert chapter_title({"cells": []}, default="x") == "x"
+
+
+def test_a_repeated_id_is_found_with_both_places():
+    claim = next(read_claims(notebook(record())))
+    assert list(find_duplicates([("one", claim)])) == []
+    [message] = find_duplicates([("one", claim), ("two", claim)])
+    assert message == "claim V1a stands twice: in one and in two; ids are unique over the book"
+
+
+def test_a_sentence_keeps_its_math_code_and_plain_text():
+    parts = inline("at $d_k = 64$, `mask` and d_v stay *so*")
+    kinds = [nodes.Text, nodes.math, nodes.Text, nodes.literal, nodes.Text, nodes.emphasis]
+    assert [type(part) for part in parts] == kinds
+    texts = [part.astext() for part in parts]
+    assert texts == ["at ", "d_k = 64", ", ", "mask", " and d_v stay ", "so"]
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return a function that writes notebooks into a small book and builds its page of claims."""
+    (tmp_path / "conf.py").write_text(CONF)
+    (tmp_path / "_toc.yml").write_text("")
+    (tmp_path / "claims.md").write_text("# Claims\n\n```{claims}\n```\n")
+
+    def build(**notebooks):
+        (tmp_path / "notebooks").mkdir(exist_ok=True)
+        for name, content in notebooks.items():
+            (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps(content))
+        names = sorted(path.stem for path in (tmp_path / "notebooks").iterdir())
+        toc = "\n".join(["# Book", "", "```{toctree}", "claims", *(f"notebooks/{name}" for name in names), "```", ""])
+        (tmp_path / "index.md").write_text(toc)
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
+        environment = {**os.environ, "PYTHONPATH": str(EXTENSIONS)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        page = BeautifulSoup((tmp_path / "_out" / "claims.html").read_text(encoding="utf-8"), "html.parser")
+        return done, page
+
+    return build
+
+
+def test_the_page_follows_the_notebooks(book):
+    done, page = book(c1=notebook(record("B1a")), c2=notebook(record("S1a"), record("S1b"), title="2. Scores"))
+    assert done.returncode == 0, done.stderr
+    chapters = page.select("section > h2 > a.reference")
+    assert [(chapter.get_text(), chapter["href"]) for chapter in chapters] == [
+        ("1. The bottleneck", "notebooks/c1.html"),
+        ("2. Scores", "notebooks/c2.html"),
+    ]
+    rows = page.select("table.claims tbody tr")
+    assert [row.td.get_text(strip=True) for row in rows] == ["B1a", "S1a", "S1b"]
+    assert [row.a["href"] for row in rows] == [
+        "notebooks/c1.html#claim-B1a",
+        "notebooks/c2.html#claim-S1a",
+        "notebooks/c2.html#claim-S1b",
+    ]
+    cells = [cell.get_text(strip=True) for cell in rows[1].find_all("td")]
+    assert cells == ["S1a", r"The variance of\(q\)is\(d_k\)", "64 ± 3", "63.8"]
+    assert "3 claims from 2 chapters." in page.get_text()
+
+    # Only the notebook changes; the page of claims is made again all the same.
+    done, page = book(c2=notebook(record("S1a", measured="64.1"), title="2. Scores"))
+    assert done.returncode == 0, done.stderr
+    rows = page.select("table.claims tbody tr")
+    assert [row.td.get_text(strip=True) for row in rows] == ["B1a", "S1a"]
+    assert rows[1].find_all("td")[3].get_text(strip=True) == "64.1"
+
+
+def test_two_claims_with_one_id_fail_a_strict_build(book):
+    done, _ = book(c1=notebook(record("B1a")), c2=notebook(record("B1a")))
+    assert done.returncode != 0
+    assert "claim B1a stands twice: in notebooks/c1 and in notebooks/c2" in done.stderr
+
+
+def test_an_incomplete_claim_fails_a_strict_build(book):
+    done, page = book(c1=notebook(record("B1a", measured="")))
+    assert done.returncode != 0
+    assert "notebooks/c1: claim B1a has no measured" in done.stderr
+    assert "No chapter has made a claim yet." in page.get_text()

@@ -1,0 +1,119 @@
+"""The Sphinx extension that makes the page of mistakes by running the checks on the bank of wrong answers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from mistakes import sentence
+
+from attention_tutorial.checks import diagnose, exercises
+
+ROOT = Path(__file__).parents[2]
+CONF = """
+extensions = ["myst_nb", "mistakes"]
+nb_execution_mode = "off"
+exclude_patterns = ["_out", "jupyter_execute", "tests"]
+"""
+BANK = """
+from collections import namedtuple
+Wrong = namedtuple("Wrong", "exercise says answer mistake")
+MISTAKES = {5: "softmax over the wrong axis"}
+def right_answers():
+    return {"2.1": {"list": [1 / 8, 3 / 8, 4 / 8], "tuple": (1 / 8, 3 / 8, 4 / 8)}, "2.6": {"aim": @right}}
+def wrong_answers():
+    return [Wrong("2.1", "sum to 1.1", [0.1, 0.4, 0.6], @number), Wrong("2.1", "x", @answer, None), @more]
+"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return a function that builds a small book whose bank holds a second wrong answer."""
+    (tmp_path / "conf.py").write_text(CONF)
+    (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nnotebooks/about\nnotebooks/c\n```\n")
+    (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
+    text = "# 2. Scores\n\n## Exercises\n\n### Exercise 2.1 ★ Weights by hand\n\nDo it.\n"
+    text += "\n### Exercise 2.2 ★★ A second\n\nDo it.\n\n### Exercise 2.3 ★★★ A third\n\nDo it.\n"
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text.splitlines(keepends=True)}
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "about.md").write_text("# About\n\n## Exercise 2.1 is not here\n")
+    (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
+    (tmp_path / "tests" / "bank").mkdir(parents=True)
+
+    def build(answer, mistake=5, more="", right="[0, 10]"):
+        bank = BANK.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
+        bank = bank.replace("@right", right)
+        (tmp_path / "tests" / "bank" / "__init__.py").write_text(bank)
+        command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book" / "_ext")])}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return done, BeautifulSoup((tmp_path / "_out" / "mistakes.html").read_text(encoding="utf-8"), "html.parser")
+
+    return build
+
+
+def test_the_page_says_what_the_checks_say(book, tmp_path):
+    done, page = book("[1, 3, 4]")
+    assert done.returncode == 0, done.stderr
+    (table,) = page.select("table.mistakes")
+    (row,) = table.select("tbody tr")
+    assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ["5", "softmax over the wrong axis", "2.1"]
+    assert row.a["href"] == "notebooks/c.html#exercise-2-1-weights-by-hand"
+    target = BeautifulSoup((tmp_path / "_out" / "notebooks" / "c.html").read_text(encoding="utf-8"), "html.parser")
+    assert target.find(id="exercise-2-1-weights-by-hand")
+    assert [item.get_text(strip=True) for item in page.select("details li")] == [
+        "Weights sum to 1; yours sum to 1.100. (Mistake 5.)",
+        "These are the exponentials; divide each by their sum.",
+    ]
+    assert page.select_one("details").summary.get_text() == "What the check says about 2 wrong answers"
+    checks = f"{len(exercises())} checks, 2 wrong answers, each told what is wrong with it"
+    assert page.select_one(".mistakes-count").get_text() == f"{checks}, and 3 right answers, all accepted."
+
+
+def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
+    more = 'Wrong("2.1", "", [1, 3, 4], 5), Wrong("2.2", "", 7, 5), Wrong("2.3", "", "a", None)'
+    done, page = book("[2, 3, 4]", more=more)
+    assert done.returncode == 0, done.stderr
+    assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
+    (section,) = page.select("#mistakes-of-2-scores")
+    assert [p.get_text() for p in section.find_all("p", recursive=False)] == [
+        "2.1 Weights by hand",
+        "2.2 A second",
+        "2.3 A third",
+    ]
+    assert [len(fold.select("li")) for fold in section.select("details")] == [3, 1, 1]
+    assert section.select("li")[3].get_text(strip=True) == f"{sentence(diagnose('2.2', 7))} (Mistake 5.)"
+
+
+def test_a_diagnosis_is_written_as_check_prints_it():
+    assert sentence("your weights hold NaN.") == sentence("your weights hold NaN") == "Your weights hold NaN."
+
+
+def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
+    done, _ = book("[1 / 8, 3 / 8, 4 / 8]")
+    assert done.returncode != 0
+    assert "the check of exercise 2.1 lets a wrong answer pass ('x')" in done.stderr
+
+
+def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
+    done, _ = book("[1, 3, 4]", right="[0, 0]")
+    assert done.returncode != 0
+    assert "the check of exercise 2.6 rejects a right answer: the zero query" in done.stderr
+
+
+def test_an_exercise_without_a_heading_fails_a_strict_build(book):
+    done, _ = book("[1, 3, 4]", more='Wrong("3.1", "", 7, None)')
+    assert done.returncode != 0
+    assert "exercise 3.1 has a check but no heading in a chapter" in done.stderr
+
+
+@pytest.mark.parametrize("mistake", [None, 6])
+def test_a_common_mistake_that_no_check_finds_fails_a_strict_build(book, mistake):
+    done, _ = book("[1, 3, 4]", mistake=mistake)
+    assert done.returncode != 0
+    assert "no check finds mistake 5" in done.stderr

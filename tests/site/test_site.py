@@ -1,0 +1,204 @@
+"""The built site: every page is there, complete, and asks no other server for anything.
+
+The site is built once, strictly, into a temporary folder; the tests then read its HTML. Nothing here needs a browser.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).parents[2]
+BUILD = "from jupyter_book.cli.main import main; main()"
+CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
+# Links in a page's head that a browser does not load
+UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top", "up"}
+
+
+def toc_files(entry):
+    """Yield every file that a table of contents names."""
+    if isinstance(entry, dict):
+        for key, value in entry.items():
+            if key in ("root", "file"):
+                yield value
+            else:
+                yield from toc_files(value)
+    elif isinstance(entry, list):
+        for item in entry:
+            yield from toc_files(item)
+
+
+TOC = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """Parse every page once: {path in the site: soup}."""
+    files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
+    return {
+        path.relative_to(site).as_posix(): BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        for path in files
+    }
+
+
+def content(soup):
+    """Return a page's own content, without the theme's frame; None for pages that have none, such as the search."""
+    return soup.select_one("article.bd-article")
+
+
+def prose(soup):
+    """Return the text of a page's content that a reader sees as prose: no code, no formulas, no cards of claims."""
+    copy = BeautifulSoup(str(content(soup)), "html.parser")
+    for element in copy.select("code, pre, script, style, .math, .claim, dt.sig"):
+        element.decompose()
+    return copy.get_text(" ")
+
+
+def outside(url):
+    """Tell whether loading this address would ask another server."""
+    return urlsplit(url).scheme in ("http", "https", "ws", "wss", "ftp") or url.startswith("//")
+
+
+def loaded_urls(soup):
+    """Yield what a browser loads for this page."""
+    for attribute in ("src", "srcset", "poster", "data"):
+        for element in soup.find_all(attrs={attribute: True}):
+            for candidate in element[attribute].split(",") if attribute == "srcset" else [element[attribute]]:
+                yield candidate.split()[0] if candidate.split() else ""
+    for link in soup.find_all("link", href=True):
+        if not UNLOADED & set(link.get("rel", [])):
+            yield link["href"]
+    for use in soup.select("use[href], image[href]"):
+        yield use["href"]
+    for style in soup.find_all("style"):
+        yield from CSS_URL.findall(style.get_text())
+    for element in soup.find_all(style=True):
+        yield from CSS_URL.findall(element["style"])
+
+
+def test_the_site_builds_without_warnings(build):
+    _, status, printed = build
+    warnings = [line for line in printed.splitlines() if "WARNING" in line or "ERROR" in line]
+    assert not warnings
+    assert status == 0, printed[-3000:]
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_every_page_of_the_contents_is_built(pages, name):
+    soup = pages[f"{name}.html"]
+    assert len(content(soup).find_all("h1")) == 1, "a page has one title"
+    assert soup.title.get_text(strip=True)
+    assert soup.html.get("lang")
+
+
+def test_the_front_door_leads_to_the_start_page(site, pages):
+    target = re.search(r"url=([^\"']+)", str(pages["index.html"])).group(1)
+    assert target == f"{TOC[0]}.html"
+    assert (site / target).is_file()
+
+
+def test_pages_load_nothing_from_other_servers(pages):
+    loads = {(page, url) for page, soup in pages.items() for url in loaded_urls(soup) if outside(url)}
+    assert not loads
+
+
+def test_style_sheets_load_nothing_from_other_servers(site):
+    sheets = list(site.rglob("*.css"))
+    loads = {(sheet.name, url) for sheet in sheets for url in CSS_URL.findall(sheet.read_text(encoding="utf-8"))}
+    assert sheets
+    assert not {load for load in loads if outside(load[1])}
+
+
+def test_what_pages_load_is_in_the_site(site, pages):
+    missing = {
+        (page, url)
+        for page, soup in pages.items()
+        for url in loaded_urls(soup)
+        if not url.startswith("data:") and not ((site / page).parent / unquote(urlsplit(url).path)).is_file()
+    }
+    assert not missing
+
+
+def test_links_and_anchors_resolve(site, pages):
+    anchors = {
+        page: {element[key] for key in ("id", "name") for element in soup.find_all(attrs={key: True})}
+        for page, soup in pages.items()
+    }
+    broken = set()
+    for page, soup in pages.items():
+        for link in soup.find_all("a", href=True):
+            href = link["href"]
+            parts = urlsplit(href)
+            if parts.scheme or href in ("#", ""):
+                continue
+            target = os.path.normpath(site / Path(page).parent / unquote(parts.path)) if parts.path else site / page
+            name = Path(target).relative_to(site).as_posix()
+            known = anchors.get(name)
+            if not Path(target).is_file() or (parts.fragment and known and unquote(parts.fragment) not in known):
+                broken.add((page, href))
+    assert not broken
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_no_formula_or_markup_is_left_raw(pages, name):
+    soup = pages[f"{name}.html"]
+    text = prose(soup)
+    assert not re.findall(r".{0,30}\$.{0,30}", text), "a dollar sign outside of math: an unclosed formula?"
+    assert not re.findall(r".{0,30}\\[A-Za-z(\[]+.{0,30}", text), "a TeX command outside of math"
+    assert not re.findall(r"\{[a-z]+(?::[a-z]+)?\}`|:{3,}|\]\([^)]*\)", text), "markup that was not understood"
+    assert not content(soup).select(".system-message, .problematic")
+    for card in content(soup).select(".claim"):
+        assert card.get_text().count("$") % 2 == 0, "a claim with an unclosed formula"
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_images_say_what_they_show(pages, name):
+    for image in content(pages[f"{name}.html"]).find_all("img"):
+        alt = image.get("alt", "").strip()
+        assert len(alt) >= 10, f"{image.get('src')} has no alternative text"
+        assert not re.search(r"\.(png|jpe?g|svg|gif)$|^[0-9a-f]{16,}|^(image|figure|plot)$|[/\\]", alt), alt
+
+
+def test_the_page_of_claims_lists_every_claim_of_the_chapters(pages):
+    recorded = [
+        output["metadata"]["attention_tutorial_claim"]["id"]
+        for name in TOC
+        if (ROOT / f"{name}.ipynb").is_file()
+        for cell in json.loads((ROOT / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+        for output in cell.get("outputs", [])
+        if "attention_tutorial_claim" in output.get("metadata", {})
+    ]
+    rows = content(pages["book/claims.html"]).select("table.claims tbody tr")
+    assert recorded
+    assert [row.td.get_text(strip=True) for row in rows] == recorded
+
+
+def test_launch_and_repository_buttons_come_from_one_address(pages):
+    repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    owner = urlsplit(repository["url"]).path.strip("/")
+    for name in TOC:
+        links = [link["href"] for link in pages[f"{name}.html"].find_all("a", href=True)]
+        assert repository["url"] in links
+        if (ROOT / f"{name}.ipynb").is_file():
+            colab = f"https://colab.research.google.com/github/{owner}/blob/{repository['branch']}/{name}.ipynb"
+            assert colab in links
+
+
+def test_every_public_module_has_its_place_on_the_api_page(pages):
+    package = ROOT / "attention_tutorial"
+    modules = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    shown = {element["id"] for element in content(pages["book/api.html"]).select("[id^='module-attention_tutorial.']")}
+    assert shown == {f"module-attention_tutorial.{name}" for name in modules if not name.startswith("_")}
+
+
+def test_pages_hold_the_repository_address_in_place_of_its_placeholder(pages):
+    address = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    assert f"git+{address}" in content(pages["book/how_to_use.html"]).get_text()
+    assert not [page for page, soup in pages.items() if "://REPOSITORY" in soup.get_text()]

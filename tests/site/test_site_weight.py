@@ -1,0 +1,243 @@
+"""The weight of the site: what a first visit transfers, what holds up the first text, and what was made smaller.
+
+Bytes are those that a server sends with gzip. `pytest tests/site/test_site_weight.py -s -n0` prints the table.
+"""
+
+import gzip
+import io
+import json
+import re
+from base64 import b64decode
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from fonts import write_subset
+from fontTools.ttLib import TTFont
+from formulas import FormulaError, Typesetter, characters, mathjax_files
+from icons import FONTS, ICON, NAME, cut_rules
+from pictures import describe, pack, rename
+from PIL import Image
+from test_site import ROOT, TOC
+
+from tools.browser import serve
+
+FIRST_VIEW = 400_000  # bytes of a page as it opens
+WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
+BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
+SCROLL = """async () => {
+    for (let y = 0; y < document.documentElement.scrollHeight; y += 600) {
+        scrollTo({top: y, behavior: "instant"});
+        await new Promise((done) => setTimeout(done, 15));
+    }
+}"""
+
+
+def sent(path):
+    """Return how many bytes a server sends for a file."""
+    data = path.read_bytes()
+    return min(len(data), len(gzip.compress(data, 9)))
+
+
+def soup_of(path):
+    """Parse a page."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def visits(site, browser):
+    """Visit every page with an empty cache: {page: (files as it opens, files at its end, cookies, keys in storage)}."""
+    found = {}
+    with serve(site) as address:
+        for name in TOC:
+            context = browser.new_context(viewport={"width": 1280, "height": 800})
+            page, requests = context.new_page(), []
+            page.on("request", lambda request, log=requests: log.append(request.url))
+            page.goto(f"{address}/{name}.html", wait_until="networkidle")
+            opened = list(requests)
+            page.evaluate(SCROLL)
+            page.wait_for_load_state("networkidle")
+            paths = [
+                [urlsplit(url).path.lstrip("/") if url.startswith(address) else url for url in dict.fromkeys(urls)]
+                for urls in (opened, requests)
+            ]
+            found[name] = (*paths, context.cookies(), page.evaluate("Object.keys(localStorage)"))
+            context.close()
+    return found
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_a_first_visit_is_light(site, visits, name):
+    opened, seen, _, _ = visits[name]
+    weights = [
+        sum(sent(site / path) for path in paths if not path.startswith(("data:", "blob:"))) for paths in (opened, seen)
+    ]
+    print(f"\n{name}: {weights[0] / 1000:.0f} kB as it opens, {weights[1] / 1000:.0f} kB to its end, {len(seen)} files")
+    assert weights[0] <= FIRST_VIEW
+    assert weights[1] <= WHOLE_PAGE
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_a_visit_leaves_nothing_behind_and_asks_nobody_else(visits, name):
+    _, seen, cookies, keys = visits[name]
+    assert not [url for url in seen if "://" in url and not url.startswith(("data:", "blob:"))]
+    assert cookies == []
+    assert set(keys) <= {"mode", "theme"}, "the theme remembers light or dark, and nothing else is stored"
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_little_holds_up_the_first_text(site, name):
+    path = site / f"{name}.html"
+    soup = soup_of(path)
+    sheets = [link["href"] for link in soup.select("link[rel~=stylesheet]")]
+    scripts = [script["src"] for script in soup.select("script[src]") if not {"defer", "async"} & set(script.attrs)]
+    files = {(path.parent / unquote(urlsplit(url).path)).resolve() for url in sheets + scripts}
+    assert sum(map(sent, files)) <= BLOCKING
+    assert [urlsplit(script).path.rpartition("/")[2] for script in scripts] == ["documentation_options.js"]
+
+
+def test_the_site_holds_no_file_for_developers_only(site):
+    assert not list((site / "_static").rglob("*.map"))
+    assert not (site / "_static" / "vendor").exists()
+
+
+# ---- Pictures -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()])
+def test_figures_of_the_site_have_the_very_pixels_of_the_notebook(site, name):
+    notebook = json.loads((ROOT / f"{name}.ipynb").read_text(encoding="utf-8"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    stored = [b64decode(output["data"]["image/png"]) for output in outputs if "image/png" in output.get("data", {})]
+    shown = [image["src"] for image in soup_of(site / f"{name}.html").select("article .cell_output img[src*=_images]")]
+    assert len(shown) == len(stored) > 0
+    for data, address in zip(stored, shown, strict=True):
+        with Image.open(io.BytesIO(data)) as before, Image.open(site / "_images" / address.rpartition("/")[2]) as after:
+            assert np.array_equal(np.asarray(before.convert("RGBA")), np.asarray(after.convert("RGBA")))
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_pictures_have_their_size_and_wait_for_the_reader(site, name):
+    for image in soup_of(site / f"{name}.html").select("article img[src*=_images]"):
+        with Image.open(site / "_images" / image["src"].rpartition("/")[2]) as picture:
+            assert (int(image["width"]), int(image["height"])) == picture.size
+        assert image["loading"] == "lazy"
+
+
+def test_packing_keeps_every_pixel_also_under_transparency(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 4, (40, 50, 4), dtype=np.uint8) * 60
+    Image.fromarray(pixels).save(tmp_path / "noise.png", compress_level=0)
+    assert pack(tmp_path) == {"noise.png": "noise.webp"}
+    with Image.open(tmp_path / "noise.webp") as packed:
+        assert np.array_equal(np.asarray(packed), pixels)
+
+
+def test_a_picture_that_would_grow_stays_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setitem(Image.SAVE, "WEBP", lambda image, file, name: file.write(bytes(10_000)))
+    Image.new("1", (1, 1)).save(tmp_path / "dot.png")
+    before = (tmp_path / "dot.png").read_bytes()
+    assert pack(tmp_path) == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["dot.png"]
+    assert (tmp_path / "dot.png").read_bytes() == before
+
+
+def test_a_page_is_changed_once_only(tmp_path):
+    Image.new("RGB", (30, 20)).save(tmp_path / "a.webp", lossless=True)
+    page = '<a href="../_images/a.png"><img alt="A" src="../_images/a.png" /></a> "_images/b.svg"'
+    once = describe(rename(page, tmp_path), tmp_path)
+    assert 'href="../_images/a.webp"' in once and 'width="30" height="20"' in once
+    assert describe(rename(once, tmp_path), tmp_path) == once
+
+
+# ---- Icons --------------------------------------------------------------------------------------------------------
+
+
+def test_every_icon_in_use_has_its_rule_and_its_shape(site):
+    folder = site / "_static" / "icons"
+    sheet = (folder / "icons.css").read_text(encoding="utf-8")
+    codes = {name: int(code, 16) for selectors, code in ICON.findall(sheet) for name in NAME.findall(selectors)}
+    drawn = set().union(*(TTFont(folder / f"{name}.woff").getBestCmap() for name in FONTS.values()))
+    used = {
+        name
+        for page in TOC
+        for icon in soup_of(site / f"{page}.html").select("i[class*=fa-]")
+        for name in icon["class"]
+        if name.startswith("fa-")
+    } - {"fa-solid", "fa-regular", "fa-brands", "fa-lg", "fa-fw", "fa-sm"}
+    assert len(used) >= 8
+    assert used <= set(codes)
+    assert {codes[name] for name in used} <= drawn
+
+
+def test_only_icons_in_use_are_kept():
+    sheet = '.fa-sun:before{content:"\\f185"}.fa-moon:before,.fa-night:before{content:"\\f186"}.fa-lg{font-size:2em}'
+    kept, codes = cut_rules(sheet, {"fa-night"})
+    assert codes == {0xF186}
+    assert kept == '.fa-lg{font-size:2em}.fa-moon:before,.fa-night:before{content:"\\f186"}'
+
+
+# ---- Formulas -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def typesetter():
+    made = Typesetter()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        r"\operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V",
+        r"\begin{aligned} a &= b \\ c &= \underbrace{d + e}_{\text{sum}} \end{aligned}",
+        r"\begin{cases} 1 & x > 0 \\ 0 & \text{otherwise} \end{cases} \qquad \mathbb{E}\bigl[\lVert x \rVert^2\bigr]",
+        r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix} \tilde h \neq \bar h",
+    ],
+)
+def test_a_formula_is_set_with_its_spoken_form(typesetter, tex):
+    soup = BeautifulSoup(typesetter.set(tex, True), "html.parser")
+    assert soup.select_one("mjx-math[aria-hidden=true] mjx-c")
+    assert soup.select_one("mjx-assistive-mml > math")
+    assert not soup.select("merror, mjx-merror, [data-mjx-error]")
+    assert "\\" not in soup.get_text()
+
+
+@pytest.mark.parametrize("tex", [r"\frac{1}", r"a & b", r"\unknowncommand", r"\left( x", "x_1_2"])
+def test_a_formula_that_is_wrong_raises(typesetter, tex):
+    with pytest.raises(FormulaError, match=r"\w"):
+        typesetter.set(tex, False)
+
+
+def test_cut_fonts_hold_every_character_of_the_formulas(site):
+    folder = site / "_static" / "formulas"
+    wanted = characters((folder / "formulas.css").read_text(encoding="utf-8"))
+    whole = mathjax_files() / "output" / "chtml" / "fonts" / "woff-v2"
+    assert wanted >= set(map(ord, "QKVdk="))
+    for path in folder.glob("*.woff"):
+        before, after = TTFont(whole / path.name), TTFont(path)
+        assert after.getBestCmap().keys() >= wanted & before.getBestCmap().keys(), path.name
+
+
+def test_a_cut_font_keeps_the_shapes_of_its_characters(tmp_path):
+    name = "MathJax_Math-Italic.woff"
+    source = mathjax_files() / "output" / "chtml" / "fonts" / "woff-v2" / name
+    write_subset(source, {ord("Q"), ord("K")}, tmp_path / name)
+    whole, cut = TTFont(source), TTFont(tmp_path / name)
+    assert set(cut.getBestCmap()) == {ord("Q"), ord("K")}
+    for code, glyph in cut.getBestCmap().items():
+        assert cut["hmtx"][glyph] == whole["hmtx"][whole.getBestCmap()[code]]
+    assert (tmp_path / name).stat().st_size < source.stat().st_size / 3
+
+
+@pytest.mark.parametrize("name", TOC)
+def test_every_formula_of_a_page_is_set(site, name):
+    path = site / f"{name}.html"
+    soup = soup_of(path)
+    formulas = soup.select("article .math, article .claim mjx-container")
+    for formula in soup.select("article .math"):
+        assert len(formula.select("mjx-container mjx-assistive-mml > math")) == 1, formula.get_text()[:80]
+    assert not re.search(r"\$[^$]+\$", " ".join(card.get_text() for card in soup.select(".claim")))
+    sheets = [link["href"] for link in soup.select("link[rel~=stylesheet]") if "formulas.css" in link["href"]]
+    assert len(sheets) == bool(formulas), "a page loads the style sheet of formulas if it has any"
