@@ -193,6 +193,17 @@ def check_ids(name: str, ids: Any, meaning: str = "token ids") -> None:
         raise TypeError(f"{name} must hold {meaning} of dtype torch.int64; got {ids.dtype}")
 
 
+def check_generator(generator: Any, *, optional: bool = False) -> None:
+    """Require a random generator on the CPU, or, where it is optional, None for torch's global one."""
+    if optional and generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        expected = "a torch.Generator or None" if optional else "a torch.Generator"
+        raise TypeError(f"generator must be {expected}; got {type(generator).__name__}")
+    if generator.device.type != "cpu":
+        raise ValueError(f"generator must be on the CPU, so that every machine draws the same; got {generator.device}")
+
+
 def check_positive(**numbers: Any) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, Real):
