@@ -2,16 +2,14 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 import torch
 from notebook_rules import cells, parsed, tags
 
 from attention_tutorial.checks import check, exercises
-from tools import notebooks as tool
+from tools.book import chapters, read
 
-CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("[0-9]*.ipynb"))
 DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 
@@ -38,9 +36,9 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_the_solutions_on_the_page_pass_their_checks(path, double, capsys):
-    notebook = tool.read(path)
+    notebook = read(path)
     names = {}
     exec(compile(definitions(notebook), path.name, "exec"), names)
     found = {}

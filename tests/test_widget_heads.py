@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,8 +12,9 @@ from website import serious_findings, state_in
 from attention_tutorial import MultiHeadAttention, causal_mask, plotting
 from attention_tutorial.widgets import Heads
 from attention_tutorial.widgets._base import module_source, style_sheet
+from tools.book import ROOT
 
-HOST = Path(__file__).parents[1] / "book" / "_ext" / "widgets_host.js"
+HOST = ROOT / "book" / "_ext" / "widgets_host.js"
 SHEET = style_sheet("heads")
 ONE_CASE = {"m": {"s": (["a"], torch.ones(1, 1, 1))}}
 LONG = ["on", "wednesday", "ryan", "needed", "to", "transfer", "money", "to", "the", "bank"]

@@ -7,7 +7,6 @@ page that Jupyter Book built, over http and from a file (tests/website.py).
 import functools
 import re
 import sys
-from pathlib import Path
 
 import matplotlib
 import pytest
@@ -19,8 +18,8 @@ from attention_tutorial import causal_mask, plotting, scaled_dot_product_attenti
 from attention_tutorial.widgets import AttentionSteps
 from attention_tutorial.widgets._base import module_source
 from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
+from tools.book import ROOT
 
-ROOT = Path(__file__).parents[1]
 WIDGETS = ROOT / "attention_tutorial" / "widgets"
 HOST = ROOT / "book" / "_ext" / "widgets_host.js"
 ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",

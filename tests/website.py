@@ -22,8 +22,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from attention_tutorial import widgets
 from attention_tutorial.widgets._base import module_source
+from tools.book import ROOT, settings
 
-ROOT = Path(__file__).parents[1]
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
@@ -88,7 +88,7 @@ def widget_pages(tmp_path_factory):
     def make(source):
         shutil.copytree(ROOT / "book", source / "book")
         shutil.copy(ROOT / "CITATION.cff", source)  # every page says how to cite the book
-        config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+        config = settings()
         extensions = config["sphinx"]["local_extensions"]
         config["sphinx"]["local_extensions"] = {name: str(ROOT / folder) for name, folder in extensions.items()}
         (source / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -3,6 +3,7 @@
 `make screenshots` and the tests of the site in a browser use it.
 """
 
+import argparse
 import functools
 import http.server
 import shutil
@@ -48,6 +49,13 @@ def serve(folder: Path, handler: type[QuietHandler] = QuietHandler) -> Iterator[
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def built_site(folder: str) -> Path:
+    """Return the folder of a built site, as a command line names it."""
+    if not (Path(folder) / "index.html").is_file():
+        raise argparse.ArgumentTypeError(f"{folder} holds no built site; run `make book` first")
+    return Path(folder)
 
 
 @contextmanager

@@ -42,8 +42,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools import colab
+from tools.book import ROOT, chapters
 
-ROOT = colab.ROOT
 VERSIONS = ROOT / "tools" / "colab_versions.txt"
 SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 PACKAGE = "attention-tutorial"
@@ -271,7 +271,7 @@ def widget_faults(stored: NotebookNode, client: NotebookClient) -> Iterator[str]
 def chapter(runtime: Runtime, path: Path, address: colab.Address, source: str) -> Iterator[str]:
     """Run one notebook, with the cells for Colab that it has or will have, and say where it is not as stored."""
     stored = nbformat.read(path, as_version=4)
-    colab.lay(stored, path.name, address)
+    colab.put_own_cells(stored, path.name, address)
     fresh = copy.deepcopy(stored)
     client = execute(runtime, fresh, ATTENTION_TUTORIAL_SOURCE=source)
     yield from widget_faults(stored, client)
@@ -432,7 +432,7 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
-        return run(python, options.paths or sorted((ROOT / "notebooks").glob("*.ipynb")), options.source)
+        return run(python, options.paths or chapters(), options.source)
     except Unfit as error:
         print(error)
         return 1

@@ -24,11 +24,13 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.matching import patmatch
 
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+
 logger = logging.getLogger(__name__)
 
 METADATA_KEY = "attention_tutorial_claim"
 FIELDS = ("id", "sentence", "predicted", "measured")
-COLUMNS = (("Claim", 8), ("What the chapter says", 52), ("Predicted", 20), ("Measured", 20))
+COLUMNS = (("Claim", 8), ("What the chapter says", 52), (PREDICTED.capitalize(), 20), (MEASURED.capitalize(), 20))
 INLINE = re.compile(r"\$(?P<math>[^$]+)\$|`(?P<code>[^`]+)`|\*\*(?P<strong>[^*]+)\*\*|\*(?P<emphasis>[^*]+)\*")
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from oracles import assert_raises
 
 from attention_tutorial import (
     additive_attention,
@@ -148,13 +149,6 @@ def luong_dot(query, key, value, mask=None):
 
 
 ATTENTIONS = {"eager": eager, "fused": fused_attention, "additive": additive, "multiplicative": luong_dot}
-
-
-def assert_raises(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS.keys())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, assert_raises, draw, draw_bool, loop_attention
 from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
@@ -713,10 +713,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    assert str(caught.value) == message
+    assert_raises(call, error, message)
 
 
 def test_a_size_may_be_any_integer():

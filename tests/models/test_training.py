@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from oracles import assert_raises
 from torch import nn
 
 from attention_tutorial.data.copying import CopyBatches, copy_examples, shift_right
@@ -209,6 +210,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
 def test_mistakes_are_named(mistake, kind, message):
-    with pytest.raises(kind) as caught:
-        mistake()
-    assert str(caught.value) == message
+    assert_raises(mistake, kind, message)

@@ -128,10 +128,13 @@ function thinOut() {
   for (const x of all(".highlight pre")) x.replaceChildren(x.textContent);
 }
 
-/* Note every place that the keyboard comes to, in `window.stops`. */
+/* Note every place that the keyboard comes to, in `window.stops`, until it comes back to the first. */
 function followFocus() {
   window.stops = [];
+  window.cameAround = false;
   document.addEventListener("focusin", ({ target }) => {
+    if (target === window.stops[0]?.target) window.cameAround = true;
+    if (window.cameAround) return;
     const shown = target.closest(".sd-card") || target; // the link of a card is the card
     const style = getComputedStyle(shown);
     const box = shown.getBoundingClientRect();
@@ -149,10 +152,14 @@ function followFocus() {
 
 const stopsSeen = () => window.stops.map(({ target, ...rest }) => rest);
 
+/* What the theme shows and hides as a page scrolls: the button that leads up, while one scrolls up, and in the list of
+   sections those below the one that is read. Both lead to places that have stops of their own. */
+const comesAndGoes = "#pst-back-to-top, nav.page-toc ul ul a";
+
 function neverReached() {
   const reached = new Set(window.stops.map((stop) => stop.target));
   return all("a[href], button, input, select, textarea, summary, [tabindex]")
     .filter((x) => x.tabIndex >= 0 && !x.disabled && x.checkVisibility({ visibilityProperty: true }))
-    .filter((x) => !reached.has(x) && !(x.type === "radio" && !x.checked))
+    .filter((x) => !reached.has(x) && !(x.type === "radio" && !x.checked) && !x.matches(comesAndGoes))
     .map((x) => `Tab does not reach ${name(x)}`);
 }

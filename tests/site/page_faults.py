@@ -85,12 +85,20 @@ def structure(page, context=None):
 
 
 def keyboard(page):
-    """Walk through the page with Tab, and list what that does not reach, or where one cannot see where one is."""
+    """Walk through the page with Tab, and list what that does not reach, or where one cannot see where one is.
+
+    How many stops there are shows only on the way, since some come and go with the scrolling: it ends where it began.
+    """
     ask(page, "followFocus")
-    for _ in range(len(ask(page, "neverReached")) + 3):  # once around, and a little further
+    most = 2 * len(ask(page, "neverReached")) + 50
+    for _ in range(most):
         page.keyboard.press("Tab")
+        if page.evaluate("window.cameAround"):
+            break
     stops = ask(page, "stopsSeen")
     faults = [f"the focus is not seen: {stop['name']}" for stop in stops if not (stop["seen"] and stop["placed"])]
+    if not page.evaluate("window.cameAround"):
+        faults.append(f"Tab does not come back to the first stop: after {most} times it is at {stops[-1:]}")
     if not (stops and stops[0]["skips"]):
         faults.append(f"the first stop is not the link that skips to the text: {stops[:1]}")
     if not any(stop["navigation"] for stop in stops):

@@ -4,14 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from claims import Claim, ClaimError, chapter_title, find_duplicates, inline, read_claims
 from docutils import nodes
 
-EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
+from tools.book import ROOT
+
+EXTENSIONS = ROOT / "book" / "_ext"
 CONF = """
 extensions = ["myst_nb", "claims"]
 myst_enable_extensions = ["dollarmath"]

@@ -4,15 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from mistakes import sentence
 
 from attention_tutorial.checks import diagnose, exercises
+from tools.book import ROOT
 
-ROOT = Path(__file__).parents[2]
 CONF = """
 extensions = ["myst_nb", "mistakes"]
 nb_execution_mode = "off"

@@ -10,30 +10,18 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).parents[2]
+from tools.book import ROOT, settings
+from tools.book import pages as pages_of_the_book
+
 BUILD = "from jupyter_book.cli.main import main; main()"
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 # Links in a page's head that a browser does not load
 UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top", "up"}
 
 
-def toc_files(entry):
-    """Yield every file that a table of contents names."""
-    if isinstance(entry, dict):
-        for key, value in entry.items():
-            if key in ("root", "file"):
-                yield value
-            else:
-                yield from toc_files(value)
-    elif isinstance(entry, list):
-        for item in entry:
-            yield from toc_files(item)
-
-
-TOC = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
+TOC = pages_of_the_book()
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +167,7 @@ def test_the_page_of_claims_lists_every_claim_of_the_chapters(pages):
 
 
 def test_launch_and_repository_buttons_come_from_one_address(pages):
-    repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    repository = settings()["repository"]
     owner = urlsplit(repository["url"]).path.strip("/")
     for name in TOC:
         links = [link["href"] for link in pages[f"{name}.html"].find_all("a", href=True)]
@@ -199,6 +187,6 @@ def test_every_public_module_has_its_place_on_the_api_page(pages):
 
 
 def test_pages_hold_the_repository_address_in_place_of_its_placeholder(pages):
-    address = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    address = settings()["repository"]["url"]
     assert f"git+{address}" in content(pages["book/how_to_use.html"]).get_text()
     assert not [page for page, soup in pages.items() if "://REPOSITORY" in soup.get_text()]

@@ -8,18 +8,18 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-import yaml
 from address import site_address
 from anchors import lasting_id
 from bs4 import BeautifulSoup
 from citation import bibtex, read_citation, sentence
 from findable import first_sentences
 from PIL import Image
-from test_site import ROOT, TOC
+from test_site import TOC
 
+from tools.book import ROOT, settings
 from tools.browser import QuietHandler, serve
 
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+CONFIG = settings()
 ADDRESS = site_address(CONFIG["repository"]["url"])
 CHAPTERS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
 

@@ -19,8 +19,9 @@ from formulas import FormulaError, Typesetter, characters, mathjax_files
 from icons import FONTS, ICON, NAME, cut_rules
 from pictures import describe, pack, rename
 from PIL import Image
-from test_site import ROOT, TOC
+from test_site import TOC
 
+from tools.book import ROOT
 from tools.browser import serve
 
 FIRST_VIEW = 400_000  # bytes of a page as it opens
