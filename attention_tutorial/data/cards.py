@@ -67,7 +67,8 @@ def card_rows(size: int, *, generator: torch.Generator, fewest: int = 12, most: 
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
-        ValueError: if ``size`` is below 1, ``fewest`` below 2, or ``most`` below ``fewest``.
+        ValueError: if ``size`` is below 1, ``fewest`` below 2, ``most`` below ``fewest``, or ``generator`` is not on
+            the CPU.
 
     Example:
         >>> drawn = card_rows(1, generator=torch.Generator().manual_seed(0), fewest=3, most=3)

@@ -82,8 +82,7 @@ def who_where(
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
-        ValueError: if a size is negative, ``max_adjectives`` is below ``min_adjectives``, or ``generator`` is not on the
-            CPU.
+        ValueError: if a size is negative, ``max_adjectives`` below ``min_adjectives``, or ``generator`` not on the CPU.
 
     Example:
         >>> drawn = who_where(1, generator=torch.Generator().manual_seed(3), max_adjectives=1)

@@ -68,8 +68,8 @@ def train(
 
     Each model sees its own data and takes its own steps, just as if it were trained alone; side by side they share
     the cost of Python. The steps are Adam's (Kingma & Ba, 2015), with a learning rate that rises and falls once
-    and gradients clipped to the norm ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens, whatever it
-    would have written itself ("teacher forcing").
+    and gradients clipped to the norm ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens,
+    whatever it would have written itself ("teacher forcing").
 
     Args:
         models: one model, or a sequence of models of one class and size; trained in place.

@@ -83,14 +83,14 @@ def test_bank_sentences_obey_their_grammar(held_out):
         assert owner in ([], ["of", "the", ("river", "merchants")[sense]])
 
 
-def test_bare_bank_sentences_have_no_day_and_no_town():
+def test_short_bank_sentences_have_no_day_and_no_town():
     drawn = bank_sentences(50, generator=torch.Generator().manual_seed(0), short=True)
     for ids in drawn.ids:
         words = bank_words(ids)
         assert words[0] in PEOPLE and not set(words) & {*DAYS, *TOWNS}
 
 
-def test_bare_changes_nothing_but_the_words_that_are_left_out():
+def test_short_changes_nothing_but_the_words_that_are_left_out():
     full, short = (bank_sentences(50, generator=torch.Generator().manual_seed(0), short=s) for s in (False, True))
     assert full.sense.equal(short.sense) and full.answers.equal(short.answers)
     for ids, middle in zip(full.ids, short.ids, strict=True):
