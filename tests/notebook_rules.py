@@ -21,13 +21,13 @@ from pathlib import Path
 
 import nbformat
 import nbval.plugin
-from markdown_it import MarkdownIt
+from attention_book.notebooks import headings, markdown_parser
 from markdown_it.token import Token
-from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import METADATA_KEY
 from tools import notebooks as tool
 from tools.book import ROOT, chapters, read
 
@@ -102,27 +102,9 @@ def parsed(cell: NotebookNode) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-@functools.cache
-def _markdown_parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
-
-
 def markdown(cell: NotebookNode) -> list[Token]:
     """Return the cell's markdown tokens, those inside paragraphs included, in reading order."""
-    return [t for block in _markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
-
-
-def headings(notebook: NotebookNode) -> list[tuple[int, str]]:
-    """Return (level, text) of every heading, in order."""
-    found = []
-    for _, cell in cells(notebook, "markdown"):
-        tokens = _markdown_parser().parse(cell.source)
-        found += [
-            (int(opening.tag[1]), inline.content)
-            for opening, inline in itertools.pairwise(tokens)
-            if opening.type == "heading_open"
-        ]
-    return found
+    return [t for block in markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
 
 
 def links(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
@@ -137,8 +119,8 @@ def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str
     """Yield (where, output, metadata) of every claim that was measured."""
     for where, cell in cells(notebook, "code"):
         for output in cell.outputs:
-            if "attention_tutorial_claim" in output.get("metadata", {}):
-                yield where, output, output.metadata.attention_tutorial_claim
+            if METADATA_KEY in output.get("metadata", {}):
+                yield where, output, output.metadata[METADATA_KEY]
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from attention_tutorial.widgets import Heads
 from attention_tutorial.widgets._base import module_source, style_sheet
 from tools.book import ROOT
 
-HOST = ROOT / "book" / "_ext" / "widgets_host.js"
+HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 SHEET = style_sheet("heads")
 ONE_CASE = {"m": {"s": (["a"], torch.ones(1, 1, 1))}}
 LONG = ["on", "wednesday", "ryan", "needed", "to", "transfer", "money", "to", "the", "bank"]

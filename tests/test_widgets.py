@@ -21,7 +21,7 @@ from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
 from tools.book import ROOT
 
 WIDGETS = ROOT / "attention_tutorial" / "widgets"
-HOST = ROOT / "book" / "_ext" / "widgets_host.js"
+HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",
                "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
 

@@ -6,6 +6,7 @@ from what the executed notebooks hold, so neither can drift from the other.
 
 import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ __all__ = ["Claim", "claim"]
 # What stands before the two values of a claim, in chapters and on the page of claims
 PREDICTED, MEASURED = "predicted", "measured"
 
-METADATA_KEY = "attention_tutorial_claim"
+METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
+RECORDED = ("id", "sentence", "predicted", "measured")  # the first fields of a claim
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,32 @@ class Claim:
             f'<span class="claim-sentence">{sentence}</span> '
             f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
         )
-        metadata = {k: getattr(self, k) for k in ("id", "sentence", "predicted", "measured")}
+        metadata = {field: getattr(self, field) for field in RECORDED}
         return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: metadata}
+
+    @classmethod
+    def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
+        """Return the claim that a stored output of a notebook records; None if it records none.
+
+        Whether its digits are the same on every machine stands in the output's text alone.
+
+        Raises:
+            ValueError: if the record lacks a part.
+        """
+        record = output.get("metadata", {}).get(METADATA_KEY)
+        if record is None:
+            return None
+        missing = [field for field in RECORDED if not str(record.get(field, "")).strip()]
+        if missing:
+            raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
+        id, sentence, predicted, measured = (str(record[field]) for field in RECORDED)
+        return cls(id, sentence, predicted, measured)
+
+    @classmethod
+    def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
+        """Return the claims that the outputs of a notebook record, in the order of its cells."""
+        outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
+        return [claim for claim in map(cls.from_output, outputs) if claim is not None]
 
 
 def claim(

@@ -1,7 +1,7 @@
 """The bank of answers: right ones that every check must accept, and wrong ones that it must tell apart.
 
 A module for each chapter holds ``RIGHT``, ``{exercise: {name: answer}}``, and ``WRONG``, a list of `Wrong`.
-test_bank.py runs all of them; the page "What the checks find" of the book is made from them (book/_ext/mistakes.py).
+test_bank.py runs all of them; the page "What the checks find" of the book is made from them (attention_book).
 """
 
 import importlib

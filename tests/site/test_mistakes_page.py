@@ -6,16 +6,19 @@ import subprocess
 import sys
 
 import pytest
+from attention_book.mistakes import sentence
 from bs4 import BeautifulSoup
-from mistakes import sentence
 
 from attention_tutorial.checks import diagnose, exercises
 from tools.book import ROOT
 
 CONF = """
-extensions = ["myst_nb", "mistakes"]
+from attention_book.mistakes import MistakesDirective
+extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute", "tests"]
+def setup(app):
+    app.add_directive("mistakes", MistakesDirective)
 """
 BANK = """
 from collections import namedtuple

@@ -11,10 +11,9 @@ from typing import Any
 
 import yaml
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-CITATION = Path(__file__).parents[2] / "CITATION.cff"
+CITATION = Path(__file__).parents[3] / "CITATION.cff"
 
 
 def read_citation(path: Path = CITATION) -> dict[str, Any]:
@@ -58,9 +57,3 @@ class CiteThisBook(SphinxDirective):
         about = (citation, self.config.copyright, address)
         entry = bibtex(*about)
         return [nodes.paragraph("", sentence(*about)), nodes.literal_block(entry, entry, language="bibtex")]
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the directive with Sphinx."""
-    app.add_directive("cite-this-book", CiteThisBook)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,22 +10,20 @@ warning, which fails a strict build.
 """
 
 import importlib
-import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from claims import chapter_title, headings, inline, make_row
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.matching import patmatch
 
 from attention_tutorial import checks
 from attention_tutorial.checks import diagnose, exercises
+
+from .notebooks import headings, read_chapters, title_of
+from .tables import inline, make_row, make_table
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +33,13 @@ def sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
-def make_table(head: Iterable[tuple[str, int]], rows: list[nodes.row]) -> nodes.table:
-    """Set rows under a head of (name, width)."""
-    columns = list(head)
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for _, width in columns), cols=len(columns))
-    group += nodes.thead("", make_row([[nodes.Text(name)] for name, _ in columns]))
-    group += nodes.tbody("", *rows)
-    return nodes.table("", group, classes=["mistakes"], align="default")
-
-
 class MistakesDirective(SphinxDirective):
     """Set what every check says about every wrong answer of the bank."""
 
     def run(self) -> list[nodes.Node]:
         """Run the checks and return a line that counts, a section for the common mistakes, and one for each chapter."""
+        torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
+        checks.SECONDS = 120.0  # no answer of the bank runs for ever, so there is time
         bank = self._bank()
         places = self._places()
         order = {exercise: place for place, exercise in enumerate(exercises())}
@@ -88,19 +79,14 @@ class MistakesDirective(SphinxDirective):
     def _places(self) -> dict[str, tuple[str, str, str]]:
         """Return, for each exercise, (address on the site, its title, the title of its chapter)."""
         found = {}
-        for docname in sorted(name for name in self.env.found_docs if patmatch(name, "notebooks/*")):
-            path = Path(self.env.doc2path(docname))
-            if path.suffix != ".ipynb":
-                continue
-            self.env.note_dependency(str(path))
-            notebook = json.loads(path.read_text(encoding="utf-8"))
+        for docname, notebook in read_chapters(self.env):
             page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
-            chapter = chapter_title(notebook, default=docname)
-            for heading in headings(notebook):
+            chapter = title_of(notebook, docname)
+            for _, heading in headings(notebook):
                 if heading.startswith("Exercise "):
                     number = heading.split()[1]
-                    title = " ".join(word for word in heading.split()[2:] if set(word) != {"★"})
-                    found[number] = (f"{page}#{nodes.make_id(heading)}", title, chapter)
+                    name = " ".join(word for word in heading.split()[2:] if set(word) != {"★"})
+                    found[number] = (f"{page}#{nodes.make_id(heading)}", name, chapter)
         return found
 
     def _link(self, exercise: str, places: dict[str, tuple[str, str, str]]) -> nodes.Node:
@@ -119,7 +105,7 @@ class MistakesDirective(SphinxDirective):
             rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], links]))
         head = (("", 5), ("Mistake", 55), ("Exercises whose checks name it", 40))
         title = nodes.title("", "The common mistakes")
-        return nodes.section("", title, make_table(head, rows), ids=["the-common-mistakes"])
+        return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
 
     def _chapters(self, wrong: list[Any], places: dict[str, Any]) -> list[nodes.Node]:
         """Set a section for each chapter, with a folded list for each exercise."""
@@ -147,11 +133,3 @@ class MistakesDirective(SphinxDirective):
 
     def _warn(self, message: str) -> None:
         logger.warning(message, location=self.get_location(), type="mistakes")
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the directive with Sphinx."""
-    torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
-    checks.SECONDS = 120.0  # no answer of the bank runs for ever, so there is time
-    app.add_directive("mistakes", MistakesDirective)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

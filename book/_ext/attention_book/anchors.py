@@ -7,7 +7,6 @@ The address of "3.4 What survives when an assumption is dropped?" is #section-3-
 import re
 
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 NUMBERED = re.compile(r"(?P<kind>Exercise )?(?P<number>\d+\.\d+)\b")
@@ -37,9 +36,3 @@ class LastingIds(SphinxTransform):
             name = lasting_id(section[0].astext())
             if name:
                 section["ids"].insert(0, name)
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the transform with Sphinx."""
-    app.add_transform(LastingIds)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

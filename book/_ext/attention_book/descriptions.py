@@ -1,9 +1,8 @@
-"""Tell search engines, social networks and readers who are lost what each page is.
+"""Tell search engines and social networks what each page is.
 
 Each page gets a description of its own: a chapter that of its card on the start page, any other page its first
 sentences. The head of the page repeats it for search engines and social networks, with a card (a picture) and, for
-programs that collect literature, authors and licence. The site gets a list of its pages, and a page for addresses that
-lead nowhere.
+programs that collect literature, authors and licence.
 """
 
 import html
@@ -13,24 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-from xml.sax.saxutils import escape
 
-from citation import authors, read_citation
 from docutils import nodes
-from social_cards import SIZE, draw_card
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.environment import BuildEnvironment
+
+from .citation import authors, read_citation
+from .social_cards import SIZE, draw_card
 
 LONGEST = 200  # characters of a description; search engines show about so many
 CARDS = "_static/cards"
 CHAPTERS = "notebooks/"
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
-LOST = """<h1>Page not found</h1>
-<p>There is no page at this address. It may have moved: search for it in the box at the side, or go on from here.</p>
-<ul>
-{pages}
-</ul>"""
 
 
 def plain(paragraph: nodes.Element) -> str:
@@ -132,13 +126,7 @@ def card_name(page: str) -> str:
 
 def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Add to the head of a page what it is, and draw its card."""
-    if not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
-    if pagename == "404":
-        # Every link of this page starts from the site's own folder, wherever the address was that led nowhere.
-        start = f'<base href="{urlsplit(app.config.html_baseurl).path}404.html" />'
-        context["metatags"] = start + context.get("metatags", "")
-    if doctree is None:
+    if doctree is None or not isinstance(app.builder, StandaloneHTMLBuilder):
         return
     title = app.env.titles[pagename].astext()
     words = app.env.metadata[pagename]["description"]
@@ -153,52 +141,3 @@ def collect_descriptions(app: Sphinx, env: BuildEnvironment) -> list[str]:
     for page in env.found_docs:
         env.metadata[page]["description"] = description(env.get_doctree(page), cards.get(page))
     return []
-
-
-def make_lost_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the page for addresses that lead nowhere; GitHub Pages shows it under its name, 404.html."""
-    if not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
-    pages = [page for page in ordered_pages(app.env) if page == app.config.root_doc or page.startswith(CHAPTERS)]
-    links = (
-        f'<li><a href="{app.builder.get_target_uri(page)}">{escape(app.env.titles[page].astext())}</a></li>'
-        for page in pages
-    )
-    yield "404", {"title": "Page not found", "body": LOST.format(pages="\n".join(links))}, "page.html"
-
-
-def ordered_pages(env: BuildEnvironment) -> list[str]:
-    """Return the pages in the order of the table of contents."""
-    order: list[str] = []
-
-    def add(page: str) -> None:
-        order.append(page)
-        for part in env.toctree_includes.get(page, []):
-            add(part)
-
-    add(env.config.root_doc)
-    return order
-
-
-def write_lists(app: Sphinx, exception: Exception | None) -> None:
-    """Write sitemap.xml and robots.txt."""
-    if exception is not None or not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
-    builder = app.builder
-    entries = "".join(
-        f"<url><loc>{escape(urljoin(app.config.html_baseurl, builder.get_target_uri(page)))}</loc></url>\n"
-        for page in ordered_pages(app.env)
-    )
-    start = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-    (Path(app.outdir) / "sitemap.xml").write_text(f"{start}{entries}</urlset>\n", encoding="utf-8")
-    lines = f"User-agent: *\nAllow: /\nSitemap: {urljoin(app.config.html_baseurl, 'sitemap.xml')}\n"
-    (Path(app.outdir) / "robots.txt").write_text(lines, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the extension with Sphinx."""
-    app.connect("env-updated", collect_descriptions)
-    app.connect("html-collect-pages", make_lost_page)
-    app.connect("html-page-context", describe_page)
-    app.connect("build-finished", write_lists)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

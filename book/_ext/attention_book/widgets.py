@@ -76,11 +76,3 @@ class ChapterWidget(SphinxDirective):
                 if cell["id"] == wanted and MARK.search(page):
                     return [nodes.raw("", page, format="html")]
         raise self.error(f"{self.arguments[0]} has no cell {wanted!r} that shows a widget")
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the extension with Sphinx."""
-    app.add_directive("chapter-widget", ChapterWidget)
-    app.connect("builder-inited", write_files)
-    app.connect("html-page-context", add_to_page)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

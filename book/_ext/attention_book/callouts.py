@@ -26,9 +26,3 @@ def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:
         name = callout_name(quote)
         if name:
             quote["classes"] += ["callout", f"callout-{name}"]
-
-
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the extension with Sphinx."""
-    app.connect("doctree-read", mark_callouts)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
