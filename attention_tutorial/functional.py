@@ -205,7 +205,7 @@ def _scaled_dot_product_attention(
     dtype = query.dtype
     query, key, value = _widen(query), _widen(key), _widen(value)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = query * scale @ key.transpose(-2, -1)  # (..., m, n)
+    scores = (query * scale) @ key.transpose(-2, -1)  # (..., m, n)
     weights = _masked_softmax(scores, mask, is_causal=is_causal)  # (..., m, n)
     output = weights @ value  # (..., m, d_v)
     return _narrow(output, dtype), _narrow(weights, dtype)
