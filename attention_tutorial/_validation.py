@@ -151,7 +151,7 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device, *
     check_mask_type("mask", mask)
     shape = shape_of(mask)
     fits = broadcasts_to(shape, scores_shape)
-    if not fits and more_axes and len(scores_shape) > 1:
+    if not fits and more_axes:
         fits = broadcasts_to(shape[-2:], scores_shape[-2:]) and broadcasts(shape[:-2], scores_shape[:-2])
     if not fits:
         raise ValueError("mask must broadcast to the scores (..., m, n); "
