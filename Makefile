@@ -24,8 +24,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve widgets pdf screenshots browser test cuda test-gpu test-portable test-colab notebooks dist test-dist fresh \
-	release-notes linkcheck lint format clean distclean
+.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
+	notebooks dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -55,8 +55,11 @@ browser: $(STAMP) ## Install a Chromium for the tests of the site (one on the pa
 test: $(STAMP) $(JS) ## Run every test: the package, the notebooks' rules, every notebook, the site
 	@$(PY) -m pytest
 
+test-package: $(STAMP) ## Run every test that needs neither the built site nor a browser
+	@$(PY) -m pytest -m "not site"
+
 test-portable: $(STAMP) ## Run the notebooks as other processors would: without vector instructions, then on one thread
-	ATEN_CPU_CAPABILITY=default $(PY) -m pytest notebooks
+	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 $(PY) -m pytest notebooks
 	MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=1 $(PY) -m pytest notebooks
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU

@@ -3,6 +3,7 @@
 Bytes are those that a server sends with gzip. `pytest tests/site/test_site_weight.py -s -n0` prints the table.
 """
 
+import functools
 import gzip
 import io
 import json
@@ -28,11 +29,10 @@ from tools.browser import serve
 FIRST_VIEW = 400_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
-SCROLL = """async () => {
-    for (let y = 0; y < document.documentElement.scrollHeight; y += 600) {
-        scrollTo({top: y, behavior: "instant"});
-        await new Promise((done) => setTimeout(done, 15));
-    }
+# What a reader who comes to the end has loaded: all pictures, also those that waited
+TO_THE_END = """async () => {
+    for (const image of document.images) image.loading = "eager";
+    await Promise.allSettled([...document.images].map((image) => image.decode()));
 }"""
 
 
@@ -42,6 +42,7 @@ def sent(path):
     return min(len(data), len(gzip.compress(data, 9)))
 
 
+@functools.cache
 def soup_of(path):
     """Parse a page."""
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
@@ -58,8 +59,7 @@ def visits(site, browser):
             page.on("request", lambda request, log=requests: log.append(request.url))
             page.goto(f"{address}/{name}.html", wait_until="networkidle")
             opened = list(requests)
-            page.evaluate(SCROLL)
-            page.wait_for_load_state("networkidle")
+            page.evaluate(TO_THE_END)
             paths = [
                 [urlsplit(url).path.lstrip("/") if url.startswith(address) else url for url in dict.fromkeys(urls)]
                 for urls in (opened, requests)

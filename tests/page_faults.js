@@ -1,4 +1,4 @@
-/* What tests/site/page_faults.py asks of a page in the browser. Each function lists what it finds, in words. */
+/* What tests/page_faults.py asks of a page in the browser. Each function lists what it finds, in words. */
 
 const words = (element) => element.textContent.trim().slice(0, 40);
 const name = (element) => `${element.tagName}.${element.getAttribute("class")} "${words(element)}"`;
@@ -94,7 +94,7 @@ function luminance([red, green, blue]) {
 }
 
 /* Every letter against what lies behind it: the grounds of the boxes around it, laid over each other. */
-function contrast(least) {
+function contrast({ least, within }) {
   const read = makeColourReader();
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
   const grounds = new Map([[null, [255, 255, 255]]]);
@@ -102,16 +102,23 @@ function contrast(least) {
     if (!grounds.has(x)) grounds.set(x, over(read(getComputedStyle(x).backgroundColor), ground(x.parentElement)));
     return grounds.get(x);
   };
-  const holders = new Set(all("mjx-c"));
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) if (walker.currentNode.data.trim()) holders.add(walker.currentNode.parentElement);
+  const seenThrough = (x) => (x === null ? 1 : getComputedStyle(x).opacity * seenThrough(x.parentElement));
+  const holders = new Set();
+  const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
+  for (const root of all(within)) {
+    for (const x of root.querySelectorAll("mjx-c, input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) holders.add(walker.currentNode.parentElement);
+  }
 
   const faults = new Set();
   for (const x of holders) {
-    if (x.closest("script, style, noscript, mjx-assistive-mml, [disabled], svg")) continue;
+    if (x.closest("script, style, noscript, mjx-assistive-mml, [disabled], svg, option, datalist")) continue;
     if (!x.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     const style = getComputedStyle(x);
-    const [light, dark] = [over(read(style.color), ground(x)), ground(x)].map(luminance).sort((a, b) => b - a);
+    const [red, green, blue, opacity] = read(style.color);
+    const letters = over([red, green, blue, opacity * seenThrough(x)], ground(x));
+    const [light, dark] = [letters, ground(x)].map(luminance).sort((a, b) => b - a);
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
     const found = (light + 0.05) / (dark + 0.05);

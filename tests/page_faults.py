@@ -61,9 +61,23 @@ def motion(page):
     return ask(page, "motion", LONGEST_MOTION)
 
 
-def contrast(page):
+def contrast(page, within="body"):
     """List letters that stand out too little from their ground, each kind once."""
-    return ask(page, "contrast", LEAST_CONTRAST)
+    return ask(page, "contrast", {"least": LEAST_CONTRAST, "within": within})
+
+
+def axe(page, without=(), context=None):
+    """Return what axe finds serious or critical on a page or in a part of it, as [rule, element, how many]."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    # With "preload", axe itself asks for style sheets, at addresses where they are not.
+    options = {"preload": False, "resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in without}}
+    violations = Axe().run(page, context=context, options=options).response["violations"]
+    return [
+        (found["id"], found["nodes"][0]["html"], len(found["nodes"]))
+        for found in violations
+        if found["impact"] in ("serious", "critical")
+    ]
 
 
 def structure(page, context=None):
@@ -71,17 +85,9 @@ def structure(page, context=None):
 
     Contrast and boxes that scroll have functions of their own here, which look at every letter in little time.
     """
-    from axe_playwright_python.sync_playwright import Axe
-
     ask(page, "thinOut")
-    rules = {"color-contrast": {"enabled": False}, "scrollable-region-focusable": {"enabled": False}}
-    options = {"preload": False, "resultTypes": ["violations"], "rules": rules}
-    violations = Axe().run(page, context=context, options=options).response["violations"]
-    return [
-        f"{found['id']} ({len(found['nodes'])}): {found['nodes'][0]['html'][:200]}"
-        for found in violations
-        if found["impact"] in ("serious", "critical")
-    ]
+    found = axe(page, without=("color-contrast", "scrollable-region-focusable"), context=context)
+    return [f"{rule} ({number}): {element[:200]}" for rule, element, number in found]
 
 
 def keyboard(page):
@@ -91,10 +97,10 @@ def keyboard(page):
     """
     ask(page, "followFocus")
     most = 2 * len(ask(page, "neverReached")) + 50
-    for _ in range(most):
-        page.keyboard.press("Tab")
-        if page.evaluate("window.cameAround"):
+    for pressed in range(most):
+        if pressed % 20 == 0 and page.evaluate("window.cameAround"):
             break
+        page.keyboard.press("Tab")
     stops = ask(page, "stopsSeen")
     faults = [f"the focus is not seen: {stop['name']}" for stop in stops if not (stop["seen"] and stop["placed"])]
     if not page.evaluate("window.cameAround"):
