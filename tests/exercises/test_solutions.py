@@ -7,7 +7,7 @@ import pytest
 import torch
 from notebook_rules import cells, parsed, tags
 
-from attention_tutorial.checks import check, exercises
+from attention_tutorial.exercises import check, exercises
 from tools.book import chapters, read
 
 DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)

@@ -7,23 +7,25 @@ import pytest
 import torch
 
 from attention_tutorial import causal_mask, masked_softmax
-from attention_tutorial.checks import Mistake
-from attention_tutorial.checks._tools import (
-    also_in_evaluation,
-    call,
+from attention_tutorial.exercises import Case, Exercise, Mistake, judge
+from attention_tutorial.exercises.reading import describe_scale, explain_weights, recover_weights, weights_alike
+from attention_tutorial.exercises.results import (
+    alike,
     close,
-    describe_scale,
+    expect_mask,
     expect_number,
     expect_numbers,
     expect_pair,
     expect_tensor,
-    explain_weights,
-    first_match,
+    explain_rounding,
+    number,
+    numbers,
     random,
-    recover_weights,
-    rounded,
+    same_shape,
     times,
+    within,
 )
+from attention_tutorial.exercises.running import call
 
 SIZES = {"d_k": 5, "d_model": 35, "h": 7, "n": 11, "m": 3}
 SCORES = random(2, 3, 11)
@@ -204,18 +206,18 @@ def test_rows_that_are_not_weights_are_told_apart():
 
 def test_inexact_numbers_are_told_from_wrong_ones():
     right = random(9)
-    assert rounded(right, right) is None
-    assert rounded(right.float(), right) is None
-    assert rounded(right + 0.1, right) is None
-    assert rounded(torch.zeros(2), torch.tensor([0.02, 0.04])) is None  # says nothing of where it came from
-    assert "rounded to 1 decimal;" in rounded(right.round(decimals=1), right)
-    assert "rounded to 3 decimals;" in rounded(right.float().round(decimals=3), right)
-    assert "rounded to 4 decimals;" in rounded(right.round(decimals=4), right)
-    assert "nearly right" in rounded(right.half(), right)
+    assert explain_rounding(right, right) is None
+    assert explain_rounding(right.float(), right) is None
+    assert explain_rounding(right + 0.1, right) is None
+    assert explain_rounding(torch.zeros(2), torch.tensor([0.02, 0.04])) is None  # says nothing of where it came from
+    assert "rounded to 1 decimal;" in explain_rounding(right.round(decimals=1), right)
+    assert "rounded to 3 decimals;" in explain_rounding(right.float().round(decimals=3), right)
+    assert "rounded to 4 decimals;" in explain_rounding(right.round(decimals=4), right)
+    assert "nearly right" in explain_rounding(right.half(), right)
     ripple = right.abs().max() * torch.linspace(-1, 1, 9)
-    assert "off by up to 0.00" in rounded(right + 0.004 * ripple, right)
-    assert rounded(right + 0.006 * ripple, right) is None
-    assert rounded(right[:5], right) is None
+    assert "off by up to 0.00" in explain_rounding(right + 0.004 * ripple, right)
+    assert explain_rounding(right + 0.006 * ripple, right) is None
+    assert explain_rounding(right[:5], right) is None
 
 
 def test_factors_are_named_by_the_sizes():
@@ -332,33 +334,91 @@ def test_booleans_pairs_and_numbers_are_asked_for():
     assert expect_numbers((1, 2)).tolist() == [1.0, 2.0]
 
 
-def test_the_first_match_is_said():
-    wrong = {"no": torch.zeros(2), "yes": lambda: torch.ones(2), "late": torch.ones(2)}
-    assert first_match(torch.ones(2), wrong) == "yes"
-    assert first_match(torch.full((2,), 3.0), wrong) is None
+def test_results_are_the_same_in_any_container_and_booleans_are_no_numbers():
+    assert alike([1, 2], torch.tensor([1.0, 2.0])) and alike(np.ones(2), (1, 1)) and alike(2, torch.tensor(2.0))
+    assert alike(torch.ones(2, dtype=torch.float32), torch.ones(2).double())
+    assert alike((torch.ones(2), torch.zeros(3)), [torch.ones(2), torch.zeros(3)])
+    assert not alike((torch.ones(2), torch.zeros(3)), (torch.ones(2), torch.ones(3)))
+    assert not alike(torch.ones(2), (torch.ones(2), torch.ones(2)))
+    assert not alike(torch.tensor([True]), torch.tensor([1.0])) and alike(torch.tensor([True]), torch.tensor([True]))
+    assert not alike(torch.tensor([math.nan]), torch.tensor([math.nan]))
+    for nothing in (None, "a", object(), 10**400, {}):
+        assert not alike(nothing, nothing)
+    assert within(0.1)(1.0, 1.05) and not alike(1.0, 1.05)
 
 
-def test_a_check_runs_again_as_in_evaluation():
-    def checker(answer):
-        return None if answer() else "it is False"
-
-    def raises(answer):
-        if not torch.is_grad_enabled():
-            raise Mistake("it is gone")
-
-    both = also_in_evaluation(checker)
-    assert both(lambda: True) is None
-    assert both(lambda: False) == "it is False"
-    assert both(torch.is_grad_enabled) == (
-        "right in training, but not in evaluation (torch.no_grad() and eval()): it is False"
+def test_results_may_be_the_same_in_shape_alone():
+    a, b = torch.zeros(2, 3), torch.ones(2, 3)
+    assert (
+        same_shape(a, b) and same_shape((a, a), (b, b)) and not same_shape(a, b.T) and not same_shape((a, a), (b, b.T))
     )
-    assert also_in_evaluation(raises)(int).endswith("eval()): it is gone")
+    assert not same_shape(a, (b,)) and not same_shape([1, 2], [3, 4])
+
+
+def test_weights_from_the_same_scores_are_alike_whatever_the_factor():
+    weights = SCORES.softmax(-1)
+    assert weights_alike(weights, (3 * SCORES).softmax(-1)) and weights_alike((0.1 * SCORES).softmax(-1), weights)
+    assert not weights_alike(weights, random(2, 3, 11, seed=7).softmax(-1))
+    assert not weights_alike(weights, weights[:1]) and not weights_alike(weights, -weights)
+    assert not weights_alike((weights, weights), (weights, weights)) and not weights_alike(weights, None)
+
+
+def test_a_mask_says_of_which_kind_it_is():
+    assert expect_mask(torch.tensor([True]), (1,), "(n,)").tolist() == [True]
+    for given, words in (
+        (torch.ones(1), "numbers 0 and 1"),
+        (torch.tensor([-math.inf]), "a float mask of 0 and minus infinity"),
+        (torch.tensor([3]), "must be boolean; got int64"),
+        (torch.tensor([[True]]), r"must have shape \(n,\)"),
+    ):
+        with pytest.raises(Mistake, match=words):
+            expect_mask(given, (1,), "(n,)")
+
+
+def test_as_many_numbers_are_asked_for_as_there_are():
+    asked = numbers("the states", "there is one for each input")
+    assert asked.read((1, 2), [3, 4]).tolist() == [1, 2]
+    for given, words in (([1], r"one for each input; expected 2, got shape \(1,\)"), (5, "expected 2, got one number")):
+        with pytest.raises(Mistake, match=words):
+            asked.read(given, [3, 4])
+
+
+SEEN = Exercise(
+    number="9.1",
+    asks="Whether it is True.",
+    right=lambda: True,
+    returns=number("it"),
+    cases=[Case()],
+    slips=[],
+    rest="it is False",
+    in_evaluation=True,
+)
+
+
+def test_an_answer_is_judged_again_as_in_evaluation():
+    def raises():
+        if not torch.is_grad_enabled():
+            raise ValueError("it is gone")
+        return True
+
+    assert judge(SEEN, lambda: True) is None
+    assert judge(SEEN, lambda: False).words == "it is False"
+    again = "right in training, but not in evaluation (torch.no_grad() and eval()): "
+    assert judge(SEEN, torch.is_grad_enabled).words == f"{again}it is False"
+    assert judge(SEEN, raises).words.startswith(f"{again}your code raised ValueError: it is gone")
     assert torch.is_grad_enabled()
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_module_is_handed_back_in_the_mode_it_came_in(training):
-    module, modes = torch.nn.Identity().train(training), []
-    assert also_in_evaluation(lambda answer: modes.append(answer.training))(module) is None
+    modes = []
+
+    class Module(torch.nn.Module):
+        def forward(self):
+            modes.append(self.training)
+            return True
+
+    module = Module().train(training)
+    assert judge(SEEN, module) is None
     assert modes == [training, False]
     assert module.training is training

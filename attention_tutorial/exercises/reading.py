@@ -1,263 +1,19 @@
-"""What the checkers of all chapters share: inputs, calls, comparisons, and reading a mistake off attention weights."""
+"""Reading a mistake off attention weights, and off outputs, by the weights they must have come from.
 
-import functools
-import inspect
+If w = softmax(c s) along a row, then ln w = c s + a constant of the row. So the factor c on the scores can be read
+off the weights, whatever it is, and so can the score that a closed key must have had.
+"""
+
 import math
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..functional import masked_softmax
 from ..masks import causal_mask
-from . import Checker, Mistake, raised
-
-__all__ = [
-    "Mistake",
-    "also_in_evaluation",
-    "call",
-    "close",
-    "describe_scale",
-    "expect_number",
-    "expect_numbers",
-    "expect_pair",
-    "expect_tensor",
-    "explain_weights",
-    "first_match",
-    "multiple",
-    "near",
-    "random",
-    "recover_weights",
-    "rounded",
-    "times",
-]
-
-Shape = tuple[int, ...]
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    """Draw standard normal numbers, float64, the same at every call."""
-    generator = torch.Generator().manual_seed(1000 * seed + sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
-    """Call the answer on copies of the inputs.
-
-    Raises:
-        NotImplementedError: if it returns nothing: a stub.
-        Mistake: if it is not callable, raises, or changes a tensor it was given.
-    """
-    if not callable(answer):
-        raise Mistake(f"hand over the function itself; got {type(answer).__name__}")
-    copies = [_copy(x) for x in inputs]
-    try:
-        result = answer(*copies, **named)
-    except Mistake:
-        raise
-    except Exception as error:
-        if isinstance(error, NotImplementedError) and _is_stub(error):
-            raise
-        raise Mistake(raised(error)) from error
-    if result is None or result is Ellipsis:
-        if result is None and _does_something(answer):
-            raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
-        raise NotImplementedError
-    for i, (old, new) in enumerate(zip(inputs, copies, strict=True)):
-        if not _same(old, new):
-            raise Mistake(f"your function changed its arguments ({_name(answer, i)}); work on new tensors")
-    return result
-
-
-def _does_something(answer: Callable[..., Any]) -> bool:
-    """Whether a function or module is more than a stub: it uses names, or has variables besides its parameters."""
-    code = getattr(getattr(answer, "forward", answer), "__code__", None)
-    if code is None:
-        return False
-    starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return bool(code.co_names) or code.co_nlocals > code.co_argcount + code.co_kwonlyargcount + starred
-
-
-def _is_stub(error: NotImplementedError) -> bool:
-    """Whether the code itself raises it; PyTorch does too, where it has no such operation for a type."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return "NotImplementedError" in frame.f_code.co_names
-
-
-def _copy(x: Any) -> Any:
-    """Copy tensors and containers of them; a model is handed over as it is."""
-    if isinstance(x, Tensor):
-        return x.detach().clone().requires_grad_(x.requires_grad)
-    return type(x)(map(_copy, x)) if isinstance(x, list | tuple) else x
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, Tensor):
-        a, b = a.detach().double(), b.detach().double()
-        return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return not isinstance(a, int | float) or bool(a == b or a != a)
-
-
-def _name(answer: Callable[..., Any], position: int) -> str:
-    try:
-        parameter = list(inspect.signature(answer).parameters.values())[position]
-        return parameter.name if parameter.kind != parameter.VAR_POSITIONAL else f"number {position + 1}"
-    except (IndexError, TypeError, ValueError):
-        return f"number {position + 1}"
-
-
-def also_in_evaluation(checker: Checker) -> Checker:
-    """Have a checker run a second time as in evaluation: without gradients, and a module in evaluation mode."""
-
-    @functools.wraps(checker)
-    def both(answer: Any) -> str | None:
-        found = checker(answer)
-        if found is not None:
-            return found
-        module = answer if isinstance(answer, nn.Module) else nn.Module()
-        was_training = module.training
-        try:
-            module.eval()
-            with torch.no_grad():
-                found = checker(answer)
-        except Mistake as mistake:
-            found = str(mistake)
-        finally:
-            module.train(was_training)
-        return found and f"right in training, but not in evaluation (torch.no_grad() and eval()): {found}"
-
-    return both
-
-
-def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
-    """Whether two tensors or numbers have one shape and the same values, up to rounding in float32."""
-    a, b = (torch.as_tensor(x, dtype=torch.float64) for x in (a, b))
-    return bool(a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance))
-
-
-def expect_tensor(
-    result: Any, shape: Shape, axes: str, what: str = "the output", *, finite: bool = True, boolean: bool = False
-) -> Tensor:
-    """Return a tensor result in float64 (or bool), or raise the `Mistake` that says what kind of thing came back."""
-    if isinstance(result, tuple):
-        raise Mistake(f"return {what} alone; got a tuple of {len(result)}")
-    if not isinstance(result, Tensor):
-        raise Mistake(f"{what} must be a tensor; got {_kind(result)}")
-    if tuple(result.shape) != shape:
-        raise Mistake(f"{what} must have shape {axes}, here {shape}; got {tuple(result.shape)}")
-    if boolean:
-        if result.dtype != torch.bool:
-            raise Mistake(f"{what} must be boolean; got {str(result.dtype).removeprefix('torch.')}")
-        return result.detach().cpu()
-    result = result.detach().cpu().double()
-    if finite and result.isnan().any():
-        raise Mistake(f"{what} holds NaN")
-    if finite and result.isinf().any():
-        raise Mistake(f"{what} holds infinity")
-    return result
-
-
-def _kind(result: Any) -> str:
-    """Say what came in place of a tensor, and how to make a tensor of it."""
-    name = type(result).__name__
-    if isinstance(result, list) and result:
-        inside = type(result[0]).__name__
-        return f"{name} of {inside}; {'torch.stack' if inside == 'Tensor' else 'torch.tensor'} makes a tensor of it"
-    return f"{name}; torch.from_numpy makes a tensor of it" if name == "ndarray" else name
-
-
-def expect_number(result: Any, what: str = "the result") -> float:
-    """Return a result as a number, or raise the `Mistake` that asks for one."""
-    if isinstance(result, str):
-        raise Mistake(f"{what} must be one number; got str, a text")
-    try:
-        number = float(result.detach() if isinstance(result, Tensor) else result)
-    except OverflowError as error:
-        raise Mistake(f"{what} is too large a number to be right") from error
-    except (TypeError, ValueError, RuntimeError) as error:
-        shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""
-        raise Mistake(f"{what} must be one number; got {type(result).__name__}{shape}") from error
-    if math.isnan(number):
-        raise Mistake(f"{what} is NaN")
-    return number
-
-
-def expect_numbers(result: Any, what: str = "the result") -> Tensor:
-    """Return a list, tuple, array or tensor of numbers in float64, or raise the `Mistake` that asks for numbers."""
-    try:
-        numbers = torch.as_tensor(result, dtype=torch.float64).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
-        inside = f" of {type(result[0]).__name__}" if isinstance(result, list | tuple) and result else ""
-        raise Mistake(f"{what} must be numbers; got {type(result).__name__}{inside}") from error
-    if numbers.isnan().any():
-        raise Mistake(f"{what} holds NaN")
-    return numbers
-
-
-def expect_pair(result: Any, first: str, second: str) -> tuple[Any, Any]:
-    """Return the two parts of a result, or raise the `Mistake` that asks for both."""
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        got = f"{len(result)} things" if isinstance(result, tuple | list) else type(result).__name__
-        raise Mistake(f"return two things, {first} and {second}; got {got}")
-    return result[0], result[1]
-
-
-def first_match(given: Tensor, mistakes: Mapping[str, Tensor | Callable[[], Tensor]]) -> str | None:
-    """Return the first diagnosis whose wrong result is the one given."""
-    for diagnosis, wrong in mistakes.items():
-        if close(given, wrong() if callable(wrong) else wrong):
-            return diagnosis
-    return None
-
-
-def rounded(given: Tensor, right: Tensor) -> str | None:
-    """Say that the numbers given are the right ones, but rounded or otherwise inexact; None if they are not."""
-    given, right = given.detach().double(), right.detach().double()
-    if given.shape != right.shape or close(given, right) or given.numel() == 0:
-        return None
-    off, largest = (given - right).abs().max(), right.abs().max()
-    for decimals in range(5):
-        half = 0.51 * 10**-decimals  # the most that rounding changes; less than the numbers themselves
-        if off < half < 0.5 * largest and (given - given.round(decimals=decimals)).abs().max() < 1e-6:
-            places = f"{decimals} decimal{'' if decimals == 1 else 's'}"
-            return f"right, but rounded to {places}; compute with all digits and round only what is shown"
-    if off < 5e-3 * largest:
-        return f"nearly right, but off by up to {off:.1g}, more than rounding in float32 explains; keep full precision"
-    return None
-
-
-def times(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
-    """Say by which factor, such as "0.2 = 1/n times", numbers differ from the right ones; None if by no single one."""
-    factor = multiple(given, right)
-    return None if factor is None else f"{_named(factor, sizes)} times"
-
-
-def multiple(given: Tensor, other: Tensor) -> float | None:
-    """Find c such that given = c * other; None if no c does it."""
-    c = (given * other).sum() / other.square().sum()
-    return c.item() if c != 0 and close(given, c * other) else None
-
-
-def _named(factor: float, sizes: Mapping[str, int]) -> str:
-    powers = {-0.5: "1/sqrt({})", -1.0: "1/{}", 0.5: "sqrt({})", 1.0: "{}"}
-    names = (words.format(x) for x, n in sizes.items() for k, words in powers.items() if near(factor, n**k))
-    name = next(names, None)
-    return f"{factor:.3g} = {name}" if name else f"{factor:.3g}"
-
-
-def near(a: float, b: float) -> bool:
-    """Whether two numbers are the same, up to what an answer in float32 leaves of a factor."""
-    return math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-9)
-
-
-# ---- Reading a mistake off the weights -----------------------------------------------------------------------------
-#
-# If w = softmax(c s) along a row, then ln w = c s + a constant of the row. So the factor c on the scores can be read
-# off the weights, whatever it is, and so can the score that a closed key must have had.
+from .results import close, explain_rounding, name_factor, near, times
 
 
 def explain_weights(
@@ -298,7 +54,7 @@ def explain_weights(
 
 
 def _explain_rounded(weights: Tensor, right: Tensor) -> str | None:
-    found = rounded(weights, right)
+    found = explain_rounding(weights, right)
     return found and f"your weights are {found}"
 
 
@@ -442,7 +198,7 @@ def _explain_factor(weights: Tensor, scores: Tensor, right: float, sizes: Mappin
     total = weights.sum(dim=-1).flatten()[0]
     if not close(weights.sum(dim=-1), total.expand(weights.shape[:-1])):
         return None
-    words = f"each row sums to {_named(total.item(), sizes)} in place of 1"
+    words = f"each row sums to {name_factor(total.item(), sizes)} in place of 1"
     if near(slope, 1.0) and near(total.item(), right):
         return f"{words}: you divided after the softmax; divide the scores before it"
     return f"{words}; the softmax divides each exponential by the sum of its row, and no further factor is needed"
@@ -610,3 +366,27 @@ def _slope(weights: Tensor, scores: Tensor, mask: Tensor) -> float | None:
 def _mean(x: Tensor, mask: Tensor) -> Tensor:
     """Mean over the open keys of each row, (..., m, 1); 0 for rows without any."""
     return torch.where(mask, x, 0.0).sum(dim=-1, keepdim=True) / mask.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+def weights_alike(given: Any, other: Any, *inputs: Any) -> bool:
+    """Whether two weights (..., m, n) were made from the same scores, up to a factor on all of them."""
+    if not (isinstance(given, Tensor) and isinstance(other, Tensor)) or given.shape != other.shape or (other < 0).any():
+        return False
+    given, other = given.detach().cpu().double(), other.detach().cpu().double()
+    return _slope(given, other.log(), other > 0) is not None
+
+
+def explain_output(
+    output: Tensor, right: Tensor, query: Tensor, key: Tensor, value: Tensor, sizes: Mapping[str, int]
+) -> str | None:
+    """Say what is wrong with an output (..., m, d_v), by the weights on the values that it must have come from."""
+    weights = recover_weights(output, value)
+    if weights is not None:
+        return explain_weights(weights, query @ key.mT, sizes=sizes)
+    factor = times(output, right, sizes)
+    if factor:
+        return f"your output is {factor} the right one; a weighted average needs no further factor"
+    return (
+        "the shape is right, but no weights on the values give these numbers; the largest difference is "
+        f"{(output - right).abs().max():.3g}"
+    )
