@@ -14,13 +14,18 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 COLAB  ?= .venv-colab
 SITE   := _build/html
+# The tools of js/, the widgets' sources: asked for where npm is, since the bundles that it builds are in the repository.
+JS     := $(if $(shell command -v npm),js/node_modules/.package-lock.json)
+NODE   := $(PY) -m tools.node
+TSC    := $(NODE) node_modules/typescript/bin/tsc
+BIOME  := $(NODE) node_modules/@biomejs/biome/bin/biome check
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf screenshots browser test test-package cuda test-gpu test-portable test-colab notebooks dist test-dist fresh \
-	release-notes linkcheck lint format clean distclean
+.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
+	notebooks dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -35,6 +40,9 @@ serve: book ## Build the site and serve it at http://localhost:8000 (another por
 	@echo "Serving the site at http://localhost:$(PORT)/ (stop with Ctrl-C)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory $(SITE) $(PORT)
 
+widgets: $(STAMP) js/node_modules/.package-lock.json ## Build the widgets' bundles from js/, after a change there; it needs npm
+	@$(NODE) build.mjs
+
 screenshots: book ## Photograph every page and widget at three sizes, light and dark, into _build/screenshots
 	@$(PY) -m tools.screenshots
 
@@ -44,7 +52,7 @@ pdf: book ## Print the whole book into _build/book.pdf; it takes some minutes an
 browser: $(STAMP) ## Install a Chromium for the tests of the site (one on the path will do as well)
 	playwright install --with-deps chromium
 
-test: $(STAMP) ## Run every test: the package, the notebooks' rules, every notebook, the site
+test: $(STAMP) $(JS) ## Run every test: the package, the notebooks' rules, every notebook, the site
 	@$(PY) -m pytest
 
 test-package: $(STAMP) ## Run every test that needs neither the built site nor a browser
@@ -86,24 +94,28 @@ release-notes: $(STAMP) ## Check that a tag may become a release, and print its 
 linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
 	@jupyter-book build . -n --keep-going --builder linkcheck
 
-lint: $(STAMP) ## Check style (ruff), types (mypy), spelling (codespell) and workflows (actionlint, zizmor)
+lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check
 	ruff format --check
 	mypy
+	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
+	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
+	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi
 	codespell
 	actionlint .github/workflows/*.yml
 	zizmor --offline --persona=auditor --no-progress .github
 
-format: $(STAMP) ## Put code and notebooks into the common format
+format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 	ruff check --fix
 	ruff format
+	@if [ -d js/node_modules ]; then $(BIOME) --write; fi
 
 clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
 	find attention_tutorial book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
-	rm -rf $(VENV) $(COLAB)
+	rm -rf $(VENV) $(COLAB) js/node_modules
 
 # uv, where it is on the path, is many times quicker than pip and installs the same versions. It reads no settings of
 # pip's, so those of the environment are handed on; among all indexes it is to take the best match, as pip does.
@@ -123,6 +135,12 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
+
+# npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.
+js/node_modules/.package-lock.json: js/package-lock.json
+	@command -v npm >/dev/null || { echo "The widgets are built with npm's packages; install Node (https://nodejs.org), which has npm."; exit 1; }
+	@(cd js && npm ci --ignore-scripts --no-audit --no-fund) \
+		|| { [ "$$CI" != true ] && echo "npm could not install js/package-lock.json (see above): js/ is not checked."; }
 
 # Colab's own Python; where that is not to be had, the versions of its packages are tried with another.
 COLABS := python$(shell sed -n 's/.*for Python \(3\.[0-9]*\).*/\1/p' tools/colab_versions.txt)

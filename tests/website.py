@@ -1,7 +1,7 @@
 """What tests of the website share: the built book, a page for each widget, a server and a browser.
 
-Several test processes share one build. Where Node or Chromium is missing the tests that need it skip, but never when
-CI=true (unless ATTENTION_TUTORIAL_BROWSER=none says that there shall be no browser).
+Several test processes share one build. Where Chromium is missing the tests that need it skip, but never when CI=true
+(unless ATTENTION_TUTORIAL_BROWSER=none says that there shall be no browser).
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
 
 from attention_tutorial import widgets
-from attention_tutorial.widgets._base import module_source
 from tools.book import ROOT, settings
+from tools.node import node
 
 BUILD = "from jupyter_book.cli.main import main; main()"
 
@@ -174,20 +174,17 @@ def visit_widget(browser, widget_addresses):
 
 @pytest.fixture(scope="session")
 def run_in_node(tmp_path_factory):
-    """Return `run(module, program, given)`: run a program that imports "./widget.mjs", the module as a page has it.
+    """Return `run(module, program, given)`: run a program that imports "./widget.mjs", the bundle as a page has it.
 
     It reads `given` as JSON from its standard input (`readFileSync(0)`) and prints JSON, which comes back.
     """
-    node = shutil.which("node")
-    if node is None:
-        missing("node")
 
     def run(module, program, given):
         folder = tmp_path_factory.mktemp("node")
-        source = "\n".join([module_source("common"), module_source(module)])
-        (folder / "widget.mjs").write_text(source, encoding="utf-8")
+        widget = next(each for each in (getattr(widgets, name) for name in widgets.__all__) if each.module == module)
+        (folder / "widget.mjs").write_text(str(widget._esm), encoding="utf-8")
         (folder / "test.mjs").write_text(program, encoding="utf-8")
-        command, text = [node, "test.mjs"], json.dumps(given)
+        command, text = [node(), "test.mjs"], json.dumps(given)
         done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -38,10 +38,9 @@ from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from nbval.plugin import get_sanitize_patterns
 
-from tools.book import ROOT, chapters, read
+from tools.book import ROOT, SANITISING, chapters, read
 
 IMAGES = ROOT / "book" / "images"
-SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 
 # What every kernel of this book runs with, here and under the tests (conftest.py).
 KERNEL_ENVIRONMENT = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_size
+from .._validation import check_flag, check_generator, check_size
 
 __all__ = [
     "ANIMALS",
@@ -81,8 +81,8 @@ def who_where(
         The sentences as :class:`WhoWhere`.
 
     Raises:
-        TypeError: if a size is not an int.
-        ValueError: if a size is negative, or ``max_adjectives`` is below ``min_adjectives``.
+        TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
+        ValueError: if a size is negative, ``max_adjectives`` below ``min_adjectives``, or ``generator`` not on the CPU.
 
     Example:
         >>> drawn = who_where(1, generator=torch.Generator().manual_seed(3), max_adjectives=1)
@@ -94,6 +94,7 @@ def who_where(
     check_size("size", size, minimum=1)
     check_size("min_adjectives", min_adjectives)
     check_size("max_adjectives", max_adjectives)
+    check_generator(generator)
     if max_adjectives < min_adjectives:
         raise ValueError("max_adjectives must be at least min_adjectives; "
                          f"got max_adjectives={max_adjectives}, min_adjectives={min_adjectives}")  # fmt: skip
@@ -133,7 +134,7 @@ class BankSentences:
 
 
 def bank_sentences(
-    size: int, *, generator: torch.Generator, held_out: bool = False, bare: bool = False
+    size: int, *, generator: torch.Generator, held_out: bool = False, day_and_town: bool = True
 ) -> BankSentences:  # fmt: skip
     """Draw sentences such as "on monday sherry is lying on the bank of the river in oxford".
 
@@ -145,15 +146,15 @@ def bank_sentences(
         size: number of sentences.
         generator: source of randomness, on the CPU.
         held_out: draw from the pairs that are held out, and only from those; otherwise from all others.
-        bare: leave out when and where, as in "sherry is lying on the bank of the river". The answers are drawn all the
-            same.
+        day_and_town: say when and where. Without, the sentences are as "sherry is lying on the bank of the river", and
+            the answers are drawn all the same.
 
     Returns:
         The sentences as :class:`BankSentences`.
 
     Raises:
-        TypeError: if ``size`` is not an int, or a flag not a bool.
-        ValueError: if ``size`` is below 1.
+        TypeError: if ``size`` is not an int, a flag not a bool, or ``generator`` not a ``torch.Generator``.
+        ValueError: if ``size`` is below 1, or ``generator`` is not on the CPU.
 
     Example:
         >>> drawn = bank_sentences(1, generator=torch.Generator().manual_seed(3))
@@ -164,7 +165,8 @@ def bank_sentences(
     """
     check_size("size", size, minimum=1)
     check_flag("held_out", held_out)
-    check_flag("bare", bare)
+    check_flag("day_and_town", day_and_town)
+    check_generator(generator)
 
     def draw(count: int) -> int:
         return int(torch.randint(count, (), generator=generator))
@@ -177,7 +179,7 @@ def bank_sentences(
         sense = activity // _PER_SENSE
         day, town, with_owner = draw(len(DAYS)), draw(len(TOWNS)), draw(2)
         middle = [PEOPLE[who], *_ACTIVITIES[activity].split(), "the", "bank", *_OWNERS[sense].split() * with_owner]
-        sentences.append(middle if bare else ["on", DAYS[day], *middle, "in", TOWNS[town]])
+        sentences.append(["on", DAYS[day], *middle, "in", TOWNS[town]] if day_and_town else middle)
         senses.append(sense)
         answers.append([PEOPLE[who], DAYS[day], TOWNS[town]])
     ids = encode(sentences, BANK_VOCABULARY)

@@ -12,7 +12,7 @@ from .._validation import check_flag
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..masks import causal_mask
 from ..notebook.display import rounded
-from ._base import BookWidget, html_table
+from .base import BookWidget, html_table
 
 __all__ = ["AttentionSteps"]
 
@@ -116,13 +116,10 @@ class AttentionSteps(BookWidget):
     Every cell tells the arithmetic that made it. All of it is computed in the browser; in a live notebook the numbers
     that a reader changes come back, and :meth:`steps` gives them to the package.
 
+    :meth:`of` shows your own queries, keys and values.
+
     Args:
-        sentence: the name of an example, such as ``"the bank of the river"``. Leave it out when giving a query, key
-            and value.
-        query: your own Q, (m, d_k): a tensor or a list of rows, at most 8 by 8.
-        key: your own K, (n, d_k).
-        value: your own V, (n, d_v).
-        tokens: n words to label your own keys with, and the queries if m = n.
+        sentence: the name of an example, such as ``"the bank of the river"``.
         step: the step to begin with: ``x``, ``projections``, ``scores``, ``scaled``, ``masked``, ``softmax`` or
             ``output``.
         scaling: divide the scores by the square root of d_k.
@@ -132,7 +129,7 @@ class AttentionSteps(BookWidget):
 
     Raises:
         TypeError: if a switch is not a bool.
-        ValueError: if the sentence, the step, a shape or a position does not exist or fit.
+        ValueError: if there is no such sentence, step or position.
 
     Example:
         >>> widget = AttentionSteps("worked example of chapter 2")
@@ -145,6 +142,7 @@ class AttentionSteps(BookWidget):
     module = "attention_steps"
 
     sentences: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    step_names = traitlets.List(traitlets.Unicode(), list(STEPS)).tag(sync=True)
     sentence = traitlets.Unicode().tag(sync=True)
     source = traitlets.Enum(["x", "qkv"], default_value="x").tag(sync=True)
     numbers = traitlets.Dict().tag(sync=True)
@@ -156,50 +154,56 @@ class AttentionSteps(BookWidget):
 
     def __init__(
         self,
-        sentence: str | None = None,
+        sentence: str = next(iter(SENTENCES)),
         *,
-        query: Tensor | Sequence[Sequence[float]] | None = None,
-        key: Tensor | Sequence[Sequence[float]] | None = None,
-        value: Tensor | Sequence[Sequence[float]] | None = None,
-        tokens: Sequence[str] | None = None,
         step: str | None = None,
         scaling: bool = True,
         causal: bool = False,
         padding: Sequence[int] = (),
         predict: bool = False,
     ) -> None:
-        for name, flag in [("scaling", scaling), ("causal", causal), ("predict", predict)]:
-            check_flag(name, flag)
-        offered = dict(SENTENCES)
-        if query is not None or key is not None or value is not None:
-            if sentence is not None:
-                raise ValueError(
-                    f"give either a sentence or query, key and value; got both, with sentence={sentence!r}"
-                )
-            sentence = "your own numbers"
-            offered = {sentence: _own_numbers(query, key, value, tokens)} | offered
-        sentence = sentence if sentence is not None else next(iter(offered))
-        if sentence not in offered:
-            raise ValueError(f"sentence must be one of {', '.join(map(repr, offered))}; got {sentence!r}")
-        chosen = offered[sentence]
-        source = "x" if "x" in chosen else "qkv"
-        step = step if step is not None else ("x" if source == "x" else "projections")
-        if step not in STEPS:
-            raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}; got {step!r}")
-        n = len(chosen["keys"])
-        if not all(isinstance(position, int) and 0 <= position < n for position in padding):
-            raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
-        super().__init__(
-            sentences=[{"name": name, **offer} for name, offer in offered.items()],
-            sentence=sentence,
-            source=source,
-            numbers={name: chosen[name] for name in _MATRICES if name in chosen},
-            step="projections" if source == "qkv" and step == "x" else step,
-            scaling=scaling,
-            causal=causal,
-            padding=sorted(set(padding)),
-            predict=predict,
-        )
+        super().__init__(**_first_state(SENTENCES, sentence, step, scaling, causal, padding, predict))
+
+    @classmethod
+    def of(
+        cls,
+        query: Tensor | Sequence[Sequence[float]],
+        key: Tensor | Sequence[Sequence[float]],
+        value: Tensor | Sequence[Sequence[float]],
+        *,
+        tokens: Sequence[str] | None = None,
+        step: str | None = None,
+        scaling: bool = True,
+        causal: bool = False,
+        padding: Sequence[int] = (),
+        predict: bool = False,
+    ) -> "AttentionSteps":
+        """Show your own queries, keys and values in place of an example.
+
+        Args:
+            query: Q, (m, d_k): a tensor or a list of rows, at most 8 by 8.
+            key: K, (n, d_k).
+            value: V, (n, d_v).
+            tokens: n words to label the keys with, and the queries if m = n.
+            step: as for the class, like all that follow.
+            scaling: divide the scores by the square root of d_k.
+            causal: close every key that comes after its query.
+            padding: positions of keys that are padding.
+            predict: hide each step's result until the reader has made a prediction.
+
+        Raises:
+            TypeError: if a switch is not a bool.
+            ValueError: if shapes, numbers, tokens, the step or a position do not fit.
+
+        Example:
+            >>> AttentionSteps.of([[1.0]], [[1.0], [2.0]], [[3.0], [4.0]], tokens=["a", "b"], step="softmax")
+            AttentionSteps('your own numbers', step='softmax')
+        """
+        name = "your own numbers"
+        offered = {name: _own_numbers(query, key, value, tokens)} | SENTENCES
+        widget = cls.__new__(cls)
+        super(AttentionSteps, widget).__init__(**_first_state(offered, name, step, scaling, causal, padding, predict))
+        return widget
 
     def __repr__(self) -> str:
         return f"AttentionSteps({self.sentence!r}, step={self.step!r})"
@@ -244,12 +248,45 @@ class AttentionSteps(BookWidget):
         return html_table(caption, chosen["queries"], chosen["keys"], cells)
 
 
+def _first_state(
+    offered: dict[str, dict[str, Any]],
+    sentence: str,
+    step: str | None,
+    scaling: bool,
+    causal: bool,
+    padding: Sequence[int],
+    predict: bool,
+) -> dict[str, Any]:
+    """Check how the widget is to begin, and return its traits."""
+    for name, flag in [("scaling", scaling), ("causal", causal), ("predict", predict)]:
+        check_flag(name, flag)
+    if sentence not in offered:
+        raise ValueError(f"sentence must be one of {', '.join(map(repr, offered))}; got {sentence!r}")
+    chosen = offered[sentence]
+    source = "x" if "x" in chosen else "qkv"
+    step = ("x" if source == "x" else "projections") if step is None else step
+    if step not in STEPS:
+        raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}; got {step!r}")
+    n = len(chosen["keys"])
+    if not all(isinstance(position, int) and 0 <= position < n for position in padding):
+        raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
+    return {
+        "sentences": [{"name": name, **offer} for name, offer in offered.items()],
+        "sentence": sentence,
+        "source": source,
+        "numbers": {name: chosen[name] for name in _MATRICES if name in chosen},
+        "step": "projections" if source == "qkv" and step == "x" else step,
+        "scaling": scaling,
+        "causal": causal,
+        "padding": sorted(set(padding)),
+        "predict": predict,
+    }
+
+
 def _own_numbers(query: Any, key: Any, value: Any, tokens: Sequence[str] | None) -> dict[str, Any]:
     """Check a reader's own query, key and value, and describe them as ``SENTENCES`` does its examples."""
     rows = {}
     for name, given in [("query", query), ("key", key), ("value", value)]:
-        if given is None:
-            raise ValueError(f"query, key and value must be given together; {name} is missing")
         tensor = torch.as_tensor(given).detach().cpu().double()
         if tensor.dim() != 2 or not all(1 <= size <= LARGEST for size in tensor.shape):
             raise ValueError(f"{name} must have two axes of 1 to {LARGEST}; got shape {tuple(tensor.shape)}")

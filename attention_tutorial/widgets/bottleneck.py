@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,15 +13,20 @@ from .._validation import check_size
 from ..data.copying import copy_examples, spell
 from ..models.seq2seq import Seq2Seq
 from ..notebook.display import rounded
-from ._base import BookWidget, encode_floats, html_table
+from .base import BookWidget, encode_floats, html_table
 
 __all__ = ["Bottleneck"]
 
-Exams = Mapping[int, tuple[Tensor, Tensor]]
+TestSets = Mapping[int, tuple[Tensor, Tensor]]
+
+EXAMPLES = 4  # sequences of each length that can be looked at
+
+#: What the two networks are called wherever they are shown.
+NETWORKS = {"plain": "one vector", "attentive": "attention"}
 
 _UNTRAINED = (
     "Two untrained networks, so whatever is right here is right by chance. "
-    "Hand over your own: Bottleneck(plain, attentive, exams)."
+    "Hand over your own: Bottleneck.of(plain, attentive, test_sets)."
 )
 
 
@@ -33,20 +38,16 @@ class Bottleneck(BookWidget):
     Both networks write by themselves (``Seq2Seq.generate``). Everything on the screen is what they returned: their
     letters, their attention weights :math:`a_{ij}`, and the share of right letters over all sequences of a length.
 
+    The class itself shows two untrained networks. :meth:`of` shows your own.
+
     Args:
-        plain: a network with ``attention="none"``. Leave all three out to see two untrained networks.
-        attentive: a network with attention.
-        exams: source (batch, n) and target (batch, m) token ids by length n, as in chapter 1.
-        examples: how many sequences of each length can be looked at: the first ones of each exam.
-        trained_to: the greatest length in training, if there was any; longer ones are marked.
         length: the length to begin with; the greatest one when left out.
         sequence: the sequence to begin with, counted from 1.
         step: the output step to begin with, counted from 1.
 
     Raises:
-        TypeError: if a model is no ``Seq2Seq``, ``exams`` no mapping, or a number no int.
-        ValueError: if models and exams are not given together, a model is of the wrong kind, an exam does not fit, or
-            there is no such length, sequence or step.
+        TypeError: if a number is no int.
+        ValueError: if there is no such length, sequence or step.
 
     Example:
         >>> widget = Bottleneck(length=8, sequence=2)
@@ -62,53 +63,59 @@ class Bottleneck(BookWidget):
     module = "bottleneck"
 
     cases: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    networks: "traitlets.Dict[str, str]" = traitlets.Dict(default_value=NETWORKS).tag(sync=True)
     trained_to = traitlets.Int(None, allow_none=True).tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
     length = traitlets.Int().tag(sync=True)
     sequence = traitlets.Int(1).tag(sync=True)
     step = traitlets.Int(1).tag(sync=True)
 
-    def __init__(
-        self,
-        plain: Seq2Seq | None = None,
-        attentive: Seq2Seq | None = None,
-        exams: Exams | None = None,
+    def __init__(self, *, length: int | None = None, sequence: int = 1, step: int = 1) -> None:
+        state = _first_state(*_untrained(), _untrained_test_sets(), length=length, sequence=sequence, step=step)
+        super().__init__(**state, note=_UNTRAINED)
+
+    @classmethod
+    def of(
+        cls,
+        plain: Seq2Seq,
+        attentive: Seq2Seq,
+        test_sets: TestSets,
         *,
-        examples: int = 4,
+        examples: int = EXAMPLES,
         trained_to: int | None = None,
         length: int | None = None,
         sequence: int = 1,
         step: int = 1,
-    ) -> None:
-        check_size("examples", examples, minimum=1)
+    ) -> Self:
+        """Show your own networks.
+
+        Args:
+            plain: a network with ``attention="none"``.
+            attentive: a network with attention.
+            test_sets: source (batch, n) and target (batch, m) token ids by length n, as in chapter 1.
+            examples: how many sequences of each length can be looked at: the first ones of each test set.
+            trained_to: the greatest length in training; longer ones are marked.
+            length: the length to begin with; the greatest one when left out.
+            sequence: the sequence to begin with, counted from 1.
+            step: the output step to begin with, counted from 1.
+
+        Raises:
+            TypeError: if a model is no ``Seq2Seq``, ``test_sets`` no mapping, or a number no int.
+            ValueError: if a model is of the wrong kind, a test set does not fit, or there is no such length, sequence
+                or step.
+
+        Example:
+            >>> plain, attentive = Seq2Seq(11, d_hidden=8, attention="none"), Seq2Seq(11, d_hidden=8, attention="dot")
+            >>> source, target = copy_examples(10, 3, generator=torch.Generator().manual_seed(0))
+            >>> Bottleneck.of(plain, attentive, {3: (source, target)})
+            Bottleneck(length=3, sequence=1, step=1)
+        """
         if trained_to is not None:
             check_size("trained_to", trained_to, minimum=1)
-        note = ""
-        if plain is None or attentive is None or exams is None:
-            if plain is not None or attentive is not None or exams is not None:
-                raise ValueError("plain, attentive and exams must be given together, or all left out")
-            if trained_to is not None:
-                raise ValueError("trained_to must be left out where no trained networks are given")
-            plain, attentive, exams, note = *_untrained(), _untrained_exams(), _UNTRAINED
-        _check_model("plain", plain, attends=False)
-        _check_model("attentive", attentive, attends=True)
-        cases = [_case(plain, attentive, n, *exam, examples) for n, exam in _checked(exams, examples)]
-        length = cases[-1]["length"] if length is None else length
-        chosen = next((case for case in cases if case["length"] == length), None)
-        if chosen is None:
-            raise ValueError(f"length must be one of {', '.join(str(case['length']) for case in cases)}; got {length}")
-        for name, number, most in (("sequence", sequence, examples), ("step", step, _steps(chosen))):
-            check_size(name, number, minimum=1)
-            if number > most:
-                raise ValueError(f"{name} must lie between 1 and {most}; got {number}")
-        super().__init__(
-            cases=cases,
-            trained_to=trained_to,
-            note=note,
-            length=length,
-            sequence=sequence,
-            step=step,
-        )
+        state = _first_state(plain, attentive, test_sets, examples, length=length, sequence=sequence, step=step)
+        widget = cls.__new__(cls)
+        super(Bottleneck, widget).__init__(**state, trained_to=trained_to)
+        return widget
 
     def __repr__(self) -> str:
         return f"Bottleneck(length={self.length}, sequence={self.sequence}, step={self.step})"
@@ -142,14 +149,41 @@ class Bottleneck(BookWidget):
         cells = [
             [*map(rounded, case["accuracy"]), rounded(_weights(case).amax(dim=-1).mean().item())] for case in self.cases
         ]
-        columns = ["one vector", "attention", "mean of the largest weights (sequences shown)"]
+        columns = [*NETWORKS.values(), "mean of the largest weights (sequences shown)"]
         caption = f"Share of letters right, by length. {self.note}".strip()
         by_length = html_table(caption, [str(case["length"]) for case in self.cases], columns, cells)
         case = next(case for case in self.cases if case["length"] == self.length)
-        names = {"read": "read", "wanted": "to be written", "plain": "one vector wrote", "attentive": "attention wrote"}
+        wrote = {key: f"{name} wrote" for key, name in NETWORKS.items()}
+        names = {"read": "read", "wanted": "to be written", **wrote}
         texts = [[case[key][self.sequence - 1]] for key in names]
         title = f"Sequence {self.sequence} of length {self.length}"
         return f"{by_length}\n{html_table(title, list(names.values()), ['letters'], texts)}"
+
+
+def _first_state(
+    plain: Seq2Seq,
+    attentive: Seq2Seq,
+    test_sets: TestSets,
+    examples: int = EXAMPLES,
+    *,
+    length: int | None,
+    sequence: int,
+    step: int,
+) -> dict[str, Any]:
+    """Check what is to be shown, let both networks write, and return the traits that hold it."""
+    check_size("examples", examples, minimum=1)
+    _check_model("plain", plain, attends=False)
+    _check_model("attentive", attentive, attends=True)
+    cases = [_case(plain, attentive, n, *pairs, examples) for n, pairs in _checked(test_sets, examples)]
+    length = cases[-1]["length"] if length is None else length
+    chosen = next((case for case in cases if case["length"] == length), None)
+    if chosen is None:
+        raise ValueError(f"length must be one of {', '.join(str(case['length']) for case in cases)}; got {length}")
+    for name, number, most in (("sequence", sequence, examples), ("step", step, _steps(chosen))):
+        check_size(name, number, minimum=1)
+        if number > most:
+            raise ValueError(f"{name} must lie between 1 and {most}; got {number}")
+    return {"cases": cases, "length": length, "sequence": sequence, "step": step}
 
 
 def _steps(case: dict[str, Any]) -> int:
@@ -189,21 +223,21 @@ def _check_model(name: str, model: Any, *, attends: bool) -> None:
         raise ValueError(f"{name} must be {wanted}; got attention={model.attention!r}")
 
 
-def _checked(exams: Any, examples: int) -> list[tuple[int, tuple[Tensor, Tensor]]]:
-    """Return the exams by rising length; require sources and targets that fit together."""
-    if not isinstance(exams, Mapping):
-        raise TypeError(f"exams must map each length to (source, target); got {type(exams).__name__}")
-    if not exams:
-        raise ValueError("exams must hold at least one length; got none")
-    for n, (source, target) in exams.items():
-        check_size("a length in exams", n, minimum=1)
+def _checked(test_sets: Any, examples: int) -> list[tuple[int, tuple[Tensor, Tensor]]]:
+    """Return the test sets by rising length; require sources and targets that fit together."""
+    if not isinstance(test_sets, Mapping):
+        raise TypeError(f"test_sets must map each length to (source, target); got {type(test_sets).__name__}")
+    if not test_sets:
+        raise ValueError("test_sets must hold at least one length; got none")
+    for n, (source, target) in test_sets.items():
+        check_size("a length in test_sets", n, minimum=1)
         if source.dim() != 2 or source.size(1) != n or target.dim() != 2 or len(target) != len(source):
-            raise ValueError(f"exams[{n}] must be source (batch, {n}) and target (batch, m); "
+            raise ValueError(f"test_sets[{n}] must be source (batch, {n}) and target (batch, m); "
                              f"got {tuple(source.shape)} and {tuple(target.shape)}")  # fmt: skip
         if len(source) < examples:
-            raise ValueError(f"exams[{n}] must hold at least {examples} sequences, as many as examples; "
+            raise ValueError(f"test_sets[{n}] must hold at least {examples} sequences, as many as examples; "
                              f"got {len(source)}")  # fmt: skip
-    return sorted(exams.items())
+    return sorted(test_sets.items())
 
 
 def _untrained() -> tuple[Seq2Seq, Seq2Seq]:
@@ -213,5 +247,5 @@ def _untrained() -> tuple[Seq2Seq, Seq2Seq]:
     return plain, attentive
 
 
-def _untrained_exams() -> Exams:
+def _untrained_test_sets() -> TestSets:
     return {n: copy_examples(50, n, generator=torch.Generator().manual_seed(n)) for n in (1, 2, 4, 8, 12, 16, 20)}

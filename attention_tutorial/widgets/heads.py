@@ -1,7 +1,7 @@
 """Heads: where each head of a layer looks, a head at a time or all of them together."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 import traitlets
@@ -11,13 +11,19 @@ from .._validation import check_float_tensor, check_size, shape_of
 from ..layers import MultiHeadAttention
 from ..masks import causal_mask
 from ..notebook.display import rounded
-from ._base import BookWidget, encode_floats, html_table
+from .base import BookWidget, encode_floats, html_table
 
 __all__ = ["Heads"]
 
 MOST_HEADS = 8  # as many colours and lines can be told apart
 MOST_TOKENS = 40
 SUM_TOLERANCE = 0.02  # rows of bfloat16 do not sum to 1 more exactly than that
+
+_BY_HAND = (
+    "Nothing is trained here: the matrices of these layers were set by hand, so that we know what each head should do. "
+    "Of the three heads, the first looks at the previous word, the second at the same word, the third everywhere alike."
+)
+_BY_HAND_QUERY = 4  # the second "the" of the first sentence
 
 Queries = Sequence[str] | Sequence[int] | None
 Case = tuple[Sequence[str], Tensor] | tuple[Sequence[str], Tensor, Queries]
@@ -30,36 +36,22 @@ class Heads(BookWidget):
     .. math:: a^{(h)}_{ij} = \operatorname{softmax}_j\!\big(q^{(h)}_i \cdot k^{(h)}_j / \sqrt{d_{\text{head}}}\big)
 
     The weights are shown as they are given. Choose a query, and one head or all of them. For all heads together it also
-    shows their mean, and how much weight two heads have in common, :math:`\sum_j \min(a_{ij}, b_{ij})`. Without
-    arguments it shows small layers whose heads were set by hand.
+    shows their mean, and how much weight two heads have in common, :math:`\sum_j \min(a_{ij}, b_{ij})`.
+
+    The class itself shows small layers whose heads were set by hand. :meth:`of` shows your own weights, and
+    :meth:`of_cases` those of several models and sentences.
 
     Args:
-        tokens: the n words that are looked at.
-        weights: (heads, m, n), or (1, heads, m, n) as :class:`~attention_tutorial.layers.MultiHeadAttention` returns
-            them for one sentence. No weight is negative, and each row sums to 1, or to 0 where no key was open.
-        queries: who looks. Leave it out if each of the n words does; give positions of words if only some do; give m
-            texts if it is others, as in cross-attention.
-        cases: for several models and sentences, in place of the arguments above:
-            ``{model: {sentence: (tokens, weights)}}`` or ``(tokens, weights, queries)``.
-        answers: what a model answers, for any of the ``cases``: ``{model: {sentence: text}}``. Its line stands below
-            the weights.
-        choices: what the two levels of ``cases`` are called.
         query: number of the query that is shown first, from 0.
         head: number of the head that is shown first, from 1, or 0 for all together.
-        note: a line of text above the figure.
 
     Raises:
-        TypeError: if ``weights`` is not a float tensor, ``query`` or ``head`` not an int, or an answer not a text.
-        ValueError: if weights, tokens and queries do not fit together, a row is no weighted average, or an answer
-            belongs to none of the ``cases``.
+        TypeError: if ``query`` or ``head`` is not an int.
+        ValueError: if there is no such query or head.
 
     Example:
-        >>> weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.5, 0.5]]])
-        >>> widget = Heads(["good", "morning"], weights)
-        >>> widget
-        Heads('model', 'good morning')
-        >>> widget.weights()[0, 0].tolist() == weights[0, 0].tolist()
-        True
+        >>> Heads(query=1)
+        Heads('three heads', 'the cat sat on the mat')
     """
 
     module = "heads"
@@ -72,46 +64,105 @@ class Heads(BookWidget):
     head = traitlets.Int(0).tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
 
-    def __init__(
-        self,
-        tokens: Sequence[str] | None = None,
-        weights: Tensor | None = None,
+    def __init__(self, *, query: int = _BY_HAND_QUERY, head: int = 0) -> None:
+        self._begin(_set_by_hand(), query=query, head=head, note=_BY_HAND)
+
+    @classmethod
+    def of(
+        cls,
+        tokens: Sequence[str],
+        weights: Tensor,
         queries: Queries = None,
         *,
-        cases: Mapping[str, Mapping[str, Case]] | None = None,
+        query: int = 0,
+        head: int = 0,
+        note: str = "",
+    ) -> Self:
+        """Show your own weights of one sentence.
+
+        Args:
+            tokens: the n words that are looked at.
+            weights: (heads, m, n), or (1, heads, m, n) as :class:`~attention_tutorial.layers.MultiHeadAttention`
+                returns them for one sentence. No weight is negative, and each row sums to 1, or to 0 where no key was
+                open.
+            queries: who looks. Leave it out if each of the n words does; give positions of words if only some do; give
+                m texts if it is others, as in cross-attention.
+            query: number of the query that is shown first, from 0.
+            head: number of the head that is shown first, from 1, or 0 for all together.
+            note: a line of text above the figure.
+
+        Raises:
+            TypeError: if ``weights`` is not a float tensor, or ``query`` or ``head`` not an int.
+            ValueError: if weights, tokens and queries do not fit together, or a row is no weighted average.
+
+        Example:
+            >>> weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.5, 0.5]]])
+            >>> widget = Heads.of(["good", "morning"], weights)
+            >>> widget
+            Heads('model', 'good morning')
+            >>> widget.weights()[0, 0].tolist() == weights[0, 0].tolist()
+            True
+        """
+        cases = {"model": {" ".join(map(str, tokens)): (tokens, weights, queries)}}
+        return cls.of_cases(cases, query=query, head=head, note=note)
+
+    @classmethod
+    def of_cases(
+        cls,
+        cases: Mapping[str, Mapping[str, Case]],
+        *,
         answers: Mapping[str, Mapping[str, str]] | None = None,
         choices: tuple[str, str] = ("Model", "Sentence"),
-        query: int | None = None,
+        query: int = 0,
         head: int = 0,
-        note: str | None = None,
+        note: str = "",
+    ) -> Self:
+        """Show the weights of several models and sentences, between which the reader chooses.
+
+        Args:
+            cases: ``{model: {sentence: (tokens, weights)}}`` or ``(tokens, weights, queries)``, each as in :meth:`of`.
+            answers: what a model answers, for any of the ``cases``: ``{model: {sentence: text}}``. Its line stands
+                below the weights.
+            choices: what the two levels of ``cases`` are called.
+            query: number of the query that is shown first, from 0.
+            head: number of the head that is shown first, from 1, or 0 for all together.
+            note: a line of text above the figure.
+
+        Raises:
+            TypeError: if a case's ``weights`` is not a float tensor, ``query`` or ``head`` not an int, or an answer not
+                a text.
+            ValueError: if a case's weights, tokens and queries do not fit together, a row is no weighted average, or an
+                answer belongs to none of the ``cases``.
+
+        Example:
+            >>> models = {"all alike": torch.full((1, 2, 2), 0.5), "oneself": torch.eye(2)[None]}
+            >>> greeting = ["good", "morning"]
+            >>> Heads.of_cases({name: {"greeting": (greeting, weights)} for name, weights in models.items()})
+            Heads('all alike', 'greeting')
+        """
+        widget = cls.__new__(cls)
+        widget._begin(cases, answers=answers, choices=choices, query=query, head=head, note=note)
+        return widget
+
+    def _begin(
+        self,
+        cases: Mapping[str, Mapping[str, Case]],
+        *,
+        answers: Mapping[str, Mapping[str, str]] | None = None,
+        choices: tuple[str, str] = ("Model", "Sentence"),
+        query: int,
+        head: int,
+        note: str,
     ) -> None:
-        own = [
-            name
-            for name, given in [("tokens", tokens), ("weights", weights), ("queries", queries)]
-            if given is not None
-        ]
-        if cases is not None and own:
-            raise ValueError(f"give either tokens, weights and queries or cases; got cases and {', '.join(own)}")
-        if answers and cases is None:
-            raise ValueError("answers belong to cases; give cases too")
-        if tokens is not None and weights is not None:
-            cases = {"model": {" ".join(map(str, tokens)): (tokens, weights, queries)}}
-        elif own:
-            raise ValueError(f"{'weights' if weights is None else 'tokens'} must be given too")
-        if cases is None:
-            cases, note = _set_by_hand(), _BY_HAND if note is None else note
-            query = _BY_HAND_QUERY if query is None else query
+        """Check what is to be shown, and show it."""
         named = {(str(model), str(name)): case for model, of in cases.items() for name, case in of.items()}
         if not named:
             raise ValueError(f"cases must hold at least one model with one sentence; got {dict(cases)}")
         if len(choices) != 2:
             raise ValueError(f"choices must be two texts, for models and for sentences; got {choices!r}")
         given = _check_answers(answers or {}, named)
-        described = [
-            _describe(*names, case) | ({"answers": given[names]} if names in given else {})
-            for names, case in named.items()
-        ]
-        first, query = described[0], query if query is not None else 0
+        described = [_describe(*names, case) | given.get(names, {}) for names, case in named.items()]
+        first = described[0]
         _check_number("query", query, len(first["queries"]) - 1)
         _check_number("head", head, first["heads"])
         super().__init__(
@@ -121,7 +172,7 @@ class Heads(BookWidget):
             sentence=first["sentence"],
             query=query,
             head=head,
-            note=note or "",
+            note=note,
         )
         self._given = {names: _one_layer(case[1]) for names, case in named.items()}
 
@@ -143,7 +194,7 @@ class Heads(BookWidget):
         where = f"{case['model']}, {case['sentence']}"
         caption = f"Attention weights of “{asked}” ({where}): each row is a head, each column a key."
         if "answers" in case:
-            caption += f" The model answers: {case['answers']}."
+            caption += f" {case['answers']}"
         return html_table(caption, rows, case["tokens"], cells)
 
     def _case(self) -> dict[str, Any]:
@@ -183,15 +234,17 @@ def _describe(model: str, sentence: str, case: Case) -> dict[str, Any]:
     }
 
 
-def _check_answers(answers: Mapping[str, Mapping[str, str]], named: Mapping[Names, Case]) -> dict[Names, str]:
-    """Return the answers by model and sentence."""
+def _check_answers(
+    answers: Mapping[str, Mapping[str, str]], named: Mapping[Names, Case]
+) -> dict[Names, dict[str, str]]:
+    """Return what the descriptions of cases get: a sentence about the model's answers."""
     given = {(str(model), str(sentence)): text for model, of in answers.items() for sentence, text in of.items()}
     for names, text in given.items():
         if names not in named:
             raise ValueError(f"answers must be to cases; got one to {names}, cases are {list(named)}")
         if not isinstance(text, str):
             raise TypeError(f"answers must be texts; got {type(text).__name__} for {names}")
-    return given
+    return {names: {"answers": f"The model answers: {text}."} for names, text in given.items()}
 
 
 def _check_number(name: str, number: int, most: int) -> None:
@@ -224,11 +277,6 @@ def _queries(queries: Queries, tokens: list[str], m: int, where: str) -> tuple[l
 
 # ---- Heads set by hand -------------------------------------------------------------------------------------------
 
-_BY_HAND = (
-    "Nothing is trained here: the matrices of these layers were set by hand, so that we know what each head should do. "
-    "Of the three heads, the first looks at the previous word, the second at the same word, the third everywhere alike."
-)
-_BY_HAND_QUERY = 4  # the second "the" of the first sentence
 _STRENGTH = 4.0  # large enough that what a head looks for wins clearly
 
 

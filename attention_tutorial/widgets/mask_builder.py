@@ -1,7 +1,10 @@
 """Mask builder: open and close keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
 
-from collections.abc import Sequence
-from typing import Any, cast
+import functools
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import traitlets
@@ -9,18 +12,101 @@ from torch import Tensor
 
 from .._validation import check_size
 from ..functional import masked_softmax
-from ..masks import causal_mask, combine_masks, padding_mask
 from ..notebook.display import rounded
-from ._base import BookWidget, html_table
+from .base import BookWidget, html_table
 
 __all__ = ["MaskBuilder"]
 
 LARGEST = 8  # queries or keys that still fit on a screen
 
+#: The masks that have a name. ``rule`` says which keys are open, in words that :func:`made_mask` and the browser read:
+#: the positions of ``query`` and ``key``, the number of the ``row``, whether a word is ``real`` (1) or padding (0),
+#: which ``text`` it belongs to (1 or 2), and the length of the ``window``. ``code`` is how the package makes the mask;
+#: what stands in braces is filled in. A task below offers a mask by its name.
+MASKS: dict[str, dict[str, str]] = {
+    "open": {
+        "label": "no mask",
+        "rule": "key = key",
+        "code": "mask = None  # every query may see every key",
+    },
+    "causal": {
+        "label": "causal",
+        "rule": "key <= query",
+        "code": "mask = causal_mask({sizes})",
+    },
+    "one_too_far": {
+        "label": "one too far",
+        "rule": "key <= query + 1",
+        "code": "mask = {ones}.tril({n - m + 1})  # causal_mask has {n - m}",
+    },
+    "without_self": {
+        "label": "without itself",
+        "rule": "key < query",
+        "code": "mask = {ones}.tril({n - m - 1})  # causal_mask has {n - m}",
+    },
+    "upper_left": {
+        "label": "causal, upper left",
+        "rule": "key <= row",
+        "code": "mask = {ones}.tril()  # as torch's is_causal=True",
+    },
+    "padding": {
+        "label": "padding",
+        "rule": "key_real = 1",
+        "code": "mask = {real}  # (1, 1, 1, {n})",
+    },
+    "both_tokens": {
+        "label": "both tokens",
+        "rule": "query_real = 1 and key_real = 1",
+        "code": "real = {real}\nmask = real & real.mT  # (1, 1, {n}, {n})",
+    },
+    "causal_and_padding": {
+        "label": "causal AND padding",
+        "rule": "key <= query and key_real = 1",
+        "code": "mask = combine_masks(\n    causal_mask({sizes}),\n    {real},\n)  # AND",
+    },
+    "causal_or_padding": {
+        "label": "causal OR padding",
+        "rule": "key <= query or key_real = 1",
+        "code": "mask = (\n    causal_mask({sizes})\n    | {real}\n)  # OR",
+    },
+    "window": {
+        "label": "sliding window",
+        "rule": "key <= query and key > query - window",
+        "code": "mask = combine_masks(\n    causal_mask({sizes}),\n    {ones}.triu({n - m - window + 1}),\n)",
+    },
+    "block": {
+        "label": "one block a text",
+        "rule": "key_text = query_text",
+        "code": "text = torch.tensor({texts})\nmask = text[:, None] == text[None, :]",
+    },
+    "block_and_causal": {
+        "label": "block AND causal",
+        "rule": "key <= query and key_text = query_text",
+        "code": "text = torch.tensor({texts})\nmask = combine_masks(\n    causal_mask({sizes}),\n"
+        "    text[:, None] == text[None, :],\n)",
+    },
+    "prefix": {
+        "label": "prefix",
+        "rule": "key <= query or key_text = 1",
+        "code": "mask = causal_mask({sizes}) | (torch.arange({n}) < {first})",
+    },
+}
+
 #: What the code may do with a row in which no key is open.
-EMPTY = ("zeros", "nan", "sentinel")
+EMPTY = {
+    "zeros": "weights 0 (this package)",
+    "nan": "NaN (softmax of −∞)",
+    "sentinel": "equal weights (−1e9 for −∞)",
+}
 #: How the mask can be written down: the package's calls, two boolean conventions, and a float mask.
-FORMS = ("calls", "bool", "module", "float")
+FORMS = {
+    "calls": "calls of the package",
+    "bool": "True = may attend (package, torch’s function)",
+    "module": "True = closed (nn.MultiheadAttention)",
+    "float": "float, added to the scores",
+}
+#: The lengths to begin with, where there is room.
+USUAL = {"window": 2, "first": 3}
 
 #: What attention is to do. Each task says by itself which keys a query may see; the masks are what it offers to try.
 TASKS: dict[str, dict[str, Any]] = {
@@ -79,6 +165,14 @@ SCORES = [
 ]
 
 
+def _named(described: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": name, **each} for name, each in described.items()]
+
+
+def _labelled(labels: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "label": label} for name, label in labels.items()]
+
+
 class MaskBuilder(BookWidget):
     r"""Show a mask whose cells can be opened and closed, and the weights that it leaves.
 
@@ -123,6 +217,11 @@ class MaskBuilder(BookWidget):
     module = "mask_builder"
 
     tasks: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    masks: "traitlets.List[dict[str, str]]" = traitlets.List(_named(MASKS)).tag(sync=True)
+    empties: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(EMPTY)).tag(sync=True)
+    forms: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(FORMS)).tag(sync=True)
+    largest = traitlets.Int(LARGEST).tag(sync=True)
+    usual: "traitlets.Dict[str, int]" = traitlets.Dict(USUAL).tag(sync=True)
     task = traitlets.Unicode().tag(sync=True)
     preset = traitlets.Unicode().tag(sync=True)  # "hand" once a reader has changed a cell
     cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (open) and 0 (closed)
@@ -130,8 +229,8 @@ class MaskBuilder(BookWidget):
     window = traitlets.Int(2).tag(sync=True)
     first = traitlets.Int(3).tag(sync=True)
     scores: "traitlets.List[list[float]]" = traitlets.List().tag(sync=True)  # 8 by 8; the mask uses its upper left part
-    empty = traitlets.Enum(EMPTY, default_value="zeros").tag(sync=True)
-    form = traitlets.Enum(FORMS, default_value="calls").tag(sync=True)
+    empty = traitlets.Enum(list(EMPTY), default_value="zeros").tag(sync=True)
+    form = traitlets.Enum(list(FORMS), default_value="calls").tag(sync=True)
 
     def __init__(
         self,
@@ -153,14 +252,14 @@ class MaskBuilder(BookWidget):
         padded = [p for p in offer["padding"] if p < n] if padding is None else _positions(padding, n)
         if padded and task in ("pack", "answer"):
             raise ValueError(f"the task {task!r} has no padding; got padding={padded}")
-        window = _length("window", window, usual=2, most=n)
-        first = _length("first", first, usual=3, most=max(1, n - 1))
+        window = _length("window", window, usual=USUAL["window"], most=n)
+        first = _length("first", first, usual=USUAL["first"], most=max(1, n - 1))
         preset = mask if isinstance(mask, str) else "hand"
         if isinstance(mask, str):
             _check_name("mask", mask, offer["masks"])
             mask = made_mask(mask, m, n, padded, window, first)
         super().__init__(
-            tasks=[{"name": name, **each} for name, each in TASKS.items()],
+            tasks=_named(TASKS),
             task=task,
             preset=preset,
             cells=["".join("01"[cell] for cell in row) for row in mask.tolist()],
@@ -226,29 +325,50 @@ def _length(name: str, given: int | None, usual: int, most: int) -> int:
 
 
 def made_mask(name: str, m: int, n: int, padding: Sequence[int], window: int, first: int) -> Tensor:
-    """Make a mask (m, n) by its name, with the package's functions; self-attention has its queries at the end."""
-    everything = torch.ones(m, n, dtype=torch.bool)
-    causal = causal_mask(m, n)
-    is_real = torch.tensor([[int(j not in padding) for j in range(n)]])
-    real = padding_mask(is_real, pad_id=0)[0, 0].expand(m, n)
-    text = torch.arange(n) >= first
-    block = text[n - m :, None] == text[None, :] if m <= n else everything
-    masks = {
-        "open": everything,
-        "causal": causal,
-        "one_too_far": everything.tril(n - m + 1),
-        "without_self": everything.tril(n - m - 1),
-        "upper_left": everything.tril(),
-        "padding": real,
-        "both_tokens": real & is_real[0, n - m :, None].bool() if m <= n else real,
-        "causal_and_padding": cast(Tensor, combine_masks(causal, real)),
-        "causal_or_padding": causal | real,
-        "window": causal & everything.triu(n - m - window + 1),
-        "block": block,
-        "block_and_causal": block & causal,
-        "prefix": causal | ~text,
-    }
-    return masks[name]
+    """Make a mask (m, n) by its rule in :data:`MASKS`; self-attention has its queries at the end.
+
+    Example:
+        >>> made_mask("window", m=3, n=3, padding=[], window=2, first=1).int().tolist()
+        [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    """
+    position = torch.arange(n)
+    real = torch.tensor([int(j not in padding) for j in range(n)])
+    text = torch.where(position < first, 1, 2)
+    query = torch.arange(n - m, n)[:, None]
+    place = query.clamp(min=0)  # cross-attention may have more queries than keys; what they are is in no rule of it
+    values = {
+        "query": query, "query_real": real[place], "query_text": text[place],
+        "key": position, "key_real": real, "key_text": text,
+        "row": torch.arange(m)[:, None], "window": torch.tensor(window),
+    }  # fmt: skip
+    alternatives = (
+        functools.reduce(operator.and_, (_compare(condition, values) for condition in alternative.split(" and ")))
+        for alternative in MASKS[name]["rule"].split(" or ")
+    )
+    return functools.reduce(operator.or_, alternatives).expand(m, n).clone()
+
+
+_SIGNS = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">": operator.gt}
+
+
+def _compare(condition: str, values: Mapping[str, Tensor]) -> Tensor:
+    """Work out a condition such as ``key > query - window``."""
+    left, sign, right = re.split(r" (<=|<|=|>) ", condition)
+    result: Tensor = _SIGNS[sign](_total(left, values), _total(right, values))
+    return result
+
+
+def _total(text: str, values: Mapping[str, Tensor]) -> Tensor:
+    """Work out a sum such as ``query - window + 1``."""
+    first, *rest = text.split()
+    total = _term(first, values)
+    for sign, word in zip(rest[::2], rest[1::2], strict=True):
+        total = total + _term(word, values) if sign == "+" else total - _term(word, values)
+    return total
+
+
+def _term(word: str, values: Mapping[str, Tensor]) -> Tensor:
+    return values[word] if word in values else torch.tensor(int(word))
 
 
 def _check_name(what: str, given: Any, names: Any) -> None:

@@ -12,15 +12,20 @@ from .._validation import check_flag, check_size
 from ..analysis.weights import entropy, softmax_jacobian
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..notebook.display import rounded
-from ._base import BookWidget, html_table
+from .base import BookWidget, html_table
 
 __all__ = ["TemperatureAndWidth"]
 
 #: The widths d_k that the slider offers.
 WIDTHS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-#: What the scores can be divided by, in words of the chapter, and its value for a width. "own" is any other number.
-DIVISORS = {"none": lambda d_k: 1.0, "sqrt(d_k)": math.sqrt, "d_k": float}
-LEAST, LARGEST = 0.25, 1024.0  # temperatures on the slider
+#: What the scores can be divided by: a power of d_k, how it is written, and how a screen reader says it. The name
+#: "own" is any other number.
+DIVISORS: dict[str, dict[str, Any]] = {
+    "none": {"power": 0.0, "text": "1", "spoken": "1"},
+    "sqrt(d_k)": {"power": 0.5, "text": "√dₖ", "spoken": "the square root of d k"},
+    "d_k": {"power": 1.0, "text": "dₖ", "spoken": "d k"},
+}
+LEAST, LARGEST = 0.25, 1024.0  # temperatures on the slider, which has four steps to an octave
 
 QUERIES, KEYS, SEED = 49, 16, 1
 #: One letter stands for one feature: the 64 letters, in order, are -63/16, -61/16, ..., 63/16.
@@ -81,9 +86,12 @@ class TemperatureAndWidth(BookWidget):
     module = "temperature"
 
     features = traitlets.Unicode().tag(sync=True)
+    letters = traitlets.Unicode(LETTERS).tag(sync=True)
     query_count = traitlets.Int().tag(sync=True)
     key_count = traitlets.Int().tag(sync=True)
     widths = traitlets.List(traitlets.Int()).tag(sync=True)
+    divisors: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    temperatures = traitlets.List(traitlets.Float(), [LEAST, LARGEST]).tag(sync=True)
     d_k = traitlets.Int(4).tag(sync=True)
     divisor = traitlets.Enum([*DIVISORS, "own"], default_value="none").tag(sync=True)
     own = traitlets.Float(1.0).tag(sync=True)  # the temperature that counts when the divisor is "own"
@@ -111,6 +119,7 @@ class TemperatureAndWidth(BookWidget):
             query_count=QUERIES,
             key_count=KEYS,
             widths=WIDTHS,
+            divisors=[{"name": name, **each} for name, each in DIVISORS.items()],
             d_k=d_k,
             divisor=divisor if isinstance(divisor, str) else "own",
             own=float(own),
@@ -125,7 +134,7 @@ class TemperatureAndWidth(BookWidget):
     @property
     def temperature(self) -> float:
         """What the scores are divided by at this width."""
-        return self.own if self.divisor == "own" else DIVISORS[self.divisor](self.d_k)
+        return self.own if self.divisor == "own" else float(self.d_k ** DIVISORS[self.divisor]["power"])
 
     def measure(self) -> dict[str, Tensor]:
         """Compute everything that the widget now shows, for all queries, with the package's own functions.

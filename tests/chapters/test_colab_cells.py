@@ -13,8 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_rules import RULES
 
 from tools import colab
-from tools.book import ROOT, chapters
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, chapters, files_of_the_working_tree
 
 ADDRESS = colab.Address("https://github.com/some-school/some-book", "v1.2.3", "https://colab.example")
 LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)

@@ -13,11 +13,10 @@ from nbval.plugin import get_sanitize_patterns
 from notebook_rules import BOOK, sanitising_faults, texts
 
 from attention_tutorial.notebook import Claim
-from attention_tutorial.widgets._base import encode_floats
+from attention_tutorial.widgets.base import encode_floats
 from tools import notebooks as tool
-from tools.book import ROOT
+from tools.book import ROOT, SANITISING
 
-SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 PORTABLE = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}
 
 
@@ -44,8 +43,7 @@ def state_of(*numbers, words=""):
 
 
 WIDGET = """from IPython.display import HTML, display
-from attention_tutorial.notebook import Claim
-from attention_tutorial.widgets._base import encode_floats
+from attention_tutorial.widgets.base import encode_floats
 display(HTML(f"<div data-state='{encode_floats([0.25, 0.5])}'></div>"))"""
 ENVIRONMENT = [*PORTABLE, "ATTENTION_TUTORIAL_PROGRESS", "ATTENTION_TUTORIAL_DEVICE", "IPYKERNEL_CELL_NAME"]
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from attention_tutorial.widgets._base import encode_floats
+from attention_tutorial.widgets.base import encode_floats
 from tools import notebooks as tool
 
 SOURCES = [

@@ -83,17 +83,19 @@ def test_bank_sentences_obey_their_grammar(held_out):
         assert owner in ([], ["of", "the", ("river", "merchants")[sense]])
 
 
-def test_bare_bank_sentences_have_no_day_and_no_town():
-    drawn = bank_sentences(50, generator=torch.Generator().manual_seed(0), bare=True)
+def test_bank_sentences_may_be_without_day_and_town():
+    drawn = bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=False)
     for ids in drawn.ids:
         words = bank_words(ids)
         assert words[0] in PEOPLE and not set(words) & {*DAYS, *TOWNS}
 
 
-def test_bare_changes_nothing_but_the_words_that_are_left_out():
-    full, bare = (bank_sentences(50, generator=torch.Generator().manual_seed(0), bare=bare) for bare in (False, True))
-    assert full.sense.equal(bare.sense) and full.answers.equal(bare.answers)
-    for ids, middle in zip(full.ids, bare.ids, strict=True):
+def test_day_and_town_change_no_other_words():
+    full, short = (
+        bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=said) for said in (True, False)
+    )
+    assert full.sense.equal(short.sense) and full.answers.equal(short.answers)
+    for ids, middle in zip(full.ids, short.ids, strict=True):
         assert bank_words(ids)[2:-2] == bank_words(middle)
 
 
@@ -111,7 +113,7 @@ def test_who_when_where_and_what_are_drawn_independently():
 def test_no_held_out_pair_of_person_and_activity_is_taught():
     pairs = []
     for held_out in (False, True):
-        drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(1), held_out=held_out, bare=True)
+        drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(1), held_out=held_out, day_and_town=False)
         words = [bank_words(ids) for ids in drawn.ids]
         pairs.append({(w[0], " ".join(w[1 : w.index("bank") - 1])) for w in words})
     taught, unseen = pairs
@@ -139,5 +141,5 @@ def test_bank_sentences_check_their_arguments():
         bank_sentences(0, generator=torch.Generator())
     with pytest.raises(TypeError, match="held_out must be True or False; got int"):
         bank_sentences(1, generator=torch.Generator(), held_out=1)
-    with pytest.raises(TypeError, match="bare must be True or False; got str"):
-        bank_sentences(1, generator=torch.Generator(), bare="yes")
+    with pytest.raises(TypeError, match="day_and_town must be True or False; got str"):
+        bank_sentences(1, generator=torch.Generator(), day_and_town="yes")

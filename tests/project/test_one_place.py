@@ -18,8 +18,7 @@ from PIL import Image
 
 from attention_tutorial import plotting
 from attention_tutorial.notebook.claims import MEASURED, PREDICTED
-from tools.book import ROOT, chapters, pages, settings
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, chapters, files_of_the_working_tree, pages, settings
 
 
 def text(name):
@@ -148,7 +147,6 @@ def test_no_other_style_writes_these_colours_again():
     theirs = {colour for pair in COLOURS.values() for colour in pair}
     sources = {name for name in files_of_the_working_tree() if re.search(r"\.(css|tsx?|js|svg|html|py)$", name)}
     sources -= {SHEET, "attention_tutorial/plotting.py"}
-    sources -= {"attention_tutorial/widgets/common.css"}  # tests/test_widgets.py holds it
     again = {
         name
         for name in sources

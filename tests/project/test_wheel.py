@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from clean_environment import build, make_environment, pip
 
-from tools.book import ROOT
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, files_of_the_working_tree
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = {name for name in files_of_the_working_tree() if name.startswith("attention_tutorial/")}
@@ -122,7 +121,7 @@ def test_every_module_can_be_imported(run):
 WIDGETS = """
 from attention_tutorial import widgets
 for widget in (getattr(widgets, name) for name in widgets.__all__):
-    print(len(widget._esm), len(widget._css))
+    print(len(str(widget._esm)), len(str(widget._css)))
 """
 
 

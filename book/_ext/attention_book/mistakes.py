@@ -1,31 +1,39 @@
-"""The page of mistakes, made by running the checks of the exercises on the bank of wrong answers.
+"""The page of mistakes, made by running the checks of the exercises on the wrong answers of their tables.
 
     ```{mistakes}
     ```
 
 stands for a table of the common mistakes by the checks that name them, and for each exercise the list of what its check
-says about every wrong answer of the bank (tests/bank). The checks are run when the site is built, so the page quotes
-them. A wrong answer that a check lets pass, a right one that it rejects, or a common mistake that no check finds is a
+says about every slip of its table. The checks are run when the site is built, so the page
+quotes them. A slip that a check lets pass, a right answer that it rejects, or a common mistake that no check finds is a
 warning, which fails a strict build.
 """
 
-import importlib
-import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from attention_tutorial import checks
-from attention_tutorial.checks import diagnose, exercises
+from attention_tutorial import exercises
 
 from .notebooks import headings, read_chapters, title_of
 from .tables import inline, make_row, make_table
 
 logger = logging.getLogger(__name__)
+
+SECONDS = 120.0  # for an answer; none of the tables runs for ever, and a machine that builds may be busy
+
+
+class Told(NamedTuple):
+    """A wrong answer: its exercise, what the check says, and the number of the common mistake that it is."""
+
+    exercise: str
+    words: str
+    mistake: int | None
 
 
 def sentence(words: str) -> str:
@@ -34,47 +42,40 @@ def sentence(words: str) -> str:
 
 
 class MistakesDirective(SphinxDirective):
-    """Set what every check says about every wrong answer of the bank."""
+    """Set what every check says about every wrong answer of its table."""
 
     def run(self) -> list[nodes.Node]:
         """Run the checks and return a line that counts, a section for the common mistakes, and one for each chapter."""
         torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
-        checks.SECONDS = 120.0  # no answer of the bank runs for ever, so there is time
-        bank = self._bank()
+        for path in Path(exercises.__file__).parent.glob("*.py"):
+            self.env.note_dependency(str(path))
         places = self._places()
-        order = {exercise: place for place, exercise in enumerate(exercises())}
-        answers = sorted(bank.wrong_answers(), key=lambda answer: order[answer.exercise])
-        wrong = [(answer, diagnose(answer.exercise, answer.answer)) for answer in answers]
-        for answer, found in wrong:
-            if found is None:
-                self._warn(f"the check of exercise {answer.exercise} lets a wrong answer pass ({answer.says!r})")
-        for number, words in bank.MISTAKES.items():
-            if not any(answer.mistake == number for answer, _ in wrong):
+        tables = exercises.exercises()
+        wrong = [told for table in tables.values() for told in self._wrong(table)]
+        for number, words in exercises.MISTAKES.items():
+            if not any(told.mistake == number for told in wrong):
                 self._warn(f"no check finds mistake {number} ({words})")
-        right = [(exercise, answer) for exercise, some in bank.right_answers().items() for answer in some.values()]
-        for exercise, answer in right:
-            found = diagnose(exercise, answer)
+        for table in tables.values():
+            found = exercises.judge(table, table.right, seconds=SECONDS)
             if found is not None:
-                self._warn(f"the check of exercise {exercise} rejects a right answer: {found}")
+                self._warn(f"the check of exercise {table.number} rejects the right answer: {found.words}")
         count = (
-            f"{len(order)} checks, {len(wrong)} wrong answers, each told what is wrong with it, and "
-            f"{len(right)} right answers, all accepted."
+            f"{len(tables)} checks, {len(wrong)} wrong answers, each told what is wrong with it; "
+            "the right answers are accepted."
         )
         return [
             nodes.paragraph("", count, classes=["mistakes-count"]),
-            self._common(bank.MISTAKES, wrong, places),
+            self._common(wrong, places),
             *self._chapters(wrong, places),
         ]
 
-    def _bank(self) -> Any:
-        tests = str(Path(self.env.srcdir) / "tests")
-        if tests not in sys.path:
-            sys.path.insert(0, tests)
-        for path in (Path(tests) / "bank").glob("*.py"):
-            self.env.note_dependency(str(path))
-        for path in (Path(self.env.srcdir) / "attention_tutorial" / "checks").glob("*.py"):
-            self.env.note_dependency(str(path))
-        return importlib.import_module("bank")
+    def _wrong(self, table: exercises.Exercise) -> Iterable[Told]:
+        for slip in table.slips:
+            found = exercises.judge(table, slip.answer, seconds=SECONDS)
+            if found is None:
+                words = slip.words if isinstance(slip.words, str) else f"slip {table.slips.index(slip)}"
+                self._warn(f"the check of exercise {table.number} lets a wrong answer pass ({words!r})")
+            yield Told(table.number, found.words if found else "right", slip.mistake)
 
     def _places(self) -> dict[str, tuple[str, str, str]]:
         """Return, for each exercise, (address on the site, its title, the title of its chapter)."""
@@ -95,31 +96,31 @@ class MistakesDirective(SphinxDirective):
             return nodes.Text(exercise)
         return nodes.reference("", exercise, refuri=places[exercise][0], internal=True)
 
-    def _common(self, mistakes: dict[int, str], wrong: list[Any], places: dict[str, Any]) -> nodes.section:
+    def _common(self, wrong: list[Told], places: dict[str, Any]) -> nodes.section:
         """Set the table of mistakes by checks."""
         rows = []
-        for number, words in mistakes.items():
+        for number, words in exercises.MISTAKES.items():
             links: list[nodes.Node] = []
-            for exercise in dict.fromkeys(answer.exercise for answer, _ in wrong if answer.mistake == number):
+            for exercise in dict.fromkeys(told.exercise for told in wrong if told.mistake == number):
                 links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
             rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], links]))
         head = (("", 5), ("Mistake", 55), ("Exercises whose checks name it", 40))
         title = nodes.title("", "The common mistakes")
         return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
 
-    def _chapters(self, wrong: list[Any], places: dict[str, Any]) -> list[nodes.Node]:
+    def _chapters(self, wrong: list[Told], places: dict[str, Any]) -> list[nodes.Node]:
         """Set a section for each chapter, with a folded list for each exercise."""
         chapters: dict[str, nodes.section] = {}
-        for exercise in dict.fromkeys(answer.exercise for answer, _ in wrong):
+        for exercise in dict.fromkeys(told.exercise for told in wrong):
             _, title, chapter = places.get(exercise, ("", exercise, "Elsewhere"))
             if chapter not in chapters:
                 ids = [nodes.make_id(f"mistakes-of-{chapter}")]
                 chapters[chapter] = nodes.section("", nodes.title("", "", *inline(chapter)), ids=ids)
             said = nodes.bullet_list(classes=["mistakes-said"])
-            for answer, found in wrong:
-                if answer.exercise == exercise:
-                    common = f" (Mistake {answer.mistake}.)" if answer.mistake else ""
-                    words = nodes.Text(sentence(found or "right") + common)
+            for told in wrong:
+                if told.exercise == exercise:
+                    common = f" (Mistake {told.mistake}.)" if told.mistake else ""
+                    words = nodes.Text(sentence(told.words) + common)
                     said += nodes.list_item("", nodes.paragraph("", "", words))
             name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
             count = f"What the check says about {len(said)} wrong answers"

@@ -1,8 +1,8 @@
 """Run the book's widgets on its pages, where there is no kernel.
 
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
-with such an element loads the widget's ES module (as text, in a script) and style sheet, and a small host that mounts
-it. It works without a network, and also where a page is opened as a file. Other pages load nothing.
+with such an element loads the widget's bundle (as text, in a script) and style sheet, and a small host that mounts it.
+It works without a network, and also where a page is opened as a file. Other pages load nothing.
 
 A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
 
@@ -23,16 +23,18 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import SphinxDirective
 
-from attention_tutorial.widgets._base import FOLDER as MODULES
-from attention_tutorial.widgets._base import module_source, style_sheet
+from attention_tutorial import widgets
+from attention_tutorial.widgets.base import BookWidget
 
+WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__all__]
 HOST = Path(__file__).with_name("widgets_host.js")
 MARK = re.compile(r'data-widget="(\w+)"')
 
 
-def script(name: str) -> str:
-    """Return the script that hands the source of a module to the host."""
-    return f"(window.attentionWidgets ??= {{}}).{name} = {json.dumps(module_source(name), ensure_ascii=False)};\n"
+def script(widget: type[BookWidget]) -> str:
+    """Return the script that hands a widget's bundle to the host."""
+    source = json.dumps(str(widget._esm), ensure_ascii=False)
+    return f"(window.attentionWidgets ??= {{}}).{widget.module} = {source};\n"
 
 
 def write_files(app: Sphinx) -> None:
@@ -42,10 +44,9 @@ def write_files(app: Sphinx) -> None:
     folder = Path(app.outdir) / "_static" / "widgets"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
-    for module in MODULES.glob("*.js"):
-        (folder / module.name).write_text(script(module.stem), encoding="utf-8")
-    for sheet in MODULES.glob("*.css"):
-        (folder / sheet.name).write_text(style_sheet(sheet.stem), encoding="utf-8")
+    for widget in WIDGETS:
+        (folder / f"{widget.module}.js").write_text(script(widget), encoding="utf-8")
+        (folder / f"{widget.module}.css").write_text(str(widget._css), encoding="utf-8")
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
@@ -53,7 +54,7 @@ def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str
     used = {name for raw in doctree.findall(nodes.raw) for name in MARK.findall(raw.astext())} if doctree else set()
     if not used:
         return
-    for name in ["common", *sorted(used)]:
+    for name in sorted(used):
         app.add_css_file(f"widgets/{name}.css")
         app.add_js_file(f"widgets/{name}.js")
     app.add_js_file("widgets/host.js")

@@ -1,7 +1,6 @@
-/* Mount the widgets of a page that has no kernel. The scripts before this one hold the sources of the modules.
+/* Mount the widgets of a page that has no kernel. The scripts before this one hold the widgets' bundles as text.
 
-   Each module is imported from a Blob, behind the source that all of them share, since a page that was opened as a file
-   may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
+   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
    off, and an element. */
 
 (() => {
@@ -9,20 +8,48 @@
   const sources = window.attentionWidgets ?? {};
   const modules = {};
 
+  // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
+  const kept = `widgets of ${location.pathname}`;
+  const left = []; // for each widget of the page: what it began with, and what it came to
+  const [entry] = performance.getEntriesByType("navigation");
+  const before = ["reload", "back_forward"].includes(entry?.type) ? recall() : [];
+
+  function recall() {
+    try {
+      return JSON.parse(sessionStorage.getItem(kept)) ?? [];
+    } catch {
+      return []; // a browser may forbid it, and what is stored may be of another time
+    }
+  }
+
+  addEventListener("pagehide", () => {
+    try {
+      sessionStorage.setItem(kept, JSON.stringify(left));
+    } catch {}
+  });
+
+  function stateOf(element, place) {
+    const first = element.dataset.state;
+    const state = JSON.parse(first);
+    const changed = before[place]?.first === first ? before[place].changed : {};
+    left[place] = { first, changed };
+    return { state: { ...state, ...changed }, changed };
+  }
+
   function load(name) {
     if (!(name in modules)) {
-      const address = URL.createObjectURL(new Blob([sources.common, "\n", sources[name]], { type: "text/javascript" }));
+      const address = URL.createObjectURL(new Blob([sources[name]], { type: "text/javascript" }));
       modules[name] = import(address).finally(() => URL.revokeObjectURL(address));
     }
     return modules[name];
   }
 
-  function makeModel(state) {
+  function makeModel({ state, changed }) {
     const listeners = new Map();
     return {
       get: (key) => state[key],
       set(key, value) {
-        state[key] = value;
+        state[key] = changed[key] = value;
         for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener(value);
       },
       save_changes() {},
@@ -31,14 +58,14 @@
     };
   }
 
-  async function mount(element) {
+  async function mount(element, place) {
     const name = element.dataset.widget;
     if (!Object.hasOwn(sources, name) || element.dataset.mounted) return;
     element.dataset.mounted = "loading";
     const fallback = [...element.childNodes];
     try {
       const module = await load(name);
-      await module.default.render({ model: makeModel(JSON.parse(element.dataset.state)), el: element });
+      await module.default.render({ model: makeModel(stateOf(element, place)), el: element });
       element.dataset.mounted = "yes";
     } catch (error) {
       element.replaceChildren(...fallback); // the table of results stays

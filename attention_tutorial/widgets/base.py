@@ -1,0 +1,91 @@
+"""What all widgets share: where their bundle is, and what a cell leaves behind for a page without a kernel."""
+
+import base64
+import html
+import inspect
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import numpy as np
+
+from .._environment import static_widgets
+
+#: What `js/` is built into: NAME.js and NAME.css for each widget.
+STATIC = Path(__file__).parent / "static"
+
+
+def encode_floats(numbers: Iterable[float]) -> str:
+    """Write measured numbers as ``f32:`` and little-endian float32 in base64, for ``decodeFloats`` in ``js/kit``.
+
+    The tests compare such numbers as numbers, to 1e-6, since their last digits differ between machines.
+    """
+    return "f32:" + base64.b64encode(np.fromiter(numbers, "<f4").tobytes()).decode("ascii")
+
+
+class BookWidget(anywidget.AnyWidget):
+    """A widget with a bundle in ``static``, which also shows on a page without a kernel.
+
+    ``module`` is the name of its folder in ``js/widgets`` and of its bundle. Its synchronised traits are its state.
+    """
+
+    module: ClassVar[str]
+
+    # ipywidgets 7, which Colab has, would otherwise go past the mime bundle.
+    _ipython_display_ = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "module" in cls.__dict__:  # not in the classes that traitlets derives for its own use
+            cls._esm, cls._css = STATIC / f"{cls.module}.js", STATIC / f"{cls.module}.css"
+            # What help shows; else it finds the (*args, **kwargs) of traitlets.
+            parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+            cls.__signature__ = inspect.Signature(parameters)
+        super().__init_subclass__(**kwargs)
+
+    def open(self) -> None:
+        """Open the channel to the browser; not where only HTML is wanted, since its messages hold random ids."""
+        if not static_widgets():
+            super().open()
+
+    def state(self) -> dict[str, Any]:
+        """Return the state that the ES module needs, as it goes into a page."""
+        names = set(self.traits(sync=True)) - set(anywidget.AnyWidget.class_traits())
+        return {name: getattr(self, name) for name in sorted(names) if not name.startswith("_")}
+
+    def static_html(self) -> str:
+        """Return what a page shows where no script runs."""
+        raise NotImplementedError
+
+    def to_html(self) -> str:
+        """Return an element that the site's script turns into the widget; without a script it shows a table."""
+        state = html.escape(json.dumps(self.state(), ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+        opening = f'<div class="attention-widget" data-widget="{self.module}" data-state="{state}">'
+        return f"{opening}\n{self.static_html()}\n</div>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> Any:
+        page = {"text/plain": repr(self), "text/html": self.to_html()}
+        if static_widgets():
+            return page, {}
+        live = super()._repr_mimebundle_()
+        data, metadata = live if isinstance(live, tuple) else (live or {}, {})
+        if "google.colab" in sys.modules:  # it may prefer HTML to a widget, and has always a kernel
+            del page["text/html"]
+        return {**data, **page}, metadata
+
+
+def html_table(caption: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Write a table with headers for its rows and columns."""
+    lines = ["<table>", f"<caption>{html.escape(caption)}</caption>"]
+    heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
+    lines.append(f"<thead><tr><td></td>{heads}</tr></thead>")
+    lines.append("<tbody>")
+    for row, values in zip(rows, cells, strict=True):
+        lines.append(
+            f'<tr><th scope="row">{html.escape(row)}</th>'
+            + "".join(f"<td>{html.escape(v)}</td>" for v in values)
+            + "</tr>"
+        )
+    return "\n".join([*lines, "</tbody>", "</table>"])

@@ -1,0 +1,90 @@
+/* Drawings: pictures with a name, and the pieces that charts are made of. */
+
+import type { ComponentChildren, RefObject, SVGAttributes } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { RAMP } from "./colour.ts";
+
+interface PictureProps extends Omit<SVGAttributes<SVGSVGElement>, "label"> {
+  /** What the picture shows, in a sentence. */
+  label: string;
+  width: number;
+  height: number;
+  children: ComponentChildren;
+}
+
+/** A drawing of a given size in its own units, which the page scales. */
+export function Picture({ label, width, height, children, ...rest }: PictureProps) {
+  return (
+    <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label} {...rest}>
+      {children}
+    </svg>
+  );
+}
+
+/** A straight line. */
+export function Line({
+  from,
+  to,
+  kind,
+}: {
+  from: readonly [number, number];
+  to: readonly [number, number];
+  kind: string;
+}) {
+  return <line x1={from[0]} y1={from[1]} x2={to[0]} y2={to[1]} class={kind} />;
+}
+
+interface LetteringProps {
+  at: readonly [number, number];
+  anchor?: "start" | "middle" | "end";
+  kind?: string;
+  children: ComponentChildren;
+}
+
+/** A text in a drawing. */
+export function Lettering({ at, anchor = "middle", kind = "bw-tick", children }: LetteringProps) {
+  return (
+    <text x={at[0]} y={at[1]} text-anchor={anchor} class={kind}>
+      {children}
+    </text>
+  );
+}
+
+/** The path through several points. */
+export const pathThrough = (points: readonly (readonly [number, number])[]): string =>
+  points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(2)}`).join("");
+
+/** Move labels at the ends of lines apart, so that none covers another, and none sinks below the floor. */
+export function spread<T>(labels: readonly (readonly [T, number])[], floor: number, apart = 12): [T, number][] {
+  const sorted = labels.map(([label, y]): [T, number] => [label, y]).sort((a, b) => a[1] - b[1]);
+  for (let i = 1; i < sorted.length; i++) sorted[i]![1] = Math.max(sorted[i]![1], sorted[i - 1]![1] + apart);
+  let limit = floor;
+  for (const label of sorted.reverse()) {
+    label[1] = Math.min(label[1], limit);
+    limit = label[1] - apart;
+  }
+  return sorted.reverse();
+}
+
+/** The width of an element in pixels, as it changes: for drawings whose letters must not shrink with them. */
+export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number | null] {
+  const element = useRef<T>(null);
+  const [width, setWidth] = useState<number | null>(null); // null: it does not stand on the page yet
+  useLayoutEffect(() => {
+    const measure = () => setWidth(element.current!.clientWidth);
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(element.current!);
+    return () => watch.disconnect();
+  }, []);
+  return [element, width];
+}
+
+/** The colours of weights from 0 to 1, for a legend. */
+export function Ramp() {
+  return (
+    <span class="bw-scale">
+      0 <span class="bw-ramp" style={{ background: RAMP }} aria-hidden="true" /> 1
+    </span>
+  );
+}

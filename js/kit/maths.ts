@@ -1,0 +1,56 @@
+/* Arithmetic on plain arrays. */
+
+export type Matrix = number[][];
+
+export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+export const mean = (numbers: readonly number[]): number => sum(numbers) / numbers.length;
+
+/** The numbers from 0 to n − 1. */
+export const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+
+/** A table of m rows and n columns, from a function of row and column. */
+export const table = <T>(m: number, n: number, cell: (i: number, j: number) => T): T[][] =>
+  range(m).map((i) => range(n).map((j) => cell(i, j)));
+
+export function transpose(a: Matrix): Matrix {
+  return a[0]!.map((_, j) => a.map((row) => row[j]!));
+}
+
+export function matmul(a: Matrix, b: Matrix): Matrix {
+  return a.map((row) => b[0]!.map((_, j) => row.reduce((total, value, l) => total + value * b[l]![j]!, 0)));
+}
+
+/** Which keys each query may see: the causal mask (lower right, as in the package) and the padding mask, joined. */
+export function openKeys(m: number, n: number, causal: boolean, padding: readonly number[]): boolean[][] {
+  return table(m, n, (i, j) => !(causal && j > i + n - m) && !padding.includes(j));
+}
+
+/** Softmax along each row. A row in which every score is minus infinity gets zeros. */
+export function softmaxRows(scores: Matrix): Matrix {
+  return scores.map((row) => {
+    const largest = Math.max(...row);
+    if (largest === -Infinity) return row.map(() => 0);
+    const exponentials = row.map((score) => Math.exp(score - largest));
+    const total = sum(exponentials);
+    return exponentials.map((e) => e / total);
+  });
+}
+
+/** The place of the largest number. */
+export const largest = (row: readonly number[]): number => row.indexOf(Math.max(...row));
+
+/** The numbers that `encode_floats` in Python wrote: "f32:" and little-endian float32 in base64. */
+export function decodeFloats(text: string): number[] {
+  const bytes = Uint8Array.from(atob(text.replace("f32:", "")), (character) => character.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return range(bytes.length / 4).map((i) => view.getFloat32(4 * i, true));
+}
+
+/** Remember the last result of a function, and give it again as long as it is asked for the same. */
+export function rememberLast<A extends readonly unknown[], R>(compute: (...asked: A) => R): (...asked: A) => R {
+  let last: { asked: A; result: R } | null = null;
+  return (...asked) => {
+    if (!last?.asked.every((one, i) => one === asked[i])) last = { asked, result: compute(...asked) };
+    return last.result;
+  };
+}

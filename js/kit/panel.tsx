@@ -1,0 +1,72 @@
+/* Texts: what is said about the cell in sight, everything in words, and texts that must not push others about. */
+
+import type { ComponentChildren } from "preact";
+
+interface PanelProps {
+  title: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** What is said about that which one points at. It stays in sight at the lower edge while a large widget scrolls. */
+export function Panel({ title, children }: PanelProps) {
+  return (
+    <div class="bw-panel" role="status">
+      <p class="bw-title">{title}</p>
+      <p class="bw-sums">{children}</p>
+    </div>
+  );
+}
+
+/** A part that is folded away, with its title. */
+export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <details class="bw-words">
+      <summary>{title}</summary>
+      {children}
+    </details>
+  );
+}
+
+/** Everything that a picture shows, in words. */
+export function InWords({ title, lines }: { title: string; lines: readonly string[] }) {
+  return (
+    <Folded title={title}>
+      <ul>
+        {lines.map((line, i) => (
+          <li key={i}>{line}</li>
+        ))}
+      </ul>
+    </Folded>
+  );
+}
+
+interface SteadyProps {
+  children: ComponentChildren;
+  /** The texts of most lines that may stand here: the room is theirs, so that nothing below moves. */
+  longest: readonly ComponentChildren[];
+  kind?: string;
+}
+
+/** A text that may change its number of lines, above unseen ones of the most lines. */
+export function Steady({ children, longest, kind = "" }: SteadyProps) {
+  return (
+    <div class={`bw-steady ${kind}`}>
+      <div>{children}</div>
+      {longest.map((text, i) => (
+        <div key={i} aria-hidden="true">
+          {text}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A box that scrolls sideways; without anything in it that takes the focus it needs a label, and is a stop itself. */
+export function Scroll({ label, children }: { label?: string; children: ComponentChildren }) {
+  const stop = label === undefined ? {} : { tabIndex: 0, role: "region" as const, "aria-label": label };
+  return (
+    <div class="bw-scroll" {...stop}>
+      {children}
+    </div>
+  );
+}

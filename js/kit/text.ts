@@ -1,0 +1,43 @@
+/* Numbers and words for the eye. */
+
+/** A number's text with a real minus sign, and none before a zero. */
+export const minus = (text: string): string => (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
+
+export const isWhole = (value: number): boolean => Math.abs(value - Math.round(value)) < 1e-9;
+
+/** A number for the eye: as short as it is exact, else with three digits behind the point. */
+export function show(value: number): string {
+  if (value === -Infinity) return "−∞";
+  return minus(isWhole(value * 1000) ? String(Math.round(value * 1000) / 1000) : value.toFixed(3));
+}
+
+/** A number as it stands in a field: all of it, up to six digits. */
+export const showInField = (value: number): string => minus(String(Number(value.toFixed(6))));
+
+/** What a reader typed, as a number; NaN if it is none or too large to be shown. */
+export function parseNumber(text: string): number {
+  const plain = text.trim().replace("−", "-").replace(",", ".");
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)$/.test(plain)) return NaN;
+  return Math.abs(Number(plain)) <= 1000 ? Number(plain) : NaN;
+}
+
+/** Said of a field in which there is no such number. */
+export const NO_NUMBER = {
+  title: "Type a number",
+  text: "from −1000 to 1000, such as 2 or −0.5. Until then the last number counts.",
+};
+
+/** Words, and behind those that stand more than once their place. */
+export function named(words: readonly string[]): string[] {
+  return words.map((word, i) => (words.indexOf(word) === words.lastIndexOf(word) ? word : `${word} (${i + 1})`));
+}
+
+/** Words in quotation marks, with commas between. */
+export const quoted = (words: readonly string[]): string => words.map((word) => `“${word}”`).join(", ");
+
+/** "1 cell", "3 cells". */
+export const count = (number: number, one: string, many = `${one}s`): string =>
+  `${number} ${number === 1 ? one : many}`;
+
+/** Whether a weight shows as a faint dot, so that the large ones speak: two digits would show it as nothing. */
+export const isFaint = (weight: number): boolean => weight < 0.005;

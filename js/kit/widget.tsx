@@ -1,0 +1,113 @@
+/* What makes a widget of a view: the state, its way to the kernel and back, names for labels, and the end of it all. */
+
+import type { AnyModel } from "@anywidget/types";
+import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
+import { useContext, useState } from "preact/hooks";
+
+/** What a view gets: the state, what `compute` made of it, and a way to change it. */
+export interface ViewProps<S, D> {
+  state: S;
+  data: D;
+  write: (changes: Partial<S>) => void;
+}
+
+interface Definition<S, D> {
+  /** Its class in style sheets, and the beginning of its ids. */
+  name: string;
+  /** What a screen reader calls it. */
+  label: string;
+  /** Every synchronised trait of the Python class. TypeScript counts them, and a test compares them with Python's. */
+  traits: Record<keyof S & string, true>;
+  /** Make a state that fits together out of one that may not: a step that another example lacks, for instance. */
+  settle?: (state: S) => S;
+  /** All that is shown, from the state. */
+  compute: (state: S) => D;
+  View: ComponentType<ViewProps<S, D>>;
+}
+
+const Prefix = createContext("");
+
+/** A function that makes ids which are this widget's alone: `useIds()("reset")` is "temperature-2-reset". */
+export function useIds(): (key: string) => string {
+  const prefix = useContext(Prefix);
+  return (key) => `${prefix}-${key}`;
+}
+
+/** A state that belongs to a subject: with another subject it is the first one again. */
+export function useStateFor<T>(subject: string, first: T): [T, (value: T) => void] {
+  const [held, hold] = useState({ subject, value: first });
+  return [held.subject === subject ? held.value : first, (value) => hold({ subject, value })];
+}
+
+// Keys that sliders, menus, buttons and grids use. A notebook has uses of its own for them: it must not hear them.
+const OURS = /^(Arrow|Home$|End$|Page|Enter$| $)/;
+
+function keepOurKeys(event: KeyboardEvent) {
+  if (OURS.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+}
+
+// anywidget imports a bundle once for every widget of a notebook, so what they count together belongs to the page.
+const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
+
+/** Make the widget that anywidget and the book's pages mount. */
+export function defineWidget<S extends object, D>({ name, label, traits, settle, compute, View }: Definition<S, D>) {
+  const keys = Object.keys(traits) as (keyof S & string)[];
+
+  function render({ model, el }: { model: AnyModel<S>; el: HTMLElement }): () => void {
+    page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
+    const prefix = `${name}-${page.attentionWidgetsMounted}`;
+    let writing = false; // then a change that is heard is our own
+    let waiting = false; // then a change from elsewhere will be drawn with those that come with it
+
+    function show() {
+      const given = Object.fromEntries(keys.map((key) => [key, model.get(key)])) as S;
+      const state = settle ? settle(given) : given;
+      draw(
+        <Prefix.Provider value={prefix}>
+          <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys}>
+            <View state={state} data={compute(state)} write={write} />
+          </section>
+        </Prefix.Provider>,
+        el,
+      );
+    }
+
+    function write(changes: Partial<S>) {
+      writing = true;
+      for (const key of Object.keys(changes) as (keyof S & string)[]) model.set(key, changes[key]!);
+      model.save_changes();
+      writing = false;
+      show();
+    }
+
+    function heard() {
+      if (writing || waiting) return;
+      waiting = true;
+      queueMicrotask(() => {
+        if (waiting) show();
+        waiting = false;
+      });
+    }
+
+    el.replaceChildren();
+    show();
+    for (const key of keys) model.on(`change:${key}`, heard);
+    return () => {
+      waiting = false;
+      for (const key of keys) model.off(`change:${key}`, heard);
+      draw(null, el);
+    };
+  }
+
+  return { render, traits: keys };
+}
+
+/** The heading of a widget, with what stands at its right. */
+export function Heading({ children, beside }: { children: ComponentChildren; beside?: ComponentChildren }) {
+  return (
+    <div class="bw-head">
+      <p class="bw-heading">{children}</p>
+      {beside}
+    </div>
+  );
+}

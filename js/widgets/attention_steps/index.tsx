@@ -1,0 +1,452 @@
+/* Attention step by step: every number of a small example, and the arithmetic that made it. */
+
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
+import { Boxes, Button, Menu, Toggle } from "../../kit/controls.tsx";
+import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
+import "../../kit/kit.css";
+import { weightStyle } from "../../kit/colour.ts";
+import { sum } from "../../kit/maths.ts";
+import { InWords, Panel, Scroll } from "../../kit/panel.tsx";
+import { Quiz, type Reply } from "../../kit/quiz.tsx";
+import { NO_NUMBER, named, show } from "../../kit/text.ts";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import {
+  type Cell,
+  type Computed,
+  compute,
+  type Given,
+  labels,
+  type Name,
+  type Numbers,
+  origins,
+  type Sentence,
+  type State,
+} from "./maths.ts";
+import "./style.css";
+import { arithmetic, describe, isName, layout, meaning, NAMES, question, showCell } from "./words.ts";
+
+export { weightColours } from "../../kit/colour.ts";
+export { parseNumber, show } from "../../kit/text.ts";
+export * from "./maths.ts";
+export * from "./words.ts";
+
+const sentenceOf = (state: State): Sentence =>
+  state.sentences.find((one) => one.name === state.sentence) ?? state.sentences[0]!;
+
+/** The steps there are: without X, Q, K and V are given and the first step is theirs. */
+const stepsOf = ({ source, step_names }: State) =>
+  source === "x" ? step_names : step_names.filter((step) => step !== "x");
+
+const settle = (state: State): State => ({
+  ...state,
+  step: stepsOf(state).includes(state.step) ? state.step : stepsOf(state)[0]!,
+});
+
+const GIVEN: Given[] = ["x", "w_q", "w_k", "w_v", "q", "k", "v"];
+
+/** The numbers of an example, and those computed from them that are given when Q, K and V are changed directly. */
+function numbersOf(sentence: Sentence, source: State["source"]): Numbers {
+  const numbers: Numbers = Object.fromEntries(
+    GIVEN.flatMap((name) => (sentence[name] ? [[name, sentence[name]]] : [])),
+  );
+  if (source === "x" || !sentence.x) return numbers;
+  const { q, k, v } = compute({ numbers, source: "x", scaling: true, causal: false, padding: [] });
+  return { ...numbers, q, k, v };
+}
+
+/** A symbol with a real subscript: "W_Q". */
+function Symbolic({ text }: { text: string }) {
+  const [base, below] = text.split("_");
+  return (
+    <>
+      {base}
+      {below && <sub>{below}</sub>}
+    </>
+  );
+}
+
+// ---- The view -----------------------------------------------------------------------------------------------------
+
+type Props = ViewProps<State, Computed>;
+
+function View({ state, data: all, write }: Props) {
+  const sentence = sentenceOf(state);
+  const { sentence: name, source, step, scaling, causal, padding, predict } = state;
+  const subject = JSON.stringify([name, source, step, scaling, causal, padding, predict]);
+  const [looked, look] = useStateFor<Cell | null>(subject, null);
+  const [invalid, setInvalid] = useStateFor(subject, false);
+  const [reply, setReply] = useStateFor<Reply>(subject, null);
+  const asked = predict ? question(step, state, all, sentence) : null;
+  const { results } = layout(step, state, all);
+  const isHidden = (matrix: Name) => asked !== null && reply === null && results.includes(matrix);
+
+  function setNumber(matrix: Given, i: number, j: number, value: number) {
+    const changed = state.numbers[matrix]!.map((row, r) => row.map((old, c) => (r === i && c === j ? value : old)));
+    setReply(null);
+    write({ numbers: { ...state.numbers, [matrix]: changed } });
+  }
+
+  return (
+    <>
+      <Heading>Attention, step by step</Heading>
+      <Controls state={state} data={all} write={write} />
+      <p class="bw-note">{sentence.note}</p>
+      <Steps state={state} data={all} write={write} />
+      <Stage state={state} data={all} write={write}>
+        {asked && (
+          <Quiz
+            question={asked}
+            reply={reply}
+            onReply={(given) => {
+              setReply(given);
+              look(null);
+            }}
+            canShow
+          />
+        )}
+        <Chain
+          state={state}
+          all={all}
+          sentence={sentence}
+          looked={looked}
+          isHidden={isHidden}
+          onLook={look}
+          onNumber={setNumber}
+          onInvalid={setInvalid}
+        />
+      </Stage>
+      <Arithmetic
+        invalid={invalid}
+        looked={looked}
+        covered={looked !== null && isHidden(looked[0])}
+        said={looked && arithmetic(looked, state, all, sentence)}
+      />
+      <InWords
+        title="This step in words"
+        lines={results.some(isHidden) ? ["Hidden until you predict."] : describe(step, state, all, sentence)}
+      />
+    </>
+  );
+}
+
+function Controls({ state, write }: Props) {
+  const sentence = sentenceOf(state);
+  const edited = useRef(new Map<string, Pick<State, "numbers" | "source">>()); // what a reader changed, by example
+  const { source, step, padding } = state;
+  const stepOf = (next: State["source"]) => (next === "qkv" && step === "x" ? "projections" : step);
+
+  function pick(name: string) {
+    edited.current.set(sentence.name, { numbers: state.numbers, source });
+    const next = state.sentences.find((one) => one.name === name)!;
+    const given = next.x ? "x" : "qkv";
+    const kept = edited.current.get(name) ?? { numbers: numbersOf(next, given), source: given };
+    write({ sentence: name, ...kept, padding: [], step: stepOf(kept.source) });
+  }
+  function change(next: State["source"]) {
+    const { q, k, v } = compute(state);
+    const numbers = next === "qkv" ? { ...state.numbers, q, k, v } : state.numbers;
+    write({ source: next, numbers, step: stepOf(next) });
+  }
+  const pad = (j: number, on: boolean) =>
+    write({ padding: on ? [...padding, j].sort((a, b) => a - b) : padding.filter((p) => p !== j) });
+
+  return (
+    <div class="bw-controls">
+      <Menu
+        name="sentence"
+        label="Example"
+        value={sentence.name}
+        options={state.sentences.map((one) => [one.name, one.name] as const)}
+        onChange={pick}
+      />
+      <Menu
+        name="source"
+        label="Change"
+        value={source}
+        options={[
+          ...(sentence.x ? ([["x", "X and the projections"]] as const) : []),
+          ["qkv", "Q, K and V directly"] as const,
+        ]}
+        onChange={change}
+      />
+      <div class="bw-toggles" role="group" aria-label="Switches">
+        <Toggle
+          name="scaling"
+          label={
+            <>
+              Divide by √d<sub>k</sub>
+            </>
+          }
+          on={state.scaling}
+          onChange={(scaling) => write({ scaling })}
+        />
+        <Toggle name="causal" label="Causal mask" on={state.causal} onChange={(causal) => write({ causal })} />
+        <Toggle
+          name="padding"
+          label="Padding mask"
+          on={padding.length > 0}
+          onChange={(on) => write({ padding: on ? [sentence.keys.length - 1] : [] })}
+        />
+        <Toggle name="predict" label="Predict first" on={state.predict} onChange={(predict) => write({ predict })} />
+      </div>
+      {padding.length > 0 && (
+        <Boxes legend="Which keys are padding?">
+          {named(sentence.keys).map((word, j) => (
+            <Toggle
+              key={word}
+              name={`padding-${j}`}
+              label={word}
+              on={padding.includes(j)}
+              onChange={(on) => pad(j, on)}
+            />
+          ))}
+        </Boxes>
+      )}
+    </div>
+  );
+}
+
+function Steps({ state, data: all, write }: Props) {
+  const id = useIds();
+  return (
+    <div class="ats-steps" role="group" aria-label="Steps">
+      <ol>
+        {stepsOf(state).map((step, i) => (
+          <li key={step}>
+            <button
+              type="button"
+              id={id(`step-${step}`)}
+              aria-current={step === state.step ? "step" : undefined}
+              onClick={() => write({ step })}
+            >
+              <span class="ats-number">{i + 1}</span> {layout(step, state, all).tab}
+            </button>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+/** A step: what it does, its matrices, and the way to the next one. */
+function Stage({ state, data: all, write, children }: Props & { children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const { title, text } = layout(state.step, state, all);
+  const steps = stepsOf(state);
+  const here = steps.indexOf(state.step);
+
+  /** Go on with the buttons at the foot of a step: they may lie far below the head of the next one. */
+  function walk(step: string, button: HTMLButtonElement) {
+    write({ step });
+    const tabs = box.current?.parentElement?.querySelector(".ats-steps");
+    if (button.disabled) tabs?.querySelector<HTMLElement>("[aria-current]")?.focus({ preventScroll: true });
+    if (tabs && tabs.getBoundingClientRect().top < 0) tabs.scrollIntoView({ block: "start" });
+  }
+
+  return (
+    <div class="ats-stage" ref={box}>
+      <p class="ats-step-title">{title}</p>
+      <p class="bw-text">{text}</p>
+      {children}
+      <div class="ats-walk">
+        <Button name="reset" onClick={() => write({ numbers: numbersOf(sentenceOf(state), state.source) })}>
+          Reset numbers
+        </Button>
+        <Button name="back" disabled={here === 0} onClick={(event) => walk(steps[here - 1]!, event.currentTarget)}>
+          ← Back
+        </Button>
+        <Button
+          name="next"
+          kind="main"
+          disabled={here === steps.length - 1}
+          onClick={(event) => walk(steps[here + 1]!, event.currentTarget)}
+        >
+          Next step →
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+// ---- Matrices -----------------------------------------------------------------------------------------------------
+
+interface ChainProps {
+  state: State;
+  all: Computed;
+  sentence: Sentence;
+  looked: Cell | null;
+  isHidden: (name: Name) => boolean;
+  onLook: (cell: Cell) => void;
+  onNumber: (name: Given, i: number, j: number, value: number) => void;
+  onInvalid: (invalid: boolean) => void;
+}
+
+/** The matrices of a step, with signs between them. */
+function Chain(props: ChainProps) {
+  const { state, all, looked, isHidden } = props;
+  const from = looked && !isHidden(looked[0]) ? origins(looked, state.source, all) : [];
+  const made = new Set(from.map(String));
+  return (
+    <div class={`ats-chain ats-${state.step} ats-from-${state.source}`}>
+      {layout(state.step, state, all).groups.map((group, g) => (
+        <div key={`${state.step}-${g}`} class="ats-group">
+          {group.map((part) =>
+            isName(part) ? (
+              <MatrixBox key={part} {...props} name={part} made={made} />
+            ) : (
+              <span key={part} class="ats-sign">
+                {part}
+              </span>
+            ),
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Whose words stand at the rows and at the columns of a matrix. */
+const ROW_KIND: Partial<Record<Name, Kind>> = { k: "key", v: "value", kT: "", x: "", w_q: "", w_k: "", w_v: "" };
+const KEYS_ACROSS: Name[] = ["kT", "raw", "scaled", "masked", "weights"];
+
+function isGiven(name: Name, { source, step }: State): name is Given {
+  if (source !== "x") return name === "q" || name === "k" || name === "v";
+  return name === "x" || (name.startsWith("w_") && step === "projections");
+}
+
+function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
+  const { name, made, state, all, sentence, looked, isHidden, onLook, onNumber, onInvalid } = props;
+  const [rows, columns] = labels(name, sentence, all);
+  const [title, , kind] = NAMES[name];
+  const what = meaning(name, state.step, all);
+  const values = all[name]!;
+  const [m, n] = [values.length, values[0]!.length];
+  const covered = isHidden(name);
+
+  function cell(i: number, j: number, tabIndex: number) {
+    const value = values[i]![j]!;
+    const closed = (name === "masked" || name === "weights") && !all.open[i]![j];
+    const place = `${rows[i]}, ${columns[j]}`;
+    const text = covered ? "?" : showCell(name, value);
+    const on = looked?.[0] === name && looked[1] === i && looked[2] === j;
+    const kinds = [
+      `bw-cell ${kind}`,
+      on && "ats-on",
+      made.has(String([name, i, j])) && "ats-from",
+      covered ? "ats-covered" : closed && "bw-closed",
+    ];
+    const given = isGiven(name, state);
+    const own = given ? {} : { tabIndex, "aria-label": `${place}: ${covered ? "hidden until you predict" : text}` };
+    return (
+      <td
+        key={j}
+        class={kinds.filter(Boolean).join(" ")}
+        data-matrix={name}
+        data-row={i}
+        data-column={j}
+        data-value={covered ? "" : value}
+        style={name === "weights" && !covered && !closed ? weightStyle(value) : undefined}
+        {...own}
+      >
+        {given ? (
+          <NumberField
+            label={`${title.replace("_", " ")}, ${place}`}
+            value={value}
+            tabIndex={tabIndex}
+            onChange={(number) => onNumber(name, i, j, number)}
+            onInvalid={onInvalid}
+          />
+        ) : (
+          text
+        )}
+      </td>
+    );
+  }
+
+  const total = (i: number) => (
+    <td class="bw-sum" data-sum={i}>
+      {covered ? "?" : show(sum(values[i]!))}
+    </td>
+  );
+  return (
+    <div class={`ats-matrix ${kind}`}>
+      <div class="bw-caption">
+        <b>
+          <Symbolic text={title} />
+        </b>{" "}
+        {what}{" "}
+        <span class="bw-shape">
+          {m} × {n}
+        </span>
+      </div>
+      <Scroll>
+        <Grid
+          label={`${title.replace("_", " ")}, ${what}, ${m} rows and ${n} columns`}
+          rows={rows}
+          columns={columns}
+          rowKind={ROW_KIND[name] ?? "query"}
+          columnKind={KEYS_ACROSS.includes(name) ? "key" : ""}
+          cell={cell}
+          {...(name === "weights" ? { last: { head: "sum", cell: total } } : {})}
+          onLook={([i, j]) => onLook([name, i, j])}
+        />
+      </Scroll>
+    </div>
+  );
+}
+
+// ---- The arithmetic -----------------------------------------------------------------------------------------------
+
+interface ArithmeticProps {
+  invalid: boolean;
+  looked: Cell | null;
+  covered: boolean;
+  said: ReturnType<typeof arithmetic> | null;
+}
+
+function Arithmetic({ invalid, covered, said }: ArithmeticProps) {
+  if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
+  if (said === null) {
+    return (
+      <Panel title="How was a number made?">
+        Point at any cell, tap it, or walk to it with Tab and the arrow keys.
+      </Panel>
+    );
+  }
+  if (covered)
+    return <Panel title="Predict first">Answer the question above, then look how this number was made.</Panel>;
+  return (
+    <Panel title={said.title}>
+      {said.parts.map(({ text, kind, sup }, p) =>
+        sup ? (
+          <sup key={p}>{text}</sup>
+        ) : (
+          <span key={p} class={kind}>
+            {text}
+          </span>
+        ),
+      )}
+    </Panel>
+  );
+}
+
+export default defineWidget<State, Computed>({
+  name: "attention_steps",
+  label: "Attention step by step, interactive",
+  traits: {
+    sentences: true,
+    step_names: true,
+    sentence: true,
+    source: true,
+    numbers: true,
+    step: true,
+    scaling: true,
+    causal: true,
+    padding: true,
+    predict: true,
+  },
+  settle,
+  compute,
+  View,
+});

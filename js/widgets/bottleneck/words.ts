@@ -1,0 +1,29 @@
+/* What happens at an output step, in sentences. Steps are counted from 1. */
+
+import { largest } from "../../kit/maths.ts";
+import { show } from "../../kit/text.ts";
+import type { Network, Seen, Wrote } from "./maths.ts";
+
+export type Names = Record<Network, string>;
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** About the step, the network with one vector, and the one with attention. */
+export function tell(seen: Seen, step: number, names: Names) {
+  const i = step - 1;
+  const row = seen.weights[i]!;
+  const j = largest(row);
+  const verdict = (name: string, { wrote, right }: Wrote) =>
+    `${capital(name)}: writes ${wrote[i]}, which is ${right[i] ? "right" : "wrong"}.`;
+  return {
+    wanted: `Step ${step} of ${seen.wanted.length}: the letter to write is ${seen.wanted[i]}.`,
+    plain: verdict(names.plain, seen.plain),
+    attentive: `${verdict(names.attentive, seen.attentive)} It looks most at letter ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
+  };
+}
+
+/** All weights of a step. */
+export function weightsInWords(seen: Seen, step: number): string {
+  const row = seen.weights[step - 1]!;
+  return `Weights of step ${step}: ${row.map((weight, j) => `${seen.read[j]} ${show(weight)}`).join(", ")}.`;
+}

@@ -1,0 +1,621 @@
+/* Mask builder: open and close keys cell by cell; see the weights, the leaks and the rows that see nothing. */
+
+import type { ComponentChildren, TargetedPointerEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { weightStyle } from "../../kit/colour.ts";
+import { Boxes, Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
+import { FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
+import "../../kit/kit.css";
+import { table } from "../../kit/maths.ts";
+import { Folded, InWords, Panel, Scroll } from "../../kit/panel.tsx";
+import { count, NO_NUMBER, named, show } from "../../kit/text.ts";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
+import "./style.css";
+import {
+  aboutCell,
+  aboutEmptyRows,
+  aboutSpread,
+  codeOf,
+  describe,
+  labels,
+  short,
+  type Verdict,
+  verdict,
+} from "./words.ts";
+
+export * from "./maths.ts";
+export * from "./words.ts";
+
+const taskOf = (state: State): Task => state.tasks.find((one) => one.name === state.task)!;
+
+function compute(state: State) {
+  const all = audit(state);
+  return { all, words: labels(taskOf(state), all) };
+}
+type Props = ViewProps<State, ReturnType<typeof compute>>;
+
+// ---- Changes of the state -----------------------------------------------------------------------------------------
+
+type Changes = Partial<Pick<Audit, "m" | "n" | "padding" | "window" | "first">> & { preset?: string };
+
+/** The window and the first text, no longer than n keys allow. */
+const fitting = (window: number, first: number, n: number) => ({
+  window: Math.min(window, n),
+  first: Math.min(first, Math.max(1, n - 1)),
+});
+
+/** Change sizes or what a mask is made from; a mask with a name is made again, one by hand keeps its cells. */
+function remake(state: State, all: Audit, changes: Changes): Partial<State> {
+  const { m, n, padding, window, first } = { ...all, ...changes };
+  const inside = padding.filter((position) => position < n);
+  const sizes = { m, n, padding: inside, ...fitting(window, first, n) };
+  const wanted = changes.preset ?? state.preset;
+  const preset = wanted === "upper_left" && m === n ? "causal" : wanted; // then both corners are the same
+  const mask = state.masks.find((one) => one.name === preset);
+  const open = mask ? makeMask(mask.rule, sizes) : table(m, n, (i, j) => all.open[i]?.[j] ?? true);
+  return { preset: mask ? preset : "hand", cells: cellsOf(open), padding: inside, ...fitting(window, first, n) };
+}
+
+/** The beginning of a task: no mask, and the sizes and the padding of its example. */
+function beginning(state: State, name: string): Partial<State> {
+  const { m, n, padding } = state.tasks.find((one) => one.name === name)!;
+  const cells = cellsOf(table(m, n, () => true));
+  return { task: name, preset: "open", cells, padding, ...fitting(state.window, state.first, n) };
+}
+
+/** Open or close cells; a mask that then is one of the task's gets its name. */
+function setCells(state: State, all: Audit, places: readonly Place[], on: boolean): Partial<State> {
+  const open = all.open.map((row) => [...row]);
+  for (const [i, j] of places) open[i]![j] = on;
+  const cells = cellsOf(open);
+  return { cells, preset: recognise(cells, offered(state, all), all) };
+}
+
+// ---- The view -----------------------------------------------------------------------------------------------------
+
+function View({ state, data, write }: Props) {
+  const { all, words } = data;
+  const subject = JSON.stringify([words.queries, words.keys]);
+  const [looked, look] = useStateFor<Place | null>(subject, null);
+  const [invalid, setInvalid] = useStateFor(subject, false);
+  const first = useRef(state.scores); // the scores before a reader changed one
+  const task = taskOf(state);
+  const startAgain = () =>
+    write({ ...beginning(state, state.task), ...state.usual, scores: first.current, empty: state.empties[0]!.name });
+
+  return (
+    <>
+      <Heading>Mask builder</Heading>
+      <div class="bw-controls">
+        <Menu
+          name="task"
+          label="What is attention to do?"
+          value={state.task}
+          options={state.tasks.map((one) => [one.name, one.label] as const)}
+          onChange={(name) => write(beginning(state, name))}
+        />
+      </div>
+      <p class="bw-note">{task.note}</p>
+      <div class="mb-chips" role="group" aria-label="Mask">
+        {offered(state, all).map(({ name, label }) => (
+          <Button
+            key={name}
+            name={`mask-${name}`}
+            data-mask={name}
+            pressed={name === state.preset}
+            onClick={() => write(remake(state, all, { preset: name }))}
+          >
+            {label}
+          </Button>
+        ))}
+        <Button name="reset" kind="plain" onClick={startAgain}>
+          Start again
+        </Button>
+      </div>
+      <Lengths state={state} data={data} write={write} />
+      <div class="mb-stage" data-keys={all.n}>
+        <MaskGrid state={state} data={data} write={write} looked={looked} look={look} />
+        <WeightGrid data={data} looked={looked} look={look} />
+        <Judgement {...verdict(state, all, words)} />
+      </div>
+      <EmptyRows state={state} data={data} write={write} looked={looked} look={look} />
+      <About state={state} data={data} looked={looked} invalid={invalid} />
+      <Code state={state} all={all} write={write} />
+      <Folded title="The scores behind the weights">
+        <Scores state={state} data={data} write={write} look={look} onInvalid={setInvalid} />
+      </Folded>
+      <InWords title="Mask and weights in words" lines={describe(all, words)} />
+    </>
+  );
+}
+
+/** What a mask is made from: the window, the first text, the padding, and how many words there are. */
+function Lengths({ state, data: { all }, write }: Props) {
+  const { m, n, padding } = all;
+  const task = taskOf(state);
+  const change = (changes: Changes) => write(remake(state, all, changes));
+  const whole = state.task !== "write" && state.task !== "translate"; // self-attention over the whole row
+  const queriesFor = (keys: number) => (state.task === "translate" ? m : m === n ? keys : Math.min(m, keys));
+  const takesPadding = state.task !== "pack" && state.task !== "answer";
+  const pad = (j: number, on: boolean) =>
+    change({ padding: on ? [...padding, j].sort((a, b) => a - b) : padding.filter((p) => p !== j) });
+  return (
+    <>
+      <div class="bw-controls mb-sliders">
+        {task.masks.includes("window") && (
+          <Slider
+            name="window"
+            label="keys in a sliding window"
+            min={1}
+            max={n}
+            value={all.window}
+            onChange={(window) => change({ window, preset: "window" })}
+          />
+        )}
+        {!takesPadding && (
+          <Slider
+            name="first"
+            label={state.task === "answer" ? "words of the question" : "words of the first text"}
+            min={1}
+            max={Math.max(1, n - 1)}
+            value={all.first}
+            onChange={(first) => change({ first })}
+          />
+        )}
+      </div>
+      {takesPadding && (
+        <Boxes legend="Which keys are padding?">
+          {named(task.keys.slice(0, n)).map((word, j) => (
+            <Toggle
+              key={word}
+              name={`padding-${j}`}
+              label={padding.includes(j) ? `${word} → pad` : word}
+              on={padding.includes(j)}
+              onChange={(on) => pad(j, on)}
+            />
+          ))}
+        </Boxes>
+      )}
+      <Folded title="More or fewer words">
+        <div class="bw-controls mb-sliders">
+          <Slider
+            name="n"
+            label={whole ? "words: queries m and keys n" : "keys n"}
+            min={whole ? 2 : 1}
+            max={state.largest}
+            value={n}
+            onChange={(keys) => change({ n: keys, m: queriesFor(keys) })}
+          />
+          {!whole && (
+            <Slider
+              name="m"
+              label="queries m"
+              min={1}
+              max={state.task === "translate" ? state.largest : n}
+              value={m}
+              onChange={(queries) => change({ m: queries })}
+            />
+          )}
+        </div>
+      </Folded>
+    </>
+  );
+}
+
+// ---- The grids ----------------------------------------------------------------------------------------------------
+
+interface Looking {
+  looked: Place | null;
+  look: (place: Place) => void;
+}
+
+const isAt = (looked: Place | null, i: number, j: number) => looked?.[0] === i && looked[1] === j;
+
+function Box({
+  name,
+  all,
+  legend,
+  children,
+}: {
+  name: string;
+  all: Audit;
+  legend: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="mb-box">
+      <p class="mb-title">
+        <b>{name}</b>{" "}
+        <span class="bw-shape">
+          {all.m} × {all.n}
+        </span>
+      </p>
+      {children}
+      <p class="bw-title">{legend}</p>
+    </div>
+  );
+}
+
+const asColumns = (words: string[]) => words.map((word, j) => <span key={j}>{word}</span>);
+
+/** A stroke of a pointer over the grid: what it paints, where it was last, and whether it has painted yet. */
+interface Stroke {
+  on: boolean;
+  last: Place;
+  begun: boolean;
+}
+
+function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & Looking) {
+  const stroke = useRef<Stroke | null>(null);
+  const painted = useRef(false); // then the click that is still to come has been dealt with
+  useEffect(() => {
+    const lift = () => {
+      stroke.current = null;
+      setTimeout(() => (painted.current = false)); // behind the click that follows
+    };
+    window.addEventListener("pointerup", lift);
+    window.addEventListener("pointercancel", lift);
+    return () => {
+      window.removeEventListener("pointerup", lift);
+      window.removeEventListener("pointercancel", lift);
+    };
+  }, []);
+
+  function paint(places: readonly Place[], on: boolean) {
+    painted.current = true;
+    write(setCells(state, all, places, on));
+    look(places.at(-1)!);
+  }
+
+  function press(event: TargetedPointerEvent<HTMLTableElement>) {
+    const place = placeOf(event.target);
+    painted.current = false;
+    if (place === null || event.button !== 0) return;
+    const on = !all.open[place[0]]![place[1]];
+    const finger = event.pointerType === "touch"; // it may want to scroll: what it does shows when it moves
+    stroke.current = { on, last: place, begun: !finger };
+    if (finger) return;
+    event.preventDefault(); // no text is to be selected while painting
+    (event.target as HTMLElement).focus({ preventScroll: true });
+    paint([place], on);
+  }
+
+  function move(event: TargetedPointerEvent<HTMLTableElement>) {
+    const now = stroke.current;
+    if (now === null) return;
+    if (event.pointerType !== "touch" && !(event.buttons & 1)) {
+      stroke.current = null; // it was lifted where nobody told us
+      return;
+    }
+    const root = event.currentTarget.getRootNode() as Document | ShadowRoot;
+    const place = placeOf(root.elementFromPoint(event.clientX, event.clientY));
+    if (place === null || String(place) === String(now.last)) return;
+    if (!now.begun && place[1] === now.last[1]) {
+      stroke.current = null; // a finger that goes up or down scrolls
+      return;
+    }
+    const passed = between(now.last, place);
+    paint(now.begun ? passed : [now.last, ...passed], now.on);
+    stroke.current = { ...now, last: place, begun: true };
+  }
+
+  function cell(i: number, j: number, tabIndex: number) {
+    const [on, leak, needless] = [all.open[i]![j]!, all.leaks[i]![j]!, all.hidden[i]![j]!];
+    const kinds = [
+      `mb-cell ${on ? "mb-open" : "mb-closed"}`,
+      leak && "mb-leaks",
+      all.emptyRows[i] && "mb-row-empty",
+      !all.read[i] && "mb-unread",
+      isAt(looked, i, j) && "mb-on",
+    ];
+    const said = `${on ? "open" : "closed"}${leak ? ", leak" : needless ? ", could be open" : ""}`;
+    return (
+      <td key={j}>
+        <button
+          type="button"
+          class={kinds.filter(Boolean).join(" ")}
+          tabIndex={tabIndex}
+          data-row={i}
+          data-column={j}
+          aria-pressed={on}
+          aria-label={`query ${words.query[i]}, key ${words.key[j]}: ${said}`}
+          onClick={() => {
+            if (!painted.current) write(setCells(state, all, [[i, j]], !on));
+            painted.current = false;
+            look([i, j]);
+          }}
+        >
+          {leak ? "!" : on ? "" : needless ? "○" : "×"}
+        </button>
+      </td>
+    );
+  }
+
+  const cached = all.n - all.m;
+  const cache =
+    state.task === "write" && cached > 0
+      ? ` ${count(cached, "word is", "words are")} in the cache, and only the newest ${all.m} ${all.m === 1 ? "asks" : "ask"}.`
+      : "";
+  return (
+    <Box
+      name="Mask"
+      all={all}
+      legend={`Filled is open, × is closed, ○ is closed but could be open, ! is a leak. Click, or drag to paint. By keyboard: arrows, space, and shift with arrows.${cache}`}
+    >
+      <Scroll>
+        <Grid
+          label="Mask, queries in rows and keys in columns"
+          class="mb-mask"
+          rows={words.queries}
+          columns={asColumns(words.keys)}
+          rowKind="query"
+          columnKind="key"
+          cell={cell}
+          onLook={look}
+          onWalk={([i, j], to, event) => event.shiftKey && write(setCells(state, all, [to], all.open[i]![j]!))}
+          onPointerDown={press}
+          onPointerMove={move}
+        />
+      </Scroll>
+    </Box>
+  );
+}
+
+function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> & Looking) {
+  const leaking = all.leaks.flat().includes(true);
+  const cell = (i: number, j: number) => {
+    const weight = all.weights[i]![j]!;
+    const lost = Number.isNaN(weight);
+    const none = weight === 0 && !all.open[i]![j];
+    const faint = !lost && !none && weight < 0.005;
+    const kinds = [
+      "bw-cell",
+      lost && "mb-nan",
+      none && "bw-closed",
+      faint && "bw-none",
+      all.leaks[i]![j] && "mb-leaks",
+      isAt(looked, i, j) && "mb-on",
+    ];
+    return (
+      <td
+        key={j}
+        class={kinds.filter(Boolean).join(" ")}
+        data-matrix="weights"
+        data-row={i}
+        data-column={j}
+        data-value={weight}
+        style={lost || none || faint ? undefined : weightStyle(weight)}
+      >
+        {lost ? "NaN" : faint ? <FaintDot number={show(weight)} /> : short(weight)}
+      </td>
+    );
+  };
+  return (
+    <Box name="Weights" all={all} legend="Each row is the softmax over its open keys.">
+      <Scroll label="Weights">
+        <table
+          aria-label="Weights, queries in rows and keys in columns"
+          onPointerOver={(event) => {
+            const place = event.pointerType === "touch" ? null : placeOf(event.target);
+            if (place) look(place);
+          }}
+        >
+          <thead>
+            <tr>
+              <td />
+              {words.keys.map((word, j) => (
+                <th key={j} scope="col" class="key">
+                  <span>{word}</span>
+                </th>
+              ))}
+              <th scope="col" class="bw-sum">
+                {leaking ? "leaked" : ""}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {words.queries.map((word, i) => (
+              <tr key={i}>
+                <th scope="row" class="query">
+                  {word}
+                </th>
+                {words.keys.map((_, j) => cell(i, j))}
+                <td class="bw-sum" data-leaked={all.leaked[i]}>
+                  {all.leaked[i] ? short(all.leaked[i]!) : ""}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </Box>
+  );
+}
+
+interface ScoresProps extends Props {
+  look: (place: Place) => void;
+  onInvalid: (invalid: boolean) => void;
+}
+
+function Scores({ state, data: { words }, write, look, onInvalid }: ScoresProps) {
+  const change = (i: number, j: number, value: number) =>
+    write({ scores: state.scores.map((row, r) => row.map((score, c) => (r === i && c === j ? value : score))) });
+  return (
+    <Scroll>
+      <Grid
+        label="Scores, queries in rows and keys in columns"
+        rows={words.queries}
+        columns={asColumns(words.keys)}
+        rowKind="query"
+        columnKind="key"
+        onLook={look}
+        cell={(i, j, tabIndex) => (
+          <td key={j} class="bw-cell" data-row={i} data-column={j}>
+            <NumberField
+              label={`Score, ${words.query[i]}, ${words.key[j]}`}
+              value={state.scores[i]![j]!}
+              tabIndex={tabIndex}
+              onChange={(value) => change(i, j, value)}
+              onInvalid={onInvalid}
+            />
+          </td>
+        )}
+      />
+    </Scroll>
+  );
+}
+
+// ---- What is said -------------------------------------------------------------------------------------------------
+
+const SIGNS = { leak: "✗", empty: "∅", blind: "○", fits: "✓", nothing: "–" };
+
+function Judgement({ kind, headline, text }: Verdict) {
+  return (
+    <div class={`mb-verdict mb-${kind}`}>
+      <span class="mb-sign" aria-hidden="true">
+        {SIGNS[kind]}
+      </span>
+      <p>
+        <b>{headline}</b>. {text}
+      </p>
+    </div>
+  );
+}
+
+function EmptyRows({ state, data: { all, words }, write, looked, look }: Props & Looking) {
+  const i = looked?.[0] ?? Math.floor(all.m / 2); // the row in mind
+  const reached = all.spread.weights.includes(true) ? aboutSpread(all) : [];
+
+  /** Close every cell of a row, or open those again that the task allows. */
+  function turnRow() {
+    const row = (j: number) => all.emptyRows[i]! && all.why[i]![j] === null;
+    const cells = cellsOf(table(all.m, all.n, (r, j) => (r === i ? row(j) : all.open[r]![j]!)));
+    write({ cells, preset: recognise(cells, offered(state, all), all) });
+    look([i, looked?.[1] ?? 0]);
+  }
+
+  return (
+    <div class="mb-empty">
+      <div class="bw-controls">
+        <Menu
+          name="empty"
+          label="A row without open keys gets"
+          value={state.empty}
+          options={state.empties.map((one) => [one.name, one.label] as const)}
+          onChange={(empty) => write({ empty })}
+        />
+        <Button name="row" data-follows-eye="" onClick={turnRow}>
+          {all.emptyRows[i] ? "Open" : "Close"} the row of “{words.query[i]}”
+        </Button>
+      </div>
+      <p class="bw-text">{aboutEmptyRows(state, all)}</p>
+      {reached.length > 0 && (
+        <ul class="mb-spread">
+          {reached.map(({ name, lost, text }) => (
+            <li key={name} data-spread={name} data-count={lost.filter(Boolean).length}>
+              <span class="mb-dots" aria-hidden="true">
+                {lost.map((is, dot) => (
+                  <span key={dot} class={is ? "mb-lost" : ""} />
+                ))}
+              </span>
+              <b>{name}</b> {text}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function About({
+  state,
+  data,
+  looked,
+  invalid,
+}: Pick<Props, "state" | "data"> & { looked: Place | null; invalid: boolean }) {
+  if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
+  if (looked === null) {
+    return (
+      <Panel title="Who may look at whom?">
+        Click a cell to close it or to open it. Each row is a query, each column a key.
+      </Panel>
+    );
+  }
+  const { title, text } = aboutCell(...(looked as [number, number]), state, data.all, data.words);
+  return <Panel title={title}>{text}</Panel>;
+}
+
+function Code({ state, all, write }: { state: State; all: Audit; write: Props["write"] }) {
+  const id = useIds()("code");
+  const area = useRef<HTMLTextAreaElement>(null);
+  const code = codeOf(state, all);
+  const [copied, setCopied] = useState({ code, said: "" });
+
+  async function copy() {
+    area.current?.select();
+    try {
+      await navigator.clipboard.writeText(code);
+      setCopied({ code, said: "Copied." });
+    } catch {
+      setCopied({ code, said: "Selected: copy it with your keyboard." });
+    }
+  }
+
+  return (
+    <Folded title="The mask as code">
+      <Menu
+        name="form"
+        label="Write the mask as"
+        value={state.form}
+        options={state.forms.map((one) => [one.name, one.label] as const)}
+        onChange={(form) => write({ form })}
+      />
+      <label class="mb-code-label" for={id}>
+        Python
+      </label>
+      <textarea
+        ref={area}
+        id={id}
+        class="mb-code"
+        readOnly
+        spellcheck={false}
+        wrap="off"
+        rows={code.split("\n").length}
+        value={code}
+      />
+      <p>
+        <Button name="copy" onClick={copy}>
+          Copy
+        </Button>{" "}
+        <span class="bw-title" role="status" data-follows-eye="">
+          {copied.code === code ? copied.said : ""}
+        </span>
+      </p>
+    </Folded>
+  );
+}
+
+export default defineWidget({
+  name: "mask_builder",
+  label: "Mask builder, interactive",
+  traits: {
+    tasks: true,
+    masks: true,
+    empties: true,
+    forms: true,
+    largest: true,
+    usual: true,
+    task: true,
+    preset: true,
+    cells: true,
+    padding: true,
+    window: true,
+    first: true,
+    scores: true,
+    empty: true,
+    form: true,
+  },
+  compute,
+  View,
+});

@@ -1,0 +1,120 @@
+/* For tests: mount a widget from its bundle on any page, with a model as a kernel would have, and use it. */
+
+window.bench = (() => {
+  const models = [];
+
+  function makeModel(state) {
+    const listeners = new Map();
+    const model = {
+      state,
+      saved: {}, // what was sent to the kernel
+      unsaved: {},
+      get: (key) => model.state[key],
+      set(key, value) {
+        model.state[key] = value;
+        model.unsaved[key] = value;
+        for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener();
+      },
+      save_changes() {
+        Object.assign(model.saved, model.unsaved);
+        model.unsaved = {};
+      },
+      on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
+      off: (event, listener) => listeners.set(event, (listeners.get(event) ?? []).filter((one) => one !== listener)),
+      listening: () => [...listeners.values()].flat().length,
+    };
+    return model;
+  }
+
+  async function load(source) {
+    const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const module = await import(address);
+    URL.revokeObjectURL(address);
+    return module.default;
+  }
+
+  /** Mount the widget into a new element, or into a shadow root in one; return its number. */
+  async function mount(source, css, state, shadow = false) {
+    const host = document.body.appendChild(document.createElement("div"));
+    const root = shadow ? host.attachShadow({ mode: "open" }) : host;
+    const style = document.createElement("style");
+    style.textContent = css;
+    const el = document.createElement("div");
+    root.append(style, el);
+    const model = makeModel(structuredClone(state));
+    const end = (await load(source)).render({ model, el });
+    models.push({ model, el, end, source, css });
+    return models.length - 1;
+  }
+
+  /** All that a widget shows but for what is said about the cell in sight: its texts, and the numbers behind them. */
+  function shown({ el }) {
+    const copy = el.cloneNode(true);
+    for (const part of copy.querySelectorAll(".bw-panel, [data-follows-eye]")) part.remove();
+    const data = [...copy.querySelectorAll("*")].map((x) => Object.values(x.dataset).join()).filter(Boolean);
+    const on = [...el.querySelectorAll("[aria-pressed], [aria-current], :checked")].map((x) => (x.id || x.textContent).replace(/^\w+-\d+-/, ""));
+    const typed = [...el.querySelectorAll("input, select, textarea")].map((x) => x.value);
+    return JSON.stringify([copy.textContent, data, on, typed]);
+  }
+
+  /** Numbers between 0 and 1 that are the same on every run. */
+  function dice(seed) {
+    return () => {
+      seed = (seed * 1103515245 + 12345) % 2147483648;
+      return seed / 2147483648;
+    };
+  }
+
+  const OTHERS = "button, select, input[type=range], input[type=checkbox], input[type=text]";
+
+  /** Use any control that is there and in sight, as a hand would; return what was done. */
+  function use(el, roll) {
+    const pick = (all) => all[Math.floor(roll() * all.length)];
+    const there = [...el.querySelectorAll(OTHERS)].filter((x) => !x.disabled && x.checkVisibility() && !x.closest(".bw-question, [inert]"));
+    const kinds = [...new Set(there.map((x) => x.type || x.tagName))];
+    const kind = pick(kinds);
+    const control = pick(there.filter((x) => (x.type || x.tagName) === kind));
+    const fire = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
+    if (control.type === "range") {
+      control.value = Math.round(Number(control.min) + roll() * (Number(control.max) - Number(control.min)));
+      fire("input");
+    } else if (control.tagName === "SELECT") {
+      control.value = pick([...control.options]).value;
+      fire("change");
+    } else if (control.type === "text") {
+      control.value = pick(["2", "−0.5", "abc", "1,25", "-999.999", "1e9"]);
+      fire("input");
+      fire("blur");
+    } else control.click();
+    return `${control.id || control.ariaLabel || control.textContent}: ${control.value ?? ""}`;
+  }
+
+  const settled = () => new Promise((done) => setTimeout(done));
+
+  /** Use a widget many times. After each time, one mounted anew with its state must show the same. */
+  async function exercise(number, times, seed) {
+    const one = models[number];
+    const roll = dice(seed);
+    const faults = [];
+    const states = [];
+    for (let time = 0; time < times; time++) {
+      const done = use(one.el, roll);
+      await settled();
+      states.push(structuredClone(one.model.state));
+      const twin = models[await mount(one.source, one.css, one.model.state)];
+      if (shown(twin) !== shown(one)) faults.push([done, shown(one), shown(twin)]);
+      twin.end();
+      twin.el.parentElement.remove();
+    }
+    return { faults, states, saved: one.model.saved };
+  }
+
+  /** Change the state from the kernel's side. */
+  async function push(number, state) {
+    const { model } = models[number];
+    for (const [key, value] of Object.entries(structuredClone(state))) model.set(key, value);
+    await settled();
+  }
+
+  return { mount, exercise, push, shown: (number) => shown(models[number]), models };
+})();

@@ -1,0 +1,555 @@
+"""Laws of the widgets: what a cell leaves behind, that the browser's numbers are the package's, and the page itself.
+
+The maths of a widget's ES module is tested in Node against the package; the widget as a reader has it, in Chromium on a
+page that Jupyter Book built, over http and from a file (tests/website.py).
+"""
+
+import functools
+import re
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from website import hard_to_tap, serious_findings, state_in
+
+from attention_tutorial import causal_mask, scaled_dot_product_attention
+from attention_tutorial.widgets import AttentionSteps
+from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
+
+ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled", "masked": "masked",
+               "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
+
+
+def close(given, expected):
+    """Whether nested lists hold a tensor's numbers to 1e-6; JSON has no infinity, so null stands for minus infinity."""
+    numbers = [[-torch.inf if x is None else float(x) for x in row] for row in given]
+    return torch.allclose(torch.tensor(numbers, dtype=torch.float64), expected, rtol=1e-6, atol=1e-6)
+
+
+# ---- What a cell leaves behind ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def live(monkeypatch):
+    monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
+
+
+def test_the_repr_holds_no_address():
+    assert repr(AttentionSteps()) == "AttentionSteps('the cat sat down here', step='x')"
+
+
+def test_the_html_holds_the_state_and_the_weights_in_words():
+    widget = AttentionSteps("the bank of the river", causal=True, padding=[4], step="output")
+    page = widget.to_html()
+    assert state_in(page) == widget.state()
+    soup = BeautifulSoup(page, "html.parser")
+    assert [th.text for th in soup.select("thead th")] == ["the", "bank", "of", "the", "river"]
+    shown = [[float(td.text) for td in tr.select("td")] for tr in soup.select("tbody tr")]
+    assert torch.allclose(torch.tensor(shown).double(), widget.steps()["weights"], atol=5e-4)
+    assert not soup.select("script")
+
+
+def test_words_that_look_like_markup_stay_words():
+    tokens = ["<script>alert(1)</script>", "\"&amp;'"]
+    widget = AttentionSteps.of([[1.0]], [[1.0], [2.0]], [[1.0], [2.0]], tokens=tokens)
+    page = widget.to_html()
+    assert "<script" not in page
+    assert state_in(page)["sentences"][0]["keys"] == tokens
+    assert [th.text for th in BeautifulSoup(page, "html.parser").select("thead th")] == tokens
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_steps_are_those_of_the_package(name):
+    widget = AttentionSteps(name, padding=[0])
+    made = widget.steps()
+    mask = torch.ones_like(made["raw"], dtype=torch.bool)
+    mask[:, 0] = False
+    output, weights = scaled_dot_product_attention(made["q"], made["k"], made["v"], mask)
+    assert torch.equal(made["weights"], weights)
+    assert torch.equal(made["output"], output)
+
+
+def test_the_worked_example_is_that_of_chapter_2():
+    made = AttentionSteps("worked example of chapter 2").steps()
+    assert torch.allclose(made["weights"], torch.tensor([[0.264458, 0.264458, 0.471083]]).double(), atol=1e-6)
+    assert torch.allclose(made["output"], torch.tensor([[3.413249, 4.413249]]).double(), atol=1e-6)
+
+
+def test_one_word_gets_two_meanings_unless_it_cannot_see_what_follows():
+    def output_of_bank(sentence, causal):
+        return AttentionSteps(sentence, causal=causal).steps()["output"][1]
+
+    river, money = "the bank of the river", "the bank lends us money"
+    assert SENTENCES[river]["x"][1] == SENTENCES[money]["x"][1]
+    assert output_of_bank(river, False)[0] > 3 * output_of_bank(river, False)[1]
+    assert output_of_bank(money, False)[1] > 3 * output_of_bank(money, False)[0]
+    assert torch.equal(output_of_bank(river, True), output_of_bank(money, True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sentence": "nobody wrote this"}, "sentence must be one of .*; got 'nobody wrote this'"),
+        ({"step": "last"}, "step must be one of .*; got 'last'"),
+        ({"padding": [5]}, r"padding must hold positions from 0 to 4; got \[5\]"),
+    ],
+)
+def test_a_mistake_is_explained(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionSteps(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": [1.0], "key": [[1.0]], "value": [[1.0]]}, r"query must have two axes of 1 to 8; got shape \(1,\)"),
+        ({"query": [[1.0]], "key": [[1.0, 2.0]], "value": [[1.0]]}, "the same number of features; got 1 and 2"),
+        ({"query": [[1.0]], "key": [[1.0]], "value": [[1.0], [2.0]]}, "the same number of positions; got 1 and 2"),
+        ({"query": [[torch.inf]], "key": [[1.0]], "value": [[1.0]]}, "query must hold finite numbers"),
+        ({"query": [[1.0]], "key": [[1.0]], "value": [[1.0]], "tokens": ["a", "b"]}, "tokens must name each of the 1"),
+        ({"query": [[1.0]], "key": [[1.0]], "value": [[1.0]], "padding": [1]}, r"positions from 0 to 0; got \[1\]"),
+    ],
+)
+def test_a_mistake_in_ones_own_numbers_is_explained(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionSteps.of(**arguments)
+
+
+def test_a_switch_must_be_a_bool():
+    with pytest.raises(TypeError, match="causal must be True or False; got int"):
+        AttentionSteps(causal=1)
+
+
+def test_a_change_in_the_browser_reaches_python(live):
+    widget = AttentionSteps()
+    numbers = {**widget.numbers, "x": [[1, 2, 3]] * 5}  # JSON's whole numbers are ints
+    widget.set_state({"numbers": numbers, "causal": True})
+    assert torch.allclose(widget.steps()["weights"][4], torch.full((5,), 0.2).double())
+    assert widget.steps()["masked"][0, 1] == -torch.inf
+
+
+# ---- The maths, in Node -------------------------------------------------------------------------------------------
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { states, sentences } = JSON.parse(readFileSync(0, "utf8"));
+const made = states.map((state) => widget.compute(state));
+const told = sentences.map(({ state, sentence }) => {
+  const all = widget.compute(state);
+  const cells = [];
+  for (const name of ["q", "k", "v", "kT", "raw", "scaled", "masked", "weights", "output"])
+    all[name].forEach((row, i) => row.forEach((value, j) => {
+      const { title, parts } = widget.arithmetic([name, i, j], state, all, sentence);
+      const from = widget.origins([name, i, j], state.source, all).map(([m, r, c]) => all[m][r][c]);
+      cells.push({ name, i, j, title, text: parts.map((p) => (p.sup ? `^(${p.text})` : p.text)).join(""),
+                   value: widget.show(value), from });
+    }));
+  const questions = Object.fromEntries(
+    state.step_names.map((step) => [step, widget.question(step, state, all, sentence)]),
+  );
+  const words = Object.fromEntries(state.step_names.filter((step) => step !== "x" || sentence.x)
+    .map((step) => [step, widget.describe(step, state, all, sentence)]));
+  return { cells, questions, words };
+});
+const typed = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"].map(widget.parseNumber);
+console.log(JSON.stringify({ made, told, typed }));
+"""
+
+
+def random_states():
+    """Yield states of every combination of switches, with sizes that no transposition can hide."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(rows, columns, size=2.0):
+        return (torch.randn(rows, columns, generator=generator).double() * size).tolist()
+
+    for number in range(64):
+        scaling, causal, from_x, padded = (bool(number >> bit & 1) for bit in range(4))
+        large = 300.0 if number >= 48 else 2.0
+        if from_x:
+            n = (2, 3, 5, 7)[number // 16]
+            numbers = {"x": draw(n, 3, large), "w_q": draw(3, 5), "w_k": draw(3, 5), "w_v": draw(3, 2)}
+        else:
+            m, n = [(1, 3), (5, 5), (2, 7), (7, 3)][number // 16]
+            numbers = {"q": draw(m, 5, large), "k": draw(n, 5), "v": draw(n, 2)}
+        positions = torch.randperm(n, generator=generator)[: 1 + number % n].tolist() if padded else []
+        yield {"numbers": numbers, "source": "x" if from_x else "qkv", "scaling": scaling, "causal": causal,
+               "padding": sorted(positions)}  # fmt: skip
+    # rows without an open key: padding on the left with a causal mask, and nothing but padding
+    numbers = {"q": draw(3, 2), "k": draw(3, 2), "v": draw(3, 2)}
+    for causal, padding in [(True, [0]), (True, [0, 1]), (False, [0, 1, 2]), (True, [0, 1, 2])]:
+        yield {"numbers": numbers, "source": "qkv", "scaling": True, "causal": causal, "padding": padding}
+
+
+def by_the_package(state):
+    given = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in state["numbers"].items()}
+    if state["source"] == "x":
+        query, key, value = (given["x"] @ given[w] for w in ("w_q", "w_k", "w_v"))
+    else:
+        query, key, value = given["q"], given["k"], given["v"]
+    mask = torch.ones(len(key), dtype=torch.bool)
+    mask[state["padding"]] = False
+    scale = None if state["scaling"] else 1.0
+    output, weights = scaled_dot_product_attention(query, key, value, mask, is_causal=state["causal"], scale=scale)
+    return {"q": query, "k": key, "v": value, "raw": query @ key.T, "weights": weights, "output": output}
+
+
+STATES = list(random_states())
+TOLD = [
+    (name, {"causal": causal, "padding": padding, "scaling": scaling})
+    for name in SENTENCES
+    for causal, padding, scaling in [(False, [], True), (True, [1], True), (False, [0, 1, 2], False)]
+]
+
+
+told = pytest.mark.parametrize("number", range(len(TOLD)), ids=["-".join(map(str, (n, *s.values()))) for n, s in TOLD])
+
+
+@pytest.fixture(scope="module")
+def node(run_in_node):
+    """What the ES module computes and says in Node."""
+    widgets = [AttentionSteps(name, **switches) for name, switches in TOLD]
+    sentences = [
+        {"state": w.state(), "sentence": next(s for s in w.sentences if s["name"] == w.sentence)} for w in widgets
+    ]
+    return run_in_node("attention_steps", IN_NODE, {"states": STATES, "sentences": sentences})
+
+
+@pytest.mark.parametrize("source", ["x", "qkv"])
+@pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize("scaling", [False, True], ids=["raw", "scaled"])
+def test_the_browsers_numbers_are_the_packages(node, source, causal, padded, scaling):
+    compared = 0
+    for state, made in zip(STATES, node["made"], strict=True):
+        if (state["source"], state["causal"], bool(state["padding"]), state["scaling"]) == (
+            source,
+            causal,
+            padded,
+            scaling,
+        ):
+            for name, expected in by_the_package(state).items():
+                compared += 1
+                assert close(made[name], expected), (name, state)
+    assert compared >= 24
+
+
+def test_a_row_without_an_open_key_gets_zeros(node):
+    for state, made in list(zip(STATES, node["made"], strict=True))[-4:]:
+        empty = by_the_package(state)["weights"].sum(dim=-1) == 0
+        assert empty.any()
+        for name in ("weights", "output"):
+            assert all(not any(row) for row, zero in zip(made[name], empty, strict=True) if zero)
+
+
+@told
+def test_every_example_has_the_numbers_of_its_python_twin(node, number):
+    name, switches = TOLD[number]
+    expected = AttentionSteps(name, **switches).steps()
+    shown = {(c["name"], c["i"], c["j"]): c["value"] for c in node["told"][number]["cells"]}
+    for matrix, tensor in expected.items():
+        for i, row in enumerate(tensor.tolist()):
+            for j, value in enumerate(row):
+                text = shown[matrix, i, j].replace("−", "-").replace("∞", "inf")
+                assert float(text) == pytest.approx(value, abs=5.1e-4)
+
+
+def calculate(text):
+    """Work out arithmetic as a reader would: "3 × 1 + 0 × (−1)", "3 ÷ √3", "e^(1.5) ÷ (e^(1.5) + e^(0))"."""
+    for sign, python in [("−∞", "-math.inf"), ("−", "-"), ("×", "*"), ("÷", "/"), ("e^", "math.e**")]:
+        text = text.replace(sign, python)
+    import math
+
+    return eval(re.sub(r"√(\d+)", r"math.sqrt(\1)", text), {"math": math})
+
+
+@told
+def test_the_arithmetic_of_a_cell_gives_its_number(node, number):
+    counted = 0
+    for cell in node["told"][number]["cells"]:
+        assert cell["title"]
+        assert cell["value"] in cell["text"]
+        *sums, result = cell["text"].split(" = ")
+        for part in sums:
+            counted += 1
+            assert calculate(part) == pytest.approx(calculate(result), abs=5e-3), cell
+    assert counted
+
+
+@told
+def test_the_cells_that_light_up_are_those_that_made_the_number(node, number):
+    for cell in node["told"][number]["cells"]:
+        half = len(cell["from"]) // 2
+        if cell["name"] in ("raw", "output"):
+            made = sum(a * b for a, b in zip(cell["from"][:half], cell["from"][half:], strict=True))
+            assert float(cell["value"].replace("−", "-")) == pytest.approx(made, abs=5.1e-4)
+
+
+@told
+def test_predictions_are_marked_by_the_numbers(node, number):
+    name, switches = TOLD[number]
+    made, focus = AttentionSteps(name, **switches).steps(), SENTENCES[name]["focus"]
+    questions = node["told"][number]["questions"]
+
+    def right(step):
+        return [j for j, option in enumerate(questions[step]["options"]) if option["right"]]
+
+    assert right("scores") == (made["raw"][focus] >= made["raw"][focus].max() - 1e-9).nonzero().flatten().tolist()
+    assert right("masked") == [int((made["masked"][focus] > -torch.inf).sum())]
+    assert len(right("scaled")) == 1
+    nearest = torch.linalg.vector_norm(made["v"] - made["output"][focus], dim=-1)
+    assert right("output") == (nearest <= nearest.min() + 1e-9).nonzero().flatten().tolist()
+    weight = made["weights"][focus].max().item()
+    assert all(weight - 0.25 <= 0.25 * (c + 1e-6) and weight >= 0.25 * c - 1e-6 for c in right("softmax"))
+    assert right("softmax")
+    labels = [option["label"] for option in questions["scores"]["options"]]
+    assert len(set(labels)) == len(labels), "words that stand twice are told apart"
+    assert questions["x"] is None
+
+
+@told
+def test_every_step_can_be_read_as_text(node, number):
+    words = node["told"][number]["words"]
+    rows = AttentionSteps(TOLD[number][0]).steps()["raw"].size(0)
+    assert set(words) == set(STEPS) - (set() if "x" in SENTENCES[TOLD[number][0]] else {"x"})
+    for step in ("scores", "scaled", "masked", "softmax", "output"):
+        assert len(words[step]) == rows
+        assert all(re.search(r"\d|closed", line) for line in words[step])
+
+
+def test_only_numbers_of_moderate_size_can_be_typed(node):
+    assert node["typed"] == [1, -2.5, -3, 0.5, 1.5, *[None] * 7]
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "attention_steps")
+
+
+def step(page, name):
+    page.click(f"[id$='-step-{name}']")
+
+
+def numbers_of(page, matrix):
+    """The numbers in full of a matrix on the page, None for minus infinity."""
+    rows = page.eval_on_selector_all(
+        f"[data-matrix={matrix}]", "cells => cells.map(c => [c.dataset.row, c.dataset.column, c.dataset.value])"
+    )
+    found = {(int(i), int(j)): None if value == "-Infinity" else float(value) for i, j, value in rows}
+    m, n = (1 + max(place[axis] for place in found) for axis in (0, 1))
+    return [[found[i, j] for j in range(n)] for i in range(m)]
+
+
+def agrees(page, widget):
+    """Assert that every matrix on the page has the numbers of the widget's Python twin."""
+    for matrix, expected in widget.steps().items():
+        step(page, "projections" if matrix in "qkv" else ON_THE_PAGE[matrix])
+        assert close(numbers_of(page, matrix), expected), matrix
+        shown = page.text_content(f"[data-matrix={matrix}][data-row='0'][data-column='0']")
+        if shown:  # not a field to type into
+            assert float(shown.replace("−", "-").replace("∞", "inf")) == pytest.approx(
+                expected[0, 0].item(), abs=5.1e-4
+            )
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_the_page_shows_torchs_numbers_through_every_change(visit, way):
+    page, widget = visit(way), AttentionSteps()
+    agrees(page, widget)
+
+    step(page, "x")
+    page.fill("[data-matrix=x][data-row='2'][data-column='1'] input", "-1.75")
+    x = [list(row) for row in widget.numbers["x"]]
+    x[2][1] = -1.75
+    widget.numbers = {**widget.numbers, "x": x}
+    agrees(page, widget)
+
+    page.check("[id$='-causal']")
+    widget.causal = True
+    agrees(page, widget)
+
+    page.check("[id$='-padding']")
+    page.check("[id$='-padding-0']")
+    widget.padding = [0, 4]
+    assert not widget.steps()["weights"][0].any(), "the first query has no open key"
+    agrees(page, widget)
+
+    page.uncheck("[id$='-scaling']")
+    widget.scaling = False
+    agrees(page, widget)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_example_can_be_chosen(visit, name):
+    page = visit()
+    page.select_option("[id$='-sentence']", name)
+    agrees(page, AttentionSteps(name))
+
+
+def test_queries_keys_and_values_can_be_changed_directly(visit):
+    page, widget = visit(), AttentionSteps()
+    page.select_option("[id$='-source']", "qkv")
+    agrees(page, widget)
+    step(page, "projections")
+    page.fill("[data-matrix=k][data-row='4'][data-column='0'] input", "2")
+    made = {name: widget.steps()[name].tolist() for name in "qkv"}
+    made["k"][4][0] = 2.0
+    widget.source, widget.numbers = "qkv", {**widget.numbers, **made}
+    agrees(page, widget)
+    page.click("[id$='-reset']")
+    assert page.input_value("[id$='-source']") == "qkv", "what is changed directly stays so"
+    agrees(page, AttentionSteps())
+
+
+def test_what_a_reader_changed_is_there_on_the_way_back_to_an_example(visit):
+    page, widget = visit(), AttentionSteps()
+    page.fill("[data-matrix=x][data-row='0'][data-column='1'] input", "2.5")
+    x = [list(row) for row in widget.numbers["x"]]
+    x[0][1] = 2.5
+    page.select_option("[id$='-sentence']", "the bank of the river")
+    agrees(page, AttentionSteps("the bank of the river"))
+    page.select_option("[id$='-sentence']", widget.sentence)
+    widget.numbers = {**widget.numbers, "x": x}
+    agrees(page, widget)
+    page.click("[id$='-reset']")
+    agrees(page, AttentionSteps())
+
+
+def test_features_name_the_columns_only_while_a_projection_keeps_their_meaning(visit):
+    page = visit()
+    step(page, "projections")
+    heads = "table[aria-label^='V,'] thead th"
+    assert page.locator(heads).all_text_contents() == ["noun", "verb", "place"]
+    page.fill("[data-matrix=w_v][data-row='0'][data-column='1'] input", "2")
+    assert page.locator(heads).all_text_contents() == ["1", "2", "3"]
+
+
+def test_a_field_is_as_wide_as_its_number(visit):
+    page = visit(width=360)
+    cell = page.locator("[data-matrix=x][data-row='1'][data-column='0'] input")
+    cell.fill("-999.999")
+    assert cell.evaluate("input => input.scrollWidth <= input.clientWidth")
+
+
+def test_what_is_no_number_changes_nothing_and_says_so(visit):
+    page = visit()
+    cell = "[data-matrix=x][data-row='1'][data-column='0'] input"
+    page.fill(cell, "abc")
+    assert page.get_attribute(cell, "aria-invalid") == "true"
+    assert "Type a number" in page.text_content(".bw-panel")
+    page.focus("[id$='-next']")
+    assert page.input_value(cell) == "1"
+    assert "Type a number" not in page.text_content(".bw-panel"), "the warning goes with what it is about"
+    agrees(page, AttentionSteps())
+
+
+def test_a_cell_says_how_it_was_made_when_pointed_at_or_reached_by_keys(visit):
+    page = visit()
+    step(page, "scores")
+    page.hover("[data-matrix=raw][data-row='2'][data-column='1']")
+    assert "query “sat” with key “cat”" in page.text_content(".bw-panel")
+    assert "3 × 1 + 0 × 0 + 0 × 0 = 3" in page.text_content(".bw-panel")
+    lit = page.eval_on_selector_all(".ats-from", "c => c.map(x => [x.dataset.matrix, x.dataset.row, x.dataset.column])")
+    assert sorted(lit) == sorted([["q", "2", str(j)] for j in range(3)] + [["kT", str(j), "1"] for j in range(3)])
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page = visit()
+    seen = []
+    page.focus("[id$='-sentence']")
+    for _ in range(30):
+        seen.append(page.evaluate("document.activeElement.id.replace(/^attention_steps-[0-9]+-/, '') "
+                                  "|| document.activeElement.closest('[data-matrix]')?.dataset.matrix"))  # fmt: skip
+        page.keyboard.press("Tab")
+    controls = ["sentence", "source", "scaling", "causal", "padding", "predict", *(f"step-{name}" for name in STEPS)]
+    assert seen[: len(controls) + 3] == [*controls, "x", "reset", "next"], "one stop for a matrix"
+
+    page.focus("[id$='-causal']")
+    page.keyboard.press("Space")
+    assert page.evaluate("document.activeElement.id").endswith("-causal"), "the focus stays where it was"
+    page.focus("[id$='-step-softmax']")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # past the last step's button
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("[document.activeElement.dataset.matrix, document.activeElement.dataset.row, "
+                         "document.activeElement.dataset.column]") == ["weights", "1", "1"]  # fmt: skip
+    assert "Weight of query “cat” on key “cat”" in page.text_content(".bw-panel")
+
+
+def test_arrow_keys_move_between_the_numbers_and_typing_replaces_one(visit):
+    page = visit()
+    page.focus("[data-matrix=x][data-row='0'][data-column='0'] input")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("2.5")
+    page.keyboard.press("Enter")
+    assert numbers_of(page, "x")[1][1] == 2.5
+    assert page.evaluate("document.activeElement.closest('td').dataset.row") == "2"
+
+
+def test_a_result_is_hidden_until_it_was_predicted(visit):
+    page = visit()
+    page.check("[id$='-predict']")
+    step(page, "scores")
+    assert set(page.locator("[data-matrix=raw]").all_text_contents()) == {"?"}
+    assert page.get_attribute("[data-matrix=raw] >> nth=0", "aria-label").endswith("hidden until you predict")
+    assert "Hidden" in page.text_content(".bw-words")
+    page.hover("[data-matrix=raw] >> nth=0")
+    assert "Predict first" in page.text_content(".bw-panel")
+    page.click(".bw-options button:text-is('cat')")
+    assert page.text_content(".bw-right").startswith("Yes: cat.")
+    assert close(numbers_of(page, "raw"), AttentionSteps().steps()["raw"])
+    step(page, "softmax")
+    page.click(".bw-options button >> nth=0")
+    assert page.text_content(".bw-wrong").startswith("Not quite. The answer: 0.5 to 0.75.")
+    step(page, "output")
+    page.click("text=Show me")
+    assert page.text_content(".bw-wrong").startswith("The answer: cat.")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(visit, theme, width):
+    page = visit("http", width=width, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    page.check("[id$='-causal']")
+    page.check("[id$='-padding']")
+    found = []
+    for predict in (False, True):
+        page.set_checked("[id$='-predict']", predict)
+        for name in STEPS:
+            step(page, name)
+            found += [(name, *finding) for finding in serious_findings(page, ".bw")]
+    assert not found
+
+
+def test_nothing_is_wider_than_a_phone(visit):
+    page = visit(width=360)
+    for name in ("The cat sat on the mat", "the bank lends us money"):
+        page.select_option("[id$='-sentence']", name)
+        for each in STEPS:
+            step(page, each)
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), each
+            assert not hard_to_tap(page, ".bw button, .bw select, .bw label.bw-toggle")
+
+
+def test_without_a_script_the_weights_stand_there_as_a_table(visit):
+    page = visit(java_script_enabled=False)
+    table = page.locator(".attention-widget table")
+    assert table.is_visible()
+    assert "0.586" in table.text_content()
+
+
+def test_causal_is_the_packages_causal_mask(node):
+    for state, made in zip(STATES, node["made"], strict=True):
+        if state["causal"] and not state["padding"]:
+            open_keys = torch.tensor([[x is not None for x in row] for row in made["masked"]])
+            assert torch.equal(open_keys, causal_mask(*open_keys.shape)) or len(open_keys) == 1

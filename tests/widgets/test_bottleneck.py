@@ -1,0 +1,471 @@
+"""Laws of the bottleneck widget: its letters and weights are those that the networks returned, on every way to the eye.
+
+Networks here are random ones with large parameters, so that weights reach from nearly 0 to nearly 1. What the trained
+networks of chapter 1 returned is looked at in the notebook as it is stored, and on the site's page.
+"""
+
+import functools
+import itertools
+import json
+import re
+
+import nbformat
+import pytest
+import torch
+import traitlets
+from bs4 import BeautifulSoup
+from website import slide
+
+from attention_tutorial.data.copying import copy_examples, spell
+from attention_tutorial.models.seq2seq import Seq2Seq
+from attention_tutorial.models.training import token_accuracy
+from attention_tutorial.widgets import Bottleneck
+from tools.book import ROOT
+
+CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
+TRAINED_TO = 12
+
+
+def network(kind, seed=0, size=4.0, **options):
+    """A random network; the larger its parameters, the sharper its weights."""
+    model = Seq2Seq(11, d_hidden=8, attention=kind, generator=torch.Generator().manual_seed(seed), **options).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(size)
+    return model
+
+
+def draw_set(n, count=5, m=None):
+    source, _ = copy_examples(count, n, generator=torch.Generator().manual_seed(n))
+    target, _ = copy_examples(count, m or n, generator=torch.Generator().manual_seed(50 + n))
+    return source, target
+
+
+TEST_SETS = {1: draw_set(1), 20: draw_set(20), 7: draw_set(7, m=3), 3: draw_set(3, m=11), 12: draw_set(12, count=9)}
+KINDS = [("dot", 4.0), ("additive", 4.0), ("dot", 0.1), ("dot", 40.0)]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0]}-{kind[1]}", scope="module")
+def made(request):
+    """A widget of two networks, and the networks."""
+    plain, attentive = network("none", 1), network(request.param[0], 2, request.param[1])
+    return Bottleneck.of(plain, attentive, TEST_SETS, trained_to=7, examples=5), plain, attentive
+
+
+def returned(attentive, n):
+    source, target = TEST_SETS[n]
+    return attentive.generate(source, target.size(1))
+
+
+# ---- What the class keeps -----------------------------------------------------------------------------------------
+
+
+def test_texts_and_weights_are_what_the_networks_returned(made):
+    widget, plain, attentive = made
+    assert [case["length"] for case in widget.cases] == [1, 3, 7, 12, 20]
+    for case in widget.cases:
+        n = case["length"]
+        source, target = TEST_SETS[n]
+        tokens, weights = returned(attentive, n)
+        alone, _ = plain.generate(source, target.size(1))
+        for name, ids in [("read", source), ("wanted", target), ("plain", alone), ("attentive", tokens)]:
+            assert case[name] == [spell(row) for row in ids[:5]]
+        for k in range(5):
+            assert torch.allclose(widget.weights(n, k + 1), weights[k], rtol=1e-6, atol=1e-6)
+        expected = [token_accuracy(model, source, target).mean().item() for model in (plain, attentive)]
+        assert case["accuracy"] == pytest.approx(expected, abs=1e-12)
+        assert case["total"] == len(source)
+
+
+def test_the_networks_that_are_shown_by_default_are_called_untrained():
+    widget = Bottleneck()
+    assert "untrained" in widget.note
+    assert widget.trained_to is None
+    assert all(share < 0.4 for case in widget.cases for share in case["accuracy"])
+    assert Bottleneck().state() == widget.state()
+
+
+def test_without_a_script_the_page_has_tables(made):
+    widget, _, attentive = made
+    soup = BeautifulSoup(widget.to_html(), "html.parser")
+    assert json.loads(soup.select_one("[data-widget=bottleneck]")["data-state"]) == widget.state()
+    by_length, texts = soup.select("table")
+    for row, case in zip(by_length.select("tbody tr"), widget.cases, strict=True):
+        assert row.th.text == str(case["length"])
+        _, weights = returned(attentive, case["length"])
+        expected = [*case["accuracy"], weights[:5].amax(dim=-1).mean().item()]
+        assert [float(td.text) for td in row.select("td")] == pytest.approx(expected, abs=5.1e-4)
+    shown = [td.text for td in texts.select("td") if td.text]
+    assert shown == [widget.cases[-1][name][0] for name in ("read", "wanted", "plain", "attentive")]
+    assert "untrained" in Bottleneck().static_html()
+
+
+def test_state_from_a_page_chooses_the_weights():
+    widget = Bottleneck(length=4)
+    first = widget.weights()
+    widget.set_state({"length": 8, "sequence": 3})
+    assert widget.weights().shape == (8, 8)
+    assert torch.equal(widget.weights(), widget.weights(8, 3))
+    assert torch.equal(widget.weights(4, 1), first)
+    with pytest.raises(ValueError, match="no sequence 9 of length 8"):
+        widget.weights(8, 9)
+
+
+def models(**changes):
+    return {"plain": network("none"), "attentive": network("dot"), "test_sets": {3: draw_set(3)}} | changes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"length": 5}, ValueError, "length must be one of 1, 2, 4, 8, 12, 16, 20; got 5"),
+        ({"length": 4, "step": 5}, ValueError, "step must lie between 1 and 4; got 5"),
+        ({"sequence": 5}, ValueError, "sequence must lie between 1 and 4; got 5"),
+        ({"sequence": 0}, ValueError, "sequence must be at least 1; got 0"),
+        ({"step": True}, TypeError, "step must be an int; got bool"),
+        (models(examples=0), ValueError, "examples must be at least 1"),
+        (models(trained_to=0), ValueError, "trained_to must be at least 1"),
+        (models(plain="none"), TypeError, "plain must be a Seq2Seq; got str"),
+        (models(plain=network("dot")), ValueError, "plain must be a network without attention; got attention='dot'"),
+        (models(attentive=network("none")), ValueError, "attentive must be a network with attention; got attention='n"),
+        (models(test_sets=[draw_set(3)]), TypeError, "test_sets must map each length to .source, target.; got list"),
+        (models(test_sets={}), ValueError, "test_sets must hold at least one length"),
+        (models(test_sets={"3": draw_set(3)}), TypeError, "a length in test_sets must be an int; got str"),
+        (
+            models(test_sets={4: draw_set(3)}),
+            ValueError,
+            r"test_sets\[4\] must be source .batch, 4.*got \(5, 3\) and \(5, 3\)",
+        ),
+        (models(test_sets={3: (draw_set(3)[0], draw_set(3, 4)[1])}), ValueError, r"got \(5, 3\) and \(4, 3\)"),
+        (
+            models(test_sets={3: draw_set(3, count=2)}),
+            ValueError,
+            r"test_sets\[3\] must hold at least 4 sequences.*got 2",
+        ),
+    ],
+)
+def test_a_mistake_is_explained(arguments, error, message):
+    make = Bottleneck.of if "plain" in arguments else Bottleneck
+    with pytest.raises(error, match=message):
+        make(**arguments)
+
+
+# ---- What the module makes of it, in Node -------------------------------------------------------------------------
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { cases, names, widths } = JSON.parse(readFileSync(0, "utf8"));
+const box = { left: 30, top: 10, width: 300, height: 160 };
+const curves = [0, 1].map((network) => widget.curve(cases, network, box).points);
+const seen = cases.map((one) => one.read.map((_, k) => {
+  const look = widget.look(one, k + 1);
+  const told = look.wanted.map((_, i) => widget.tell(look, i + 1, names));
+  const words = look.wanted.map((_, i) => widget.weightsInWords(look, i + 1));
+  return { ...look, told, words, largest: look.weights.map(widget.largest) };
+}));
+const places = widths.map((width) => [1, 2, 10, 20, 40].map((n) => {
+  const { size, centre } = widget.columns(n, width);
+  return { font: widget.fontOf(size, 16), size, places: Array.from({ length: n }, (_, j) => centre(j)) };
+}));
+const below = widths.map((width) => widget.named(cases, widget.curve(cases, 0, { ...box, width: width - 48 }).x));
+console.log(JSON.stringify({ seen, curves, places, below }));
+"""
+
+
+WIDTHS = [234, 310, 360, 560]  # of drawings, in pixels: from a phone of 320 to the book on a desk
+
+
+@pytest.fixture(scope="module")
+def node(made, run_in_node):
+    widget, _, attentive = made
+    given = {"cases": widget.cases, "names": widget.networks, "widths": WIDTHS}
+    return run_in_node("bottleneck", IN_NODE, given), widget, attentive
+
+
+def test_the_browser_reads_the_weights_that_the_network_returned(node):
+    told, widget, attentive = node
+    for case, seen in zip(widget.cases, told["seen"], strict=True):
+        _, weights = returned(attentive, case["length"])
+        for k, one in enumerate(seen):
+            shown = torch.tensor(one["weights"], dtype=torch.float64)
+            assert shown.shape == weights[k].shape
+            assert torch.allclose(shown, weights[k], rtol=1e-6, atol=1e-6)
+            assert torch.allclose(shown.sum(dim=1), torch.ones(len(shown)).double(), atol=1e-6)
+            chosen = weights[k].gather(1, torch.tensor(one["largest"])[:, None])
+            assert torch.allclose(chosen, weights[k].amax(dim=1, keepdim=True), atol=1e-7)
+
+
+def test_right_letters_are_counted_as_the_accuracy_counts_them(node):
+    told, widget, _ = node
+    for case, seen in zip(widget.cases, told["seen"], strict=True):
+        for network_index, name in enumerate(("plain", "attentive")):
+            for one in seen:
+                assert one[name]["right"] == [a == b for a, b in zip(one[name]["wrote"], one["wanted"], strict=True)]
+            if case["total"] == len(seen):  # every sequence of the exam is shown
+                share = sum(one[name]["count"] for one in seen) / sum(len(one["wanted"]) for one in seen)
+                assert case["accuracy"][network_index] == pytest.approx(share, abs=1e-12)
+
+
+def test_sentences_tell_the_letters_and_the_weights(node):
+    told, *_ = node
+    for one in (one for seen in told["seen"] for one in seen):
+        for i, said in enumerate(one["told"]):
+            assert f"the letter to write is {one['wanted'][i]}." in said["wanted"]
+            for name in ("plain", "attentive"):
+                verdict = "right" if one[name]["right"][i] else "wrong"
+                assert f"writes {one[name]['wrote'][i]}, which is {verdict}." in said[name]
+            number, letter, weight = re.search(
+                r"at letter (\d+), (.), with weight ([\d.]+)\.$", said["attentive"]
+            ).groups()
+            assert one["read"][int(number) - 1] == letter
+            assert float(weight) == pytest.approx(max(one["weights"][i]), abs=5.1e-4)
+            pairs = re.findall(r"([·a-z]) (\d(?:\.\d+)?)", one["words"][i].partition(": ")[2])
+            assert [letter for letter, _ in pairs] == one["read"]
+            assert [float(weight) for _, weight in pairs] == pytest.approx(one["weights"][i], abs=5.1e-4)
+
+
+def test_the_curves_are_drawn_to_scale(node):
+    told, widget, _ = node
+    for index, points in enumerate(told["curves"]):
+        for case, (x, y) in zip(widget.cases, points, strict=True):
+            assert x == pytest.approx(30 + 300 * (case["length"] - 1) / 19)
+            assert y == pytest.approx(10 + 160 * (1 - case["accuracy"][index]))
+
+
+def test_letters_stand_side_by_side_inside_the_drawing_and_can_be_read(node):
+    for width, rows in zip(WIDTHS, node[0]["places"], strict=True):
+        for row in rows:
+            places, size, font = row["places"], row["size"], row["font"]
+            steps = [b - a for a, b in itertools.pairwise(places)]
+            assert steps == pytest.approx([size] * (len(places) - 1))
+            assert 0 < places[0] <= places[-1] < width
+            assert places[0] + places[-1] == pytest.approx(width)
+            assert font >= 11 or len(places) > 20
+            assert 0.65 * font < size, "a letter is about two thirds as wide as high"
+
+
+def test_lengths_below_the_chart_do_not_touch(node):
+    for width, below in zip(WIDTHS, node[0]["below"], strict=True):
+        assert below[0] == 1
+        assert all((b - a) / 19 * (width - 48) >= 20 for a, b in itertools.pairwise(below))
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "bottleneck")
+
+
+def agrees(page, widget, step):
+    """Assert that letters, marks, weights and curves on the page are those of the widget at a step."""
+    case = next(case for case in widget.cases if case["length"] == widget.length)
+    read, wanted, *wrote = (case[key][widget.sequence - 1].split() for key in ("read", "wanted", "plain", "attentive"))
+    weights = widget.weights()
+    for name, text in zip(("plain", "attentive"), wrote, strict=True):
+        count = sum(a == b for a, b in zip(text, wanted, strict=True))
+        assert page.text_content(f".bot-score[data-network={name}]") == f"{count} of {len(wanted)} right"
+        panel = page.locator(".bot-network-panel").nth(("plain", "attentive").index(name))
+        marks = panel.locator("[data-right]").evaluate_all("all => all.map(one => one.dataset.right === 'true')")
+        assert marks == [a == b for a, b in zip(text, wanted, strict=True)]
+        signs = panel.locator(".bot-sign").all_text_contents()
+        assert signs == ["✓" if right else "✕" for right in marks]
+        letters = panel.locator(".bot-letter").all_text_contents()
+        assert [letter for letter in letters if letter != "one vector"] == read + text
+        assert panel.locator("rect.bot-now").get_attribute("data-written") == str(step - 1)
+    row = page.eval_on_selector_all(".bot-read[data-value]", "all => all.map(one => Number(one.dataset.value))")
+    assert row == pytest.approx(weights[step - 1].tolist(), abs=1e-6)
+    cells = page.eval_on_selector_all(
+        ".bot-matrix [data-row]",
+        "all => all.map(one => [one.dataset.row, one.dataset.column, one.dataset.value].map(Number))",
+    )
+    assert len(cells) == weights.numel()
+    assert all(value == pytest.approx(weights[int(i), int(j)].item(), abs=1e-6) for i, j, value in cells)
+    points = page.eval_on_selector_all(
+        ".bot-point", "all => all.map(one => [one.dataset.network, one.dataset.length, one.dataset.value].map(Number))"
+    )
+    expected = {(index, case["length"]): share for case in widget.cases for index, share in enumerate(case["accuracy"])}
+    assert {(int(network), int(length)): value for network, length, value in points} == pytest.approx(expected)
+    legend = page.text_content(".bot-legend >> nth=0")
+    assert [float(share) for share in re.findall(r"\d\.\d+|\b[01]\b(?= )", legend)][:2] == pytest.approx(
+        case["accuracy"][::-1], abs=5.1e-4
+    )
+    assert f"Step {step} of {len(wanted)}: the letter to write is {wanted[step - 1]}." in page.text_content(".bw-panel")
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_every_control_is_followed_by_letters_and_weights(visit, way):
+    page = visit(way)
+    agrees(page, Bottleneck(), 1)
+    slide(page, "step", 17)
+    agrees(page, Bottleneck(), 17)
+    slide(page, "length", 3)
+    agrees(page, Bottleneck(length=8), 8)
+    page.select_option("[id$='-sequence']", "3")
+    agrees(page, Bottleneck(length=8, sequence=3), 8)
+    slide(page, "length", 0)
+    agrees(page, Bottleneck(length=1, sequence=3), 1)
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page = visit()
+    page.focus("[id$='-length']")
+    page.keyboard.press("ArrowLeft")
+    agrees(page, Bottleneck(length=16), 1)
+    assert page.get_attribute("[id$='-length']", "aria-valuetext") == "16 letters"
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    agrees(page, Bottleneck(length=4), 1)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    agrees(page, Bottleneck(length=4, sequence=2), 1)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id").endswith("-step")
+    page.keyboard.press("End")
+    agrees(page, Bottleneck(length=4, sequence=2), 4)
+    page.keyboard.press("ArrowLeft")
+    agrees(page, Bottleneck(length=4, sequence=2), 3)
+    assert page.get_attribute("[id$='-step']", "aria-valuetext") == "3 of 4"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert "Weights of step 3:" in page.inner_text(".bw-words")
+
+
+def test_a_row_and_a_length_can_be_pointed_at(visit):
+    page = visit()
+    page.locator(".bot-row").nth(6).click()
+    agrees(page, Bottleneck(), 7)
+    page.click(".bot-point[data-network='1'][data-length='8']")
+    agrees(page, Bottleneck(length=8), 7)
+
+
+def test_drawings_and_tables_say_in_words_what_they_show(visit):
+    page = visit()
+    slide(page, "step", 3)
+    names = page.eval_on_selector_all(
+        ".bottleneck svg[role=img]", "all => all.map(one => one.getAttribute('aria-label'))"
+    )
+    assert len(names) == 4
+    assert names[0].startswith("One vector: writes")
+    assert names[1].startswith("Attention: writes")
+    assert "At length 20: one vector" in names[2]
+    assert "Row 3" in names[3]
+    page.click(".bw-words summary")
+    rows = page.locator(".bw-words tbody tr").all_inner_texts()
+    cases = Bottleneck().cases
+    assert [re.split(r"\s+", row)[0] for row in rows] == [str(case["length"]) for case in cases]
+    shares = [[float(share) for share in re.split(r"\s+", row)[1:]] for row in rows]
+    assert shares == [pytest.approx(case["accuracy"], abs=5.1e-4) for case in cases]
+    assert "untrained" in page.text_content(".bw-note")
+
+
+@pytest.mark.parametrize("width", [1280, 640, 360, 320])  # 640: a desk at 200 %
+def test_letters_and_numbers_can_be_read_and_stand_whole(visit, width):
+    page = visit(width=width)
+    for length in range(7):
+        slide(page, "length", length)
+        small = page.eval_on_selector_all(
+            ".bottleneck svg text",
+            "all => all.filter(x => parseFloat(getComputedStyle(x).fontSize) * x.getScreenCTM().a < 10.95)"
+            ".map(x => x.outerHTML)",
+        )
+        assert small == []
+        cut = page.eval_on_selector_all(
+            ".bottleneck p > *, .bottleneck svg text",
+            "all => all.filter(x => x.getBoundingClientRect().right > "
+            "x.closest('.bot-pair > div, .bw > *').getBoundingClientRect().right + 1).map(x => x.outerHTML)",
+        )
+        assert cut == []
+
+
+def test_nothing_moves_while_one_slides_through_the_steps(visit):
+    for width in (1280, 360):
+        page = visit(width=width)
+        places = page.evaluate(
+            """() => {
+              const [root, input] = [document.querySelector(".bw"), document.querySelector("[id$='-step']")];
+              const seen = new Set();
+              for (let at = 1; at <= Number(input.max); at++) {
+                input.value = at;
+                input.dispatchEvent(new Event("input", { bubbles: true }));
+                const parts = [...root.querySelectorAll("svg, input, table, summary")];
+                seen.add(JSON.stringify(parts.map(x => Math.round(x.getBoundingClientRect().top))));
+              }
+              return seen.size;
+            }"""
+        )
+        assert places == 1
+
+
+# ---- Chapter 1, as it is stored and as the site shows it ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chapter():
+    """The widget of chapter 1, with the state that the notebook holds."""
+    notebook = nbformat.read(CHAPTER, as_version=4)
+    pages = [
+        o.data["text/html"] for c in notebook.cells for o in c.get("outputs", []) if "text/html" in o.get("data", {})
+    ]
+    (page,) = (page for page in pages if 'data-widget="bottleneck"' in page)
+    assert len(page) < 120_000
+    widget = Bottleneck()
+    widget.set_state(json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"]))
+    return widget
+
+
+def test_the_chapter_shows_its_own_test_sequences_unpicked(chapter):
+    assert [case["length"] for case in chapter.cases] == [1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
+    assert chapter.trained_to == TRAINED_TO
+    assert chapter.note == ""
+    for case in chapter.cases:
+        n = case["length"]
+        source, target = copy_examples(200, n, generator=torch.Generator().manual_seed(100 + n))
+        shown = len(case["read"])
+        assert shown >= 4
+        assert case["read"] == [spell(row) for row in source[:shown]]
+        assert case["wanted"] == [spell(row) for row in target[:shown]]
+        for k in range(shown):
+            weights = chapter.weights(n, k + 1)
+            assert torch.allclose(weights.sum(dim=1), torch.ones(n).double(), atol=1e-6)
+            assert (weights >= 0).all()
+
+
+def test_the_example_in_the_chapters_text_is_on_the_page(chapter):
+    assert chapter.weights(16, 4).argmax(dim=1).add(1).tolist() == [*range(1, 11), *[9, 10] * 3]
+    (case,) = (case for case in chapter.cases if case["length"] == 16)
+    assert case["attentive"][3].endswith(" a f a f a f a f")
+    (case,) = (case for case in chapter.cases if case["length"] == 18)
+    assert [case[name][0][:7] for name in ("read", "plain")] == ["e b b b", "b e e c"]
+
+
+def test_the_chapters_networks_show_the_bottleneck(chapter):
+    accuracy = {case["length"]: case["accuracy"] for case in chapter.cases}
+    assert accuracy[12][0] < 0.55 < 0.85 < accuracy[12][1]
+    assert accuracy[20][0] < 0.4 < 0.5 < accuracy[20][1] < accuracy[12][1]
+
+
+def test_the_sites_page_shows_what_the_notebook_holds(chapter, site, browser):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((site / "notebooks" / "01_bottleneck.html").as_uri())
+    page.wait_for_selector("[data-widget=bottleneck][data-mounted=yes]")
+    agrees(page, chapter, chapter.step)
+    slide(page, "length", 10)
+    chapter.length = 20
+    agrees(page, chapter, chapter.step)
+    assert page.get_attribute("[id$='-length'][type=range]", "aria-valuetext") == "20 letters, not practised"
+    assert page.locator(".bot-beyond").count() == 1
+    context.close()
+
+
+def test_a_length_that_was_not_handed_over_is_refused():
+    widget = Bottleneck(length=8)
+    with pytest.raises(traitlets.TraitError, match="length must be one of"):
+        widget.length = 5
+    assert widget.length == 8
+    assert "of length 8" in widget.static_html()

@@ -1,0 +1,383 @@
+"""What every widget keeps, whatever it shows. A new widget is tested here as soon as its class is in `widgets.__all__`.
+
+What a cell leaves behind; its way to the kernel and back; light and dark, desk and phone; keyboard; a shadow root; no
+script; a page that is served and one that is opened as a file. The laws of one widget stand in its own file.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from website import hard_to_tap, serious_findings, state_in
+
+from attention_tutorial import widgets
+
+CLASSES = [getattr(widgets, name) for name in widgets.__all__]
+BENCH = Path(__file__).with_name("mount.js").read_text(encoding="utf-8")
+
+every = pytest.mark.parametrize("widget", CLASSES, ids=lambda widget: widget.module)
+
+
+@pytest.fixture
+def static(monkeypatch):
+    monkeypatch.setenv("ATTENTION_TUTORIAL_WIDGETS", "static")
+
+
+@pytest.fixture
+def live(monkeypatch):
+    monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
+
+
+# ---- What a cell leaves behind ------------------------------------------------------------------------------------
+
+
+@every
+def test_a_widget_shows_itself_live_and_as_html(live, widget):
+    data, metadata = widget()._repr_mimebundle_()
+    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
+    assert isinstance(metadata, dict)
+    assert widget._ipython_display_ is None, "ipywidgets 7 would go past the mime bundle"
+
+
+@every
+def test_the_books_cells_leave_the_same_html_every_time(static, widget):
+    first, second = (widget()._repr_mimebundle_() for _ in range(2))
+    assert first == second
+    assert set(first[0]) == {"text/html", "text/plain"}
+    assert first[1] == {}
+    assert widget().comm is None, "no message with a random id is sent"
+
+
+@every
+def test_colab_gets_the_live_widget_only(live, monkeypatch, widget):
+    shown = widget()
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    assert "text/html" not in shown._repr_mimebundle_()[0]
+
+
+@every
+def test_the_repr_calls_the_class_and_holds_no_address(widget):
+    assert repr(widget()).startswith(f"{widget.__name__}(")
+    assert " at 0x" not in repr(widget())
+
+
+@every
+def test_the_html_holds_the_state_a_table_and_no_script(widget):
+    page = widget().to_html()
+    assert state_in(page) == widget().state()
+    soup = BeautifulSoup(page, "html.parser")
+    assert soup.select("table caption")
+    assert not soup.select("script")
+
+
+# ---- The bundle ---------------------------------------------------------------------------------------------------
+
+
+@every
+def test_the_typescript_names_every_trait_of_the_class_and_no_other(run_in_node, widget):
+    program = 'import widget from "./widget.mjs"; console.log(JSON.stringify(widget.traits));'
+    assert sorted(run_in_node(widget.module, program, None)) == sorted(widget().state())
+
+
+# ---- The kernel ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(browser):
+    """A page on which widgets can be mounted with a model like a kernel's; no script may fail."""
+    page = browser.new_page()
+    failures = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.set_content("<!doctype html><html lang=en><title>bench</title><body>")
+    page.add_script_tag(content=BENCH)
+    yield page
+    page.close()
+    assert failures == []
+
+
+def mount(page, widget, state, shadow=False):
+    given = [str(widget._esm), str(widget._css), state, shadow]
+    return page.evaluate("(given) => bench.mount(...given)", given)
+
+
+@every
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_widget_shows_its_state_and_python_takes_it(live, bench, widget, seed):
+    """Use the controls at random; after each time, one mounted anew with the same state must show the same."""
+    number = mount(bench, widget, widget().state())
+    found = bench.evaluate("([number, seed]) => bench.exercise(number, 40, seed)", [number, seed])
+    assert found["faults"] == []
+    twin = widget()
+    for state in found["states"]:
+        twin.set_state(state)
+        assert json.loads(json.dumps(twin.state())) == state
+    assert found["saved"], "something was changed, and sent to the kernel"
+    assert found["saved"].items() <= twin.state().items()
+
+
+@every
+def test_a_change_in_the_kernel_is_shown(live, bench, widget):
+    used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
+    states = bench.evaluate("(number) => bench.exercise(number, 12, 3)", used)["states"]
+    for state in states[3::4]:
+        bench.evaluate("([number, state]) => bench.push(number, state)", [quiet, state])
+        again = mount(bench, widget, state)
+        assert bench.evaluate("(number) => bench.shown(number)", quiet) == bench.evaluate(
+            "(number) => bench.shown(number)", again
+        )
+
+
+@every
+def test_a_widget_that_is_taken_away_leaves_nothing(bench, widget):
+    number = mount(bench, widget, widget().state())
+    left = """(number) => {
+      const { model, el, end } = bench.models[number];
+      const before = model.listening();
+      end();
+      return [before > 0, model.listening(), el.textContent];
+    }"""
+    assert bench.evaluate(left, number) == [True, 0, ""]
+
+
+@every
+def test_two_of_a_kind_share_no_id_and_no_state(bench, widget):
+    used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
+    first = bench.evaluate("(number) => bench.shown(number)", quiet)
+    bench.evaluate("(number) => bench.exercise(number, 5, 4)", used)
+    assert bench.evaluate("(number) => bench.shown(number)", quiet) == first
+    ids = bench.eval_on_selector_all("[id]", "all => all.map(x => x.id)")
+    assert len(ids) == len(set(ids))
+
+
+@every
+def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
+    light, shaded = (mount(bench, widget, widget().state(), shadow) for shadow in (False, True))
+    shown = "(number) => bench.shown(number)"
+    assert bench.evaluate(shown, light) == bench.evaluate(shown, shaded)
+    held = """(number) => {
+      const { el } = bench.models[number];
+      const lost = [];
+      const controls = "select, input[type=range], input[type=checkbox], button[aria-pressed]";
+      for (const control of el.querySelectorAll(controls)) {
+        if (!control.checkVisibility() || control.disabled || control.closest("[inert]")) continue;
+        control.focus();
+        if (control.type === "range") control.dispatchEvent(new Event("input", { bubbles: true }));
+        else if (control.tagName === "SELECT") control.dispatchEvent(new Event("change", { bubbles: true }));
+        else control.click();
+        const root = el.getRootNode();
+        if (root.activeElement !== control) lost.push(control.outerHTML);
+        for (const named of el.querySelectorAll("[aria-labelledby], label[for]")) {
+          const id = named.getAttribute("aria-labelledby") ?? named.htmlFor;
+          if (!root.getElementById(id)) lost.push(id);
+        }
+      }
+      return lost;
+    }"""
+    assert bench.evaluate(held, shaded) == []
+
+
+@every
+def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget):
+    number = mount(bench, widget, widget().state())
+    bench.evaluate("window.heard = []; document.addEventListener('keydown', (e) => heard.push(e.key))")
+    stops = bench.evaluate(
+        "(number) => [...bench.models[number].el.querySelectorAll('select, input, button, td[tabindex]')]"
+        ".filter(x => x.checkVisibility() && x.tabIndex === 0).length",
+        number,
+    )
+    bench.evaluate("(number) => bench.models[number].el.querySelector('select, input, button').focus()", number)
+    for _ in range(min(stops, 12)):
+        for key in ("ArrowRight", "ArrowUp", "Home"):
+            bench.keyboard.press(key)
+        bench.keyboard.press("Tab")
+    assert set(bench.evaluate("heard")) == {"Tab"}
+
+
+# ---- On a page of the book ----------------------------------------------------------------------------------------
+
+FOLD_OUT = "document.querySelectorAll('.bw details').forEach((one) => (one.open = true))"
+
+
+def states(page):
+    """Lead a page through states of its widget: as it begins, everything folded out, every switch turned."""
+    yield "first"
+    page.evaluate(FOLD_OUT)
+    page.evaluate(
+        "document.querySelectorAll('.bw input[type=range]').forEach((one) => { one.value = one.max; "
+        "one.dispatchEvent(new Event('input', { bubbles: true })); })"
+    )
+    yield "sliders at their ends"
+    for box in page.locator(".bw > * > .bw-toggle input, .bw .bw-head input, .bw .bw-toggles input").all():
+        box.click()
+    page.evaluate(FOLD_OUT)
+    yield "every switch turned"
+
+
+@every
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(visit_widget, widget, theme, width):
+    options = {"color_scheme": theme, "reduced_motion": "reduce"}  # else a colour may be seen on its way
+    page = visit_widget(widget.module, "http", width=width, **options)
+    assert page.get_attribute("html", "data-theme") == theme
+    assert [(state, *finding) for state in states(page) for finding in serious_findings(page, ".bw")] == []
+
+
+def test_axe_finds_what_is_wrong(visit_widget):
+    page = visit_widget(CLASSES[0].module, "http")
+    page.evaluate("document.querySelector('.bw').prepend(Object.assign(new Image(), { src: 'data:,' }))")
+    assert "image-alt" in {rule for rule, _ in serious_findings(page, ".bw")}
+
+
+@every
+@pytest.mark.parametrize("width", [360, 320])
+def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit_widget, widget, width):
+    page = visit_widget(widget.module, width=width)
+    for state in states(page):
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
+        assert not hard_to_tap(page, ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle"), state
+        wide = "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"
+        assert page.eval_on_selector_all(".bw svg, .bw p, .bw button", f"({wide})") == [], state
+
+
+@every
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_every_control_is_reached_by_tab_and_shows_the_focus(visit_widget, widget, way):
+    page = visit_widget(widget.module, way)
+    page.evaluate(FOLD_OUT)
+    page.locator(".bw :is(select, input, button)").first.focus()
+    seen = """() => {
+      const x = document.activeElement;
+      if (!x.closest(".bw")) return null;
+      x.dataset.reached = "yes";
+      const { outlineStyle, outlineWidth } = getComputedStyle(x);
+      return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 ? "" : x.outerHTML.slice(0, 200);
+    }"""
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    for _ in range(200):
+        unseen = page.evaluate(seen)
+        if unseen is None:
+            break
+        assert unseen == "", "the focus is not seen"
+        page.keyboard.press("Tab")
+    left = page.eval_on_selector_all(
+        ".bw :is(button, select, input, textarea, summary, [tabindex='0'])",
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && !x.dataset.reached && x.tabIndex === 0)"
+        ".map(x => x.outerHTML.slice(0, 200))",
+    )
+    assert left == []
+    by_arrows = page.eval_on_selector_all(
+        ".bw :is(button, select, input, textarea)",
+        "all => all.filter(x => x.checkVisibility() && !x.disabled && x.tabIndex < 0 && "
+        "!x.closest('[role=grid], [data-roving]')).map(x => x.outerHTML.slice(0, 200))",
+    )
+    assert by_arrows == [], "what Tab does not reach, arrow keys do"
+
+
+@every
+def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget):
+    page = visit_widget(widget.module, width=360)
+    panel = page.locator(".bw-panel")
+    if not panel.count() or panel.evaluate("x => getComputedStyle(x).position") != "sticky":
+        pytest.skip("this widget's panel does not stick")
+    page.add_style_tag(content="html { scroll-behavior: auto !important; }")  # or it scrolls on while we look
+    page.evaluate("document.querySelector('.bw').scrollIntoView()")
+    place = panel.bounding_box()
+    assert place["y"] + place["height"] <= 901, "it is in sight as soon as the widget is"
+    hidden = """() => {
+      const panel = document.querySelector(".bw-panel");
+      const covered = [];
+      for (const x of document.querySelectorAll(".bw :is(button, select, input)")) {
+        if (!x.checkVisibility() || x.disabled || x.closest(".bw-panel")) continue;
+        x.focus();
+        const [a, b] = [x.getBoundingClientRect(), panel.getBoundingClientRect()];
+        if (a.bottom > b.top + 1 && a.top < b.bottom - 1) covered.push(x.outerHTML.slice(0, 200));
+      }
+      return covered;
+    }"""
+    assert page.evaluate(hidden) == []
+
+
+@every
+def test_what_is_pressed_is_told_apart_where_the_system_sets_the_colours(visit_widget, widget):
+    page = visit_widget(widget.module, forced_colors="active")
+    grounds = page.eval_on_selector_all(
+        ".bw .bw-button[aria-pressed]", "all => all.map(x => [x.ariaPressed, getComputedStyle(x).backgroundColor])"
+    )
+    pressed, other = ({ground for on, ground in grounds if on == is_on} for is_on in ("true", "false"))
+    assert not pressed & other
+
+
+@every
+def test_nothing_moves_for_those_who_ask_for_less_motion(visit_widget, widget):
+    page = visit_widget(widget.module, reduced_motion="reduce")
+    assert page.evaluate(
+        "[...document.querySelectorAll('.bw, .bw *')].flatMap(x => [getComputedStyle(x).transitionDuration, "
+        "getComputedStyle(x).animationDuration]).filter(d => !/^0s(, 0s)*$/.test(d) && d !== 'auto')"
+    ) == []  # fmt: skip
+
+
+@every
+def test_without_a_script_a_table_stands_there(visit_widget, widget):
+    page = visit_widget(widget.module, java_script_enabled=False)
+    table = page.locator(".attention-widget table").first
+    assert table.is_visible()
+    assert any(character.isdigit() for character in table.inner_text())
+
+
+@every
+def test_a_bundle_that_fails_leaves_the_table(browser, widget_pages, widget):
+    def script(name):
+        return (widget_pages / "_static" / "widgets" / f"{name}.js").read_text(encoding="utf-8")
+
+    page = browser.new_page()
+    page.set_content(widget().to_html())
+    page.add_script_tag(
+        content=f"window.attentionWidgets = {{ {widget.module}: "
+        "`export default { render({ el }) { el.replaceChildren(); throw new Error('no'); } }` };"
+    )
+    page.add_script_tag(content=script("host"))
+    page.wait_for_selector("[data-mounted=failed]")
+    assert page.locator("table").first.is_visible()
+    page.close()
+
+
+@every
+def test_after_a_reload_a_widget_is_where_its_reader_left_it(visit_widget, widget):
+    page = visit_widget(widget.module, "http")
+    state = "document.querySelector('[data-widget]').textContent"
+    first = page.evaluate(state)
+    moving = ".bw input[type=range], .bw .bw-button[aria-pressed=false], .bw li:nth-child(3) button"
+    for control in page.locator(moving).all():
+        if control.is_visible() and control.is_enabled():
+            control.evaluate(
+                "x => { if (x.type === 'range') { x.value = x.max; "
+                "x.dispatchEvent(new Event('input', { bubbles: true })); } else x.click(); }"
+            )
+            break
+    left = page.evaluate(state)
+    assert left != first
+    page.reload()
+    page.wait_for_selector("[data-widget][data-mounted=yes]")
+    assert page.evaluate(state) == left
+    page.goto(page.url.replace(f"{widget.module}.html", "more/plain.html"))
+    page.go_back()
+    page.wait_for_selector("[data-widget][data-mounted=yes]")
+    assert page.evaluate(state) == left
+    page.goto(page.url)
+    page.wait_for_selector("[data-widget][data-mounted=yes]")
+    assert page.evaluate(state) == first, "who comes anew begins at the beginning"
+
+
+@every
+def test_a_page_loads_the_widgets_it_has_and_no_other(widget_pages, widget):
+    def loaded(page):
+        soup = BeautifulSoup((widget_pages / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+        found = [tag.get("src") or tag.get("href") for tag in soup.select("script[src], link[href]")]
+        return {name.split("?")[0].rsplit("/", 1)[1] for name in found if "/widgets/" in name}
+
+    assert loaded(widget.module) == {f"{widget.module}.js", f"{widget.module}.css", "host.js"}
+    assert loaded("more/plain") == set()

@@ -1,0 +1,902 @@
+"""Laws of the mask builder: its masks, weights, leaks and code are those of the package and of torch."""
+
+import functools
+import itertools
+import json
+import math
+import random
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from bs4 import BeautifulSoup
+from torch import nn
+from website import hard_to_tap, serious_findings, slide
+
+from attention_tutorial import (
+    MultiHeadAttention,
+    causal_mask,
+    combine_masks,
+    masked_softmax,
+    padding_mask,
+    scaled_dot_product_attention,
+    to_torch_mha_mask,
+)
+from attention_tutorial.widgets import MaskBuilder
+from attention_tutorial.widgets.mask_builder import EMPTY, MASKS, SCORES, TASKS, USUAL, made_mask
+
+NAMES = sorted({name for task in TASKS.values() for name in task["masks"]})
+
+
+def rows(mask):
+    return ["".join(str(int(cell)) for cell in row) for row in mask]
+
+
+def by_hand(name, m, n, padding, window, first):
+    """A named mask, cell by cell, from what the chapter says about it."""
+
+    def is_open(i, j):
+        place = i + (n - m)  # the queries are the newest
+        past, real, same = j <= place, j not in padding, (place < first) == (j < first)
+        return {
+            "open": True,
+            "causal": past,
+            "one_too_far": j <= place + 1,
+            "without_self": j < place,
+            "upper_left": j <= i,
+            "padding": real,
+            "both_tokens": real and place not in padding,
+            "causal_and_padding": past and real,
+            "causal_or_padding": past or real,
+            "window": place - window < j <= place,
+            "block": same,
+            "block_and_causal": same and past,
+            "prefix": past or j < first,
+        }[name]
+
+    return torch.tensor([[is_open(i, j) for j in range(n)] for i in range(m)])
+
+
+def allowed(task, m, n, padding, first):
+    """Which keys each task lets its queries see, and which queries' outputs are read."""
+    read = torch.tensor([task == "translate" or i + n - m not in padding for i in range(m)])
+    lawful = {
+        "write": by_hand("causal_and_padding", m, n, padding, 1, first),
+        "read": by_hand("padding", m, n, padding, 1, first),
+        "translate": by_hand("padding", m, n, padding, 1, first),
+        "pack": by_hand("block", m, n, [], 1, first),
+        "answer": by_hand("prefix", m, n, [], 1, first),
+    }[task]
+    return lawful, read
+
+
+def random_sizes(draw, task):
+    n = draw.randint(1, 8)
+    m = {"write": draw.randint(1, n), "translate": draw.randint(1, 8)}.get(task, n)
+    padding = [] if task in ("pack", "answer") else sorted(draw.sample(range(n), draw.randint(0, n)))
+    return {"m": m, "n": n, "padding": padding, "window": draw.randint(1, n), "first": draw.randint(1, max(1, n - 1))}
+
+
+def random_states():
+    """Yield states of every task and every answer to empty rows, with named and random masks and scores of any size."""
+    draw = random.Random(0)
+    for number, (task, empty) in enumerate(itertools.product(list(TASKS) * 12, EMPTY)):
+        sizes = random_sizes(draw, task)
+        m, n = sizes.pop("m"), sizes.pop("n")
+        preset = draw.choice([*TASKS[task]["masks"], "hand", "hand"])
+        if preset == "hand":
+            share = draw.choice([0.2, 0.5, 0.9])
+            mask = [[draw.random() < share for _ in range(n)] for _ in range(m)]
+        else:
+            mask = by_hand(preset, m, n, **sizes)
+        largest = (3, 40, 1000)[number % 3]
+        scores = [[round(draw.uniform(-largest, largest), 3) for _ in range(8)] for _ in range(8)]
+        yield {"task": task, "preset": preset, "cells": rows(mask), "scores": scores, "empty": empty, **sizes}
+
+
+STATES = list(random_states())
+STROKES = [[[i, j], [r, c]] for i, j, r, c in itertools.product((0, 3, 7), (1, 4), (0, 2, 7), (0, 4, 5))]
+SIZES = [random_sizes(random.Random(seed), task) for task in TASKS for seed in range(20)]
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { states, sizes, first, strokes } = JSON.parse(readFileSync(0, "utf8"));
+const { tasks, masks: named, forms } = first;
+const made = states.map((given) => {
+  const state = { ...first, ...given };
+  const all = widget.audit(state);
+  const offer = tasks.find((task) => task.name === state.task);
+  const words = widget.labels(offer, all);
+  return {
+    ...all, judged: widget.verdict(state, all, words), words,
+    code: Object.fromEntries(forms.map(({ name }) => [name, widget.codeOf({ ...state, form: name }, all)])),
+    told: all.open.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
+    lines: widget.describe(all, words), tiles: widget.aboutSpread(all), empty: widget.aboutEmptyRows(state, all),
+    known: widget.recognise(state.cells, offer.masks.map((name) => named.find((mask) => mask.name === name)), all),
+  };
+});
+const masks = sizes.map((one) => Object.fromEntries(named.map(({ name, rule }) => [name, widget.makeMask(rule, one)])));
+console.log(JSON.stringify({ made, masks, passed: strokes.map(([from, to]) => widget.between(from, to)) }));
+"""
+
+
+@pytest.fixture(scope="module")
+def node(run_in_node):
+    """What the ES module computes and says in Node."""
+    given = {"states": STATES, "sizes": SIZES, "first": MaskBuilder().state(), "strokes": STROKES}
+    return run_in_node("mask_builder", IN_NODE, given)
+
+
+@pytest.fixture
+def pairs(node):
+    """Each state with what the ES module made of it."""
+    return list(zip(STATES, node["made"], strict=True))
+
+
+def given(state):
+    """A state's mask and scores, as tensors."""
+    mask = torch.tensor([[cell == "1" for cell in row] for row in state["cells"]])
+    m, n = mask.shape
+    return mask, torch.tensor(state["scores"], dtype=torch.float64)[:m, :n]
+
+
+def numbers(matrix):
+    """A matrix from Node, where JSON's null stands for NaN."""
+    return torch.tensor([[math.nan if x is None else x for x in row] for row in matrix], dtype=torch.float64)
+
+
+# ---- The masks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_named_mask_is_what_the_chapter_says_in_python_and_in_the_browser(node, name):
+    for sizes, masks in zip(SIZES, node["masks"], strict=True):
+        if sizes["m"] > sizes["n"] and name in ("both_tokens", "block", "block_and_causal"):
+            continue  # masks of self-attention only
+        expected = by_hand(name, **sizes)
+        assert torch.equal(torch.tensor(masks[name]), expected), sizes
+        assert torch.equal(made_mask(name, **sizes), expected), sizes
+
+
+def test_causal_padding_and_their_combination_are_the_packages_masks(node):
+    for sizes, masks in zip(SIZES, node["masks"], strict=True):
+        m, n, padding = sizes["m"], sizes["n"], sizes["padding"]
+        ids = [[0 if j in padding else 7 for j in range(n)]]
+        real = padding_mask(ids, pad_id=0)
+        assert torch.equal(torch.tensor(masks["causal"]), causal_mask(m, n))
+        assert torch.equal(torch.tensor(masks["padding"]), real[0, 0].expand(m, n))
+        assert torch.equal(torch.tensor(masks["causal_and_padding"]), combine_masks(causal_mask(m, n), real)[0, 0])
+
+
+def test_upper_left_is_torchs_own_flag(node):
+    for sizes, masks in zip(SIZES, node["masks"], strict=True):
+        m, n = sizes["m"], sizes["n"]
+        zeros = torch.zeros(1, 1, m, 2), torch.zeros(1, 1, n, 2)
+        weights = F.scaled_dot_product_attention(*zeros, torch.eye(n)[None, None], is_causal=True)
+        assert torch.equal(torch.tensor(masks["upper_left"]), weights[0, 0] > 0)
+
+
+def test_every_mask_is_offered_by_a_task():
+    assert sorted(MASKS) == NAMES
+
+
+def test_a_fast_stroke_passes_every_cell_on_its_way(node):
+    for (start, end), passed in zip(STROKES, node["passed"], strict=True):
+        way = [start, *passed]
+        assert way[-1] == end
+        assert all(max(abs(a - c), abs(b - d)) == 1 for (a, b), (c, d) in itertools.pairwise(way)), (
+            "no cell is left out"
+        )
+        assert len(passed) == max(abs(end[0] - start[0]), abs(end[1] - start[1])), "and none is passed twice"
+
+
+def test_a_mask_painted_by_hand_is_recognised(pairs):
+    known = set()
+    for state, made in pairs:
+        mask, _ = given(state)
+        sizes = {key: made[key] for key in ("m", "n", "padding", "window", "first")}
+        same = [name for name in TASKS[state["task"]]["masks"] if torch.equal(by_hand(name, **sizes), mask)]
+        assert made["known"] == (same[0] if same else "hand")
+        known.add(made["known"])
+    assert {"hand", "causal", "padding", "block", "prefix"} <= known
+
+
+# ---- The weights --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_the_weights_are_those_of_the_package_and_of_torch(pairs, empty):
+    empty_rows = 0
+    for state, made in pairs:
+        if state["empty"] != empty:
+            continue
+        mask, scores = given(state)
+        expected = {
+            "zeros": masked_softmax(scores, mask),
+            "nan": torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1),
+            "sentinel": torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1),
+        }[empty]
+        assert torch.allclose(numbers(made["weights"]), expected, rtol=1e-6, atol=1e-6, equal_nan=True), state
+        assert torch.equal(torch.tensor(made["emptyRows"]), ~mask.any(dim=-1))
+        empty_rows += int((~mask.any(dim=-1)).sum())
+    assert empty_rows >= 10
+
+
+def test_nan_gets_as_far_as_in_torch(pairs):
+    generator = torch.Generator().manual_seed(0)
+    reached = 0
+    for state, made in pairs:
+        if state["task"] == "translate" or made["m"] != made["n"]:
+            assert made["spread"]["second"] is None, "queries and keys of the next layer are not the same positions"
+            continue
+        if state["empty"] != "nan":
+            continue
+        mask, scores = given(state)
+
+        def layer(x, scores, mask=mask):
+            return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1) @ x
+
+        value = torch.randn(made["n"], 3, generator=generator).double().requires_grad_()
+        first = layer(value, scores)
+        second = layer(first, first @ first.mT)
+        first[mask.any(dim=-1)].sum().backward()  # a loss that leaves the empty rows out
+        spread = made["spread"]
+        assert spread["output"] == first.isnan().any(dim=-1).tolist()
+        assert spread["second"] == second.isnan().any(dim=-1).tolist()
+        assert spread["gradients"] == value.grad.isnan().any(dim=-1).tolist()
+        tiles = {tile["name"]: tile["lost"] for tile in made["tiles"]}
+        assert tiles["second layer"] == spread["second"]
+        reached += any(spread["output"])
+    assert reached >= 5
+
+
+def test_only_the_softmax_of_minus_infinity_gives_nan(pairs):
+    for state, made in pairs:
+        lost = any(
+            itertools.chain(*(made["spread"][name] or [] for name in ("weights", "output", "second", "gradients")))
+        )
+        assert lost == (state["empty"] == "nan" and any(made["emptyRows"]))
+
+
+# ---- Leaks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_leak_is_an_open_key_that_the_task_forbids_and_takes_its_weight(pairs):
+    counted = 0
+    for state, made in pairs:
+        mask, _ = given(state)
+        lawful, read = allowed(state["task"], made["m"], made["n"], made["padding"], made["first"])
+        sees = mask | (~mask.any(dim=-1, keepdim=True) & (state["empty"] == "sentinel"))
+        leaks = sees & ~lawful & read[:, None]
+        assert torch.equal(torch.tensor(made["leaks"]), leaks), state
+        assert torch.equal(torch.tensor(made["hidden"]), ~mask & lawful & read[:, None])
+        taken = numbers(made["weights"]).masked_fill(~leaks, 0.0).sum(dim=-1)
+        assert torch.allclose(torch.tensor(made["leaked"]).double(), taken)
+        counted += int(leaks.sum())
+    assert counted > 300
+
+
+def test_the_judgement_follows_from_the_cells(pairs):
+    kinds = set()
+    for state, made in pairs:
+        judged = made["judged"]
+        leaks, hidden = (sum(itertools.chain(*made[name])) for name in ("leaks", "hidden"))
+        empty = sum(made["emptyRows"])
+        read = allowed(state["task"], made["m"], made["n"], made["padding"], made["first"])[1].any()
+        expected = "leak" if leaks else "empty" if empty else "blind" if hidden else "fits" if read else "nothing"
+        behind = state["padding"] == list(range(made["n"] - len(state["padding"]), made["n"]))
+        assert behind or "comes after every word" not in judged["text"]
+        assert judged["kind"] == expected
+        count = {"leak": leaks, "empty": empty, "blind": hidden}.get(expected)
+        assert count is None or str(count) in judged["headline"]
+        closed = re.findall(
+            r"(\d+) cells? (?:is|are) closed that could be open", f"{judged['headline']}. {judged['text']}"
+        )
+        assert closed == [str(hidden)] * (hidden > 0), "said once, beside a leak or an empty row too"
+        unpadded = "padding" in state["preset"] or state["preset"] == "both_tokens"
+        assert ("No key is padded yet" in judged["text"]) == (unpadded and not state["padding"])
+        if leaks:
+            worst = max(range(made["m"]), key=lambda i: made["leaked"][i])
+            assert f"“{made['words']['query'][worst]}” sees" in judged["text"]
+            (said,) = re.findall(r"takes? ([\d.]+\d|\d) of its weight", judged["text"])
+            assert float(said) == pytest.approx(made["leaked"][worst], abs=5.1e-4)
+        kinds.add(expected)
+    assert kinds == {"leak", "empty", "blind", "fits", "nothing"}
+
+
+def test_of_one_key_nobody_says_all(pairs):
+    said = [made["empty"] for _, made in pairs if made["n"] == 1 and any(made["emptyRows"])]
+    assert said
+    assert not [text for text in said if text.startswith("All")]
+
+
+def test_each_task_has_one_of_its_masks_that_fits(pairs):
+    for name, task in TASKS.items():
+        lawful, read = allowed(name, task["m"], task["n"], task["padding"], 3)
+        fitting = [
+            mask
+            for mask in task["masks"]
+            if torch.equal(by_hand(mask, task["m"], task["n"], task["padding"], 2, 3)[read], lawful[read])
+        ]
+        assert fitting
+        assert "open" not in fitting, "the reader begins with something to find"
+
+
+def test_four_masks_leave_no_leak_when_writing_and_one_of_them_closes_only_what_it_must():
+    lawful, _ = allowed("write", 5, 5, [], 3)
+    masks = {name: by_hand(name, 5, 5, [], 2, 3) for name in TASKS["write"]["masks"] if name != "upper_left"}
+    tight = {name for name, mask in masks.items() if not (mask & ~lawful).any()}
+    assert tight == {"causal", "causal_and_padding", "without_self", "window"}
+    assert {name for name in tight if torch.equal(masks[name], lawful)} == {"causal", "causal_and_padding"}
+    assert masks["without_self"].any(dim=-1).tolist() == [False, True, True, True, True]
+
+
+def test_every_cell_is_told_with_its_numbers(pairs):
+    for state, made in pairs:
+        mask, _ = given(state)
+        for i, row in enumerate(made["told"]):
+            for j, told in enumerate(row):
+                assert told["title"].endswith("open" if mask[i, j] else "closed")
+                assert told["text"].startswith("A leak") == (made["leaks"][i][j] and not made["emptyRows"][i])
+                said = re.findall(r"weight (\d\.\d+)|takes (\d\.\d+)", told["text"])
+                for number in filter(None, itertools.chain(*said)):
+                    assert float(number) == pytest.approx(made["weights"][i][j], abs=5.1e-4)
+
+
+def test_mask_and_weights_can_be_read_as_text(pairs):
+    for _, made in pairs:
+        assert len(made["lines"]) == made["m"]
+        for i, line in enumerate(made["lines"]):
+            assert ("sees nothing" in line) == made["emptyRows"][i]
+            assert ("Leak" in line) == any(made["leaks"][i])
+            listed = line.split("Weights: ")[1].split(". Leak")[0]
+            assert listed.count("NaN") == sum(weight is None for weight in made["weights"][i])
+
+
+# ---- The code -----------------------------------------------------------------------------------------------------
+
+
+def run_code(text, m, n, leading=(1, 1), **names):
+    """Run what the widget wrote, as a reader would who copied it; return the names it made."""
+    generator = torch.Generator().manual_seed(5)
+    query, key, value = (torch.randn(*leading, size, 4, generator=generator).double() for size in (m, n, n))
+    scope = {"torch": torch, "F": F, "query": query, "key": key, "value": value, **names}
+    exec(text, scope)
+    return scope
+
+
+def plain(mask, m, n):
+    return torch.ones(m, n, dtype=torch.bool) if mask is None else mask.reshape(-1, mask.size(-1)).expand(m, n)
+
+
+def test_the_code_makes_the_mask_that_is_shown(pairs):
+    package = {"causal_mask": causal_mask, "padding_mask": padding_mask, "combine_masks": combine_masks,
+               "scaled_dot_product_attention": scaled_dot_product_attention}  # fmt: skip
+    seen = set()
+    for state, made in pairs:
+        mask, _ = given(state)
+        m, n = mask.shape
+        for form in ("calls", "bool"):
+            scope = run_code(made["code"][form], m, n, **package)
+            assert torch.equal(plain(scope["mask"], m, n), mask), made["code"][form]
+            expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
+            some = mask.any(dim=-1)
+            assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
+        seen.add(state["preset"])
+        words = n - len(state["padding"])
+        if state["preset"] == "padding" and state["padding"] == list(range(words, n)):
+            assert f"padding_mask([{words}], n={n})" in made["code"]["calls"], "padding at the end is said by a length"
+            seen.add("length")
+    assert seen == {*NAMES, "hand", "length"}
+
+
+def test_the_other_conventions_give_the_same_output(pairs):
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(4, 2, batch_first=True).double()
+    ours = MultiHeadAttention.from_torch(module)
+    for state, made in pairs:
+        mask, _ = given(state)
+        m, n = mask.shape
+        some = mask.any(dim=-1)
+        scope = run_code(made["code"]["module"], m, n, leading=(1,), module=module)
+        assert torch.equal(scope["closed"], to_torch_mha_mask(mask))
+        expected, _ = ours(scope["query"], scope["key"], scope["value"], mask=mask)
+        assert torch.allclose(scope["output"][:, some], expected[:, some])
+        scope = run_code(made["code"]["float"], m, n)
+        assert torch.equal(scope["added"] == 0, mask)
+        assert torch.equal(scope["added"] == -torch.inf, ~mask)
+        expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
+        assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
+
+
+# ---- In Python ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def live(monkeypatch):
+    monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("empty", EMPTY)
+def test_python_has_the_mask_and_the_weights(task, empty):
+    for name in TASKS[task]["masks"]:
+        widget = MaskBuilder(task, name, empty=empty)
+        m, n = TASKS[task]["m"], TASKS[task]["n"]
+        assert torch.equal(widget.mask, by_hand(name, m, n, widget.padding, widget.window, widget.first))
+        assert widget.mask.dtype == torch.bool
+        some = widget.mask.any(dim=-1)
+        expected = masked_softmax(torch.tensor(SCORES, dtype=torch.float64)[:m, :n], widget.mask)
+        assert torch.equal(widget.weights[some], expected[some])
+        row = {"zeros": 0.0, "nan": torch.nan, "sentinel": 1 / n}[empty]
+        assert torch.allclose(widget.weights[~some], torch.tensor(row).double(), equal_nan=True)
+
+
+def test_sizes_follow_from_what_is_given():
+    assert MaskBuilder("write", m=2).mask.shape == (2, 5), "two new queries and a cache"
+    assert MaskBuilder("read", n=3).mask.shape == (3, 3)
+    assert MaskBuilder("translate", m=7, n=2).mask.shape == (7, 2)
+    assert torch.equal(MaskBuilder("write", causal_mask(2, 5)).mask, causal_mask(2, 5))
+    assert MaskBuilder("write", causal_mask(2, 5)).preset == "hand"
+
+
+def test_own_scores_are_used():
+    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0)).double()
+    widget = MaskBuilder("translate", "padding", scores=scores)
+    assert torch.equal(widget.weights, masked_softmax(scores, widget.mask))
+
+
+def test_a_change_in_the_browser_reaches_python(live):
+    widget = MaskBuilder()
+    scores = [[1] * 8] * 8  # JSON's whole numbers are ints
+    widget.set_state({"cells": ["110", "000"], "preset": "hand", "scores": scores, "empty": "sentinel"})
+    assert widget.mask.tolist() == [[True, True, False], [False, False, False]]
+    assert torch.allclose(widget.weights, torch.tensor([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]]).double())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"task": "sing"}, ValueError, "task must be one of 'write', .*; got 'sing'"),
+        ({"mask": "prefix"}, ValueError, "mask must be one of 'open', .*; got 'prefix'"),
+        ({"empty": "none"}, ValueError, "empty must be one of 'zeros', 'nan', 'sentinel'; got 'none'"),
+        ({"mask": torch.zeros(2, 2)}, TypeError, "mask must be a name or a boolean tensor.*; got torch.float32"),
+        ({"mask": [[True]]}, TypeError, "mask must be a name or a boolean tensor.*; got list"),
+        ({"mask": torch.ones(2, dtype=torch.bool)}, ValueError, r"mask must have two axes \(m, n\); got shape \(2,\)"),
+        ({"mask": causal_mask(3), "m": 2}, ValueError, r"m and n must be those of the mask, \(3, 3\); got m=2"),
+        ({"mask": causal_mask(9)}, ValueError, "m must be at most 8; got 9"),
+        ({"m": 0}, ValueError, "m must be at least 1; got 0"),
+        ({"n": 2.0}, TypeError, "n must be an int; got float"),
+        ({"m": 4, "n": 3}, ValueError, "m must be at most n; got m=4, n=3"),
+        ({"task": "read", "m": 2, "n": 5}, ValueError, "m must equal n; got m=2, n=5"),
+        ({"padding": [5]}, ValueError, r"padding must hold positions from 0 to 4; got \[5\]"),
+        ({"task": "pack", "padding": [1]}, ValueError, r"the task 'pack' has no padding; got padding=\[1\]"),
+        ({"padding": 5}, TypeError, "padding must be a sequence of positions; got 5"),
+        ({"padding": [True]}, ValueError, r"padding must hold positions from 0 to 4; got \[True\]"),
+        ({"task": ["write"]}, TypeError, "task must be a name; got list"),
+        ({"window": 0}, ValueError, "window must be at least 1; got 0"),
+        ({"n": 3, "m": 3, "window": 4}, ValueError, "window must be at most 3 with so many keys; got 4"),
+        ({"task": "pack", "m": 3, "n": 3, "first": 3}, ValueError, "first must be at most 2 with so many keys; got 3"),
+        ({"scores": [[1.0]]}, ValueError, r"scores must have the mask's shape \(5, 5\); got \(1, 1\)"),
+        ({"n": 1, "scores": [[-torch.inf]]}, ValueError, "scores must be finite numbers"),
+    ],
+)
+def test_a_mistake_is_explained(arguments, error, message):
+    with pytest.raises(error, match=message):
+        MaskBuilder(**arguments)
+
+
+def test_the_html_holds_the_state_and_the_weights_as_a_table():
+    widget = MaskBuilder("translate", "padding")
+    soup = BeautifulSoup(widget.to_html(), "html.parser")
+    assert json.loads(soup.select_one("[data-widget]")["data-state"]) == widget.state()
+    assert [th.text for th in soup.select("thead th")] == ["le", "chat", "noir", "dort", "pad", "pad"]
+    assert [th.text for th in soup.select("tbody th")] == ["<start>", "the", "black", "cat"]
+    cells = [[td.text for td in tr.select("td")] for tr in soup.select("tbody tr")]
+    assert torch.equal(torch.tensor([["×" not in cell for cell in row] for row in cells]), widget.mask)
+    shown = torch.tensor([[float(cell.strip("× ")) for cell in row] for row in cells]).double()
+    assert torch.allclose(shown, widget.weights, atol=5.1e-4)
+    assert len(widget.to_html()) < 12_000, "a chapter's file has to stay small"
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "mask_builder")
+
+
+def cell(i, j):
+    return f".mb-cell[data-row='{i}'][data-column='{j}']"
+
+
+def mask_on(page):
+    found = page.eval_on_selector_all(
+        ".mb-cell",
+        "all => all.map(c => [c.dataset.row, c.dataset.column, c.ariaPressed ?? c.getAttribute('aria-pressed')])",
+    )
+    m, n = (1 + max(int(one[axis]) for one in found) for axis in (0, 1))
+    assert len(found) == m * n
+    return torch.tensor([one[2] == "true" for one in found]).reshape(m, n)
+
+
+def weights_on(page):
+    found = page.eval_on_selector_all("[data-matrix=weights]", "all => all.map(c => c.dataset.value)")
+    return torch.tensor([float(value) for value in found], dtype=torch.float64).reshape(mask_on(page).shape)
+
+
+def agrees(page, widget):
+    """Assert that the page shows the mask and the weights of the widget's Python twin."""
+    assert torch.equal(mask_on(page), widget.mask)
+    assert torch.allclose(weights_on(page), widget.weights, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def choose(page, name):
+    page.click(f"[data-mask={name}]")
+    assert page.get_attribute(f"[data-mask={name}]", "aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_the_page_shows_torchs_numbers_through_every_control(visit, way):
+    page = visit(way)
+    agrees(page, MaskBuilder())
+    choose(page, "causal")
+    agrees(page, MaskBuilder(mask="causal"))
+    page.click(cell(1, 2))
+    mask = causal_mask(5)
+    mask[1, 2] = True
+    agrees(page, MaskBuilder(mask=mask))
+    assert page.get_attribute("[data-mask=causal]", "aria-pressed") == "false"
+    choose(page, "window")
+    slide(page, "window", 3)
+    agrees(page, MaskBuilder(mask="window", window=3))
+    slide(page, "n", 8)
+    agrees(page, MaskBuilder(mask="window", window=3, n=8))
+    slide(page, "m", 2)
+    agrees(page, MaskBuilder(mask="window", window=3, m=2, n=8))
+    choose(page, "upper_left")
+    agrees(page, MaskBuilder(mask="upper_left", m=2, n=8))
+    choose(page, "causal_and_padding")
+    page.check("[id$='-padding-0']")
+    agrees(page, MaskBuilder(mask="causal_and_padding", m=2, n=8, padding=[0]))
+    page.select_option("[id$='-task']", "read")
+    choose(page, "both_tokens")
+    for empty in EMPTY:
+        page.select_option("[id$='-empty']", empty)
+        agrees(page, MaskBuilder("read", "both_tokens", empty=empty))
+        assert page.locator(".mb-spread li").count() == (4 if empty == "nan" else 0)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_can_be_chosen_and_every_mask_it_offers(visit, task):
+    page = visit()
+    page.select_option("[id$='-task']", task)
+    agrees(page, MaskBuilder(task))
+    assert page.locator(".mb-verdict.mb-leak").count() == 1, "no mask leaks in every task"
+    judged = set()
+    for name in TASKS[task]["masks"]:
+        if name != "upper_left":
+            choose(page, name)
+            agrees(page, MaskBuilder(task, name))
+            judged.add(page.get_attribute(".mb-verdict", "class").split("mb-")[-1])
+    assert {"leak", "fits"} <= judged
+
+
+def test_sizes_change_and_go_back(visit):
+    page = visit()
+    slide(page, "m", 2)
+    choose(page, "upper_left")
+    slide(page, "n", 2)
+    agrees(page, MaskBuilder(mask="causal", n=2))
+    assert page.locator("[data-mask=upper_left]").count() == 0, "with as many queries as keys both corners are one"
+    page.select_option("[id$='-task']", "translate")
+    slide(page, "m", 8)
+    slide(page, "n", 3)
+    assert mask_on(page).shape == (8, 3)
+    page.click("[id$='-reset']")
+    agrees(page, MaskBuilder("translate"))
+
+
+def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
+    page = visit()
+    centre = {}
+    for j in range(1, 5):
+        box = page.locator(cell(0, j)).bounding_box()
+        centre[j] = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*centre[1])
+    page.mouse.down()
+    for j in (2, 3):
+        page.mouse.move(*centre[j], steps=4)
+    page.mouse.up()
+    page.mouse.move(*centre[4], steps=4)
+    assert rows(mask_on(page)) == ["10001", *["11111"] * 4]
+    page.keyboard.press("Space")  # the focus is on the first cell of the drag
+    assert rows(mask_on(page))[0] == "11001"
+
+
+def test_a_fast_drag_skips_no_cell(visit):
+    page = visit()
+    page.locator(".mb-mask").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.mb-mask').getBoundingClientRect().bottom < innerHeight")
+    places = [page.locator(cell(*place)).bounding_box() for place in ((0, 1), (0, 4), (4, 4))]
+    page.mouse.move(places[0]["x"] + 20, places[0]["y"] + 20)
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(place["x"] + 20, place["y"] + 20)  # in one leap
+    page.mouse.up()
+    assert rows(mask_on(page)) == ["10000", *["11110"] * 4]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_grid_stands_still_while_it_is_painted(visit, width):
+    page = visit(width=width)
+    page.add_style_tag(content="html { scroll-behavior: auto !important; }")
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+
+    def place():
+        return page.locator(".mb-mask").bounding_box()
+
+    for mask in ("causal", "window"):
+        page.locator(f"[data-mask={mask}]").evaluate("chip => chip.click()")  # without scrolling to it
+        first = place()
+        box = page.locator(cell(1, 1)).bounding_box()
+        page.mouse.move(box["x"] + 20, box["y"] + 2)
+        page.mouse.down()
+        for j in range(2, 5):
+            page.mouse.move(page.locator(cell(1, j)).bounding_box()["x"] + 20, box["y"] + 2)
+            assert place() == first
+        page.mouse.up()
+        page.keyboard.press("ArrowDown")
+        assert place() == first
+
+
+def finger(page, *places):
+    """Put a finger on a cell, move it over others and lift it."""
+    touch = page.context.new_cdp_session(page)
+    points = []
+    for i, j in places:
+        box = page.locator(cell(i, j)).bounding_box()
+        points.append({"x": box["x"] + 20, "y": box["y"] + 20})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [points[0]]})
+    for point in points[1:]:
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_finger_that_goes_sideways_paints(visit):
+    page = visit(width=360, has_touch=True)
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+    finger(page, (0, 1), (0, 2), (0, 4), (3, 4))
+    assert rows(mask_on(page)) == ["10000", "11110", "11110", "11110", "11111"]
+
+
+def test_a_finger_that_goes_down_scrolls_and_paints_nothing(visit):
+    page = visit(width=360, has_touch=True)
+    page.locator(cell(4, 0)).scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    finger(page, (4, 1), (3, 1), (2, 1), (1, 1), (0, 1))
+    page.wait_for_function("(before) => scrollY !== before", arg=before)
+    assert rows(mask_on(page)) == ["11111"] * 5
+
+
+def test_a_finger_turns_a_cell_once(visit):
+    page = visit(width=360, has_touch=True)
+    page.tap(cell(0, 1))
+    assert rows(mask_on(page)) == ["10111", *["11111"] * 4]
+    page.tap(cell(0, 1))
+    assert rows(mask_on(page)) == ["11111"] * 5
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page = visit()
+    page.focus("[id$='-task']")
+    seen = []
+    for _ in range(24):
+        seen.append(page.evaluate("document.activeElement.id.replace(/^mask_builder-[0-9]+-/, '') "
+                                  "|| document.activeElement.className.split(' ')[0]"))  # fmt: skip
+        page.keyboard.press("Tab")
+    masks = [f"mask-{name}" for name in TASKS["write"]["masks"] if name != "upper_left"]
+    padding = [f"padding-{j}" for j in range(5)]
+    wanted = ["task", *masks, "reset", "window", *padding, "", "mb-cell", "bw-scroll", "empty", "row"]
+    assert seen[: len(wanted)] == wanted, "one stop for the grid"
+
+    page.focus(cell(0, 0))
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Space")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert rows(mask_on(page)) == ["10001", "11101", "11111", "11111", "11111"]
+    assert "Query “the”, key “sat”: closed" in page.text_content(".bw-panel")
+    page.focus("[id$='-mask-causal']")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id").endswith("-mask-causal"), "the focus stays where it was"
+    agrees(page, MaskBuilder(mask="causal"))
+
+
+def test_cells_painted_to_the_causal_mask_are_called_so(visit):
+    page = visit()
+    for i in range(5):
+        for j in range(i + 1, 5):
+            page.click(cell(i, j))
+    assert page.get_attribute("[data-mask=causal]", "aria-pressed") == "true"
+    assert "mb-fits" in page.get_attribute(".mb-verdict", "class")
+
+
+def test_a_leak_is_said_and_marked(visit):
+    page = visit()
+    choose(page, "one_too_far")
+    assert "Leak: 4 cells" in page.text_content(".mb-verdict")
+    assert "the word it has to predict" in page.text_content(".mb-verdict")
+    assert page.locator(".mb-cell.mb-leaks").count() == 4
+    page.hover(cell(1, 2))
+    weight = MaskBuilder(mask="one_too_far").weights[1, 2].item()
+    assert f"It takes {weight:.3f} of the weight of “the”" in page.text_content(".bw-panel")
+    leaked = page.eval_on_selector_all("[data-leaked]", "all => all.map(c => Number(c.dataset.leaked))")
+    expected = [*MaskBuilder(mask="one_too_far").weights.diagonal(1).tolist(), 0.0]
+    assert leaked == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_cell_closed_without_need_is_marked_beside_a_leak(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "translate")
+    choose(page, "causal")
+    said = page.text_content(".mb-verdict")
+    assert "Leak: 3 cells" in said
+    assert "1 cell is closed that could be open" in said
+    signs = page.eval_on_selector_all(".mb-cell", "all => all.map(c => c.textContent || '.').join('')")
+    assert signs == "...○××" + "....××" + "....!×" + "....!!"
+    assert page.get_attribute(cell(0, 3), "aria-label") == "query <start>, key dort: closed, could be open"
+
+
+def test_a_mask_for_padding_pads_nothing_by_itself(visit):
+    page = visit()
+    for name in ("padding", "causal_or_padding", "causal_and_padding"):
+        choose(page, name)
+        assert page.locator(".bw-boxes input:checked").count() == 0
+        assert "No key is padded yet" in page.text_content(".mb-verdict")
+    page.check("[id$='-padding-4']")
+    assert "No key is padded yet" not in page.text_content(".mb-verdict")
+    agrees(page, MaskBuilder(mask="causal_and_padding", padding=[4]))
+
+
+def test_a_padded_key_is_called_so_in_its_box_and_in_the_grids(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "translate")
+    assert page.locator(".bw-boxes label").all_text_contents() == [
+        "le (1)", "chat", "noir", "dort", "sur → pad", "le (6) → pad"]  # fmt: skip
+    for grid in page.locator(".mb-stage table").all():
+        assert grid.locator("th.key").all_text_contents() == ["le", "chat", "noir", "dort", "pad", "pad"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_mask_and_weights_stand_side_by_side_in_equal_columns(visit, task):
+    page = visit("http")
+    page.select_option("[id$='-task']", task)
+    choose(page, "causal")
+    mask, weights = (box.bounding_box() for box in page.locator(".mb-box").all())
+    assert mask["y"] == weights["y"]
+    assert mask["x"] + mask["width"] < weights["x"]
+    for grid in page.locator(".mb-stage table").all():
+        widths = grid.locator("th.key").evaluate_all("all => all.map(th => th.getBoundingClientRect().width)")
+        assert max(widths) - min(widths) < 0.5
+        assert min(widths) >= (44 if len(widths) < 6 else 40)
+
+
+def test_one_button_empties_a_row_and_opens_it_again(visit):
+    page = visit()
+    choose(page, "causal")
+    page.select_option("[id$='-empty']", "nan")
+    page.click("[id$='-row']")
+    assert rows(mask_on(page)) == ["10000", "11000", "00000", "11110", "11111"]
+    counts = page.eval_on_selector_all("[data-spread]", "all => all.map(t => [t.dataset.spread, t.dataset.count])")
+    assert counts == [["weights", "1"], ["output", "1"], ["second layer", "5"], ["gradients of the values", "5"]]
+    assert "NaN" in page.text_content("[data-matrix=weights][data-row='2'][data-column='0']")
+    page.click("[id$='-row']")
+    agrees(page, MaskBuilder(mask="causal"))
+
+
+def test_the_code_follows_the_mask_and_its_form(visit):
+    page = visit()
+    page.click("summary:has-text('The mask as code')")
+    choose(page, "causal")
+    assert page.input_value("[id$='-code']").startswith("mask = causal_mask(5)\n")
+    page.select_option("[id$='-form']", "module")
+    scope = run_code(page.input_value("[id$='-code']").rsplit("\n", 1)[0], 5, 5)
+    assert torch.equal(scope["closed"], ~causal_mask(5))
+    page.click("[id$='-copy']")
+    page.wait_for_function("document.querySelector('[id$=-copy] + span').textContent !== ''")
+    assert page.evaluate("document.querySelector('.mb-code').selectionEnd") > 50, "the code is selected"
+
+
+def test_scores_can_be_changed_and_what_is_no_number_changes_nothing(visit):
+    page = visit()
+    page.click("summary:has-text('The scores')")
+    field = "input[aria-label='Score, the, cat']"
+    page.fill(field, "-2,5")
+    scores = torch.tensor(SCORES, dtype=torch.float64)[:5, :5]
+    scores[1, 2] = -2.5
+    agrees(page, MaskBuilder(scores=scores))
+    page.fill(field, "abc")
+    assert page.get_attribute(field, "aria-invalid") == "true"
+    assert "Type a number" in page.text_content(".bw-panel")
+    agrees(page, MaskBuilder(scores=scores))
+    page.press(field, "ArrowDown")
+    assert page.evaluate("document.activeElement.ariaLabel") == "Score, cat, cat"
+    assert page.input_value(field) == "−2.5"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(visit, theme, width):
+    page = visit("http", width=width, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    for summary in page.locator(".bw summary").all():
+        summary.click()
+    found = [("first", *finding) for finding in serious_findings(page, ".bw")]
+    for task, mask, empty in [("write", "causal", "zeros"), ("write", "without_self", "nan"),
+                              ("read", "both_tokens", "sentinel"), ("pack", "causal", "zeros")]:  # fmt: skip
+        page.select_option("[id$='-task']", task)
+        choose(page, mask)
+        page.select_option("[id$='-empty']", empty)
+        slide(page, "n", 8)
+        found += [(task, mask, *finding) for finding in serious_findings(page, ".bw")]
+    assert not found
+
+
+def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
+    page = visit(width=360)
+    for summary in page.locator(".bw summary").all():
+        summary.click()
+    for task in TASKS:
+        page.select_option("[id$='-task']", task)
+        slide(page, "n", 8)
+        for name in page.eval_on_selector_all("[data-mask]", "all => all.map(one => one.dataset.mask)"):
+            choose(page, name)
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+        pressed = ".bw button, .bw select, .bw label.bw-toggle, .bw summary, .bw input[type=range]"
+        assert not hard_to_tap(page, pressed)
+
+
+def test_without_a_script_the_weights_stand_there_as_a_table(visit):
+    page = visit(java_script_enabled=False)
+    table = page.locator(".attention-widget table")
+    assert table.is_visible()
+    assert f"{MaskBuilder().weights[1, 2].item():.3f}" in table.text_content()
+
+
+def test_to_start_again_is_to_start_with_everything(visit):
+    page = visit()
+    page.select_option("[id$='-empty']", "nan")
+    slide(page, "window", 4)
+    page.click("summary:has-text('The scores')")
+    page.fill("input[aria-label='Score, the, cat']", "9")
+    page.check("[id$='-padding-2']")
+    page.click("[id$='-reset']")
+    agrees(page, MaskBuilder())
+    assert page.input_value("[id$='-empty']") == "zeros"
+    assert page.input_value("input[id$='-window']") == str(USUAL["window"])
+
+
+def test_a_mask_of_nothing_but_padding_fits_nothing(visit):
+    page = visit()
+    choose(page, "causal")
+    for j in range(5):
+        page.check(f"[id$='-padding-{j}']")
+    assert page.get_attribute(".mb-verdict", "class").endswith("mb-nothing")
+    assert "fits the task" not in page.text_content(".mb-verdict")
+
+
+def test_lengths_are_cut_to_the_next_tasks_size(visit):
+    page = visit()
+    page.select_option("[id$='-task']", "pack")
+    slide(page, "n", 8)
+    slide(page, "first", 7)
+    page.select_option("[id$='-task']", "answer")
+    assert page.input_value("[id$='-first']") == "5"
+    assert page.text_content(".mb-verdict").startswith("✗Leak"), "the last word is not part of the question"

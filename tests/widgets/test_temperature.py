@@ -1,0 +1,534 @@
+"""Laws of the widget on temperature and width: its numbers are torch's, in Python, in Node and on the page."""
+
+import functools
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from website import hard_to_tap, serious_findings, slide
+
+from attention_tutorial.analysis.weights import entropy, softmax_jacobian
+from attention_tutorial.widgets import TemperatureAndWidth
+from attention_tutorial.widgets.temperature import (
+    DIVISORS,
+    KEYS,
+    LARGEST,
+    LEAST,
+    LETTERS,
+    QUERIES,
+    WIDTHS,
+    draw_features,
+    read_features,
+)
+
+ROOT = Path(__file__).parents[2]
+CHOICES = [*DIVISORS, 0.25, 5.0, 1024.0]
+
+
+def norms(weights):
+    return torch.linalg.eigvalsh(softmax_jacobian(weights))[..., -1]
+
+
+def close(given, expected, tolerance=1e-6):
+    return torch.allclose(torch.tensor(given, dtype=torch.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+# ---- The class ----------------------------------------------------------------------------------------------------
+
+
+def test_features_are_normal_numbers_drawn_with_a_seed_and_rounded():
+    features = read_features(draw_features())
+    drawn = torch.randn(QUERIES + KEYS, WIDTHS[-1], generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    inside = drawn.abs() < 63 / 16
+    assert (features - drawn)[inside].abs().max() <= 1 / 16 + 1e-12
+    assert torch.equal(features[~inside], drawn[~inside].sign() * 63 / 16)
+    assert features.mean().abs() < 0.02
+    assert features.var() == pytest.approx(1, abs=0.02)
+
+
+def test_letters_stand_for_odd_sixteenths_in_order():
+    values = read_features(LETTERS * ((QUERIES + KEYS) * WIDTHS[-1] // len(LETTERS)))
+    assert torch.equal(values[0, :64] * 16, torch.arange(-63.0, 64.0, 2.0).double())
+
+
+@pytest.mark.parametrize("d_k", [1, 12, 256])
+@pytest.mark.parametrize("divisor", CHOICES)
+def test_the_twin_measures_what_the_definitions_say(d_k, divisor):
+    found = TemperatureAndWidth(d_k, divisor=divisor).measure()
+    features = read_features(draw_features())
+    raw = features[:QUERIES, :d_k] @ features[QUERIES:, :d_k].T
+    tau = {"none": 1, "sqrt(d_k)": math.sqrt(d_k), "d_k": d_k}.get(divisor, divisor)
+    weights = torch.softmax(raw / tau, dim=-1)
+    assert torch.equal(found["raw"], raw)
+    assert torch.allclose(found["scores"] * tau, raw)
+    assert torch.allclose(found["weights"], weights)
+    assert torch.allclose(found["largest"], weights.max(dim=-1).values)
+    assert torch.allclose(found["entropy"], -(weights * weights.clamp_min(1e-300).log()).sum(dim=-1))
+    by_torch = torch.func.vmap(torch.func.jacrev(lambda s: torch.softmax(s, dim=0)))(raw / tau)
+    assert torch.allclose(found["norm"], torch.linalg.matrix_norm(by_torch, ord=2), atol=1e-9)
+
+
+def test_the_lesson_of_chapter_3_is_in_these_numbers():
+    def typical(d_k, divisor):
+        found = TemperatureAndWidth(d_k, divisor=divisor).measure()
+        return [found[name].median().item() for name in ("largest", "entropy", "norm")]
+
+    assert typical(256, "none")[0] > 0.99
+    assert typical(256, "none")[2] < 0.01
+    assert typical(16, "none")[2] > 1.1 * typical(4, "none")[2], "at first the Jacobian grows"
+    for one, other in zip(typical(8, "sqrt(d_k)"), typical(256, "sqrt(d_k)"), strict=True):
+        assert one == pytest.approx(other, rel=0.1)
+    assert TemperatureAndWidth(256, divisor="d_k").measure()["largest"].max() < 1.6 / KEYS
+
+
+def test_the_html_holds_the_state_and_the_medians():
+    widget = TemperatureAndWidth(64, divisor="sqrt(d_k)", query=3)
+    soup = BeautifulSoup(widget.to_html(), "html.parser")
+    assert json.loads(soup.select_one("[data-widget=temperature]")["data-state"]) == widget.state()
+    assert len(widget.to_html()) < 60_000
+    cells = [[float(td.text) for td in row.select("td")] for row in soup.select("tbody tr")]
+    heads = [row.select_one("th").text for row in soup.select("tbody tr")]
+    for head, shown in zip(heads, cells, strict=True):
+        d_k, divisor = head.removeprefix("d_k = ").split(", divided by ")
+        found = TemperatureAndWidth(int(d_k), divisor="none" if divisor == "1" else divisor).measure()
+        expected = [found["scores"].std(), *(found[name].median() for name in ("largest", "entropy", "norm"))]
+        assert shown == pytest.approx([x.item() for x in expected], abs=5.1e-3)
+    assert len(heads) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"d_k": 5}, ValueError, "d_k must be one of 1, 2, 3, 4, .*, 256; got 5"),
+        ({"d_k": 0}, ValueError, "d_k must be one of"),
+        ({"d_k": 4.0}, TypeError, "d_k must be an int; got float"),
+        ({"query": 0}, ValueError, "query must be from 1 to 49; got 0"),
+        ({"query": 50}, ValueError, "query must be from 1 to 49; got 50"),
+        ({"query": True}, TypeError, "query must be an int; got bool"),
+        ({"divisor": "heads"}, ValueError, r"divisor must be one of 'none', 'sqrt\(d_k\)', 'd_k', .*; got 'heads'"),
+        ({"divisor": "own"}, ValueError, "divisor must be one of .*; got 'own'"),
+        ({"divisor": 0}, ValueError, "or a number from 0.25 to 1024; got 0"),
+        ({"divisor": math.nan}, ValueError, "got nan"),
+        ({"divisor": 2000}, ValueError, "got 2000"),
+        ({"divisor": [1]}, TypeError, "divisor must be a name or a number; got list"),
+        ({"divisor": True}, TypeError, "divisor must be a name or a number; got bool"),
+        ({"predict": 1}, TypeError, "predict must be True or False; got int"),
+    ],
+)
+def test_a_mistake_is_explained(arguments, error, message):
+    with pytest.raises(error, match=message):
+        TemperatureAndWidth(**arguments)
+
+
+def test_a_change_in_the_browser_reaches_python():
+    widget = TemperatureAndWidth()
+    assert repr(widget) == "TemperatureAndWidth(4, divisor='none', query=1)"
+    widget.set_state({"d_k": 64, "divisor": "own", "own": 8})  # JSON's whole numbers are ints
+    assert repr(widget) == "TemperatureAndWidth(64, divisor=8.0, query=1)"
+    expected = TemperatureAndWidth(64, divisor="sqrt(d_k)").measure()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in widget.measure().items())
+
+
+# ---- The maths, in Node -------------------------------------------------------------------------------------------
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { state, cases, rows, two, points, samples } = JSON.parse(readFileSync(0, "utf8"));
+const { divisors, widths, temperatures } = state;
+const pool = widget.readFeatures(state.features, Math.max(...widths), state.letters);
+const rawAt = (d) => widget.rawScores(pool, state.query_count, d);
+const at = (d, divisor) => widget.measure(rawAt(d), widget.temperatureOf(divisors, divisor, d));
+console.log(JSON.stringify({
+  made: cases.map(([d, divisor, own]) => {
+    const temperature = widget.temperatureOf(divisors, divisor, d, own);
+    const all = { raw: rawAt(d), ...widget.measure(rawAt(d), temperature) };
+    return { ...all, hills: [49, 4.9].map((half) => widget.histogram(all.scores, Math.sqrt(d) / temperature, half)) };
+  }),
+  any: rows.map((row) => widget.measure([row], 1)),
+  two: two.map((lead) => widget.measure([[lead, 0]], 1)),
+  below: points.map(widget.normalBelow),
+  sampled: samples.map((numbers) => [widget.median(numbers), widget.deviation(numbers)]),
+  widths: [...divisors.map((one) => one.name), "own"].map(
+    (name) => widget.curve(widths.map((d) => [rawAt(d), widget.temperatureOf(divisors, name, d, 5)]))),
+  positions: temperatures.map(widget.positionFor),
+  slider: [-8, 40].map(widget.temperatureAt),
+  temperatures: widget.curve([0.25, 1, 8, 64, 1024].map((tau) => [rawAt(64), tau])),
+  questions: widget.questions(at, 16),
+  verdicts: [[1, 0.01], [0.9, 0.1], [0.89, 0.2], [0.3, 0.96], [0.07, 0.97]].map((pair) => widget.verdict(...pair)),
+  brief: [0, 1, 0.0004, -0.25, 1.2e-12, 0.001].map(widget.brief),
+}));
+"""
+CASES = [[d_k, divisor, 1.0] for d_k in WIDTHS for divisor in DIVISORS]
+CASES += [[d_k, "own", tau] for d_k in (1, 6, 96, 128, 256) for tau in (LEAST, 3.7, LARGEST)]
+
+
+def random_rows():
+    """Scores of 2 to 20 keys, from nearly equal to far apart, some with ties."""
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for number in range(200):
+        n = 2 + number % 19
+        row = torch.randn(n, generator=generator, dtype=torch.float64) * 10 ** (number % 7 - 3)
+        if number % 3 == 0:
+            row[-1] = row.max()
+        if number % 5 == 0:
+            row = row.round()
+        rows.append(row.tolist())
+    return [*rows, [0.0] * 16, [0.0, 0.0], [1000.0, 0.0, -1000.0], [5.0, 5.0, -900.0]]
+
+
+POINTS = [x / 8 for x in range(-80, 81)]
+SAMPLES = [torch.randn(n, generator=torch.Generator().manual_seed(n)).tolist() for n in (2, 5, 8, 49)]
+
+
+@pytest.fixture(scope="module")
+def node(run_in_node):
+    """What the ES module computes and says in Node."""
+    given = {"state": TemperatureAndWidth().state(), "cases": CASES, "rows": random_rows(), "two": list(range(41)),
+             "points": POINTS, "samples": SAMPLES}  # fmt: skip
+    return run_in_node("temperature", IN_NODE, given)
+
+
+def twin(d_k, divisor, own=1.0):
+    return TemperatureAndWidth(d_k, divisor=own if divisor == "own" else divisor).measure()
+
+
+def test_the_browsers_numbers_are_the_packages(node):
+    for case, made in zip(CASES, node["made"], strict=True):
+        expected = twin(*case)
+        assert torch.equal(torch.tensor(made["raw"]).double(), expected["raw"]), "exact, by the choice of the features"
+        for name, tensor in expected.items():
+            assert close(made[name], tensor), (name, case)
+
+
+def test_any_scores_give_torchs_weights_entropy_and_norm(node):
+    for row, made in zip(random_rows(), node["any"], strict=True):
+        weights = torch.softmax(torch.tensor(row, dtype=torch.float64), dim=0)
+        assert close(made["weights"][0], weights)
+        assert close(made["entropy"], entropy(weights)[None])
+        assert close(made["norm"], norms(weights)[None], 1e-9), row
+        largest = weights.max().item()
+        product = largest * (1 - largest)
+        n = len(row)
+        assert n / (n - 1) * product - 1e-12 <= made["norm"][0] <= 2 * product + 1e-12
+
+
+def test_the_norm_of_two_keys_is_right_however_small(node):
+    for lead, made in enumerate(node["two"]):
+        largest, smallest = 1 / (1 + math.exp(-lead)), 1 / (1 + math.exp(lead))
+        assert made["norm"][0] == pytest.approx(2 * largest * smallest, rel=1e-9, abs=0)
+
+
+def test_normal_shares_histogram_median_and_deviation_are_torchs(node):
+    assert close(node["below"], torch.special.ndtr(torch.tensor(POINTS, dtype=torch.float64)), 2e-7)
+    for numbers, (middle, spread) in zip(SAMPLES, node["sampled"], strict=True):
+        sample = torch.tensor(numbers, dtype=torch.float64)
+        assert middle == pytest.approx(sample.median().item())
+        assert spread == pytest.approx(sample.std().item())
+    for case, made in zip(CASES, node["made"], strict=True):
+        found = twin(*case)
+        tau = TemperatureAndWidth(case[0], divisor=case[2] if case[1] == "own" else case[1]).temperature
+        for half, hill in zip((49, 4.9), made["hills"], strict=True):
+            edges = torch.linspace(-half, half, 50, dtype=torch.float64)
+            below = torch.special.ndtr(edges * tau / math.sqrt(case[0]))
+            assert close(hill["normal"], below.diff())
+            inside = (found["scores"].abs() <= half).sum().item()
+            assert round(sum(hill["shares"]) * QUERIES * KEYS) == inside == QUERIES * KEYS - hill["outside"]
+            scores = found["scores"].flatten()
+            on_an_edge = ((scores[:, None] - edges).abs() < 1e-9).any(dim=1).sum()  # rounding decides between two bins
+            counts = torch.histogram(scores, edges).hist
+            assert (torch.tensor(hill["shares"]) * QUERIES * KEYS - counts).abs().sum() <= 2 * on_an_edge + 0.01
+
+
+def test_curves_are_medians_of_the_twin(node):
+    def medians(found):
+        return torch.stack([found[name].median() for name in ("largest", "entropy", "norm")])
+
+    for divisor, curve in zip([*DIVISORS, "own"], node["widths"], strict=True):
+        for d_k, point in zip(WIDTHS, curve, strict=True):
+            assert close(list(point.values()), medians(twin(d_k, divisor, 5.0))), (divisor, d_k)
+    for tau, point in zip([0.25, 1, 8, 64, 1024], node["temperatures"], strict=True):
+        assert close(list(point.values()), medians(twin(64, "own", tau)))
+    assert node["slider"] == [LEAST, LARGEST]
+    assert node["positions"] == [-8, 40]
+
+
+def test_predictions_are_marked_by_torchs_numbers(node):
+    for question in node["questions"]:
+        assert [option["right"] for option in question["options"]].count(True) == 1, question["text"]
+    right = [next(o["label"] for o in q["options"] if o["right"]) for q in node["questions"]]
+    largest = [twin(*state)["largest"].median().item() for state in ((4, "none"), (256, "none"), (256, "d_k"))]
+    assert largest[1] > 0.95
+    assert right[0] == "It goes to nearly 1"
+    assert twin(16, "none")["norm"].median() > 1.1 * twin(4, "none")["norm"].median()
+    assert right[1] == "It grows"
+    ratio = twin(256, "sqrt(d_k)")["entropy"].median() / twin(4, "sqrt(d_k)")["entropy"].median()
+    assert 0.9 < ratio < 1.1
+    assert right[2] == "It stays about the same"
+    assert largest[2] == pytest.approx(1 / KEYS, abs=0.03)
+    assert right[3] == "It goes to about 1/16"
+    assert twin(256, "none")["norm"].mean() > 3 * twin(256, "none")["norm"].median()
+    assert right[4] == "Many times larger"
+    assert f"from {largest[0]:.3f} to {largest[1]:.3f}" in node["questions"][0]["why"]
+
+
+def test_a_row_is_described_by_its_weights(node):
+    first = [text.split()[0] for text in node["verdicts"]]
+    assert first == ["saturated,", "saturated,", "some", "some", "nearly"]
+    assert node["brief"] == ["0.000", "1.000", "4 · 10⁻⁴", "−0.250", "1 · 10⁻¹²", "0.001"]
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "temperature")
+
+
+def press(page, name):
+    page.click(f"[id$='-{name}']")
+
+
+def number(page, name, of=None):
+    return float(page.get_attribute(f"[data-number={name}]" + (f"[data-of={of}]" if of else ""), "data-value"))
+
+
+def agrees(page, widget):
+    """Assert that all that the page shows are the numbers of the widget's Python twin."""
+    found = widget.measure()
+    chosen = widget.query - 1
+    found["share"] = found["entropy"] / math.log(KEYS)
+    for name in ("largest", "entropy", "share", "norm"):
+        values = {"query": found[name][chosen], "median": found[name].median(), "mean": found[name].mean()}
+        for of, value in values.items():
+            assert number(page, name, of) == pytest.approx(value.item(), abs=1e-6), (name, of)
+            shown = page.text_content(f"[data-number={name}][data-of={of}]")
+            if "·" not in shown:
+                assert float(shown) == pytest.approx(value.item(), abs=5.1e-4)
+    bars = page.eval_on_selector_all("[data-weight]", "bars => bars.map(bar => Number(bar.dataset.weight))")
+    assert close(bars, found["weights"][chosen])
+    heights = page.eval_on_selector_all("[data-weight]", "bars => bars.map(bar => Number(bar.getAttribute('height')))")
+    assert close([height / 116 for height in heights], found["weights"][chosen])
+    assert number(page, "measured") == pytest.approx(found["scores"].std().item(), abs=1e-6)
+    assert number(page, "predicted") == pytest.approx(math.sqrt(widget.d_k) / widget.temperature, abs=1e-6)
+    assert number(page, "saturated") == (found["largest"] >= 0.9).sum()
+    assert number(page, "dead") == (found["norm"] < 0.01).sum()
+    dots = page.eval_on_selector_all(".tw-here", "dots => dots.map(dot => Number(dot.dataset.value))")
+    assert close(dots, torch.stack([found["entropy"].median(), found["norm"].median()]))
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_the_page_shows_torchs_numbers_through_every_change(visit, way):
+    page, widget = visit(way), TemperatureAndWidth()
+    agrees(page, widget)
+    slide(page, "width", WIDTHS.index(256))
+    widget.d_k = 256
+    agrees(page, widget)
+    slide(page, "query", 17)
+    widget.query = 17
+    agrees(page, widget)
+    for divisor in ("sqrt(d_k)", "d_k"):
+        press(page, f"divisor-{divisor}")
+        widget.divisor = divisor
+        agrees(page, widget)
+    slide(page, "width", WIDTHS.index(12))
+    widget.d_k = 12
+    agrees(page, widget)
+    press(page, "along-temperature")
+    agrees(page, widget)
+    slide(page, "tau", 9)
+    widget.divisor, widget.own = "own", 2 ** (9 / 4)
+    agrees(page, widget)
+    page.check("[id$='-zoom']")
+    agrees(page, widget)
+
+
+def test_a_rule_follows_the_width_and_a_temperature_of_ones_own_stays(visit):
+    page = visit()
+
+    def shown():
+        pressed = page.locator(":is([id*='-divisor-'], [id*='-along-'])[aria-pressed=true]")
+        return page.text_content("output[for$='-tau']"), pressed.all_text_contents()
+
+    assert shown() == ("1", ["1", "along dk"])
+    press(page, "divisor-sqrt(d_k)")
+    slide(page, "width", WIDTHS.index(64))
+    assert shown() == ("8 = √dₖ", ["√dk", "along dk"])
+    slide(page, "tau", 20)
+    slide(page, "width", WIDTHS.index(256))
+    assert shown() == ("32", ["along dk"])
+    press(page, "divisor-d_k")
+    assert shown()[0] == "256 = dₖ"
+    assert page.get_attribute("[id$='-tau']", "aria-valuetext") == "256 = dₖ"
+
+
+def test_curves_show_every_divisor_or_every_temperature(visit):
+    page = visit()
+    assert page.locator(".tw-line").count() == 6, "three divisors, twice"
+    slide(page, "tau", 8)
+    assert page.locator(".tw-line").count() == 8, "and one's own"
+    press(page, "along-temperature")
+    assert page.locator(".tw-line").count() == 2
+    assert page.locator(".tw-mark").count() == 6
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page = visit()
+    page.focus("[id$='-predict']")
+    seen = []
+    for _ in range(10):
+        seen.append(page.evaluate("document.activeElement.id.replace(/^temperature-[0-9]+-/, '')"))
+        page.keyboard.press("Tab")
+    assert seen[:9] == ["predict", "width", "divisor-none", "divisor-sqrt(d_k)", "divisor-d_k", "tau", "zoom", "query",
+                        "along-d_k"]  # fmt: skip
+    page.focus("[id$='-width']")
+    page.keyboard.press("End")
+    page.focus("[id$='-divisor-sqrt(d_k)']")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id").endswith("-divisor-sqrt(d_k)"), "the focus stays where it was"
+    page.focus("[id$='-query']")
+    page.keyboard.press("ArrowRight")
+    agrees(page, TemperatureAndWidth(256, divisor="sqrt(d_k)", query=2))
+    page.focus("[id$='-tau']")
+    page.keyboard.press("ArrowLeft")
+    assert number(page, "predicted") == pytest.approx(2**0.25, abs=1e-6)
+
+
+def test_a_prediction_comes_before_the_answer(visit):
+    page = visit()
+    slide(page, "width", 12)
+    page.check("[id$='-predict']")
+    agrees(page, TemperatureAndWidth(4))
+    assert page.locator(".bw-right, .bw-wrong").count() == 0
+    page.keyboard.press("Tab")
+    page.click(".bw-options button:text-is('It goes to nearly 1')")
+    assert page.text_content(".bw-right").startswith("Yes: It goes to nearly 1.")
+    assert page.evaluate("document.activeElement.className") == "bw-right", "a screen reader reads the answer"
+    agrees(page, TemperatureAndWidth(256))
+    page.click("text=Next question")
+    agrees(page, TemperatureAndWidth(4))
+    page.click(".bw-options button:text-is('It shrinks')")
+    assert page.text_content(".bw-wrong").startswith("Not quite. The answer: It grows.")
+    agrees(page, TemperatureAndWidth(16))
+    for label in ("It stays about the same", "It goes to about 1/16", "Many times larger"):
+        page.click("text=Next question")
+        page.click(f".bw-options button:text-is('{label}')")
+        assert page.locator(".bw-right").count() == 1
+    page.click("text=Once more from the first")
+    assert "1 of 5" in page.text_content(".bw-question")
+    page.uncheck("[id$='-predict']")
+    assert page.locator(".bw-question").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_what_would_answer_the_question_is_covered_until_then(visit, width):
+    page = visit(width=width)
+    telling = page.locator(".bw-cover svg, .bw-cover table, .bw-cover details, .bw-cover button")
+    assert telling.first.is_visible()
+    page.check("[id$='-predict']")
+    assert not any(one.is_visible() for one in telling.all()), "the curve over d_k and the mean are answers"
+    assert page.locator(".bw-cover").inner_text().strip() == "Hidden until you predict."
+    page.click(".bw-options button >> nth=0")
+    assert telling.first.is_visible()
+    page.click("text=Next question")
+    assert not telling.first.is_visible()
+
+
+def test_on_a_phone_the_slider_and_the_bars_are_seen_at_once_and_curves_or_numbers(visit):
+    page = visit(width=360)
+    top, bottom = page.locator("[id$='-width']").bounding_box(), page.locator("svg:has([data-weight])").bounding_box()
+    assert bottom["y"] + bottom["height"] - top["y"] < 640
+    for chosen, curves, numbers in (("curves", True, False), ("numbers", False, True)):
+        press(page, f"part-{chosen}")
+        assert page.locator(".tw-both").is_visible() == curves
+        assert page.locator(".tw-table").is_visible() == numbers
+
+
+def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
+    page, widget = visit(), TemperatureAndWidth(4)
+    names = page.eval_on_selector_all(".bw svg", "all => all.map(svg => [svg.role, svg.ariaLabel])")
+    assert [role for role, _ in names] == ["img"] * 4
+    found = widget.measure()
+    best = found["weights"][0].argmax().item()
+    assert f"the largest is {found['largest'][0]:.3f}, at key {best + 1}" in names[1][1]
+    assert f"now {found['norm'].median():.3f}" in names[3][1]
+    words = page.locator(".bw-words li").all_text_contents()
+    for j in range(KEYS):
+        raw, weight = found["raw"][0, j].item(), found["weights"][0, j].item()
+        assert words[j].startswith(f"key {j + 1}: score {raw:.3f}".rstrip("0").rstrip(".").replace("-", "−"))
+        assert f"weight {weight:.3f}" in words[j]
+    assert len(words) == KEYS + len(WIDTHS)
+    assert f"median norm {found['norm'].median():.3f}" in words[KEYS + WIDTHS.index(4)]
+    assert page.get_attribute(".bw-panel", "role") == "status"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(visit, theme, width):
+    page = visit("http", width=width, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    found = serious_findings(page, ".bw")
+    for state in ("divisor-sqrt(d_k)", "divisor-d_k", "along-temperature", "predict"):
+        press(page, state)
+        found += [(state, *finding) for finding in serious_findings(page, ".bw")]
+    page.click(".bw-options button >> nth=1")
+    slide(page, "tau", 12)
+    page.click(".bw-words summary")
+    assert found + serious_findings(page, ".bw") == []
+
+
+def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):
+    page = visit(width=360)
+    for state in ("divisor-d_k", "along-temperature", "zoom", "predict"):
+        press(page, state)
+        slide(page, "width", 15)
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
+        assert not hard_to_tap(page, ".bw button, .bw input[type=range], .bw label.bw-toggle")
+        wide = page.eval_on_selector_all(".bw svg", "all => all.filter(x => x.getBoundingClientRect().right > 360)")
+        assert not wide
+
+
+@pytest.mark.parametrize("width", [1280, 768, 360])
+def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, width):
+    page = visit(width=width)
+    places = """(inputs) => {
+      const [root, seen] = [document.querySelector(".bw"), new Set()];
+      const note = () => seen.add(JSON.stringify([...root.querySelectorAll("svg, input, .bw-panel, .tw-views, table")]
+        .map(x => Math.round(x.getBoundingClientRect().top - root.getBoundingClientRect().top))));
+      for (const [name, step] of [["query", 6], ["width", 1], ["tau", 3]]) {
+        const input = root.querySelector(`[id$='-${name}']`);
+        for (let at = Number(input.min); at <= Number(input.max); at += step) {
+          input.value = at;
+          input.dispatchEvent(new Event("input", { bubbles: true }));
+          note();
+        }
+      }
+      return [...seen];
+    }"""
+    for view in ("along-d_k", "along-temperature"):
+        press(page, view)
+        press(page, "zoom")
+        for divisor in DIVISORS:
+            press(page, f"divisor-{divisor}")
+            assert len(page.evaluate(places)) == 1, (view, divisor)
+
+
+def test_nothing_moves_by_itself():
+    moving = r"transition|animat|@keyframes|requestAnimationFrame|setInterval"
+    for path in (ROOT / "js" / "widgets" / "temperature").iterdir():
+        assert not re.findall(moving, path.read_text(encoding="utf-8")), path.name
+
+
+def test_without_a_script_the_medians_stand_there_as_a_table(visit):
+    page = visit(java_script_enabled=False)
+    table = page.locator(".attention-widget table")
+    assert table.is_visible()
+    median = TemperatureAndWidth(256).measure()["largest"].median()
+    assert f"{median:.3f}" in table.text_content()
