@@ -22,8 +22,8 @@ LONGEST_FIRST = (
     "tests/widgets/test_contract.py",
     "tests/site/test_browser.py",
     "tests/widgets/",
-    "tests/test_widget",
     "tests/site/",
+    "tests/exercises/",
     "tests/chapters/",
     "tests/project/",
 )

@@ -1,0 +1,30 @@
+"""How the tests are handed out to processes: conftest.py at the root."""
+
+import pytest
+
+from tools.book import ROOT
+
+
+@pytest.fixture
+def settings(pytestconfig):
+    return pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+
+
+def test_what_starts_first_is_there(settings):
+    for start in settings.LONGEST_FIRST:
+        assert list(ROOT.glob(f"{start.split('::')[0]}*")), start
+
+
+def test_a_page_a_notebook_and_a_file_stay_together(settings):
+    page = "tests/site/test_browser.py::test_{}[notebooks/01_bottleneck.html{}]"
+    assert settings.group(page.format("a", "")) == settings.group(page.format("b", "-desk-light"))
+    assert settings.group(page.format("a", "")) != settings.group(page.format("a", "").replace("01", "02"))
+    assert settings.group("notebooks/01_bottleneck.ipynb::Cell 1") == "notebooks/01_bottleneck.ipynb"
+    assert settings.group("tests/core/test_masks.py::test_a[x::y.html]") == "tests/core/test_masks.py"
+
+
+def test_what_needs_the_site_or_a_browser_is_marked(request):
+    marked = {item.path.name for item in request.session.items if item.get_closest_marker("site")}
+    plain = {item.path.name for item in request.session.items} - marked
+    assert not marked & {"test_masks.py", "test_import.py", "test_workflows.py"}
+    assert not plain & {"test_browser.py", "test_site.py", "test_contract.py"}
