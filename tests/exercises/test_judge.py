@@ -138,6 +138,17 @@ def test_an_answer_that_is_right_is_asked_further():
     assert judge(asked, lambda x: x).words == "that is the number itself"
 
 
+def test_what_pytorch_loads_at_first_use_is_not_the_answers_time():
+    def loads(answer):
+        if not loaded:
+            time.sleep(0.3)
+        loaded.append(answer)
+
+    loaded = []
+    assert judge(replace(DOUBLED, further=[loads]), lambda x: 2 * x, seconds=0.2) is None
+    assert loaded[0] is DOUBLED.right and len(loaded) == 2
+
+
 def stub(x):
     raise NotImplementedError
 
