@@ -21,10 +21,3 @@ def test_a_page_a_notebook_and_a_file_stay_together(settings):
     assert settings.group(page.format("a", "")) != settings.group(page.format("a", "").replace("01", "02"))
     assert settings.group("notebooks/01_bottleneck.ipynb::Cell 1") == "notebooks/01_bottleneck.ipynb"
     assert settings.group("tests/core/test_masks.py::test_a[x::y.html]") == "tests/core/test_masks.py"
-
-
-def test_what_needs_the_site_or_a_browser_is_marked(request):
-    marked = {item.path.name for item in request.session.items if item.get_closest_marker("site")}
-    plain = {item.path.name for item in request.session.items} - marked
-    assert not marked & {"test_masks.py", "test_import.py", "test_workflows.py"}
-    assert not plain & {"test_browser.py", "test_site.py", "test_contract.py"}
