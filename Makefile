@@ -1,10 +1,13 @@
 # Two commands are enough: `make book` builds the site, `make test` runs every test.
 # The first use makes a virtual environment in .venv; it is renewed when the requirements change.
 
-# The interpreter that makes the environment: the first of these that is 3.11 to 3.13, or `make PYTHON=... book`.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && exit; done; \
-	echo python3)
+# The supported Pythons, newest first, as pyproject.toml lists them
+PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml | sort -t. -k2 -nr)
+OLDEST := $(lastword $(PYTHONS))
+# The interpreter that makes the environment: the first of these that is supported, or `make PYTHON=... book`.
+PYTHON ?= $(shell for p in python3 $(PYTHONS:%=python%) python; do \
+	$$p -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] not in sys.argv)' $(PYTHONS) 2>/dev/null && echo $$p && exit; \
+	done; echo python3)
 VENV   ?= .venv
 PORT   ?= 8000
 PY     := $(VENV)/bin/python
@@ -21,8 +24,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve widgets pdf screenshots browser test cuda test-gpu test-portable test-colab notebooks dist test-dist fresh \
-	release-notes linkcheck lint format clean distclean
+.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
+	notebooks dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -52,8 +55,11 @@ browser: $(STAMP) ## Install a Chromium for the tests of the site (one on the pa
 test: $(STAMP) $(JS) ## Run every test: the package, the notebooks' rules, every notebook, the site
 	@$(PY) -m pytest
 
+test-package: $(STAMP) ## Run every test that needs neither the built site nor a browser
+	@$(PY) -m pytest -m "not site"
+
 test-portable: $(STAMP) ## Run the notebooks as other processors would: without vector instructions, then on one thread
-	ATEN_CPU_CAPABILITY=default $(PY) -m pytest notebooks
+	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 $(PY) -m pytest notebooks
 	MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=1 $(PY) -m pytest notebooks
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
@@ -70,7 +76,7 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
-	@$(PY) tools/notebooks.py
+	@$(PY) -m tools.notebooks
 
 dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
 	@rm -rf dist
@@ -83,7 +89,7 @@ fresh: ## Time `make book` and `make test` in a new clone, with an empty home an
 	@tools/fresh_machine.sh
 
 release-notes: $(STAMP) ## Check that a tag may become a release, and print its notes (TAG=v1.2.3)
-	@$(PY) tools/release.py $(TAG)
+	@$(PY) -m tools.release $(TAG)
 
 linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
 	@jupyter-book build . -n --keep-going --builder linkcheck
@@ -117,15 +123,15 @@ REQUIREMENTS := --requirement requirements.txt --constraint constraints.txt
 UV_OPTIONS := --index-strategy unsafe-best-match $(addprefix --index-url ,$(PIP_INDEX_URL)) \
 	$(addprefix --extra-index-url ,$(PIP_EXTRA_INDEX_URL)) $(addprefix --find-links ,$(PIP_FIND_LINKS))
 $(STAMP): requirements.txt constraints.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Python 3.11 or newer is needed (3.11 to 3.13 are tested); say which: make PYTHON=/path/to/python3.12 book"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))))' $(OLDEST) \
+		|| { echo "Python $(OLDEST) or newer is needed ($(PYTHONS) are tested); say which: make PYTHON=/path/to/python$(OLDEST) book"; exit 1; }
 	@echo "Making the environment in $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes."
 	@$(PYTHON) -m venv $(VENV) \
 		|| { echo "No virtual environment could be made; on Debian or Ubuntu first run: sudo apt install python3-venv"; exit 1; }
 	@{ command -v uv >/dev/null && uv pip install --python $(PY) $(UV_OPTIONS) $(REQUIREMENTS); } \
 		|| $(PY) -m pip install --no-compile $(REQUIREMENTS) \
 		|| { echo; echo "pip could not install the requirements (see above). If the network failed, run the same command again;"; \
-		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python3.12 book"; exit 1; }
+		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book"; exit 1; }
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
@@ -136,8 +142,9 @@ js/node_modules/.package-lock.json: js/package-lock.json
 	@(cd js && npm ci --ignore-scripts --no-audit --no-fund) \
 		|| { [ "$$CI" != true ] && echo "npm could not install js/package-lock.json (see above): js/ is not checked."; }
 
-# Colab has Python 3.13; where that is not to be had, the versions of its packages are tried with another.
-COLAB_PYTHON ?= $(shell python3.13 -c '' 2>/dev/null && echo python3.13 || echo $(PYTHON))
+# Colab's own Python; where that is not to be had, the versions of its packages are tried with another.
+COLABS := python$(shell sed -n 's/.*for Python \(3\.[0-9]*\).*/\1/p' tools/colab_versions.txt)
+COLAB_PYTHON ?= $(shell $(COLABS) -c '' 2>/dev/null && echo $(COLABS) || echo $(PYTHON))
 $(COLAB)/.installed: tools/colab_versions.txt
 	@$(COLAB_PYTHON) -m venv --clear $(COLAB)
 	@$(COLAB)/bin/python -m pip install --constraint $< torch numpy # and what they need

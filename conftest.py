@@ -4,12 +4,31 @@ It stands in the root because it is for the notebooks and the package's doctests
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
 from nbval.plugin import IPyNbCell
+from xdist.scheduler import LoadScopeScheduling
 
 from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
+
+# What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
+# rest comes as it stands. `pytest --durations=50` says what takes how long.
+LONGEST_FIRST = (
+    "tests/site/test_browser.py::*[book/index.html]",
+    "notebooks/01",
+    "notebooks/",
+    "tests/widgets/test_contract.py",
+    "tests/site/test_browser.py",
+    "tests/widgets/",
+    "tests/test_widget",
+    "tests/site/",
+    "tests/chapters/",
+    "tests/project/",
+)
+# A file whose tests are handed out page by page. Its fixtures are made once a page anyway.
+PAGE = re.compile(r"tests/site/test_browser\.py::.*\[([\w/-]+\.html)")
 
 
 def pytest_addoption(parser):
@@ -26,6 +45,9 @@ def pytest_configure(config):
     os.environ.update(KERNEL_ENVIRONMENT, ATTENTION_TUTORIAL_DEVICE=config.getoption("--device"))
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
+    # One thread each for processes that share the cores: more cost a sixth more.
+    if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     if config.option.nbval_sanitize_with:  # so that pytest can be called from any folder
         config.option.nbval_sanitize_with = str(config.rootpath / config.option.nbval_sanitize_with)
@@ -48,6 +70,24 @@ def compare_measured_floats_as_numbers():
     IPyNbCell.compare_outputs = compare_outputs
 
 
+def group(nodeid):
+    """Return which tests stay together in one process: a notebook's, those of a page in the browser, else a file's."""
+    page = PAGE.match(nodeid)
+    return f"tests/site/test_browser.py::*[{page[1]}]" if page else nodeid.split("::")[0]
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Hands out one group after the other, in the order of the tests, to whichever process is free."""
+
+    def _split_scope(self, nodeid):
+        return group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Hand out tests in groups, unless another way is asked for."""
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
 def pytest_configure_node(node):
     """Tell a worker process whether its output may have colours."""
     node.workerinput["color"] = node.config.option.color
@@ -61,7 +101,18 @@ def pytest_xdist_auto_num_workers(config):
     return min(4, os.cpu_count() or 1) if whole_folders else 0
 
 
+def place(item):
+    """Return a test's place in the order: which of LONGEST_FIRST it belongs to."""
+    name = group(item.nodeid)
+    return next((i for i, start in enumerate(LONGEST_FIRST) if name.startswith(start)), len(LONGEST_FIRST))
+
+
 def pytest_collection_modifyitems(items):
-    """Have matplotlib list its fonts now: the first time it takes long and warns, which would show in a chapter."""
+    """Put what takes longest first, and mark what needs the built site or a browser."""
+    items.sort(key=place)
+    for item in items:
+        if {"build", "widget_pages", "browser"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("site")
     if any(item.path.suffix == ".ipynb" for item in items):
+        # matplotlib lists its fonts now: the first time it takes long and warns, which would show in a chapter.
         import matplotlib.font_manager  # noqa: F401

@@ -19,7 +19,7 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
 
 def check_size(name: str, value: Any, minimum: int = 0) -> None:
     """Require an integer of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, (Integral, torch.SymInt)):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, (Integral, torch.SymInt))):
         raise TypeError(f"{name} must be an int; got {type(value).__name__}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}; got {value}")
@@ -45,17 +45,14 @@ def check_float_tensor(name: str, tensor: Any) -> None:
                         f"got {tensor.dtype}")  # fmt: skip
 
 
-def check_same_kind(**tensors: Tensor) -> None:
+def check_same_kind(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
     """Require one device, and one dtype unless autocast is choosing the dtype."""
-    named = list(tensors.items())
-    first_name, first = named[0]
-    for name, tensor in named[1:]:
-        if tensor.device != first.device:
-            raise ValueError(f"{first_name} and {name} must be on the same device; "
-                             f"got {first_name} on {first.device}, {name} on {tensor.device}")  # fmt: skip
-        if tensor.dtype != first.dtype and not autocast_casts(tensor, first):
-            raise TypeError(f"{first_name} and {name} must have the same dtype; "
-                            f"got {first_name} {first.dtype}, {name} {tensor.dtype}")  # fmt: skip
+    if tensor.device != other.device:
+        raise ValueError(f"{name} and {other_name} must be on the same device; "
+                         f"got {name} on {tensor.device}, {other_name} on {other.device}")  # fmt: skip
+    if tensor.dtype != other.dtype and not autocast_casts(tensor, other):
+        raise TypeError(f"{name} and {other_name} must have the same dtype; "
+                        f"got {name} {tensor.dtype}, {other_name} {other.dtype}")  # fmt: skip
 
 
 def autocast_casts(*tensors: Tensor) -> bool:
@@ -79,15 +76,16 @@ def _from_the_right(shape: tuple[int, ...], other: tuple[int, ...]) -> Iterator[
     return zip(reversed(shape), reversed(other))  # noqa: B905  (torch 2.6 to 2.8 cannot compile zip's `strict`)
 
 
-def check_attention_inputs(query: Any, key: Any, value: Any, *, same_features: bool = True) -> None:
-    """Require query (..., m, d_k), key (..., n, d_k) and value (..., n, d_v) that fit together."""
+def check_attention_inputs(query: Any, key: Any, value: Any, mask: Any = None, *, same_features: bool = True) -> None:
+    """Require query (..., m, d_k), key (..., n, d_k), value (..., n, d_v) and a mask (or None) that fit together."""
     for name, tensor, axes in (
         ("query", query, "(..., m, d_k)"),
         ("key", key, "(..., n, d_k)"),
         ("value", value, "(..., n, d_v)"),
     ):
         check_axes(name, tensor, axes)
-    check_same_kind(query=query, key=key, value=value)
+    check_same_kind("query", query, "key", key)
+    check_same_kind("query", query, "value", value)
     check_features(query, key, same_features=same_features)
     if key.size(-2) != value.size(-2):
         raise ValueError("key and value need the same number of positions n (axis -2); "
@@ -95,13 +93,16 @@ def check_attention_inputs(query: Any, key: Any, value: Any, *, same_features: b
     check_leading(query=query, key=key)
     check_leading(query=query, value=value)
     check_leading(key=key, value=value)
+    if mask is not None:
+        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        check_mask(mask, (*leading, query.size(-2), key.size(-2)), query.device)
 
 
 def check_pair(query: Any, key: Any, *, same_features: bool = True) -> None:
     """Require query (..., m, d_q) and key (..., n, d_k) that fit together."""
     check_axes("query", query, "(..., m, d_q)")
     check_axes("key", key, "(..., n, d_k)")
-    check_same_kind(query=query, key=key)
+    check_same_kind("query", query, "key", key)
     check_features(query, key, same_features=same_features)
     check_leading(query=query, key=key)
 
@@ -139,7 +140,7 @@ def check_shape(name: str, tensor: Any, expected: tuple[int, ...], axes: str) ->
 def check_parameter(name: str, tensor: Any, expected: tuple[int, ...], axes: str, *, query: Tensor) -> None:
     """Require a float tensor of exactly the expected shape, of the query's dtype and on its device."""
     check_shape(name, tensor, expected, axes)
-    check_same_kind(**{"query": query, name: tensor})
+    check_same_kind("query", query, name, tensor)
 
 
 def check_mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device, *, more_axes: bool = False) -> None:
@@ -149,11 +150,17 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device, *
     """
     check_mask_type("mask", mask)
     shape = shape_of(mask)
-    stretched = tuple(torch.broadcast_shapes(shape, scores_shape)) if broadcasts(shape, scores_shape) else scores_shape
-    fits = more_axes and len(scores_shape) > 1 and stretched[-2:] == scores_shape[-2:]
-    if not broadcasts_to(shape, stretched if fits else scores_shape):
+    fits = broadcasts_to(shape, scores_shape)
+    if not fits and more_axes:
+        fits = broadcasts_to(shape[-2:], scores_shape[-2:]) and broadcasts(shape[:-2], scores_shape[:-2])
+    if not fits:
         raise ValueError("mask must broadcast to the scores (..., m, n); "
-                         f"expected something that broadcasts to {scores_shape}, got {shape_of(mask)}")  # fmt: skip
+                         f"expected something that broadcasts to {scores_shape}, got {shape}")  # fmt: skip
+    check_mask_device(mask, device)
+
+
+def check_mask_device(mask: Tensor, device: torch.device) -> None:
+    """Require a mask on the device of the query."""
     if mask.device != device:
         raise ValueError(f"mask must be on the device of the query; expected {device}, got {mask.device}")
 
@@ -167,10 +174,10 @@ def check_mask_type(name: str, mask: Any) -> None:
                         f"got {mask.dtype}")  # fmt: skip
 
 
-def check_scale(scale: Any, d_k: int) -> float:
-    """Return the factor on the scores: the given one, or 1/sqrt(d_k)."""
+def check_scale(scale: Any) -> float | None:
+    """Require a finite real number, or None; return it as a float."""
     if scale is None:
-        return 1.0 / math.sqrt(d_k)
+        return None
     if isinstance(scale, bool) or not isinstance(scale, (Real, torch.SymFloat)):
         raise TypeError(f"scale must be a real number or None; got {type(scale).__name__}")
     if not math.isfinite(scale):
@@ -184,6 +191,17 @@ def check_ids(name: str, ids: Any, meaning: str = "token ids") -> None:
         raise TypeError(f"{name} must be a torch.Tensor of {meaning}; got {type(ids).__name__}")
     if ids.dtype != torch.long:
         raise TypeError(f"{name} must hold {meaning} of dtype torch.int64; got {ids.dtype}")
+
+
+def check_generator(generator: Any, *, optional: bool = False) -> None:
+    """Require a random generator on the CPU, or, where it is optional, None for torch's global one."""
+    if optional and generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        expected = "a torch.Generator or None" if optional else "a torch.Generator"
+        raise TypeError(f"generator must be {expected}; got {type(generator).__name__}")
+    if generator.device.type != "cpu":
+        raise ValueError(f"generator must be on the CPU, so that every machine draws the same; got {generator.device}")
 
 
 def check_positive(**numbers: Any) -> None:

@@ -3,7 +3,12 @@
 Axes are named the same everywhere: ``m`` queries, ``n`` keys (and as many values), ``d_k`` features of a query and a
 key, ``d_v`` features of a value; ``...`` stands for any leading axes, such as batch and heads. Every attention
 returns ``(output, weights)``: the output (..., m, d_v) and the weights (..., m, n), whose rows sum to 1.
+
+A public function checks its arguments. Where others of the package compute with arguments that are checked already, a
+private function of the same name does the computing, such as ``_masked_softmax``; it checks nothing.
 """
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +16,7 @@ from torch import Tensor
 
 from ._validation import (
     HALF_PRECISION,
+    broadcasts_to,
     check_attention_inputs,
     check_flag,
     check_float_tensor,
@@ -20,7 +26,7 @@ from ._validation import (
     check_scale,
     shape_of,
 )
-from .masks import causal_mask, combine_masks
+from .masks import causal_mask, join
 
 __all__ = [
     "additive_attention",
@@ -65,13 +71,52 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         Vaswani et al. (2017), section 3.2.3: "setting to minus infinity" before the softmax.
     """
     check_float_tensor("scores", scores)
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
-    check_mask(mask, shape_of(scores), scores.device, more_axes=True)
+    if mask is not None:
+        check_mask(mask, shape_of(scores), scores.device, more_axes=True)
+    return _masked_softmax(scores, mask, overwrite=False)
+
+
+def _masked_softmax(
+    scores: Tensor, mask: Tensor | None = None, *, is_causal: bool = False, overwrite: bool = True
+) -> Tensor:
+    """Compute :func:`masked_softmax`. With ``overwrite`` the scores are for this one use, and may be written over."""
     dtype, scores = scores.dtype, _widen(scores)
-    mask, empty = _open_empty_rows(_cast(mask, scores.dtype))
-    scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
-    return _narrow(torch.softmax(scores, dim=-1).masked_fill(empty, 0.0), dtype)
+    mask, empty = _prepare_mask(mask, scores.shape, scores, is_causal=is_causal)
+    if mask is not None:
+        scores = _hide(scores, mask, in_place=overwrite and empty is None)
+    weights = torch.softmax(scores, dim=-1)
+    if empty is not None:
+        weights = weights.masked_fill(empty, 0.0)
+    return _narrow(weights, dtype)
+
+
+def _hide(scores: Tensor, mask: Tensor, *, in_place: bool) -> Tensor:
+    """Put minus infinity where a boolean mask is False, or add a float mask.
+
+    Where it may, it writes into the scores themselves: a copy of them would take as long as the softmax.
+    """
+    in_place = in_place and broadcasts_to(mask.shape, scores.shape)
+    if mask.dtype == torch.bool:
+        return scores.masked_fill_(~mask, -torch.inf) if in_place else scores.masked_fill(~mask, -torch.inf)
+    return scores.add_(mask) if in_place else scores.add(mask)
+
+
+def _prepare_mask(
+    mask: Tensor | None, shape: tuple[int, ...], like: Tensor, *, is_causal: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """Make one mask for scores of a shape (..., m, n), with the dtype and on the device of the tensor it is ``like``.
+
+    Returns it with its empty rows opened, and those rows, as :func:`_open_empty_rows` does; ``None`` for no mask.
+    """
+    if mask is not None:
+        mask = _cast(mask, like.dtype)
+    if is_causal and shape[-2] != 1:  # a single query is the newest: it sees every key
+        m, n = shape[-2:]
+        past = causal_mask(m, n, like.device)
+        if mask is None and not torch.compiler.is_compiling() and m <= n:  # (what is compiled takes any m and n)
+            return past, None  # every query sees the first key
+        mask = past if mask is None else join(mask, past)
+    return (None, None) if mask is None else _open_empty_rows(mask)
 
 
 def _cast(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -82,17 +127,28 @@ def _cast(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(mask.isinf(), mask, mask.clamp(-limit, limit)).to(dtype)
 
 
-def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
+def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """Find the rows in which no key is open, and open them, so that a softmax over them stays finite.
 
-    Returns the mask with those rows opened, and ``empty`` (..., m or 1, 1), True for them.
-    The caller sets their results to zero, which also stops their gradients.
+    Returns the mask with those rows opened, and ``empty`` (..., m or 1, 1), True for them. The caller sets their
+    results to zero, which also stops their gradients. ``empty`` is ``None`` where there is no such row.
     """
-    if mask.dtype == torch.bool:
-        empty = ~mask.any(dim=-1, keepdim=True)
-        return mask | empty, empty
-    empty = (mask == -torch.inf).all(dim=-1, keepdim=True)
-    return mask.masked_fill(empty, 0.0), empty
+    is_bool = mask.dtype == torch.bool
+    some_open = (mask if is_bool else mask != -torch.inf).any(dim=-1, keepdim=True)
+    if _is_seen(some_open.all()):
+        return mask, None
+    empty = ~some_open
+    return mask | empty if is_bool else mask.masked_fill(empty, 0.0), empty
+
+
+def _is_seen(fact: Tensor) -> bool:
+    """Say whether a fact is seen to hold. One looks where that costs nothing: not on a GPU, nor while torch records."""
+    if not fact.is_cpu or torch.compiler.is_compiling() or torch._C._is_tracing():
+        return False
+    try:
+        return bool(fact)
+    except RuntimeError:  # `torch.func.vmap` holds many facts at once, a fake tensor none
+        return False
 
 
 def scaled_dot_product_attention(
@@ -136,30 +192,23 @@ def scaled_dot_product_attention(
     Source:
         Vaswani et al. (2017), equation (1).
     """
-    check_attention_inputs(query, key, value)
-    scale = check_scale(scale, d_k=query.size(-1))
-    mask = _checked_mask(mask, query, key, value, is_causal)
+    check_attention_inputs(query, key, value, mask)
+    check_flag("is_causal", is_causal)
+    scale = check_scale(scale)
+    return _scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
+
+
+def _scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Compute :func:`scaled_dot_product_attention`."""
     dtype = query.dtype
     query, key, value = _widen(query), _widen(key), _widen(value)
-    scores = dot_product_scores(query * scale, key)  # (..., m, n)
-    weights = masked_softmax(scores, mask)  # (..., m, n)
+    scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = (query * scale) @ key.transpose(-2, -1)  # (..., m, n)
+    weights = _masked_softmax(scores, mask, is_causal=is_causal)  # (..., m, n)
     output = weights @ value  # (..., m, d_v)
     return _narrow(output, dtype), _narrow(weights, dtype)
-
-
-def _checked_mask(
-    mask: Tensor | None, query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False
-) -> Tensor | None:
-    """Check the mask against the scores' shape, give it the query's dtype, and join the causal mask to it."""
-    check_flag("is_causal", is_causal)
-    m, n = query.size(-2), key.size(-2)
-    if mask is not None:
-        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-        check_mask(mask, (*leading, m, n), query.device)
-        mask = _cast(mask, query.dtype)
-    if is_causal and m != 1:  # a single query is the newest: it sees every key
-        mask = combine_masks(mask, causal_mask(m, n, query.device))
-    return mask
 
 
 def _widen(tensor: Tensor) -> Tensor:
@@ -208,19 +257,27 @@ def fused_attention(
     Source:
         Dao et al. (2022), arXiv:2205.14135; ``torch.nn.functional.scaled_dot_product_attention``.
     """
-    check_attention_inputs(query, key, value)
+    check_attention_inputs(query, key, value, mask)
     check_flag("is_causal", is_causal)
-    scale = check_scale(scale, d_k=query.size(-1))
+    scale = check_scale(scale)
+    if mask is not None:  # torch's kernels stretch no scores to the axes of a mask
+        mask = torch.atleast_2d(mask)
+        leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])
+        query = query.expand(*leading, *query.shape[-2:])
+    return _fused_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
+
+
+def _fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None = None
+) -> Tensor:
+    """Compute :func:`fused_attention` with a mask whose leading axes the query has, too."""
     if is_causal and mask is None and query.size(-2) == key.size(-2):
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
-    mask = _checked_mask(mask, query, key, value, is_causal)
+    mask, empty = _prepare_mask(mask, (query.size(-2), key.size(-2)), query, is_causal=is_causal)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, scale=scale)
-    mask, empty = _open_empty_rows(torch.atleast_2d(mask))
-    leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])  # torch's kernels stretch no scores
-    query = query.expand(*leading, *query.shape[-2:])
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-    return output.masked_fill(empty, 0.0)
+    return output if empty is None else output.masked_fill(empty, 0.0)
 
 
 def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
@@ -277,11 +334,11 @@ def general_scores(query: Tensor, key: Tensor, w: Tensor) -> Tensor:
     """
     check_pair(query, key, same_features=False)
     check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
-    return dot_product_scores(query @ w, key)
+    return query @ w @ key.transpose(-2, -1)
 
 
 def multiplicative_attention(
-    query: Tensor, key: Tensor, value: Tensor, w: Tensor | None = None, mask: Tensor | None = None
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, w: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""Attend with Luong's multiplicative scores, which are not scaled.
 
@@ -291,8 +348,8 @@ def multiplicative_attention(
         query: (..., m, d_q).
         key: (..., n, d_k).
         value: (..., n, d_v).
-        w: W, (d_q, d_k), for "general"; ``None`` for "dot", which needs d_q = d_k.
         mask: boolean, True = may attend, or float, added to the scores; broadcasts to (..., m, n).
+        w: W, (d_q, d_k), for "general"; ``None`` for "dot", which needs d_q = d_k.
 
     Returns:
         ``(output, weights)``: (..., m, d_v) and (..., m, n).
@@ -310,15 +367,17 @@ def multiplicative_attention(
     Source:
         Luong et al. (2015), equations (7) and (8).
     """
-    check_attention_inputs(query, key, value, same_features=w is None)
-    mask = _checked_mask(mask, query, key, value)
-    dtype = query.dtype
+    check_attention_inputs(query, key, value, mask, same_features=w is None)
     if w is not None:
         check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
-        query = _widen(query) @ _widen(w)
-    scores = dot_product_scores(_widen(query), _widen(key))
-    weights = masked_softmax(scores, mask)
-    return _narrow(weights @ _widen(value), dtype), _narrow(weights, dtype)
+    dtype = query.dtype
+    query, key, value = _widen(query), _widen(key), _widen(value)
+    if w is not None:
+        query = query @ _widen(w)  # (..., m, d_k)
+    scores = query @ key.transpose(-2, -1)  # (..., m, n)
+    weights = _masked_softmax(scores, mask)  # (..., m, n)
+    output = weights @ value  # (..., m, d_v)
+    return _narrow(output, dtype), _narrow(weights, dtype)
 
 
 def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
@@ -399,7 +458,8 @@ def additive_attention(
     Source:
         Bahdanau et al. (2015), equations (5) and (6).
     """
-    check_attention_inputs(query, key, value, same_features=False)
-    mask = _checked_mask(mask, query, key, value)
-    weights = masked_softmax(additive_scores(query, key, w_query, w_key, v), mask)
-    return weights @ value, weights
+    check_attention_inputs(query, key, value, mask, same_features=False)
+    scores = additive_scores(query, key, w_query, w_key, v)  # (..., m, n)
+    weights = _masked_softmax(scores, mask)  # (..., m, n)
+    output = weights @ value  # (..., m, d_v)
+    return output, weights

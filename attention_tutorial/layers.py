@@ -1,5 +1,7 @@
 """Attention as modules, which hold the learned matrices and call the functions of ``attention_tutorial.functional``."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -7,13 +9,19 @@ from ._validation import (
     broadcasts_to,
     check_flag,
     check_float_tensor,
+    check_mask_device,
     check_mask_type,
     check_same_kind,
     check_size,
     check_tensor,
     shape_of,
 )
-from .functional import additive_attention, fused_attention, multiplicative_attention, scaled_dot_product_attention
+from .functional import (
+    _fused_attention,
+    _scaled_dot_product_attention,
+    additive_attention,
+    multiplicative_attention,
+)
 
 __all__ = ["AdditiveAttention", "MultiHeadAttention", "MultiplicativeAttention", "merge_heads", "split_heads"]
 
@@ -128,7 +136,7 @@ class MultiplicativeAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return ``(output, weights)`` for query (..., m, d_query), key (..., n, d_key), value (default: the key)."""
         value = key if value is None else value
-        return multiplicative_attention(query, key, value, self.w, mask)
+        return multiplicative_attention(query, key, value, mask, w=self.w)
 
     def extra_repr(self) -> str:
         """Name the sizes when the module is printed."""
@@ -161,7 +169,11 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     check_size("num_heads", num_heads, minimum=1)
     if x.dim() != 3 or x.size(-1) % num_heads:
         raise ValueError(f"x must be (batch, n, heads * d_head) with heads={num_heads}; got {shape_of(x)}")
-    return x.unflatten(-1, (num_heads, x.size(-1) // num_heads)).transpose(1, 2)
+    return _split_heads(x, num_heads)
+
+
+def _split_heads(x: Tensor, num_heads: int) -> Tensor:
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
 def merge_heads(x: Tensor) -> Tensor:
@@ -188,6 +200,10 @@ def merge_heads(x: Tensor) -> Tensor:
     check_tensor("x", x)
     if x.dim() != 4:
         raise ValueError(f"x must be (batch, heads, n, d_head); got {shape_of(x)}")
+    return _merge_heads(x)
+
+
+def _merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
@@ -293,43 +309,56 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("value was given without key; give both, or neither for self-attention")
         key = query if key is None else key
         value = key if value is None else value
-        check_flag("need_weights", need_weights)
         mask = self._checked_mask(query, key, value, mask)
-        q = split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
-        k = split_heads(self.w_k(key), self.num_heads)  # (batch, heads, n, d_head)
-        v = split_heads(self.w_v(value), self.num_heads)  # (batch, heads, n, d_head)
+        check_flag("is_causal", is_causal)
+        check_flag("need_weights", need_weights)
+        q = _split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
+        k = _split_heads(self.w_k(key), self.num_heads)  # (batch, heads, n, d_head)
+        v = _split_heads(self.w_v(value), self.num_heads)  # (batch, heads, n, d_head)
         weights = None
         if need_weights:
-            heads, weights = scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+            heads, weights = _scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
         else:
-            heads = fused_attention(q, k, v, mask, is_causal=is_causal)
-        return self.w_o(merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
+            heads = _fused_attention(q, k, v, mask, is_causal=is_causal)
+        return self.w_o(_merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
 
     def _checked_mask(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor | None:
         """Check the inputs, and give a mask of three axes its axis for the heads."""
-        for name, tensor, axes in (("query", query, "m"), ("key", key, "n"), ("value", value, "n")):
-            check_float_tensor(name, tensor)
-            if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
-                raise ValueError(f"{name} must be (batch, {axes}, d_model) with d_model={self.d_model}; "
-                                 f"got {shape_of(tensor)}")  # fmt: skip
-            check_same_kind(**{name: tensor, "the module's weights": self.w_q.weight})
-        batches = query.size(0), key.size(0), value.size(0)
-        if len(set(batches)) != 1:
+        self._check_input("query", query, "m")
+        if key is not query or value is not query:
+            self._check_input("key", key, "n")
+            self._check_input("value", value, "n")
+            self._check_together(query, key, value)
+        if mask is None:
+            return None
+        check_mask_type("mask", mask)
+        target = (query.size(0), self.num_heads, query.size(1), key.size(1))
+        axes = mask.dim()
+        per_head = mask.unsqueeze(1) if axes == 3 else mask
+        if axes not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
+            sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
+            raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
+                             f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
+        check_mask_device(mask, query.device)
+        return per_head
+
+    def _check_input(self, name: str, tensor: Any, positions: str) -> None:
+        """Require (batch, positions, d_model), of the dtype and on the device of the weights."""
+        check_float_tensor(name, tensor)
+        if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
+            raise ValueError(f"{name} must be (batch, {positions}, d_model) with d_model={self.d_model}; "
+                             f"got {shape_of(tensor)}")  # fmt: skip
+        check_same_kind(name, tensor, "the module's weights", self.w_q.weight)
+
+    @staticmethod
+    def _check_together(query: Tensor, key: Tensor, value: Tensor) -> None:
+        """Require one batch size, and as many values as keys."""
+        if not query.size(0) == key.size(0) == value.size(0):
             raise ValueError("query, key and value need the same batch size (axis 0); "
                              f"got query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
         if key.size(1) != value.size(1):
             raise ValueError("key and value need the same number of positions n (axis 1); "
                              f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
-        if mask is None:
-            return None
-        check_mask_type("mask", mask)
-        target = (query.size(0), self.num_heads, query.size(1), key.size(1))
-        per_head = mask.unsqueeze(1) if mask.dim() == 3 else mask
-        if mask.dim() not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
-            sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
-            raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
-                             f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
-        return per_head
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":

@@ -149,11 +149,12 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
             raise ValueError(f"masks must broadcast with each other; got {shape_of(joined)} and {shape_of(mask)}")
         if joined.device != mask.device:
             raise ValueError(f"masks must be on the same device; got {joined.device} and {mask.device}")
-        joined = _join(joined, mask)
+        joined = join(joined, mask)
     return joined
 
 
-def _join(a: Tensor, b: Tensor) -> Tensor:
+def join(a: Tensor, b: Tensor) -> Tensor:
+    """Compute :func:`combine_masks` of two masks that fit together."""
     if a.dtype == torch.bool and b.dtype == torch.bool:
         return a & b
     if a.is_floating_point() and b.is_floating_point():

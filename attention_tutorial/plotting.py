@@ -12,6 +12,7 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, to_rgba
+from matplotlib.image import AxesImage
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 __all__ = [
@@ -33,6 +34,8 @@ QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
 COLORS = (QUERY, KEY, VALUE, "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#595959"
 WEIGHT_MAP = "Blues"
+ROUND_CORNERS = "round,pad=0,rounding_size=0.12"
+JOINT_WIDTH = 1.1  # between two matrices of a chain, in cells
 
 
 def use_style() -> None:
@@ -75,6 +78,14 @@ def _axes(ax: Axes | None, **figure: Any) -> Axes:
     return ax if ax is not None else plt.subplots(**figure)[1]
 
 
+def _check_labels(array: np.ndarray, row_labels: Sequence[str] | None, column_labels: Sequence[str] | None) -> None:
+    for name, labels, size in zip(
+        ("row_labels", "column_labels"), (row_labels, column_labels), array.shape, strict=True
+    ):
+        if labels is not None and len(labels) != size:
+            raise ValueError(f"{name} must hold one label for each of {size} positions; got {len(labels)}")
+
+
 def heatmap(
     weights: Any,
     row_labels: Sequence[str] | None = None,
@@ -83,8 +94,9 @@ def heatmap(
     ax: Axes | None = None,
     annotate: bool | str = False,
     title: str | None = None,
-    limits: tuple[float, float] = (0.0, 1.0),
-    colormap: str | Colormap = WEIGHT_MAP,
+    vmin: float = 0.0,
+    vmax: float = 1.0,
+    cmap: str | Colormap = WEIGHT_MAP,
     row_name: str = "query",
     column_name: str = "key",
 ) -> Axes:
@@ -97,8 +109,9 @@ def heatmap(
         ax: where to draw; a new figure when left out.
         annotate: write the number into each cell; a string is its format, such as ``".3f"``.
         title: above the map.
-        limits: values of the lightest and the darkest colour; weights keep 0 and 1, so that panels compare.
-        colormap: a matplotlib colour map, or its name.
+        vmin: value of the lightest colour; weights keep 0, so that panels compare.
+        vmax: value of the darkest colour; weights keep 1.
+        cmap: a matplotlib colour map, or its name.
         row_name: label of the vertical axis.
         column_name: label of the horizontal axis.
 
@@ -116,15 +129,10 @@ def heatmap(
     array = _array(weights)
     if array.ndim != 2:
         raise ValueError(f"weights must be (m, n); got shape {array.shape}")
-    for name, labels, size in (
-        ("row_labels", row_labels, array.shape[0]),
-        ("column_labels", column_labels, array.shape[1]),
-    ):
-        if labels is not None and len(labels) != size:
-            raise ValueError(f"{name} must hold one label for each of {size} positions; got {len(labels)}")
+    _check_labels(array, row_labels, column_labels)
     m, n = array.shape
     ax = _axes(ax, figsize=(1.6 + 0.62 * n, 1.2 + 0.55 * m))
-    ax.imshow(array, cmap=colormap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    image = ax.imshow(array, cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     ax.set_xticks(range(n), [str(j + 1) for j in range(n)] if column_labels is None else column_labels)
     ax.set_yticks(range(m), [str(i + 1) for i in range(m)] if row_labels is None else row_labels)
     if column_labels is not None and max(map(len, column_labels)) > 4:
@@ -133,7 +141,7 @@ def heatmap(
     ax.grid(False)
     ax.spines[:].set_visible(False)
     if annotate:
-        _annotate(ax, array, limits, annotate if isinstance(annotate, str) else ".2f")
+        _annotate(ax, image, array, annotate if isinstance(annotate, str) else ".2f")
     return ax
 
 
@@ -177,7 +185,7 @@ def mask_map(
     if array.ndim != 2:
         raise ValueError(f"mask must be (m, n); got shape {array.shape}")
     colors = ListedColormap(["#f3f3f3", GREY])
-    ax = heatmap(array, row_labels, column_labels, ax=ax, title=title, colormap=colors,
+    ax = heatmap(array, row_labels, column_labels, ax=ax, title=title, cmap=colors,
                  row_name=row_name, column_name=column_name)  # fmt: skip
     m, n = array.shape
     ax.set_xticks(np.arange(1, n) - 0.5, minor=True)
@@ -191,11 +199,10 @@ def mask_map(
     return ax
 
 
-def _annotate(ax: Axes, array: np.ndarray, limits: tuple[float, float], form: str) -> None:
+def _annotate(ax: Axes, image: AxesImage, array: np.ndarray, form: str) -> None:
     """Write each number into its cell, light on dark cells and dark on light ones."""
     for (i, j), x in np.ndenumerate(array):
-        background = ax.images[0].cmap((x - limits[0]) / (limits[1] - limits[0]))
-        luminance = float(np.dot(background[:3], (0.299, 0.587, 0.114)))
+        luminance = float(np.dot(image.to_rgba(x)[:3], (0.299, 0.587, 0.114)))
         ax.text(j, i, f"{x:{form}}", ha="center", va="center", color="white" if luminance < 0.55 else "black")
 
 
@@ -274,38 +281,34 @@ def matrix_chain(
     if joints and len(joints) != len(matrices) - 1:
         raise ValueError(f"joints must be one fewer than the {len(matrices)} matrices; got {len(joints)}")
     tallest = max(array.shape[0] for array in arrays)
-    width = sum(array.shape[1] for array in arrays) + 1.1 * (len(arrays) - 1)
+    width = sum(array.shape[1] for array in arrays) + JOINT_WIDTH * (len(arrays) - 1)
     ax = _axes(ax, figsize=(max(0.58 * width, 3), 0.5 * tallest + 1.1))
     for i, label in enumerate(row_labels):
         ax.text(-0.15, (tallest - arrays[0].shape[0]) / 2 + i + 0.52, label, ha="right", va="center", fontsize=11)
     left = 0.0
-    for k, ((name, _, color), array) in enumerate(zip(matrices, arrays, strict=True)):
+    for (name, _, color), array, joint in zip(matrices, arrays, [*joints, *[""] * len(matrices)], strict=False):
         rows, columns = array.shape
-        top = (tallest - rows) / 2
-        for (i, j), x in np.ndenumerate(array):
-            cell = FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92,
-                                  boxstyle="round,pad=0,rounding_size=0.12", facecolor=to_rgba(color, 0.13),
-                                  edgecolor=color, linewidth=1)  # fmt: skip
-            ax.add_patch(cell)
-            ax.text(left + j + 0.5, top + i + 0.52, form.format(x), ha="center", va="center", fontsize=10)
-        ax.text(left + columns / 2, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
-        ax.text(
-            left + columns / 2,
-            top + rows + 0.35,
-            f"{rows} × {columns}",
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=GREY,
-        )
+        _matrix(ax, array, name, color, form, left=left, top=(tallest - rows) / 2)
         left += columns
-        if joints and k < len(joints):
-            ax.text(left + 0.55, tallest / 2, joints[k], ha="center", va="center", color=GREY,
-                    fontsize=17 if len(joints[k]) == 1 else 10.5)  # fmt: skip
-        left += 1.1
-    ax.set(xlim=(-1.1 if row_labels else -0.2, left - 0.9), ylim=(tallest + 0.75, -0.8), aspect="equal")
+        if joint:
+            ax.text(left + JOINT_WIDTH / 2, tallest / 2, joint, ha="center", va="center", color=GREY,
+                    fontsize=17 if len(joint) == 1 else 10.5)  # fmt: skip
+        left += JOINT_WIDTH
+    ax.set(xlim=(-1.1 if row_labels else -0.2, left - JOINT_WIDTH + 0.2), ylim=(tallest + 0.75, -0.8), aspect="equal")
     ax.axis("off")
     return ax
+
+
+def _matrix(ax: Axes, array: np.ndarray, name: str, color: str, form: str, *, left: float, top: float) -> None:
+    """Draw one matrix of a chain: a box for each number, its name above, its shape below."""
+    rows, columns = array.shape
+    for (i, j), x in np.ndenumerate(array):
+        ax.add_patch(FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle=ROUND_CORNERS,
+                                    facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1))  # fmt: skip
+        ax.text(left + j + 0.5, top + i + 0.52, form.format(x), ha="center", va="center", fontsize=10)
+    centre, below = left + columns / 2, top + rows + 0.35
+    ax.text(centre, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
+    ax.text(centre, below, f"{rows} × {columns}", ha="center", va="center", fontsize=9, color=GREY)
 
 
 def attention_flow(
@@ -347,48 +350,74 @@ def attention_flow(
     if not 0 <= target < n:
         raise ValueError(f"target must be a position from 0 to {n - 1}; got {target}")
     ax = _axes(ax, figsize=(1.4 * n + 1.2, 6.2))
-    gap, left, right = 2.0, -1.9, 2.0 * (n - 1) + 0.9
-    centre = gap * target
-    # the query, from x_target around the outside to a rail that passes every key
-    _line(ax, [(centre, -0.34), (centre, -0.85), (left, -0.85), (left, 2.36)], QUERY)
-    _line(ax, [(left + 0.4, 2.7), (right, 2.7)], QUERY)
-    _box(ax, left, 2.7, f"$q_{target + 1}$", QUERY, width=0.8)
-    ax.add_patch(FancyBboxPatch((left - 0.4, 4.1), right - left + 0.4, 0.5, boxstyle="round,pad=0,rounding_size=0.12",
+    places = [2.0 * j for j in range(n)]
+    left, right = -1.9, places[-1] + 0.9
+    _draw_query(ax, places[target], left, right, f"$q_{target + 1}$")
+    ax.add_patch(FancyBboxPatch((left - 0.4, SOFTMAX - 0.25), right - left + 0.4, 0.5, boxstyle=ROUND_CORNERS,
                                 facecolor="#f2f2f2", edgecolor=GREY, linewidth=1))  # fmt: skip
-    ax.text(left - 0.25, 4.35, "softmax", ha="left", va="center", fontsize=11, color=GREY)
-    for j, token in enumerate(tokens):
-        x, at_key, at_value = gap * j, gap * j - 0.42, gap * j + 0.42
-        _box(ax, x, 0.0, f"$x_{j + 1}$\n{token}", GREY, width=1.5)
-        _box(ax, at_key, 1.6, f"$k_{j + 1}$", KEY, width=0.72)
-        _box(ax, at_value, 1.6, f"$v_{j + 1}$", VALUE, width=0.72)
-        _arrow(ax, (x - 0.15, 0.34), (at_key, 1.24), KEY)
-        _arrow(ax, (x + 0.15, 0.34), (at_value, 1.24), VALUE)
-        _arrow(ax, (at_key, 1.94), (at_key, 4.1), KEY)
-        ax.plot(at_key, 2.7, "o", color=QUERY, markersize=7)
+    for y, word in ((SOFTMAX, "softmax"), (SCORES, "scores"), (WEIGHTS, "weights")):
+        ax.text(left - 0.25, y, word, ha="left", va="center", fontsize=11, color=GREY)
+    for j, (x, token) in enumerate(zip(places, tokens, strict=True)):
+        _draw_key_and_value(ax, x, token, j + 1)
         if given is not None:
-            score = "−∞" if np.isneginf(given[j]) else f"{given[j]:.2f}"
-            ax.text(at_key, 3.4, score, ha="center", va="center", fontsize=10.5,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
-        ax.plot([at_value] * 2, [1.94, 5.15], color="white", linewidth=6, zorder=2)  # the value passes in front
-        ax.plot([at_value] * 2, [1.94, 5.15], color=VALUE, linewidth=1.3, zorder=2)
-        _arrow(ax, (at_key, 4.6), (at_key, 4.93), GREY)
-        ax.text(at_key - 0.02, 5.15, f"{row[j]:.2f}", ha="center", va="center", fontsize=10.5, weight="bold")
-        _arrow(ax, (at_key + 0.34, 5.15), (at_value - 0.16, 5.15), GREY, head=6)
-        ax.text(at_value, 5.15, "×", ha="center", va="center", fontsize=12, color=VALUE, zorder=4,
-                bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": VALUE})  # fmt: skip
-        ends = (at_value, 5.36), (centre, 6.96)
-        if row[j] > 0:
-            _arrow(ax, *ends, VALUE, width=0.4 + 11 * row[j], alpha=0.3 + 0.7 * row[j], head=0)
-    _box(ax, centre, 7.3, f"$o_{target + 1}$", VALUE, width=1.0)
-    for y, words in ((3.4, "scores"), (5.15, "weights")):
-        ax.text(left - 0.25, y, words, ha="left", va="center", fontsize=11, color=GREY)
+            _draw_score(ax, x, given[j])
+        _draw_weight(ax, x, row[j], output_at=places[target])
+    _box(ax, places[target], OUTPUT, f"$o_{target + 1}$", VALUE, width=1.0)
     ax.set(xlim=(left - 0.6, right + 0.2), ylim=(-1.1, 7.8))
     ax.axis("off")
     return ax
 
 
+# Heights in the picture of a flow, from the tokens at the bottom to the output at the top
+TOKENS, KEYS_AND_VALUES, QUERY_LINE, SCORES, SOFTMAX, WEIGHTS, OUTPUT = 0.0, 1.6, 2.7, 3.4, 4.35, 5.15, 7.3
+ASIDE = 0.42  # a key stands so far left of its token, a value so far right
+
+
+def _draw_query(ax: Axes, x: float, left: float, right: float, name: str) -> None:
+    """Draw the query's way: from its token around the outside to a line that passes every key."""
+    around = TOKENS - 0.85
+    _line(ax, [(x, TOKENS - 0.34), (x, around), (left, around), (left, QUERY_LINE - 0.34)], QUERY)
+    _line(ax, [(left + 0.4, QUERY_LINE), (right, QUERY_LINE)], QUERY)
+    _box(ax, left, QUERY_LINE, name, QUERY, width=0.8)
+
+
+def _draw_key_and_value(ax: Axes, x: float, token: str, number: int) -> None:
+    """Draw a token with its key, which meets the query and goes into the softmax, and its value, which passes by."""
+    key, value = x - ASIDE, x + ASIDE
+    _box(ax, x, TOKENS, f"$x_{number}$\n{token}", GREY, width=1.5)
+    _box(ax, key, KEYS_AND_VALUES, f"$k_{number}$", KEY, width=0.72)
+    _box(ax, value, KEYS_AND_VALUES, f"$v_{number}$", VALUE, width=0.72)
+    _arrow(ax, (x - 0.15, TOKENS + 0.34), (key, KEYS_AND_VALUES - 0.36), KEY)
+    _arrow(ax, (x + 0.15, TOKENS + 0.34), (value, KEYS_AND_VALUES - 0.36), VALUE)
+    _arrow(ax, (key, KEYS_AND_VALUES + 0.34), (key, SOFTMAX - 0.25), KEY)
+    ax.plot(key, QUERY_LINE, "o", color=QUERY, markersize=7)
+    up = [KEYS_AND_VALUES + 0.34, WEIGHTS]
+    ax.plot([value] * 2, up, color="white", linewidth=6, zorder=2)  # the value passes in front
+    ax.plot([value] * 2, up, color=VALUE, linewidth=1.3, zorder=2)
+
+
+def _draw_score(ax: Axes, x: float, score: float) -> None:
+    """Write a score on its way from the key to the softmax."""
+    words = "−∞" if np.isneginf(score) else f"{score:.2f}"
+    ax.text(x - ASIDE, SCORES, words, ha="center", va="center", fontsize=10.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+
+
+def _draw_weight(ax: Axes, x: float, weight: float, output_at: float) -> None:
+    """Draw a weight that comes out of the softmax, meets its value, and lets so much of it flow into the output."""
+    key, value = x - ASIDE, x + ASIDE
+    _arrow(ax, (key, SOFTMAX + 0.25), (key, WEIGHTS - 0.22), GREY)
+    ax.text(key - 0.02, WEIGHTS, f"{weight:.2f}", ha="center", va="center", fontsize=10.5, weight="bold")
+    _arrow(ax, (key + 0.34, WEIGHTS), (value - 0.16, WEIGHTS), GREY, head=6)
+    ax.text(value, WEIGHTS, "×", ha="center", va="center", fontsize=12, color=VALUE, zorder=4,
+            bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": VALUE})  # fmt: skip
+    if weight > 0:
+        _arrow(ax, (value, WEIGHTS + 0.21), (output_at, OUTPUT - 0.34), VALUE,
+               width=0.4 + 11 * weight, alpha=0.3 + 0.7 * weight, head=0)  # fmt: skip
+
+
 def _box(ax: Axes, x: float, y: float, text: str, color: str, width: float = 1.2) -> None:
-    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.34), width, 0.68, boxstyle="round,pad=0,rounding_size=0.12",
+    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.34), width, 0.68, boxstyle=ROUND_CORNERS,
                                 facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1.2))  # fmt: skip
     ax.text(x, y, text, ha="center", va="center", fontsize=11)
 

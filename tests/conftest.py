@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 import torch
 
-pytest.register_assert_rewrite("website")  # failures in fixtures then say what they compared
+pytest.register_assert_rewrite("oracles", "website")  # failures in fixtures then say what they compared
 
 from website import (  # noqa: E402, F401
     browser,

@@ -21,17 +21,18 @@ from pathlib import Path
 
 import nbformat
 import nbval.plugin
-from markdown_it import MarkdownIt
+from attention_book.notebooks import headings, markdown_parser
 from markdown_it.token import Token
-from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import METADATA_KEY
 from tools import notebooks as tool
+from tools.book import ROOT, chapters, read
 
-ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
-BOOK = {path: tool.read(path) for path in CHAPTERS}
+CHAPTERS = chapters()
+BOOK = {path: read(path) for path in CHAPTERS}
 
 # Cells in which nbval does not compare everything: (file name, cell id) -> why that has to be.
 EXEMPT_CELLS: dict[tuple[str, str], str] = {}
@@ -101,27 +102,9 @@ def parsed(cell: NotebookNode) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-@functools.cache
-def _markdown_parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
-
-
 def markdown(cell: NotebookNode) -> list[Token]:
     """Return the cell's markdown tokens, those inside paragraphs included, in reading order."""
-    return [t for block in _markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
-
-
-def headings(notebook: NotebookNode) -> list[tuple[int, str]]:
-    """Return (level, text) of every heading, in order."""
-    found = []
-    for _, cell in cells(notebook, "markdown"):
-        tokens = _markdown_parser().parse(cell.source)
-        found += [
-            (int(opening.tag[1]), inline.content)
-            for opening, inline in itertools.pairwise(tokens)
-            if opening.type == "heading_open"
-        ]
-    return found
+    return [t for block in markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
 
 
 def links(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
@@ -136,8 +119,8 @@ def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str
     """Yield (where, output, metadata) of every claim that was measured."""
     for where, cell in cells(notebook, "code"):
         for output in cell.outputs:
-            if "attention_tutorial_claim" in output.get("metadata", {}):
-                yield where, output, output.metadata.attention_tutorial_claim
+            if METADATA_KEY in output.get("metadata", {}):
+                yield where, output, output.metadata[METADATA_KEY]
 
 
 @functools.cache
@@ -344,8 +327,7 @@ def claims_are_what_was_printed(notebook, path):
     for where, output, claim in claims(notebook):
         if not re.fullmatch(r"[A-Z]\d+[a-z]", claim["id"]):
             yield f"{where} has claim id {claim['id']!r}; an id is a letter, a number and a letter, as in B3a"
-        start = f"claim {claim['id']}: {claim['sentence']} | predicted: {claim['predicted']} | measured"
-        if output.data["text/plain"] not in (f"{start}{sign} {claim['measured']}" for sign in (":", " ≈")):
+        if output.data["text/plain"] not in (repr(Claim(**claim, stable=stable)) for stable in (True, False)):
             yield f"{where} has a claim whose metadata differ from its text: {output.data['text/plain']}"
 
 
@@ -359,8 +341,6 @@ def claim_ids_are_unique(book):
 
 
 # ---- The file ----------------------------------------------------------------------------------------------------
-
-KEPT_CELL_METADATA = {"attention_tutorial", "mystnb", "nbgrader", "tags"}
 
 
 @rule
@@ -376,10 +356,10 @@ def metadata_is_normal(notebook, path):
         yield f"the notebook has extra metadata: {', '.join(sorted(extra))}"
     ids = Counter(cell.get("id", "") for cell in notebook.cells)
     for cell_id, count in ids.items():
-        if count > 1 or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id):
+        if count > 1 or not tool.VALID_CELL_ID.fullmatch(cell_id):
             yield f"cell id {cell_id!r} is missing, invalid or used {count} times"
     for cell in notebook.cells:
-        if extra := cell.metadata.keys() - KEPT_CELL_METADATA:
+        if extra := cell.metadata.keys() - set(tool.KEPT_CELL_METADATA):
             yield f"cell {cell.get('id')} has extra metadata: {', '.join(sorted(extra))}"
 
 

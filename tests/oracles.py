@@ -1,11 +1,12 @@
-"""Slow and simple versions of attention, which the tests compare with.
+"""What the tests compare with: slow and simple versions of attention, and the error that a mistake must raise.
 
-They loop over single numbers and use nothing of the package and nothing of torch but its container.
+The versions loop over single numbers and use nothing of the package and nothing of torch but its container.
 """
 
 import itertools
 import math
 
+import pytest
 import torch
 
 # Every axis has a prime of its own, so that no two axes can be taken for each other.
@@ -20,6 +21,14 @@ def draw(generator, *shape, dtype=torch.float64, device="cpu"):
 def draw_bool(generator, *shape, device="cpu", share=0.6):
     """Booleans, True in about the given share of places."""
     return (torch.rand(shape, generator=generator) < share).to(device)
+
+
+def assert_raises(call, error, message):
+    """Call with a mistake in it: it must raise this very error, with this very message."""
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    assert str(caught.value) == message
 
 
 def loop_softmax(row):

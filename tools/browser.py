@@ -3,15 +3,17 @@
 `make screenshots` and the tests of the site in a browser use it.
 """
 
-import functools
-import http.server
+import argparse
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+from tools.serve import QuietHandler, serve
+
+__all__ = ["BrowserMissing", "QuietHandler", "built_site", "chromium", "serve", "visit"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -29,25 +31,11 @@ class BrowserMissing(RuntimeError):
     """There is no Chromium, or none that starts."""
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serve files and print nothing."""
-
-    def log_message(self, *arguments):
-        pass
-
-
-@contextmanager
-def serve(folder: Path, handler: type[QuietHandler] = QuietHandler) -> Iterator[str]:
-    """Serve a folder on a free port of this machine; yield its address, without a slash at the end."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def built_site(folder: str) -> Path:
+    """Return the folder of a built site, as a command line names it."""
+    if not (Path(folder) / "index.html").is_file():
+        raise argparse.ArgumentTypeError(f"{folder} holds no built site; run `make book` first")
+    return Path(folder)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Give every chapter the two cells that let it run in Colab: the link that opens it there, and the installing cell.
 
-    python tools/colab.py                     every chapter (then run `make notebooks`: the new cells need executing)
-    python tools/colab.py PATH ...            only these
-    python tools/colab.py --check [PATH ...]  write nothing; name the notebooks whose cells are missing or old
+    python -m tools.colab                     every chapter (then run `make notebooks`: the new cells need executing)
+    python -m tools.colab PATH ...            only these
+    python -m tools.colab --check [PATH ...]  write nothing; name the notebooks whose cells are missing or old
 
 Both cells are made from the address of the repository, which is written once, in _config.yml. They keep their ids, and
 where nothing has changed the file stays as it is, outputs included. The link comes first, and is left out on the site,
@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
-import yaml
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.book import ROOT, chapters, read, settings
 
 LINK = "open-in-colab"
 INSTALL = "install-the-package"
@@ -60,7 +59,7 @@ class Address:
     @classmethod
     def read(cls, root: Path = ROOT) -> "Address":
         """Return the address that is written in _config.yml."""
-        config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+        config = settings(root)
         repository = config["repository"]
         return cls(repository["url"].rstrip("/"), repository["branch"], config["launch_buttons"]["colab_url"])
 
@@ -81,7 +80,7 @@ def own_cells(path: str, address: Address) -> tuple[NotebookNode, NotebookNode]:
     return link, install
 
 
-def lay(notebook: NotebookNode, path: str, address: Address) -> None:
+def put_own_cells(notebook: NotebookNode, path: str, address: Address) -> None:
     """Put the two cells where they belong, in place; one that is right already keeps its execution count."""
     there = {cell.get("id"): cell for cell in notebook.cells}
     link, install = (
@@ -99,9 +98,9 @@ def _same(one: NotebookNode, other: NotebookNode) -> bool:
 
 def refresh(path: Path, root: Path, address: Address, *, check: bool = False) -> bool:
     """Bring one notebook's cells up to date, unless `check` is set; return whether they were not."""
-    notebook = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    notebook = read(path)
     before = list(notebook.cells)
-    lay(notebook, path.resolve().relative_to(root).as_posix(), address)
+    put_own_cells(notebook, path.resolve().relative_to(root).as_posix(), address)
     stale = notebook.cells != before
     if stale and not check:
         path.write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
@@ -115,9 +114,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; name what is not up to date")
     options = parser.parse_args(arguments)
     address = Address.read(root)
-    paths = options.paths or sorted((root / "notebooks").glob("*.ipynb"))
+    paths = options.paths or chapters(root)
     stale = [path for path in paths if refresh(path, root, address, check=options.check)]
-    verdict = "not up to date; run tools/colab.py" if options.check else "updated; now run make notebooks"
+    verdict = "not up to date; run python -m tools.colab" if options.check else "updated; now run make notebooks"
     for path in stale:
         print(f"{path.name}: {verdict}")
     return 1 if stale and options.check else 0

@@ -17,23 +17,19 @@ import argparse
 import contextlib
 import copy
 import functools
-import http.server
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
@@ -42,10 +38,10 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools import colab
+from tools.book import ROOT, SANITISING, chapters, copy_of_the_working_tree, git, read
+from tools.serve import serve
 
-ROOT = colab.ROOT
 VERSIONS = ROOT / "tools" / "colab_versions.txt"
-SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 PACKAGE = "attention-tutorial"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -112,34 +108,6 @@ def moved(old: dict[str, str], new: dict[str, str]) -> list[str]:
 # ---- Where the package comes from --------------------------------------------------------------------------------
 
 
-def git(*arguments: str | Path, folder: Path) -> str:
-    """Run git, in a folder whoever it belongs to, and return what it prints."""
-    options = ["-c", "safe.directory=*", "-c", "user.name=test", "-c", "user.email=test@localhost"]
-    command = ["git", *options, *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
-
-
-def files_of_the_working_tree() -> list[str]:
-    """Return the files that git has or would take, as far as they are there."""
-    names = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", folder=ROOT).split("\0")
-    return sorted(name for name in set(names) if name and (ROOT / name).is_file())
-
-
-def copy_of_the_working_tree(folder: Path) -> Path:
-    """Copy these files, as they are now."""
-    for name in files_of_the_working_tree():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    return folder
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A handler of files that writes no log."""
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
 @contextlib.contextmanager
 def git_server(tree: Path, branch: str, scratch: Path) -> Iterator[str]:
     """Serve a folder as a repository, the plain way that needs no program behind it; yield pip's address for it."""
@@ -148,11 +116,8 @@ def git_server(tree: Path, branch: str, scratch: Path) -> Iterator[str]:
     git("commit", "--quiet", "--message", "The working tree", folder=tree)
     git("clone", "--quiet", "--bare", tree, scratch / "book.git", folder=scratch)
     git("update-server-info", folder=scratch / "book.git")
-    handler = functools.partial(Quiet, directory=str(scratch))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"git+http://127.0.0.1:{server.server_port}/book.git@{branch}"
-        server.shutdown()
+    with serve(scratch) as address:
+        yield f"git+{address}/book.git@{branch}"
 
 
 def wheel(tree: Path, scratch: Path) -> str:
@@ -270,8 +235,8 @@ def widget_faults(stored: NotebookNode, client: NotebookClient) -> Iterator[str]
 
 def chapter(runtime: Runtime, path: Path, address: colab.Address, source: str) -> Iterator[str]:
     """Run one notebook, with the cells for Colab that it has or will have, and say where it is not as stored."""
-    stored = nbformat.read(path, as_version=4)
-    colab.lay(stored, path.name, address)
+    stored = read(path)
+    colab.put_own_cells(stored, path.name, address)
     fresh = copy.deepcopy(stored)
     client = execute(runtime, fresh, ATTENTION_TUTORIAL_SOURCE=source)
     yield from widget_faults(stored, client)
@@ -432,7 +397,7 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
-        return run(python, options.paths or sorted((ROOT / "notebooks").glob("*.ipynb")), options.source)
+        return run(python, options.paths or chapters(), options.source)
     except Unfit as error:
         print(error)
         return 1

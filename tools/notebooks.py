@@ -1,10 +1,10 @@
 """Re-execute the chapters in place, so that what the book shows is what its code prints.
 
-    python tools/notebooks.py                     every chapter, in order (this is `make notebooks`)
-    python tools/notebooks.py PATH ...            only these
-    python tools/notebooks.py --check [PATH ...]  execute and compare with what is stored; write nothing
-    python tools/notebooks.py --force [PATH ...]  write also where only digits differ that vary by nature (below)
-    python tools/notebooks.py --fresh-ids PATH    give every cell an id made from its content (for a notebook
+    python -m tools.notebooks                     every chapter, in order (this is `make notebooks`)
+    python -m tools.notebooks PATH ...            only these
+    python -m tools.notebooks --check [PATH ...]  execute and compare with what is stored; write nothing
+    python -m tools.notebooks --force [PATH ...]  write also where only digits differ that vary by nature (below)
+    python -m tools.notebooks --fresh-ids PATH    give every cell an id made from its content (for a notebook
                                                   that was converted from a script and got random ids)
 
 The same code gives the same bytes: the kernel runs on the CPU in a fixed environment, nothing that depends on the time
@@ -38,10 +38,9 @@ from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from nbval.plugin import get_sanitize_patterns
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = ROOT / "notebooks"
+from tools.book import ROOT, SANITISING, chapters, read
+
 IMAGES = ROOT / "book" / "images"
-SANITISING = ROOT / "tests" / "nbval_sanitize.cfg"
 
 # What every kernel of this book runs with, here and under the tests (conftest.py).
 KERNEL_ENVIRONMENT = {
@@ -65,11 +64,6 @@ VALID_CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 class CellFailed(Exception):
     """A cell raised, ran out of time or took the kernel down; the message says which cell and why."""
-
-
-def read(path: Path) -> NotebookNode:
-    """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
-    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
 
 
 def render(notebook: NotebookNode) -> str:
@@ -238,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     switches = {"check": options.check, "force": options.force, "fresh_ids": options.fresh_ids}
     failures = 0
-    for path in options.paths or sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in options.paths or chapters():
         print(f"{path.name} ... ", end="", flush=True)
         start = time.perf_counter()
         try:

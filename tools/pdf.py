@@ -13,12 +13,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import yaml
 from bs4 import BeautifulSoup, Tag
 
-from tools.browser import chromium, serve
+from tools.book import pages, settings
+from tools.browser import built_site, chromium, serve
 
-ROOT = Path(__file__).parents[1]
 # What is of no use on paper
 SCREEN_ONLY = (
     "details.above-input, .headerlink, .copybtn, .prev-next-area, script, button, #jb-print-docs-body, "
@@ -52,11 +51,6 @@ img { max-width: 88% !important; height: auto !important; }
 def prefix(page: str) -> str:
     """Return what stands before every name of a page, so that no two pages share one."""
     return page.replace("/", "-") + "--"
-
-
-def toc_pages(toc: dict) -> list[str]:
-    """Return the pages of the contents in their order."""
-    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
 
 
 def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
@@ -111,10 +105,9 @@ def contents(articles: list[Tag]) -> str:
 
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    pages = toc_pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
-    articles = [article_of(site, page, pages) for page in pages]
-    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in pages]
+    config, order = settings(), pages()
+    articles = [article_of(site, page, order) for page in order]
+    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order]
     sheets = dict.fromkeys(
         re.sub(r"^(\.\./)+", "", link["href"]) for head in heads for link in head.select("link[rel~=stylesheet]")
     )
@@ -155,11 +148,9 @@ def print_book(site: Path, out: Path) -> None:
 def main() -> None:
     """Read the command line and print the book."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--site", type=Path, default=Path("_build/html"), help="the built site")
+    parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
     given = parser.parse_args()
-    if not (given.site / "index.html").is_file():
-        parser.error(f"{given.site} holds no built site; run `make book` first")
     print_book(given.site, given.out)
     print(f"The book is ready: {given.out}, {given.out.stat().st_size / 1e6:.1f} MB")
 

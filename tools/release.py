@@ -1,6 +1,6 @@
 """Check that a tag may become a release, and print the release's notes.
 
-    python tools/release.py v1.2.3    (this is `make release-notes TAG=v1.2.3`)
+    python -m tools.release v1.2.3    (this is `make release-notes TAG=v1.2.3`)
 
 The tag and every file that states the version must agree, and CHANGELOG.md must have a section for it whose heading
 gives the day: `## 1.2.3, 2026-01-31`. The notes are that section.
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.book import ROOT
+
 TAG = re.compile(r"v(\d+\.\d+\.\d+)")
 HEADING = re.compile(r"^## (?P<version>[^,\n]+), (?P<day>.+)\n", re.MULTILINE)
 

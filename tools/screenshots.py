@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from tools.browser import chromium, serve, visit
+from tools.browser import built_site, chromium, serve, visit
 
 SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (360, 780)}
 THEMES = ("light", "dark")
@@ -76,11 +76,9 @@ def main() -> None:
     """Read the command line, take the pictures, write the contact sheet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="such as book/notation.html; all pages when left out")
-    parser.add_argument("--site", type=Path, default=Path("_build/html"), help="the built site")
+    parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/screenshots"), help="where the pictures go")
     given = parser.parse_args()
-    if not (given.site / "index.html").is_file():
-        parser.error(f"{given.site} holds no built site; run `make book` first")
     given.out.mkdir(parents=True, exist_ok=True)
     pages = given.pages or [name for name in site_pages(given.site) if name not in ("index.html", "404.html")]
     pictures = []

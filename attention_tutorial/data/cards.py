@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from .._validation import check_size
+from .._validation import check_generator, check_size
 
 __all__ = ["LETTERS", "QUESTIONS", "CardRows", "card_rows"]
 
@@ -66,8 +66,9 @@ def card_rows(size: int, *, generator: torch.Generator, fewest: int = 12, most: 
         The rows as :class:`CardRows`.
 
     Raises:
-        TypeError: if a size is not an int.
-        ValueError: if ``size`` is below 1, ``fewest`` below 2, or ``most`` below ``fewest``.
+        TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
+        ValueError: if ``size`` is below 1, ``fewest`` below 2, ``most`` below ``fewest``, or ``generator`` is not on
+            the CPU.
 
     Example:
         >>> drawn = card_rows(1, generator=torch.Generator().manual_seed(0), fewest=3, most=3)
@@ -77,6 +78,7 @@ def card_rows(size: int, *, generator: torch.Generator, fewest: int = 12, most: 
     check_size("size", size, minimum=1)
     check_size("fewest", fewest, minimum=2)
     check_size("most", most)
+    check_generator(generator)
     if most < fewest:
         raise ValueError(f"most must be at least fewest; got most={most}, fewest={fewest}")
 

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_ids, check_size
-from ..models.seq2seq import START
+from .._validation import check_flag, check_generator, check_ids, check_size
 
 __all__ = ["START", "SYMBOLS", "CopyBatches", "copy_examples", "shift_right", "spell"]
 
+START = 0  # the id that stands before the first token of a target
 SYMBOLS = "·abcdefghijklmnopqrstuvwxyz"
 
 
@@ -51,7 +51,7 @@ def copy_examples(
     check_size("length", length, minimum=1)
     check_size("num_symbols", num_symbols, minimum=1)
     check_flag("reverse", reverse)
-    _check_generator(generator)
+    check_generator(generator)
     shape: tuple[int, ...] = (num_examples, length)
     if num_models is not None:
         check_size("num_models", num_models, minimum=1)
@@ -179,10 +179,3 @@ def spell(ids: Tensor) -> str:
     if any(not 0 <= i < len(SYMBOLS) for i in listed):
         raise ValueError(f"ids must lie between 0 and {len(SYMBOLS) - 1}; got {listed}")
     return " ".join(SYMBOLS[i] for i in listed)
-
-
-def _check_generator(generator: Any) -> None:
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator; got {type(generator).__name__}")
-    if generator.device.type != "cpu":
-        raise ValueError(f"generator must be on the CPU, so that every machine draws the same; got {generator.device}")

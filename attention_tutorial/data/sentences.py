@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_size
+from .._validation import check_flag, check_generator, check_size
 
 __all__ = [
     "ANIMALS",
@@ -81,8 +81,8 @@ def who_where(
         The sentences as :class:`WhoWhere`.
 
     Raises:
-        TypeError: if a size is not an int.
-        ValueError: if a size is negative, or ``max_adjectives`` is below ``min_adjectives``.
+        TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
+        ValueError: if a size is negative, ``max_adjectives`` below ``min_adjectives``, or ``generator`` not on the CPU.
 
     Example:
         >>> drawn = who_where(1, generator=torch.Generator().manual_seed(3), max_adjectives=1)
@@ -94,6 +94,7 @@ def who_where(
     check_size("size", size, minimum=1)
     check_size("min_adjectives", min_adjectives)
     check_size("max_adjectives", max_adjectives)
+    check_generator(generator)
     if max_adjectives < min_adjectives:
         raise ValueError("max_adjectives must be at least min_adjectives; "
                          f"got max_adjectives={max_adjectives}, min_adjectives={min_adjectives}")  # fmt: skip
@@ -152,8 +153,8 @@ def bank_sentences(
         The sentences as :class:`BankSentences`.
 
     Raises:
-        TypeError: if ``size`` is not an int, or a flag not a bool.
-        ValueError: if ``size`` is below 1.
+        TypeError: if ``size`` is not an int, a flag not a bool, or ``generator`` not a ``torch.Generator``.
+        ValueError: if ``size`` is below 1, or ``generator`` is not on the CPU.
 
     Example:
         >>> drawn = bank_sentences(1, generator=torch.Generator().manual_seed(3))
@@ -165,6 +166,7 @@ def bank_sentences(
     check_size("size", size, minimum=1)
     check_flag("held_out", held_out)
     check_flag("day_and_town", day_and_town)
+    check_generator(generator)
 
     def draw(count: int) -> int:
         return int(torch.randint(count, (), generator=generator))

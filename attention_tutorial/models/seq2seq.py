@@ -11,14 +11,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .._validation import check_float_tensor, check_ids, check_mask, check_same_kind, check_shape, check_size, shape_of
+from .._validation import (
+    check_float_tensor,
+    check_generator,
+    check_ids,
+    check_mask,
+    check_same_kind,
+    check_shape,
+    check_size,
+    shape_of,
+)
+from ..data.copying import START
 from ..functional import multiplicative_attention
 from ..layers import AdditiveAttention
 
 __all__ = ["ATTENTION_KINDS", "GRU", "RNN", "Seq2Seq"]
 
 ATTENTION_KINDS = ("none", "additive", "dot")
-START = 0
 
 
 class RNN(nn.Module):
@@ -34,7 +43,7 @@ class RNN(nn.Module):
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
-        ValueError: if a size is below 1.
+        ValueError: if a size is below 1, or ``generator`` is not on the CPU.
 
     Example:
         >>> rnn = RNN(d_input=1, d_hidden=1)
@@ -103,7 +112,7 @@ class GRU(nn.Module):
 
     Raises:
         TypeError: if a size is not an int, or ``generator`` not a ``torch.Generator``.
-        ValueError: if a size is below 1.
+        ValueError: if a size is below 1, or ``generator`` is not on the CPU.
 
     Example:
         >>> states, last = GRU(d_input=3, d_hidden=5)(torch.zeros(2, 7, 3))
@@ -179,7 +188,7 @@ class Seq2Seq(nn.Module):
 
     Raises:
         TypeError: if a size is not an int, ``attention`` not a str, or ``generator`` not a ``torch.Generator``.
-        ValueError: if a size is below 1, or ``attention`` is none of the three.
+        ValueError: if a size is below 1, ``attention`` is none of the three, or ``generator`` is not on the CPU.
 
     Example:
         >>> model = Seq2Seq(vocab_size=11, attention="dot")
@@ -237,8 +246,8 @@ class Seq2Seq(nn.Module):
             TypeError: if ids are not int64.
             ValueError: if shapes do not fit together, or a mask is given to a model without attention.
         """
-        states, last = self.encode(source)
-        logits, weights, _ = self.decode(target_in, states, last, mask)
+        encoder_states, last = self.encode(source)
+        logits, weights, _ = self.decode(target_in, encoder_states, last, mask)
         return logits, weights
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -247,26 +256,26 @@ class Seq2Seq(nn.Module):
         return self.encoder(self.embedding(source))
 
     def decode(
-        self, target_in: Tensor, states: Tensor, state: Tensor, mask: Tensor | None = None
+        self, target_in: Tensor, encoder_states: Tensor, decoder_state: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         """Write on from a decoder state; return the logits, the weights (or None) and the new decoder state."""
         _check_sequences("target_in", target_in, "m")
-        if target_in.size(0) != states.size(0):
+        if target_in.size(0) != encoder_states.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
-                             f"got source {states.size(0)}, target_in {target_in.size(0)}")  # fmt: skip
-        decoder_states, state = self.decoder(self.embedding(target_in), state)
-        context, weights = self.attend(decoder_states, states, mask)
-        return self.readout(torch.cat([decoder_states, context], dim=-1)), weights, state
+                             f"got source {encoder_states.size(0)}, target_in {target_in.size(0)}")  # fmt: skip
+        decoder_states, decoder_state = self.decoder(self.embedding(target_in), decoder_state)
+        context, weights = self.attend(decoder_states, encoder_states, mask)
+        return self.readout(torch.cat([decoder_states, context], dim=-1)), weights, decoder_state
 
-    def attend(self, query: Tensor, states: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    def attend(self, query: Tensor, encoder_states: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return the contexts (batch, m, d_hidden) and the weights (batch, m, n) for decoder states ``query``."""
         if self.attention == "none":
             if mask is not None:
                 raise ValueError("mask needs attention to act on; expected None with attention='none', got a mask")
-            return states[:, -1:].expand_as(query), None  # the last state, again and again
+            return encoder_states[:, -1:].expand_as(query), None  # the last state, again and again
         if self.score is not None:
-            return self.score(query, states, mask=mask)
-        return multiplicative_attention(query, states, states, mask=mask)
+            return self.score(query, encoder_states, mask=mask)
+        return multiplicative_attention(query, encoder_states, encoder_states, mask=mask)
 
     @torch.no_grad()
     def generate(
@@ -289,7 +298,7 @@ class Seq2Seq(nn.Module):
         """
         check_size("num_steps", num_steps, minimum=1)
         check_size("start", start)
-        states, state = self.encode(source)
+        encoder_states, decoder_state = self.encode(source)
         if mask is not None:
             shape = (source.size(0), num_steps, source.size(1))
             check_mask(mask, shape, source.device)
@@ -298,7 +307,7 @@ class Seq2Seq(nn.Module):
         tokens, rows = [], []
         for i in range(num_steps):
             row_mask = None if mask is None else mask[:, i : i + 1]
-            logits, weights, state = self.decode(token, states, state, row_mask)
+            logits, weights, decoder_state = self.decode(token, encoder_states, decoder_state, row_mask)
             token = logits.argmax(dim=-1)  # (batch, 1)
             tokens.append(token)
             if weights is not None:
@@ -313,8 +322,7 @@ class Seq2Seq(nn.Module):
 @torch.no_grad()
 def draw_parameters(module: nn.Module, bound: float, generator: torch.Generator | None) -> None:
     """Draw every parameter of a module from the uniform distribution in plus or minus ``bound``."""
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator or None; got {type(generator).__name__}")
+    check_generator(generator, optional=True)
     for parameter in module.parameters():
         parameter.uniform_(-bound, bound, generator=generator)
 
@@ -338,10 +346,10 @@ def _check_recurrent(inputs: Any, state: Any, w: Tensor, u: Tensor) -> Tensor:
     if inputs.dim() != 3 or inputs.size(1) == 0 or inputs.size(2) != w.size(1):
         raise ValueError("inputs must be (batch, n, d_input) with at least one position and "
                          f"d_input={w.size(1)}; got shape {shape_of(inputs)}")  # fmt: skip
-    check_same_kind(**{"inputs": inputs, "the module's weights": w})
+    check_same_kind("inputs", inputs, "the module's weights", w)
     first_shape = (inputs.size(0), u.size(1))
     if state is None:
         return inputs.new_zeros(first_shape)
     check_shape("state", state, first_shape, "(batch, d_hidden)")
-    check_same_kind(inputs=inputs, state=state)
+    check_same_kind("inputs", inputs, "state", state)
     return state

@@ -68,15 +68,15 @@ def train(
 
     Each model sees its own data and takes its own steps, just as if it were trained alone; side by side they share
     the cost of Python. The steps are Adam's (Kingma & Ba, 2015), with a learning rate that rises and falls once
-    and gradients shortened to ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens, whatever it
-    would have written itself ("teacher forcing").
+    and gradients clipped to the norm ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens,
+    whatever it would have written itself ("teacher forcing").
 
     Args:
         models: one model, or a sequence of models of one class and size; trained in place.
         batches: a sized collection of ``(source, target)``: token ids (batch, n) and (batch, m), for several models
             (models, batch, n) and (models, batch, m).
         learning_rate: the highest one.
-        max_norm: longest gradient of one model.
+        max_norm: largest norm of one model's gradient.
         description: the words beside the progress bar.
 
     Returns:
@@ -108,7 +108,7 @@ def train(
         source, target = (ids.to(device) if several else ids.to(device)[None] for ids in (source, target))
         losses = losses_of(parameters, source, target)  # (models,)
         gradients = torch.autograd.grad(losses.sum(), list(parameters.values()))
-        for parameter, gradient in zip(parameters.values(), shorten(gradients, max_norm), strict=True):
+        for parameter, gradient in zip(parameters.values(), clip_by_global_norm(gradients, max_norm), strict=True):
             parameter.grad = gradient
         optimizer.step()
         schedule.step()
@@ -132,8 +132,11 @@ def _losses_of_team(model: nn.Module, num_models: int) -> Callable[..., Tensor]:
     return loss_of_one if num_models == 1 else vmap(loss)  # for one model alone, vmap would only cost time
 
 
-def shorten(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
-    """Scale each model's gradients (first axis: models) down to a common length of at most ``max_norm``."""
+def clip_by_global_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
+    """Scale each model's gradients (first axis: models) down to a norm of at most ``max_norm``, taken over all of them.
+
+    For one model it is ``torch.nn.utils.clip_grad_norm_``, which knows one norm only and changes its argument.
+    """
     squares = torch.stack([gradient.flatten(1).square().sum(dim=1) for gradient in gradients]).sum(dim=0)
     factor = (max_norm / (squares.sqrt() + 1e-6)).clamp(max=1.0)  # (models,)
     return [gradient * factor.view(-1, *[1] * (gradient.dim() - 1)) for gradient in gradients]

@@ -6,12 +6,17 @@ from what the executed notebooks hold, so neither can drift from the other.
 
 import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["Claim", "claim"]
 
-METADATA_KEY = "attention_tutorial_claim"
+# What stands before the two values of a claim, in chapters and on the page of claims
+PREDICTED, MEASURED = "predicted", "measured"
+
+METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
+RECORDED = ("id", "sentence", "predicted", "measured")  # the first fields of a claim
 
 
 @dataclass(frozen=True)
@@ -34,20 +39,44 @@ class Claim:
 
     @property
     def _measured(self) -> str:
-        return f"measured: {self.measured}" if self.stable else f"measured ≈ {self.measured}"
+        return f"{MEASURED}: {self.measured}" if self.stable else f"{MEASURED} ≈ {self.measured}"
 
     def __repr__(self) -> str:
-        return f"claim {self.id}: {self.sentence} | predicted: {self.predicted} | {self._measured}"
+        return f"claim {self.id}: {self.sentence} | {PREDICTED}: {self.predicted} | {self._measured}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, str], dict[str, Any]]:
         sentence, predicted, measured = map(html.escape, (self.sentence, self.predicted, self._measured))
         card = (
             f'<div class="claim" id="claim-{self.id}"><span class="claim-id">Claim {self.id}</span> '
             f'<span class="claim-sentence">{sentence}</span> '
-            f'<span class="claim-values">predicted: {predicted}; {measured}</span></div>'
+            f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
         )
-        metadata = {k: getattr(self, k) for k in ("id", "sentence", "predicted", "measured")}
+        metadata = {field: getattr(self, field) for field in RECORDED}
         return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: metadata}
+
+    @classmethod
+    def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
+        """Return the claim that a stored output of a notebook records; None if it records none.
+
+        Whether its digits are the same on every machine stands in the output's text alone.
+
+        Raises:
+            ValueError: if the record lacks a part.
+        """
+        record = output.get("metadata", {}).get(METADATA_KEY)
+        if record is None:
+            return None
+        missing = [field for field in RECORDED if not str(record.get(field, "")).strip()]
+        if missing:
+            raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
+        id, sentence, predicted, measured = (str(record[field]) for field in RECORDED)
+        return cls(id, sentence, predicted, measured)
+
+    @classmethod
+    def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
+        """Return the claims that the outputs of a notebook record, in the order of its cells."""
+        outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
+        return [claim for claim in map(cls.from_output, outputs) if claim is not None]
 
 
 def claim(
@@ -105,9 +134,7 @@ def claim(
     if bounded and isinstance(value, str):
         raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
     if equals is None:
-        bounds = [("at least", at_least), ("at most", at_most)]
-        predicted = " and ".join(f"{words} {_show(bound, digits)}" for words, bound in bounds if bound is not None)
-        holds = (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+        predicted, holds = _within(value, at_least, at_most, digits)
     elif isinstance(equals, (bool, str)):
         predicted, holds = _show(equals, digits), type(value) is type(equals) and value == equals
     else:
@@ -118,8 +145,15 @@ def claim(
             value = round(value, -math.floor(math.log10(tolerance)))
     if not holds:
         shown = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
-        raise AssertionError(f"claim {id} ({sentence}) does not hold: predicted {predicted}, measured {shown}")
+        raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {shown}")
     _display(Claim(id, sentence, predicted, _show(value, digits), stable))
+
+
+def _within(value: Any, at_least: float | None, at_most: float | None, digits: int) -> tuple[str, bool]:
+    """Return the bounds in words, and whether a value is within them."""
+    bounds = [("at least", at_least), ("at most", at_most)]
+    words = " and ".join(f"{word} {_show(bound, digits)}" for word, bound in bounds if bound is not None)
+    return words, (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
 
 
 def _show(value: Any, digits: int) -> str:

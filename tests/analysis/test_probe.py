@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from oracles import assert_raises
 
 from attention_tutorial.analysis.probe import linear_probe
 
@@ -73,6 +74,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
 def test_mistakes_are_named(mistake, kind, message):
-    with pytest.raises(kind) as caught:
-        mistake()
-    assert str(caught.value) == message
+    assert_raises(mistake, kind, message)

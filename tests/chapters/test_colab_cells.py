@@ -10,12 +10,11 @@ from importlib import util
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, reads, writes
-from notebook_rules import ROOT, RULES
+from notebook_rules import RULES
 
 from tools import colab
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, chapters, files_of_the_working_tree
 
-CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = colab.Address("https://github.com/some-school/some-book", "v1.2.3", "https://colab.example")
 LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
 
@@ -23,9 +22,10 @@ LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
 # ---- The cells in the notebooks ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_every_chapter_has_the_cells_that_the_address_makes(path):
-    assert not colab.refresh(path, ROOT, colab.Address.read(), check=True), "run tools/colab.py, then make notebooks"
+    fresh = not colab.refresh(path, ROOT, colab.Address.read(), check=True)
+    assert fresh, "run .venv/bin/python -m tools.colab, then make notebooks"
 
 
 def test_the_address_of_the_repository_is_written_once():
@@ -70,7 +70,7 @@ def test_the_cells_come_first_and_before_the_first_code(book, capsys):
     assert [cells[1], cells[2], cells[4]] == before
     assert colab.main(["--check"], book) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "01_chapter.ipynb: not up to date; run tools/colab.py",
+        "01_chapter.ipynb: not up to date; run python -m tools.colab",
         "01_chapter.ipynb: updated; now run make notebooks",
     ]
 

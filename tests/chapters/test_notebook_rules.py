@@ -1,20 +1,25 @@
 """The rules of notebook_rules.py: every stored notebook keeps them, and each is seen to find the fault it is for."""
 
 import copy
+import re
 
 import nbformat
 import nbval.plugin
 import notebook_rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, ROOT, RULES
+from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, RULES, cells, tags
 
+from attention_tutorial.notebook import Claim
+from tools import colab
 from tools import notebooks as tool
+from tools.book import ROOT
 
 
 def test_there_are_chapters():
     assert CHAPTERS
-    assert all(path.parent == ROOT / "notebooks" for path in CHAPTERS), "nbval and `make notebooks` look in one folder"
+    stored = {path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts}
+    assert stored == set(CHAPTERS), "nbval and `make notebooks` look in one folder"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -28,6 +33,12 @@ def test_chapter_keeps(rule, path):
 def test_book_keeps(rule):
     findings = list(rule(BOOK))
     assert not findings, "\n".join(findings)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_first_code_of_a_chapter_sets_the_session_up(path):
+    first = next(cell for _, cell in cells(BOOK[path], "code") if cell.id != colab.INSTALL)
+    assert re.search(r"\bsetup\(\)", first.source) and "setup" in tags(first), "call setup() there, and tag it setup"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -60,8 +71,8 @@ def shown(text, **data):
     return new_output("display_data", data={"text/plain": text, **data})
 
 
-def measured(claim_id="B3a", sentence="It is small", predicted="at most 0.5", value="0.38", sign=":"):
-    text = f"claim {claim_id}: {sentence} | predicted: {predicted} | measured{sign} {value}"
+def measured(claim_id="B3a", sentence="It is small", predicted="at most 0.5", value="0.38", stable=True):
+    text = repr(Claim(claim_id, sentence, predicted, value, stable=stable))
     about = {"id": claim_id, "sentence": sentence, "predicted": predicted, "measured": value}
     return new_output("display_data", data={"text/plain": text}, metadata={"attention_tutorial_claim": about})
 
@@ -501,7 +512,7 @@ def test_a_figure_may_follow_or_precede_its_numbers(chapter, number):
 
 def test_an_unstable_claim_and_words_in_code_are_no_fault(chapter):
     notebook, path = chapter
-    code(notebook, 4).outputs = [measured(sign=" ≈")]
+    code(notebook, 4).outputs = [measured(stable=False)]
     code(notebook, 1).source = "# %time; NBVAL_SKIP and more\nfrom attention_tutorial import causal_mask as mask"
     assert not [finding for rule in RULES for finding in rule(notebook, path)]
 

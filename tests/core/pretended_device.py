@@ -92,6 +92,8 @@ class _Functions(TorchFunctionMode):
         kwargs, name = dict(kwargs or {}), getattr(func, "__name__", "")
         if name == "__get__" and getattr(func.__self__, "__name__", "") == "device":
             return CUDA if self.memory.holds(args[0]) else CPU
+        if name == "__get__" and getattr(func.__self__, "__name__", "") == "is_cpu":
+            return not self.memory.holds(args[0])
         if name in ("numpy", "__array__") and self.memory.holds(args[0]):
             raise TypeError("can't convert cuda:0 device type tensor to numpy")
         if name == "cpu":

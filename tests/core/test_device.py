@@ -13,6 +13,7 @@ import torch
 from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
 from pretended_device import PretendedDevice
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_tutorial import (
     AdditiveAttention,
@@ -196,13 +197,13 @@ def test_the_other_scores_agree(dtype, device, generator):
         draw(generator, *shape, dtype=dtype, device=device) / 3 for shape in shapes
     )
     mask = some_rows_empty(generator)
-    additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value, w)
+    additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value)
     for found, exact in zip(additive_attention(*additive, mask.to(device)),
                             additive_attention(*map(exactly, additive), mask), strict=True):  # fmt: skip
         assert found.dtype == dtype
         assert_rounded_often(found, exact)
-    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device)),
-                            multiplicative_attention(*map(exactly, multiplicative), mask), strict=True):  # fmt: skip
+    expected = multiplicative_attention(*map(exactly, multiplicative), mask, w=exactly(w))
+    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device), w=w), expected, strict=True):
         assert found.dtype == dtype
         assert_rounded_once(found, exact)
 
@@ -338,6 +339,33 @@ def test_functions_stay_on_the_device(n, pretended, generator):
                            fused_attention(*tensors, mask, is_causal=is_causal)):  # fmt: skip
                 assert result.device.type == "cuda"
     assert entropy(scaled_dot_product_attention(*tensors)[1]).device.type == "cuda"
+
+
+class Looked(TorchDispatchMode):
+    """Count how often Python asks for a number, for which a GPU would have to finish its work first."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_number_of_the_device_is_looked_at(pretended, generator):
+    tensors, module = inputs(generator, pretended, torch.float32), MultiHeadAttention(D_MODEL, HEADS).to(pretended)
+    x = draw(generator, BATCH, N, D_MODEL, dtype=torch.float32, device=pretended)
+    bias = draw(generator, M, N, dtype=torch.float32, device=pretended)
+    real = padding_mask(torch.tensor([1, N], device=pretended), n=N)
+    with Looked() as looked:
+        for is_causal in (False, True):
+            for mask in (None, real, bias):
+                scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+                fused_attention(*tensors, mask, is_causal=is_causal)
+            module(x, mask=real, is_causal=is_causal)
+    assert looked.count == 0
+    with Looked() as looked:
+        scaled_dot_product_attention(*(t.cpu() for t in tensors), real.cpu())
+    assert looked.count == 1
 
 
 @pytest.mark.parametrize("need_weights", [True, False])

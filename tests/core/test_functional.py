@@ -25,8 +25,11 @@ from oracles import (
     loop_softmax,
 )
 from torch.autograd import gradcheck, gradgradcheck
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from attention_tutorial import (
     additive_attention,
@@ -34,6 +37,7 @@ from attention_tutorial import (
     causal_mask,
     combine_masks,
     dot_product_scores,
+    functional,
     fused_attention,
     general_scores,
     masked_softmax,
@@ -305,7 +309,7 @@ def test_derivatives_of_a_learned_float_mask_agree_with_differences(is_causal, g
 def test_derivatives_of_the_other_scores_agree_with_differences(generator):
     query, key, value = (draw(generator, *s).requires_grad_() for s in ((2, 3, 3), (5, 2), (5, 2)))
     w, w_query, w_key, v = (draw(generator, *s).requires_grad_() for s in ((3, 2), (7, 3), (7, 2), (7,)))
-    assert gradcheck(lambda *x: multiplicative_attention(*x, FIXED_MASK), (query, key, value, w))
+    assert gradcheck(lambda q, k, v, w: multiplicative_attention(q, k, v, FIXED_MASK, w=w), (query, key, value, w))
     assert gradcheck(lambda *x: additive_attention(*x, FIXED_MASK), (query, key, value, w_query, w_key, v))
     assert gradcheck(
         masked_softmax, (draw(generator, 2, 3, 5).requires_grad_(), draw(generator, 3, 5).requires_grad_())
@@ -561,7 +565,7 @@ def test_huge_dot_products_do_not_overflow_without_a_scale(dtype):
     rows = torch.tensor([[100.0], [50.0], [-100.0]], dtype=dtype).expand(3, 64)
     identity = torch.eye(3, dtype=dtype)
     for w in (None, torch.eye(64, dtype=dtype)):
-        output, weights = multiplicative_attention(rows[:1], rows, identity, w)
+        output, weights = multiplicative_attention(rows[:1], rows, identity, w=w)
         assert_close(output, identity[:1])
         assert_close(weights, identity[:1])
 
@@ -678,6 +682,99 @@ def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(m, device, generator)
     assert largest < n * n  # less than even a boolean mask
     if m > 1:
         assert largest_tensor_bytes(lambda: eager(query, key, key, is_causal=True)) == 4 * n * n
+
+
+# Looking at a mask: on the CPU the rows are looked at, so that without an empty one nothing needs to be opened
+
+
+@all_masks
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_a_look_at_the_mask_changes_no_number(make_mask, is_causal, generator, monkeypatch):
+    tensors = [x.requires_grad_() for x in inputs(generator)]
+    mask, scores = make_mask(generator), draw(generator, BATCH, HEADS, M, N)
+
+    def results():
+        eager_output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+        fused = fused_attention(*tensors, mask, is_causal=is_causal)
+        found = *gradients(eager_output, tensors), *gradients(fused, tensors)
+        return eager_output, weights, fused, masked_softmax(scores, mask), *found
+
+    looked = results()
+    monkeypatch.setattr(functional, "_is_seen", lambda fact: False)
+    for a, b in zip(looked, results(), strict=True):
+        assert_close(a, b, **TIGHT)
+
+
+class Made(TorchDispatchMode):
+    """Count the tensors of at least some size that are made in new memory."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size, self.count = size, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
+        results = func(*args, **(kwargs or {}))
+        for x in tree_leaves(results):
+            if isinstance(x, torch.Tensor) and x.numel() >= self.size and x.untyped_storage().data_ptr() not in known:
+                self.count += 1
+        return results
+
+
+@pytest.mark.parametrize("needs_gradients", [False, True], ids=["", "gradients"])
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("kind", ["none", "bool", "float"])
+def test_a_mask_costs_no_copy_of_the_scores_nor_of_the_weights(kind, is_causal, needs_gradients, generator):
+    n, d = 41, 3
+    tensors = [draw(generator, BATCH, HEADS, n, d).requires_grad_(needs_gradients) for _ in range(3)]
+    real = padding_mask([n, 7], n=n)
+    mask = {"none": None, "bool": real, "float": torch.zeros(real.shape).masked_fill(~real, -math.inf)}[kind]
+    with Made(BATCH * HEADS * n * n) as made:
+        scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+    assert made.count == 2  # the scores and the weights
+    with Made(BATCH * HEADS * n * n) as made:
+        multiplicative_attention(*tensors, mask)
+    assert made.count == 2
+
+
+RECORDERS = {
+    "compile": lambda f, args: compiled(f, backend="eager"),
+    "export": lambda f, args: torch.export.export(AsModule(f), args, strict=False).module(),
+    "make_fx": lambda f, args: make_fx(f)(*args),
+    "fake make_fx": lambda f, args: make_fx(f, tracing_mode="fake")(*args),
+    "jit.trace": lambda f, args: torch.jit.trace(f, args),
+}
+
+
+class AsModule(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("record", RECORDERS.values(), ids=RECORDERS.keys())
+@both_paths
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_what_torch_records_without_empty_rows_is_right_with_them(record, attend, kind, generator):
+    tensors = [x.float() for x in inputs(generator)]
+    full = torch.ones(M, N, dtype=torch.bool) if kind == "bool" else torch.zeros(M, N)
+    recorded = record(lambda q, k, v, a: attend(q, k, v, a), (*tensors, full))
+    for mask in (full, empty_rows(kind, "cpu")):
+        assert_close(recorded(*tensors, mask), attend(*tensors, mask))
+
+
+def test_an_exported_causal_attention_takes_any_number_of_queries_and_keys(generator):
+    shapes = ({2: torch.export.Dim("m", min=2)}, {2: torch.export.Dim("n", min=2)})
+    query, key = draw(generator, 1, HEADS, M, D_K), draw(generator, 1, HEADS, N, D_K)
+    attend = AsModule(lambda q, k: eager(q, k, k, is_causal=True))
+    exported = torch.export.export(attend, (query, key), dynamic_shapes=(shapes,), strict=False).module()
+    for m, n in ((M, N), (N, M), (M, M)):
+        query, key = draw(generator, 1, HEADS, m, D_K), draw(generator, 1, HEADS, n, D_K)
+        assert_close(exported(query, key), eager(query, key, key, is_causal=True), **TIGHT)
 
 
 # Compiling and transforming
@@ -815,7 +912,7 @@ def test_additive_and_multiplicative_attention_agree_with_the_loop(make_mask, ge
             score_additive(x["w_query"], x["w_key"], x["v"]),
             query,
         ),
-        (multiplicative_attention(query, key, value, x["w"], mask), score_general(x["w"]), query),
+        (multiplicative_attention(query, key, value, mask, w=x["w"]), score_general(x["w"]), query),
         (
             multiplicative_attention(query[..., :D_K], key, value, mask=mask),
             score_general(torch.eye(D_K)),
@@ -835,7 +932,7 @@ def test_additive_and_multiplicative_attention_keep_the_dtype(dtype, device, gen
     mask = padding_mask([3, 6], n=N).to(device)
     found = additive_attention(query, key, value, x["w_query"], x["w_key"], x["v"], mask)
     exact = loop_attention(query, key, value, mask, score=score_additive(x["w_query"], x["w_key"], x["v"]))
-    found += multiplicative_attention(query, key, value, x["w"], mask)
+    found += multiplicative_attention(query, key, value, mask, w=x["w"])
     exact += loop_attention(query, key, value, mask, score=score_general(x["w"]))
     for f, e in zip(found, exact, strict=True):
         assert f.dtype == dtype
@@ -847,7 +944,7 @@ def test_additive_and_multiplicative_attention_of_no_keys_give_zeros(generator):
     key, value = x["key"][:, :0], x["value"][..., :0, :]
     for output, weights in (
         additive_attention(x["query"], key, value, x["w_query"], x["w_key"], x["v"]),
-        multiplicative_attention(x["query"], key, value, x["w"]),
+        multiplicative_attention(x["query"], key, value, w=x["w"]),
     ):
         assert output.shape == (BATCH, HEADS, M, D_V)
         assert weights.shape == (BATCH, HEADS, M, 0)

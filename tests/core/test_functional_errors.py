@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from oracles import assert_raises
 
 from attention_tutorial import (
     additive_attention,
@@ -144,17 +145,10 @@ def additive(query, key, value, mask=None):
 
 
 def luong_dot(query, key, value, mask=None):
-    return multiplicative_attention(query, key, value, None, mask)
+    return multiplicative_attention(query, key, value, mask)
 
 
 ATTENTIONS = {"eager": eager, "fused": fused_attention, "additive": additive, "multiplicative": luong_dot}
-
-
-def assert_raises(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS.keys())
@@ -190,12 +184,12 @@ WRONG_PARAMETERS = {
         "query and w must have the same dtype; got query torch.float32, w torch.float64",
     ),
     "w dtype, attention": (
-        lambda: multiplicative_attention(QUERY.half(), KEY.half(), KEY.half(), W.bfloat16()),
+        lambda: multiplicative_attention(QUERY.half(), KEY.half(), KEY.half(), w=W.bfloat16()),
         TypeError,
         "query and w must have the same dtype; got query torch.float16, w torch.bfloat16",
     ),
     "w shape, attention": (
-        lambda: multiplicative_attention(QUERY, KEY, KEY, W[:3]),
+        lambda: multiplicative_attention(QUERY, KEY, KEY, w=W[:3]),
         ValueError,
         "w must have shape (d_q, d_k); expected (19, 11), got (3, 11)",
     ),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, assert_raises, draw, draw_bool, loop_attention
 from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
@@ -18,9 +18,13 @@ from attention_tutorial import (
     AdditiveAttention,
     MultiHeadAttention,
     MultiplicativeAttention,
+    _validation,
     additive_attention,
     causal_mask,
     combine_masks,
+    functional,
+    layers,
+    masks,
     merge_heads,
     multiplicative_attention,
     padding_mask,
@@ -270,6 +274,17 @@ def test_equal_heads_give_equal_weights(generator):
             projection.weight.copy_(projection.weight[:D_HEAD].repeat(HEADS, 1))
     weights = module(draw(generator, BATCH, N, D_MODEL))[1]
     assert_close(weights, weights[:, :1].expand_as(weights), **TIGHT)
+
+
+@both_paths
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_a_mask_is_checked_once(need_weights, is_causal, generator, monkeypatch):
+    checked = []
+    for home in (functional, layers, masks, _validation):
+        monkeypatch.setattr(home, "check_mask_type", lambda name, mask: checked.append(name), raising=False)
+    mask = padding_mask([3, 6], n=N)
+    make(generator)(*inputs(generator), mask, is_causal=is_causal, need_weights=need_weights)
+    assert checked == ["mask"]
 
 
 # Multi-head attention: sizes
@@ -525,13 +540,13 @@ def test_modules_call_the_functions_with_their_parameters(generator):
     additive = fill(AdditiveAttention(D_Q, D_K, D_HIDDEN, dtype=torch.float64), generator)
     general = fill(MultiplicativeAttention(D_Q, D_K, dtype=torch.float64), generator)
     for module, function, parameters in (
-        (additive, additive_attention, (additive.w_query, additive.w_key, additive.v)),
-        (general, multiplicative_attention, (general.w,)),
+        (additive, additive_attention, {"w_query": additive.w_query, "w_key": additive.w_key, "v": additive.v}),
+        (general, multiplicative_attention, {"w": general.w}),
     ):
         for found, expected in (
-            (module(query, key, value, mask), function(query, key, value, *parameters, mask=mask)),
-            (module(query, key), function(query, key, key, *parameters)),
-            (module(query, key, mask=mask), function(query, key, key, *parameters, mask=mask)),
+            (module(query, key, value, mask), function(query, key, value, **parameters, mask=mask)),
+            (module(query, key), function(query, key, key, **parameters)),
+            (module(query, key, mask=mask), function(query, key, key, **parameters, mask=mask)),
         ):
             assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
 
@@ -591,6 +606,16 @@ ERRORS = {
         lambda: MODULE(X, Y, Y[..., :1]),
         ValueError,
         "value must be (batch, n, d_model) with d_model=15; got (2, 7, 1)",
+    ),
+    "value alone differs": (
+        lambda: MODULE(X, X, X[..., :1]),
+        ValueError,
+        "value must be (batch, n, d_model) with d_model=15; got (2, 5, 1)",
+    ),
+    "value alone is shorter": (
+        lambda: MODULE(X, X, X[:, :4]),
+        ValueError,
+        "key and value need the same number of positions n (axis 1); got key (2, 5, 15), value (2, 4, 15)",
     ),
     "query dtype": (
         lambda: MODULE(X.double()),
@@ -713,10 +738,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    assert str(caught.value) == message
+    assert_raises(call, error, message)
 
 
 def test_a_size_may_be_any_integer():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import BATCH, HEADS, M, N, draw, draw_bool
+from oracles import BATCH, HEADS, M, N, assert_raises, draw, draw_bool
 from torch import nn
 
 from attention_tutorial import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
@@ -276,7 +276,4 @@ ERRORS = {
 
 @pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    assert str(caught.value) == message
+    assert_raises(call, error, message)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import assert_raises
 
 from attention_tutorial.data.copying import START, CopyBatches, copy_examples, shift_right, spell
 
@@ -158,6 +159,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
 def test_mistakes_are_named(mistake, kind, message):
-    with pytest.raises(kind) as caught:
-        mistake()
-    assert str(caught.value) == message
+    assert_raises(mistake, kind, message)

@@ -9,6 +9,7 @@ import pickle
 
 import pytest
 import torch
+from oracles import assert_raises
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
@@ -428,6 +429,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
 def test_mistakes_are_named(mistake, kind, message):
-    with pytest.raises(kind) as caught:
-        mistake()
-    assert str(caught.value) == message
+    assert_raises(mistake, kind, message)

@@ -9,11 +9,12 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from oracles import assert_raises
 from torch import nn
 
 from attention_tutorial.data.copying import CopyBatches, copy_examples, shift_right
 from attention_tutorial.models.seq2seq import ATTENTION_KINDS, Seq2Seq
-from attention_tutorial.models.training import sequence_loss, shorten, token_accuracy, train
+from attention_tutorial.models.training import clip_by_global_norm, sequence_loss, token_accuracy, train
 
 
 def make(kind="dot", seed=0, vocab_size=6, d_hidden=5):
@@ -62,8 +63,8 @@ def test_training_one_model_equals_training_it_alone():
     assert history.tolist() == pytest.approx(train_alone(theirs, batches, 0.02, 1.0), abs=1e-9)
 
 
-def test_some_gradients_were_shortened_and_some_were_not():
-    """The two laws above would not see a mistake in the shortening otherwise."""
+def test_some_gradients_were_clipped_and_some_were_not():
+    """The two laws above would not see a mistake in the clipping otherwise."""
     norms = []
     for seed in range(3):
         model = make("dot", seed)
@@ -75,11 +76,11 @@ def test_some_gradients_were_shortened_and_some_were_not():
     assert min(norms) < 0.5 < max(norms)
 
 
-def test_shorten_gives_each_model_its_own_factor():
+def test_clipping_gives_each_model_its_own_factor():
     gradients = [torch.tensor([[3.0], [0.3]]), torch.tensor([[[4.0]], [[0.4]]])]  # lengths 5 and 0.5
-    short = shorten(gradients, max_norm=1.0)
-    assert short[0].flatten().tolist() == pytest.approx([0.6, 0.3], abs=1e-6)
-    assert short[1].flatten().tolist() == pytest.approx([0.8, 0.4], abs=1e-6)
+    clipped = clip_by_global_norm(gradients, max_norm=1.0)
+    assert clipped[0].flatten().tolist() == pytest.approx([0.6, 0.3], abs=1e-6)
+    assert clipped[1].flatten().tolist() == pytest.approx([0.8, 0.4], abs=1e-6)
     assert gradients[0].flatten().tolist() == pytest.approx([3.0, 0.3])
 
 
@@ -209,6 +210,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
 def test_mistakes_are_named(mistake, kind, message):
-    with pytest.raises(kind) as caught:
-        mistake()
-    assert str(caught.value) == message
+    assert_raises(mistake, kind, message)

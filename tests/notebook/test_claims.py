@@ -10,7 +10,7 @@ import pytest
 import torch
 from IPython.core.formatters import DisplayFormatter
 
-from attention_tutorial.notebook.claims import Claim, claim
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED, Claim, claim
 
 
 def printed(capsys, *args, **kwargs):
@@ -20,13 +20,13 @@ def printed(capsys, *args, **kwargs):
 
 def test_a_claim_that_holds_prints_what_was_predicted_and_measured(capsys):
     out = printed(capsys, "X1a", "Two and two make four", 2 + 2, equals=4)
-    assert out == "claim X1a: Two and two make four | predicted: 4 | measured: 4\n"
+    assert out == f"claim X1a: Two and two make four | {PREDICTED}: 4 | {MEASURED}: 4\n"
 
 
 def test_a_claim_that_fails_raises_with_both_and_prints_nothing(capsys):
     with pytest.raises(AssertionError) as caught:
         claim("X1a", "Two and two make five", 2 + 2, equals=5)
-    assert str(caught.value) == "claim X1a (Two and two make five) does not hold: predicted 5, measured 4"
+    assert str(caught.value) == f"claim X1a (Two and two make five) does not hold: {PREDICTED} 5, {MEASURED} 4"
     assert capsys.readouterr().out == ""
 
 
@@ -77,14 +77,14 @@ def test_a_claim_holds_exactly_within_its_prediction(measured, prediction, holds
     if holds:
         claim("X1a", "s", measured, **prediction)
         return
-    with pytest.raises(AssertionError, match=re.escape("claim X1a (s) does not hold: predicted ")):
+    with pytest.raises(AssertionError, match=re.escape(f"claim X1a (s) does not hold: {PREDICTED} ")):
         claim("X1a", "s", measured, **prediction)
 
 
 @pytest.mark.parametrize("measured", [torch.tensor(0.5), torch.tensor([[0.5]]), torch.tensor(0.5).numpy()])
 def test_a_measurement_may_be_a_tensor_of_one_number(measured, capsys):
-    assert "measured: 0.5\n" in printed(capsys, "X1a", "s", measured, equals=0.5)
-    assert "measured: True\n" in printed(capsys, "X1a", "s", torch.tensor(True), equals=True)
+    assert f"{MEASURED}: 0.5\n" in printed(capsys, "X1a", "s", measured, equals=0.5)
+    assert f"{MEASURED}: True\n" in printed(capsys, "X1a", "s", torch.tensor(True), equals=True)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_measurement_may_be_a_tensor_of_one_number(measured, capsys):
     ],
 )
 def test_numbers_are_shown_with_the_digits_asked_for(measured, options, shown, capsys):
-    assert printed(capsys, "X1a", "s", measured, at_least=-3, **options).endswith(f"| measured: {shown}\n")
+    assert printed(capsys, "X1a", "s", measured, at_least=-3, **options).endswith(f"| {MEASURED}: {shown}\n")
 
 
 @pytest.mark.parametrize(
@@ -117,23 +117,23 @@ def test_numbers_are_shown_with_the_digits_asked_for(measured, options, shown, c
     ],
 )
 def test_predictions_are_shown_in_words(prediction, shown, capsys):
-    assert f"| predicted: {shown} | measured: 0.5\n" in printed(capsys, "X1a", "s", 0.5, **prediction)
+    assert f"| {PREDICTED}: {shown} | {MEASURED}: 0.5\n" in printed(capsys, "X1a", "s", 0.5, **prediction)
 
 
 @pytest.mark.parametrize("measured", [3e-9, -3e-9, 0.0, 4e-7])
 def test_what_rounding_leaves_of_zero_is_shown_as_zero(measured, capsys):
-    assert printed(capsys, "X1a", "s", measured, equals=0, atol=1e-6).endswith("± 1e-06 | measured: 0\n")
-    assert printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05).endswith("| measured: 0.04\n")
+    assert printed(capsys, "X1a", "s", measured, equals=0, atol=1e-6).endswith(f"± 1e-06 | {MEASURED}: 0\n")
+    assert printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05).endswith(f"| {MEASURED}: 0.04\n")
 
 
 def test_a_failure_shows_more_digits_than_the_claim():
-    with pytest.raises(AssertionError, match=re.escape("predicted 0.333, measured 0.333333333")):
+    with pytest.raises(AssertionError, match=re.escape(f"{PREDICTED} 0.333, {MEASURED} 0.333333333")):
         claim("X1a", "s", 1 / 3, equals=0.333)
 
 
 def test_digits_that_differ_between_machines_are_marked(capsys):
     assert printed(capsys, "X1a", "s", 0.123, at_most=1, stable=False) == (
-        "claim X1a: s | predicted: at most 1 | measured ≈ 0.123\n"
+        f"claim X1a: s | {PREDICTED}: at most 1 | {MEASURED} ≈ 0.123\n"
     )
 
 
@@ -148,13 +148,13 @@ SHOWN = Claim("X1a", "Scores < 1 & > 0", "at most 1", "0.5")
 
 def test_a_notebook_gets_text_a_card_and_metadata():
     data, metadata = DisplayFormatter().format(SHOWN)
-    assert data["text/plain"] == "claim X1a: Scores < 1 & > 0 | predicted: at most 1 | measured: 0.5"
+    assert data["text/plain"] == f"claim X1a: Scores < 1 & > 0 | {PREDICTED}: at most 1 | {MEASURED}: 0.5"
     card = data["text/html"]
     assert card.startswith('<div class="claim" id="claim-X1a">')
     assert card.endswith("</div>")
     assert "Scores &lt; 1 &amp; &gt; 0" in card
     words = html.unescape(re.sub("<[^>]+>", "", card))
-    assert words == "Claim X1a Scores < 1 & > 0 predicted: at most 1; measured: 0.5"
+    assert words == f"Claim X1a Scores < 1 & > 0 {PREDICTED}: at most 1; {MEASURED}: 0.5"
     assert metadata["attention_tutorial_claim"] == {
         "id": "X1a",
         "sentence": "Scores < 1 & > 0",
@@ -165,8 +165,8 @@ def test_a_notebook_gets_text_a_card_and_metadata():
 
 def test_an_unstable_claim_marks_its_digits_in_text_and_card():
     data, metadata = DisplayFormatter().format(Claim("X1a", "s", "1", "0.97", stable=False))
-    assert data["text/plain"].endswith("| measured ≈ 0.97")
-    assert "measured ≈ 0.97" in data["text/html"]
+    assert data["text/plain"].endswith(f"| {MEASURED} ≈ 0.97")
+    assert f"{MEASURED} ≈ 0.97" in data["text/html"]
     assert metadata["attention_tutorial_claim"]["measured"] == "0.97"
 
 

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from tools.colab_run import copy_of_the_working_tree
+from tools.book import copy_of_the_working_tree
 
 
 def make_environment(folder):

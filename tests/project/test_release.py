@@ -4,6 +4,7 @@ import pytest
 
 import attention_tutorial
 from tools import release
+from tools.book import ROOT
 
 CHANGELOG = """# Changes
 
@@ -81,5 +82,5 @@ def test_every_file_that_states_the_version_must_agree(name, repository, capsys)
 
 def test_the_files_here_agree_with_each_other():
     version = attention_tutorial.__version__
-    release.check_files(version, release.ROOT)
-    assert f"\n## {version}, " in (release.ROOT / "CHANGELOG.md").read_text("utf-8")
+    release.check_files(version, ROOT)
+    assert f"\n## {version}, " in (ROOT / "CHANGELOG.md").read_text("utf-8")

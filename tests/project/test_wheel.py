@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 from clean_environment import build, make_environment, pip
-from notebook_rules import ROOT
 
-from tools.colab_run import files_of_the_working_tree
+from tools.book import ROOT, files_of_the_working_tree
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = {name for name in files_of_the_working_tree() if name.startswith("attention_tutorial/")}

@@ -10,19 +10,17 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.book import ROOT, settings
+
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
 JOBS = {(name, job): body for name, workflow in WORKFLOWS.items() for job, body in workflow["jobs"].items()}
 STEPS = [(f"{name}: {job}", step) for (name, job), body in JOBS.items() for step in body["steps"]]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Who may change anything, and what. A job that may runs nothing of this repository.
 MAY_WRITE = {
@@ -127,7 +125,7 @@ def test_nothing_is_taken_from_a_cache():
 
 
 def test_the_projects_address_stands_in_none():
-    address = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"].removeprefix("https://")
+    address = settings()["repository"]["url"].removeprefix("https://")
     for path in FILES:
         assert address.partition("/")[2] not in path.read_text("utf-8")
 
@@ -153,12 +151,6 @@ def test_every_target_that_is_called_exists():
     called = {target for _, step in STEPS for words in commands(step) for target in make_targets(words)}
     assert {"lint", "test", "book", "test-gpu", "test-colab", "dist", "test-dist", "linkcheck"} <= called
     assert called - there == set()
-
-
-def test_the_tests_run_on_every_supported_python():
-    supported = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert JOBS["tests", "test"]["strategy"]["matrix"]["python"] == supported
-    assert PROJECT["requires-python"] == f">={supported[0]}"
 
 
 def test_a_release_is_what_was_tested():

@@ -4,19 +4,27 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from attention_book.claims import find_duplicates
+from attention_book.notebooks import headings, title_of
+from attention_book.tables import inline
 from bs4 import BeautifulSoup
-from claims import Claim, ClaimError, chapter_title, find_duplicates, inline, read_claims
 from docutils import nodes
+from nbformat import from_dict
 
-EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
+from attention_tutorial.notebook import Claim
+from tools.book import ROOT
+
+EXTENSIONS = ROOT / "book" / "_ext"
 CONF = """
-extensions = ["myst_nb", "claims"]
+from attention_book.claims import ClaimsDirective
+extensions = ["myst_nb"]
 myst_enable_extensions = ["dollarmath"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
+def setup(app):
+    app.add_directive("claims", ClaimsDirective)
 """
 
 
@@ -51,29 +59,41 @@ def notebook(*records, title="1. The bottleneck"):
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
 
 
+def read(stored):
+    """Return a notebook as nbformat reads it."""
+    joined = [{**cell, "source": "".join(cell["source"])} for cell in stored["cells"]]
+    return from_dict({**stored, "cells": joined})
+
+
 def test_claims_are_read_in_the_order_of_the_cells():
-    claims = list(read_claims(notebook(record("V1b"), record("V1a"))))
+    claims = Claim.stored_in(notebook(record("V1b"), record("V1a")))
     assert [claim.id for claim in claims] == ["V1b", "V1a"]
     assert claims[0] == Claim("V1b", "The variance of $q$ is $d_k$", "64 ± 3", "63.8")
 
 
 @pytest.mark.parametrize("field", ["sentence", "predicted", "measured"])
 def test_a_record_that_lacks_a_part_is_refused(field):
-    with pytest.raises(ClaimError, match=f"^claim V1a has no {field}$"):
-        list(read_claims(notebook(record(**{field: " "}))))
+    with pytest.raises(ValueError, match=f"^claim V1a has no {field}$"):
+        Claim.stored_in(notebook(record(**{field: " "})))
 
 
 def test_a_measured_zero_is_not_missing():
-    assert next(read_claims(notebook(record(measured=0)))).measured == "0"
+    assert Claim.stored_in(notebook(record(measured=0)))[0].measured == "0"
 
 
 def test_the_title_is_the_first_heading():
-    assert chapter_title(notebook(title="2. Scores and $d_k$"), default="x") == "2. Scores and $d_k$"
-    assert chapter_title({"cells": []}, default="x") == "x"
+    assert title_of(read(notebook(title="2. Scores and $d_k$")), default="x") == "2. Scores and $d_k$"
+    assert title_of(read({"cells": []}), default="x") == "x"
+
+
+def test_a_heading_is_what_markdown_calls_one():
+    text = "# One\n\n```python\n# a comment\n```\n\nTwo\n---\n\n### Three $x$ #\n\n#Four\n"
+    cells = [{"cell_type": "markdown", "source": text}, {"cell_type": "code", "source": "# code"}]
+    assert headings(read({"cells": cells})) == [(1, "One"), (2, "Two"), (3, "Three $x$")]
 
 
 def test_a_repeated_id_is_found_with_both_places():
-    claim = next(read_claims(notebook(record())))
+    (claim,) = Claim.stored_in(notebook(record()))
     assert list(find_duplicates([("one", claim)])) == []
     [message] = find_duplicates([("one", claim), ("two", claim)])
     assert message == "claim V1a stands twice: in one and in two; ids are unique over the book"
@@ -102,7 +122,7 @@ def book(tmp_path):
         toc = "\n".join(["# Book", "", "```{toctree}", "claims", *(f"notebooks/{name}" for name in names), "```", ""])
         (tmp_path / "index.md").write_text(toc)
         command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
-        environment = {**os.environ, "PYTHONPATH": str(EXTENSIONS)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(EXTENSIONS)])}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
         page = BeautifulSoup((tmp_path / "_out" / "claims.html").read_text(encoding="utf-8"), "html.parser")
         return done, page

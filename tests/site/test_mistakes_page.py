@@ -1,38 +1,37 @@
-"""The Sphinx extension that makes the page of mistakes by running the checks on the bank of wrong answers."""
+"""The Sphinx extension that makes the page of mistakes by running the checks on the wrong answers of their tables."""
 
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from attention_book.mistakes import sentence
 from bs4 import BeautifulSoup
-from mistakes import sentence
 
-from attention_tutorial.checks import diagnose, exercises
+from tools.book import ROOT
 
-ROOT = Path(__file__).parents[2]
 CONF = """
-extensions = ["myst_nb", "mistakes"]
+from dataclasses import replace
+from attention_book.mistakes import MistakesDirective
+from attention_tutorial import exercises as package
+from attention_tutorial.exercises import Read, Slip
+extensions = ["myst_nb"]
 nb_execution_mode = "off"
-exclude_patterns = ["_out", "jupyter_execute", "tests"]
-"""
-BANK = """
-from collections import namedtuple
-Wrong = namedtuple("Wrong", "exercise says answer mistake")
-MISTAKES = {5: "softmax over the wrong axis"}
-def right_answers():
-    return {"2.1": {"list": [1 / 8, 3 / 8, 4 / 8], "tuple": (1 / 8, 3 / 8, 4 / 8)}, "2.6": {"aim": @right}}
-def wrong_answers():
-    return [Wrong("2.1", "sum to 1.1", [0.1, 0.4, 0.6], @number), Wrong("2.1", "x", @answer, None), @more]
+exclude_patterns = ["_out", "jupyter_execute"]
+hand = replace(package.exercises()["2.1"], right=@right)
+first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=@number), Slip("two", @answer)
+tables = [replace(hand, slips=[first, second]), @more]
+package.exercises = lambda: {table.number: table for table in tables}
+package.MISTAKES = {5: "softmax over the wrong axis"}
+def setup(app):
+    app.add_directive("mistakes", MistakesDirective)
 """
 
 
 @pytest.fixture
 def book(tmp_path):
-    """Return a function that builds a small book whose bank holds a second wrong answer."""
-    (tmp_path / "conf.py").write_text(CONF)
+    """Return a function that builds a small book whose table holds a second wrong answer."""
     (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nnotebooks/about\nnotebooks/c\n```\n")
     (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
     text = "# 2. Scores\n\n## Exercises\n\n### Exercise 2.1 ★ Weights by hand\n\nDo it.\n"
@@ -43,12 +42,10 @@ def book(tmp_path):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "about.md").write_text("# About\n\n## Exercise 2.1 is not here\n")
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
-    (tmp_path / "tests" / "bank").mkdir(parents=True)
 
-    def build(answer, mistake=5, more="", right="[0, 10]"):
-        bank = BANK.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
-        bank = bank.replace("@right", right)
-        (tmp_path / "tests" / "bank" / "__init__.py").write_text(bank)
+    def build(answer, mistake=5, more="", right="[1 / 8, 3 / 8, 4 / 8]"):
+        conf = CONF.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
+        (tmp_path / "conf.py").write_text(conf.replace("@right", right))
         command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book" / "_ext")])}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
@@ -68,15 +65,16 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
     assert target.find(id="exercise-2-1-weights-by-hand")
     assert [item.get_text(strip=True) for item in page.select("details li")] == [
         "Weights sum to 1; yours sum to 1.100. (Mistake 5.)",
-        "These are the exponentials; divide each by their sum.",
+        "Two.",
     ]
     assert page.select_one("details").summary.get_text() == "What the check says about 2 wrong answers"
-    checks = f"{len(exercises())} checks, 2 wrong answers, each told what is wrong with it"
-    assert page.select_one(".mistakes-count").get_text() == f"{checks}, and 3 right answers, all accepted."
+    count = "1 checks, 2 wrong answers, each told what is wrong with it; the right answers are accepted."
+    assert page.select_one(".mistakes-count").get_text() == count
 
 
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
-    more = 'Wrong("2.1", "", [1, 3, 4], 5), Wrong("2.2", "", 7, 5), Wrong("2.3", "", "a", None)'
+    more = 'replace(hand, number="2.2", slips=[Slip("seven", 7, 5)]),'
+    more += 'replace(hand, number="2.3", slips=[Slip("b", 2)])'
     done, page = book("[2, 3, 4]", more=more)
     assert done.returncode == 0, done.stderr
     assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
@@ -86,8 +84,8 @@ def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_che
         "2.2 A second",
         "2.3 A third",
     ]
-    assert [len(fold.select("li")) for fold in section.select("details")] == [3, 1, 1]
-    assert section.select("li")[3].get_text(strip=True) == f"{sentence(diagnose('2.2', 7))} (Mistake 5.)"
+    assert [len(fold.select("li")) for fold in section.select("details")] == [2, 1, 1]
+    assert section.select("li")[2].get_text(strip=True) == "Seven. (Mistake 5.)"
 
 
 def test_a_diagnosis_is_written_as_check_prints_it():
@@ -97,17 +95,17 @@ def test_a_diagnosis_is_written_as_check_prints_it():
 def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
     done, _ = book("[1 / 8, 3 / 8, 4 / 8]")
     assert done.returncode != 0
-    assert "the check of exercise 2.1 lets a wrong answer pass ('x')" in done.stderr
+    assert "the check of exercise 2.1 lets a wrong answer pass ('two')" in done.stderr
 
 
 def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
-    done, _ = book("[1, 3, 4]", right="[0, 0]")
+    done, _ = book("[1, 3, 4]", right="'a'")
     assert done.returncode != 0
-    assert "the check of exercise 2.6 rejects a right answer: the zero query" in done.stderr
+    assert "the check of exercise 2.1 rejects the right answer: the weights must be numbers; got str" in done.stderr
 
 
 def test_an_exercise_without_a_heading_fails_a_strict_build(book):
-    done, _ = book("[1, 3, 4]", more='Wrong("3.1", "", 7, None)')
+    done, _ = book("[1, 3, 4]", more='replace(hand, number="3.1", slips=[Slip("seven", 7)])')
     assert done.returncode != 0
     assert "exercise 3.1 has a check but no heading in a chapter" in done.stderr
 

@@ -3,37 +3,27 @@
 The site is built once, strictly, into a temporary folder; the tests then read its HTML. Nothing here needs a browser.
 """
 
-import json
 import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
+from attention_book.address import site_address
 from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).parents[2]
+from attention_tutorial.notebook import Claim
+from tools.book import ROOT, read, settings
+from tools.book import pages as pages_of_the_book
+
 BUILD = "from jupyter_book.cli.main import main; main()"
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 # Links in a page's head that a browser does not load
 UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top", "up"}
 
 
-def toc_files(entry):
-    """Yield every file that a table of contents names."""
-    if isinstance(entry, dict):
-        for key, value in entry.items():
-            if key in ("root", "file"):
-                yield value
-            else:
-                yield from toc_files(value)
-    elif isinstance(entry, list):
-        for item in entry:
-            yield from toc_files(item)
-
-
-TOC = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
+TOC = pages_of_the_book()
+HOME = urlsplit(site_address(settings()["repository"]["url"]))
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +92,14 @@ def test_the_front_door_leads_to_the_start_page(site, pages):
     assert (site / target).is_file()
 
 
+def place_in(site, page, url):
+    """Return the file that an address leads to, from a page of the site or (404.html alone) from its host."""
+    path = unquote(urlsplit(url).path)
+    if path.startswith("/"):
+        return site / path.removeprefix(HOME.path) if page == "404.html" else Path(path)
+    return Path(os.path.normpath(site / Path(page).parent / path)) if path else site / page
+
+
 def test_pages_load_nothing_from_other_servers(pages):
     loads = {(page, url) for page, soup in pages.items() for url in loaded_urls(soup) if outside(url)}
     assert not loads
@@ -119,7 +117,7 @@ def test_what_pages_load_is_in_the_site(site, pages):
         (page, url)
         for page, soup in pages.items()
         for url in loaded_urls(soup)
-        if not url.startswith("data:") and not ((site / page).parent / unquote(urlsplit(url).path)).is_file()
+        if not url.startswith("data:") and not place_in(site, page, url).is_file()
     }
     assert not missing
 
@@ -136,10 +134,9 @@ def test_links_and_anchors_resolve(site, pages):
             parts = urlsplit(href)
             if parts.scheme or href in ("#", ""):
                 continue
-            target = os.path.normpath(site / Path(page).parent / unquote(parts.path)) if parts.path else site / page
-            name = Path(target).relative_to(site).as_posix()
-            known = anchors.get(name)
-            if not Path(target).is_file() or (parts.fragment and known and unquote(parts.fragment) not in known):
+            target = place_in(site, page, href)
+            known = anchors.get(target.relative_to(site).as_posix()) if target.is_relative_to(site) else None
+            if not target.is_file() or (parts.fragment and known and unquote(parts.fragment) not in known):
                 broken.add((page, href))
     assert not broken
 
@@ -166,12 +163,10 @@ def test_images_say_what_they_show(pages, name):
 
 def test_the_page_of_claims_lists_every_claim_of_the_chapters(pages):
     recorded = [
-        output["metadata"]["attention_tutorial_claim"]["id"]
+        claim.id
         for name in TOC
         if (ROOT / f"{name}.ipynb").is_file()
-        for cell in json.loads((ROOT / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-        for output in cell.get("outputs", [])
-        if "attention_tutorial_claim" in output.get("metadata", {})
+        for claim in Claim.stored_in(read(ROOT / f"{name}.ipynb"))
     ]
     rows = content(pages["book/claims.html"]).select("table.claims tbody tr")
     assert recorded
@@ -179,7 +174,7 @@ def test_the_page_of_claims_lists_every_claim_of_the_chapters(pages):
 
 
 def test_launch_and_repository_buttons_come_from_one_address(pages):
-    repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    repository = settings()["repository"]
     owner = urlsplit(repository["url"]).path.strip("/")
     for name in TOC:
         links = [link["href"] for link in pages[f"{name}.html"].find_all("a", href=True)]
@@ -190,15 +185,17 @@ def test_launch_and_repository_buttons_come_from_one_address(pages):
 
 
 def test_every_public_module_has_its_place_on_the_api_page(pages):
-    package = ROOT / "attention_tutorial"
-    modules = {path.stem for path in package.glob("*.py")} | {
-        path.parent.name for path in package.glob("*/__init__.py")
-    }
-    shown = {element["id"] for element in content(pages["book/api.html"]).select("[id^='module-attention_tutorial.']")}
-    assert shown == {f"module-attention_tutorial.{name}" for name in modules if not name.startswith("_")}
+    files = (path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "attention_tutorial").rglob("*.py"))
+    modules = {".".join(parts) for parts in files if not any(part.startswith("_") for part in parts)}
+    packages = {module: module.rpartition(".")[0] for module in modules}
+    marks = content(pages["book/api.html"]).select("[id^='module-attention_tutorial.']")
+    shown = {mark["id"].removeprefix("module-") for mark in marks}
+    assert shown <= {*modules, *packages.values()}
+    missing = {module for module, package in packages.items() if not {module, package} & shown}
+    assert not missing, "book/api.md must show these modules, each by itself or as part of its package"
 
 
 def test_pages_hold_the_repository_address_in_place_of_its_placeholder(pages):
-    address = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    address = settings()["repository"]["url"]
     assert f"git+{address}" in content(pages["book/how_to_use.html"]).get_text()
     assert not [page for page, soup in pages.items() if "://REPOSITORY" in soup.get_text()]

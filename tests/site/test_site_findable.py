@@ -8,18 +8,21 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-import yaml
-from address import site_address
-from anchors import lasting_id
+from attention_book.address import site_address
+from attention_book.anchors import lasting_id
+from attention_book.citation import bibtex, read_citation, sentence
+from attention_book.descriptions import first_sentences
+from attention_book.search import records_of
 from bs4 import BeautifulSoup
-from citation import bibtex, read_citation, sentence
-from findable import first_sentences
+from docutils import nodes
 from PIL import Image
-from test_site import ROOT, TOC
+from sphinx import addnodes
+from test_site import TOC
 
+from tools.book import ROOT, settings
 from tools.browser import QuietHandler, serve
 
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+CONFIG = settings()
 ADDRESS = site_address(CONFIG["repository"]["url"])
 CHAPTERS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
 
@@ -125,7 +128,7 @@ def test_a_description_is_cut_between_sentences_or_words():
 def test_the_site_map_lists_every_page_and_robots_find_it(site):
     names = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
     entries = ET.parse(site / "sitemap.xml").getroot().findall("s:url/s:loc", names)
-    assert [entry.text for entry in entries] == [f"{ADDRESS}{name}.html" for name in TOC]
+    assert sorted(entry.text for entry in entries) == sorted(f"{ADDRESS}{name}.html" for name in TOC)
     lines = (site / "robots.txt").read_text(encoding="utf-8").splitlines()
     assert f"Sitemap: {ADDRESS}sitemap.xml" in lines
     assert not [line for line in lines if line.startswith("Disallow: /")]
@@ -169,6 +172,61 @@ def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path, 
 # ---- The search -----------------------------------------------------------------------------------------------------
 
 
+def test_a_page_is_cut_into_places_that_can_be_found():
+    formula = nodes.paragraph("", "", nodes.Text("It is "), nodes.math("", r"\sqrt{d_k}"), nodes.Text("."))
+    code = nodes.container("", nodes.literal_block("", "x = 1"), classes=["cell_input"])
+    printed = nodes.container("", nodes.literal_block("", "1"), classes=["cell_output"])
+    inner = nodes.section("", nodes.title("", "1.1 Two"), formula, code, printed, ids=["section-1-1", "two"])
+    signature = addnodes.desc_signature("", "f(x)", ids=["package.f"], fullname="f")
+    function = addnodes.desc("", signature, addnodes.desc_content("", nodes.paragraph("", "Add.")))
+    term = nodes.term("", "Key", ids=["term-Key"])
+    entry = nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", "It is found.")))
+    words = nodes.definition_list("", entry)
+    begin = nodes.paragraph("", "Begin.")
+    outer = nodes.section("", nodes.title("", "1. One"), begin, inner, function, words, ids=["one"])
+    places = records_of(nodes.document(None, None, "", outer), "p.html")
+    found = [(place.address, place.title, place.page, place.prose, place.code) for place in places]
+    assert found == [
+        ("p.html", "1. One", "", "Begin.", ""),
+        ("p.html#section-1-1", "1.1 Two", "1. One", "It is sqrt(d_k).", "x = 1"),
+        ("p.html#package.f", "f", "1. One", "Add.", ""),
+        ("p.html#term-Key", "Key", "1. One", "It is found.", ""),
+    ]
+
+
+@pytest.fixture(scope="module")
+def search(site, browser):
+    """Search from the start page, by keyboard; return the page of results. No script may fail, here or there."""
+    pages, failures = [], []
+
+    def ask(words, way="http"):
+        while pages:
+            pages.pop().close()
+        page = browser.new_page()
+        pages.append(page)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.on("console", lambda said: failures.append(said.text) if said.type in ("error", "warning") else None)
+        known = ("blob:", served if way == "http" else "file:")
+        page.on("request", lambda request: None if request.url.startswith(known) else failures.append(request.url))
+        page.goto(f"{served if way == 'http' else site.as_uri()}/{TOC[0]}.html")
+        page.keyboard.press("Control+k")
+        page.keyboard.type(words)
+        page.keyboard.press("Enter")
+        page.wait_for_function("/[0-9]/.test(document.querySelector('.search-summary')?.textContent)")
+        return page
+
+    with serve(site) as served:
+        yield ask
+        for page in pages:
+            page.close()
+    assert failures == []
+
+
+def results(page):
+    """Return the addresses of the results."""
+    return [link.evaluate("link => link.href") for link in page.locator("ul.search li > a").all()]
+
+
 @pytest.mark.parametrize("way", ["http", "file"])
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -178,19 +236,63 @@ def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path, 
         ("encoder decoder", "notebooks/01_bottleneck.html"),
     ],
 )
-def test_the_search_finds_the_chapter(site, browser, way, words, expected):
-    with serve(site) as served:
-        address = served if way == "http" else site.as_uri()
-        page = browser.new_page()
-        page.goto(f"{address}/{TOC[0]}.html")
-        page.keyboard.press("Control+k")
-        page.keyboard.type(words)
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results ul.search li a")
-        page.wait_for_function("document.querySelector('#search-results .search-summary').textContent.match(/\\d/)")
-        found = [urlsplit(link.evaluate("link => link.href")).path for link in page.locator("ul.search li > a").all()]
-        assert any(path.endswith(expected) for path in found), found
-        page.close()
+def test_the_search_finds_the_chapter(search, way, words, expected):
+    found = results(search(words, way))
+    assert any(urlsplit(address).path.endswith(expected) for address in found), found
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "among"),
+    [
+        ("mask", "notebooks/05_masking.html#", 1),
+        ("why divide by sqrt", "notebooks/03_square_root_of_d_k.html#", 1),
+        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-5", 1),
+        ("query", "book/glossary.html#term-Query", 3),
+        ("softmax", "book/glossary.html#term-Softmax", 3),
+        ("temperature", "notebooks/03_square_root_of_d_k.html#section-3-12", 2),
+        ("causal_mask", "book/api.html#attention_tutorial.masks.causal_mask", 1),
+    ],
+)
+def test_a_search_leads_first_to_the_section_that_explains(search, words, expected, among):
+    page = search(words)
+    first = results(page)[:among]
+    assert any(expected in address for address in first), first
+    assert page.locator("ul.search li").first.locator(".search-excerpt mark").count(), "the excerpt marks the words"
+
+
+def test_a_result_lands_at_its_place_and_colours_nothing(search):
+    page = search("padding changes nothing")
+    page.locator("ul.search li > a").first.click()
+    page.wait_for_url("**/05_masking.html#section-5-3")
+    top = "document.querySelector('#section-5-3 h2').getBoundingClientRect().top"
+    page.wait_for_function(f"0 <= {top} && {top} <= 200")
+    assert not page.locator("article .highlighted").count()
+    assert page.evaluate("Object.keys(localStorage)") in ([], ["mode", "theme"], ["theme", "mode"])
+
+
+def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
+    page = search("bottleneck")
+    page.fill("main input[type=search]", "attention")
+    page.wait_for_function("document.querySelector('.search-summary').textContent.includes('“attention”')")
+    assert page.url.endswith("?q=attention")
+    shown = page.locator("ul.search li").count()
+    page.get_by_role("button", name="Show more").press("Enter")
+    page.wait_for_function(f"document.querySelectorAll('ul.search li').length > {shown}")
+    assert page.evaluate(f"document.querySelectorAll('ul.search li')[{shown}].contains(document.activeElement)")
+    page.fill("main input[type=search]", "€€€")
+    page.wait_for_function("document.querySelector('.search-summary').textContent.startsWith('0 places')")
+    assert not page.locator("ul.search li").count()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_magnifier_leaves_the_letters_alone(site, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(f"{(site / 'search.html').as_uri()}?q=W")
+    field, sign = (page.locator(f".bd-search-container form {part}") for part in ("input", "i"))
+    box, icon = field.bounding_box(), sign.bounding_box()
+    padding = float(field.evaluate("input => parseFloat(getComputedStyle(input).paddingInlineStart)"))
+    assert box["x"] + padding >= icon["x"] + icon["width"] + 2
+    page.close()
 
 
 # ---- Links that last ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 Bytes are those that a server sends with gzip. `pytest tests/site/test_site_weight.py -s -n0` prints the table.
 """
 
+import functools
 import gzip
 import io
 import json
@@ -12,25 +13,26 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+from attention_book.fonts import write_subset
+from attention_book.formulas import FONTS as WHOLE_FONTS
+from attention_book.formulas import characters, set_formulas
+from attention_book.pictures import pack
+from attention_book.theme import FONTS, icons_in
 from bs4 import BeautifulSoup
-from fonts import write_subset
 from fontTools.ttLib import TTFont
-from formulas import FormulaError, Typesetter, characters, mathjax_files
-from icons import FONTS, ICON, NAME, cut_rules
-from pictures import describe, pack, rename
 from PIL import Image
-from test_site import ROOT, TOC
+from test_site import TOC
 
+from tools.book import ROOT
 from tools.browser import serve
 
 FIRST_VIEW = 400_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
-SCROLL = """async () => {
-    for (let y = 0; y < document.documentElement.scrollHeight; y += 600) {
-        scrollTo({top: y, behavior: "instant"});
-        await new Promise((done) => setTimeout(done, 15));
-    }
+# What a reader who comes to the end has loaded: all pictures, also those that waited
+TO_THE_END = """async () => {
+    for (const image of document.images) image.loading = "eager";
+    await Promise.allSettled([...document.images].map((image) => image.decode()));
 }"""
 
 
@@ -40,6 +42,7 @@ def sent(path):
     return min(len(data), len(gzip.compress(data, 9)))
 
 
+@functools.cache
 def soup_of(path):
     """Parse a page."""
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
@@ -56,8 +59,7 @@ def visits(site, browser):
             page.on("request", lambda request, log=requests: log.append(request.url))
             page.goto(f"{address}/{name}.html", wait_until="networkidle")
             opened = list(requests)
-            page.evaluate(SCROLL)
-            page.wait_for_load_state("networkidle")
+            page.evaluate(TO_THE_END)
             paths = [
                 [urlsplit(url).path.lstrip("/") if url.startswith(address) else url for url in dict.fromkeys(urls)]
                 for urls in (opened, requests)
@@ -97,6 +99,16 @@ def test_little_holds_up_the_first_text(site, name):
     assert [urlsplit(script).path.rpartition("/")[2] for script in scripts] == ["documentation_options.js"]
 
 
+def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site):
+    for name in TOC:
+        soup = soup_of(site / f"{name}.html")
+        loaded = {
+            urlsplit(each.get("href") or each["src"]).path for each in soup.select("link[rel~=stylesheet], script[src]")
+        }
+        for part, mark in (("sphinx-design", "[class*=sd-]"), ("design-tabs", ".sd-tab-set"), ("mystnb", ".cell")):
+            assert any(part in path for path in loaded) == bool(soup.select(f"article {mark}")), (name, part)
+
+
 def test_the_site_holds_no_file_for_developers_only(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
@@ -128,36 +140,27 @@ def test_pictures_have_their_size_and_wait_for_the_reader(site, name):
 def test_packing_keeps_every_pixel_also_under_transparency(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 4, (40, 50, 4), dtype=np.uint8) * 60
     Image.fromarray(pixels).save(tmp_path / "noise.png", compress_level=0)
-    assert pack(tmp_path) == {"noise.png": "noise.webp"}
+    assert pack(tmp_path / "noise.png", tmp_path / "noise.webp")
     with Image.open(tmp_path / "noise.webp") as packed:
         assert np.array_equal(np.asarray(packed), pixels)
 
 
-def test_a_picture_that_would_grow_stays_as_it_is(tmp_path, monkeypatch):
+def test_a_picture_that_would_grow_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setitem(Image.SAVE, "WEBP", lambda image, file, name: file.write(bytes(10_000)))
     Image.new("1", (1, 1)).save(tmp_path / "dot.png")
     before = (tmp_path / "dot.png").read_bytes()
-    assert pack(tmp_path) == {}
-    assert [path.name for path in tmp_path.iterdir()] == ["dot.png"]
+    assert not pack(tmp_path / "dot.png", tmp_path / "dot.webp")
     assert (tmp_path / "dot.png").read_bytes() == before
-
-
-def test_a_page_is_changed_once_only(tmp_path):
-    Image.new("RGB", (30, 20)).save(tmp_path / "a.webp", lossless=True)
-    page = '<a href="../_images/a.png"><img alt="A" src="../_images/a.png" /></a> "_images/b.svg"'
-    once = describe(rename(page, tmp_path), tmp_path)
-    assert 'href="../_images/a.webp"' in once and 'width="30" height="20"' in once
-    assert describe(rename(once, tmp_path), tmp_path) == once
 
 
 # ---- Icons --------------------------------------------------------------------------------------------------------
 
 
 def test_every_icon_in_use_has_its_rule_and_its_shape(site):
-    folder = site / "_static" / "icons"
-    sheet = (folder / "icons.css").read_text(encoding="utf-8")
-    codes = {name: int(code, 16) for selectors, code in ICON.findall(sheet) for name in NAME.findall(selectors)}
-    drawn = set().union(*(TTFont(folder / f"{name}.woff").getBestCmap() for name in FONTS.values()))
+    sheet = (site / "_static" / "icons.css").read_text(encoding="utf-8")
+    rules = re.findall(r'^\.(fa-[\w-]+)::before \{ content: "\\(\w+)"; \}$', sheet, re.MULTILINE)
+    codes = {name: int(code, 16) for name, code in rules}
+    drawn = set().union(*(TTFont(site / "_static" / "icons" / f"{name}.woff").getBestCmap() for name in FONTS))
     used = {
         name
         for page in TOC
@@ -170,21 +173,11 @@ def test_every_icon_in_use_has_its_rule_and_its_shape(site):
     assert {codes[name] for name in used} <= drawn
 
 
-def test_only_icons_in_use_are_kept():
-    sheet = '.fa-sun:before{content:"\\f185"}.fa-moon:before,.fa-night:before{content:"\\f186"}.fa-lg{font-size:2em}'
-    kept, codes = cut_rules(sheet, {"fa-night"})
-    assert codes == {0xF186}
-    assert kept == '.fa-lg{font-size:2em}.fa-moon:before,.fa-night:before{content:"\\f186"}'
+def test_icons_are_read_off_a_style_sheet_escaped_or_not():
+    assert icons_in('.a::before { content: "\\f185"; } .b{--icon:"\uf186";content:"\\201c\u2192"}') == {0xF185, 0xF186}
 
 
 # ---- Formulas -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def typesetter():
-    made = Typesetter()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(
@@ -196,8 +189,10 @@ def typesetter():
         r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix} \tilde h \neq \bar h",
     ],
 )
-def test_a_formula_is_set_with_its_spoken_form(typesetter, tex):
-    soup = BeautifulSoup(typesetter.set(tex, True), "html.parser")
+def test_a_formula_is_set_with_its_spoken_form(tex):
+    right, wrong, _ = set_formulas([(tex, True)])
+    soup = BeautifulSoup(right[tex, True], "html.parser")
+    assert not wrong
     assert soup.select_one("mjx-math[aria-hidden=true] mjx-c")
     assert soup.select_one("mjx-assistive-mml > math")
     assert not soup.select("merror, mjx-merror, [data-mjx-error]")
@@ -205,24 +200,25 @@ def test_a_formula_is_set_with_its_spoken_form(typesetter, tex):
 
 
 @pytest.mark.parametrize("tex", [r"\frac{1}", r"a & b", r"\unknowncommand", r"\left( x", "x_1_2"])
-def test_a_formula_that_is_wrong_raises(typesetter, tex):
-    with pytest.raises(FormulaError, match=r"\w"):
-        typesetter.set(tex, False)
+def test_a_formula_that_is_wrong_is_named_and_the_others_are_set(tex):
+    right, wrong, sheet = set_formulas([("a", False), (tex, False), ("b", True), ("a", False)])
+    assert list(right) == [("a", False), ("b", True)]
+    assert list(wrong) == [(tex, False)] and wrong[tex, False].strip()
+    assert "mjx-c1D44E" in right["a", False] and ".mjx-c1D44E" in sheet
 
 
 def test_cut_fonts_hold_every_character_of_the_formulas(site):
     folder = site / "_static" / "formulas"
     wanted = characters((folder / "formulas.css").read_text(encoding="utf-8"))
-    whole = mathjax_files() / "output" / "chtml" / "fonts" / "woff-v2"
     assert wanted >= set(map(ord, "QKVdk="))
     for path in folder.glob("*.woff"):
-        before, after = TTFont(whole / path.name), TTFont(path)
+        before, after = TTFont(WHOLE_FONTS / path.name), TTFont(path)
         assert after.getBestCmap().keys() >= wanted & before.getBestCmap().keys(), path.name
 
 
 def test_a_cut_font_keeps_the_shapes_of_its_characters(tmp_path):
     name = "MathJax_Math-Italic.woff"
-    source = mathjax_files() / "output" / "chtml" / "fonts" / "woff-v2" / name
+    source = WHOLE_FONTS / name
     write_subset(source, {ord("Q"), ord("K")}, tmp_path / name)
     whole, cut = TTFont(source), TTFont(tmp_path / name)
     assert set(cut.getBestCmap()) == {ord("Q"), ord("K")}

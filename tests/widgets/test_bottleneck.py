@@ -14,12 +14,13 @@ import pytest
 import torch
 import traitlets
 from bs4 import BeautifulSoup
-from website import ROOT, slide
+from website import slide
 
 from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
+from tools.book import ROOT
 
 CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
 TRAINED_TO = 12

@@ -8,6 +8,7 @@ const LETTER = 7.4; // width of a letter, about
 const NAME = 84; // width of the names of the heads
 const MEAN = 46; // width of the column of the mean
 const LEAST_ARCS = 44; // width that arcs need
+const LEAST_NUMBERED = 40; // and what they need if numbers stand at their ends
 const ROW = { asks: 44, plain: 34, head: 34 }; // heights of the rows of words that stand below each other
 /** The lift of arcs: by distance, at least, and for each further head. The figure's edge; the width of turned arcs. */
 const ROOM = { lift: 96, base: 22, step: 9, edge: 8, least: 12, most: 150 };
@@ -91,11 +92,8 @@ export function layOut(tokens: string[], heads: number, asks: boolean, width: nu
 
 const arcsHeight = (heads: number): number => ROOM.base + ROOM.lift + ROOM.step * heads;
 
-/** The room between the ends of arcs at one word, and whether their numbers fit. */
-function between(count: number, step: number): { apart: number; numbered: boolean } {
-  const apart = Math.min(2 * MARK + 2, (step - 6) / count);
-  return { apart, numbered: apart >= MARK + 2 };
-}
+/** The room between the ends of several arcs at one word. */
+const between = (count: number, step: number): number => Math.min(2 * MARK + 2, (step - 6) / count);
 
 const written = ([x, y]: Point): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
 
@@ -143,14 +141,16 @@ export interface Arcs {
 }
 
 /** The arcs of the heads that are shown, for one query. What a word gets the most of ends at it side by side, with the
-    numbers of the heads; weak arcs end in its middle. `own` is the query's place in the sentence, if it has one. */
+    numbers of the heads if there is room for all of them; weak arcs end in its middle. `own` is the query's place in the
+    sentence, if it has one. */
 export function drawArcs(weights: Matrix[], shown: number[], query: number, own: number | null, layout: Layout): Arcs {
   const { turned, at, picture } = layout;
   const [width, height] = picture;
   const step = turned ? layout.row : Math.min(...layout.columns.slice(1));
   const strong = at.map((_, j) => shown.filter((h) => shown.length > 1 && weights[h]![query]![j]! >= FAVOURITE));
-  const numbered = strong.some((heads) => between(heads.length, step).numbered && heads.length);
-  const end = numbered ? 2 * MARK + 4 : 3; // arcs end before their numbers
+  const room = !turned || width >= LEAST_NUMBERED;
+  const numbered = room && strong.every((heads) => between(heads.length, step) >= MARK + 2);
+  const end = numbered && strong.some((heads) => heads.length) ? 2 * MARK + 4 : 3; // arcs end before their numbers
   const from = own === null ? null : at[own]!;
   const lift = arcsHeight(shown.length);
   const turn: Turn = turned
@@ -166,14 +166,13 @@ export function drawArcs(weights: Matrix[], shown: number[], query: number, own:
       const weight = weights[head]![query]![key]!;
       if (isFaint(weight)) continue;
       const heads = strong[key]!;
-      const { apart, numbered: fits } = between(heads.length, step);
-      const to = middle + (heads.includes(head) ? (heads.indexOf(head) - (heads.length - 1) / 2) * apart : 0);
+      const among = heads.indexOf(head);
+      const to = middle + (among < 0 ? 0 : (among - (heads.length - 1) / 2) * between(heads.length, step));
       const up = ROOM.base + (ROOM.lift * Math.abs(middle - (from ?? 0))) / longest + ROOM.step * place;
       const path = origin ? line(origin, turn(to, 0), turned) : arc(key === own ? to : from!, to, up, turn);
       arcs.push({ head, key, weight, path });
-      if (heads.includes(head) && fits) {
+      if (numbered && among >= 0)
         marks.push({ head, key, at: turned ? [width - MARK - 2, to] : [to, height - MARK - 2] });
-      }
     }
   }
   return { arcs: arcs.sort((a, b) => a.weight - b.weight), marks, origin };

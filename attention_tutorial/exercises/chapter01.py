@@ -1,0 +1,504 @@
+"""The exercises of chapter 1."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..functional import additive_scores
+from ..models.seq2seq import Seq2Seq
+from .reading import explain_weights, weights_alike
+from .results import number, numbers, random, same_shape, tensor, times
+from .running import Mistake, call
+from .table import Case, Exercise, Read, Slip
+
+# ---- 1.1 ------------------------------------------------------------------------------------------------------------
+
+
+def _rnn(
+    inputs: Sequence[float], w: float, u: float, step: Callable[[float, float], float] | None = None, h: float = 0.0
+) -> list[float]:
+    """States, each from the input's part w x and the state's part u h; a slip may combine them in another way."""
+    states = []
+    for x in inputs:
+        h = step(w * x, u * h) if step else math.tanh(w * x + u * h)
+        states.append(h)
+    return states
+
+
+def _explain_start(states: Tensor, right: Any, inputs: list[float], w: float, u: float) -> str:
+    """The first state tells what was taken for h_0; do the others follow?"""
+    first = states[0].item()
+    if math.isclose(first, right[0], rel_tol=1e-5):
+        return "the first state is right and a later one is not; check which state goes into each step"
+    start = (math.atanh(first) - w * inputs[0]) / u if abs(first) < 1 else math.nan
+    if states.allclose(torch.tensor(_rnn(inputs, w, u, h=start)), rtol=1e-5):
+        return f"your states start from h_0 = {start:.3g}; the first is tanh(w x_1), since h_0 = 0"
+    return "the first state is tanh(w x_1), since h_0 = 0; yours is another number"
+
+
+RNN_BY_HAND = Exercise(
+    number="1.1",
+    asks="The states of an RNN with one feature, for a list of numbers.",
+    right=_rnn,
+    returns=numbers("the states", "there is one state for each input"),
+    cases=[
+        Case(([1.0, -1.5, 0.25, 0.0], 0.9, 0.6)),
+        Case(([-0.5, 2.0], 1.4, -0.7), "right at the first call, but not at a second one with other inputs: {found}"),
+    ],
+    slips=[
+        Slip("that is the last state; return the list of all of them", lambda x, w, u: _rnn(x, w, u)[-1]),
+        Slip("there is one state for each input, and h_0 is not among them", lambda x, w, u: [0.0, *_rnn(x, w, u)]),
+        Slip("the old state does not enter; add u times the state before", lambda x, w, u: _rnn(x, w, 0.0)),
+        Slip(
+            "the tanh is missing; each state is the tanh of the sum",
+            lambda x, w, u: _rnn(x, w, u, lambda new, old: new + old),
+        ),
+        Slip("w and u are swapped: w multiplies the input, u the old state", lambda x, w, u: _rnn(x, u, w)),
+        Slip("u is missing: it multiplies the old state", lambda x, w, u: _rnn(x, w, 1.0)),
+        Slip("w is missing: it multiplies the input", lambda x, w, u: _rnn(x, 1.0, u)),
+        Slip("the old state is added, not subtracted", lambda x, w, u: _rnn(x, w, -u)),
+        Slip(
+            "the tanh takes the whole sum; you left the old state outside",
+            lambda x, w, u: _rnn(x, w, u, lambda new, old: math.tanh(new) + old),
+        ),
+        Slip(
+            "the tanh takes the whole sum; you left the input outside",
+            lambda x, w, u: _rnn(x, w, u, lambda new, old: new + math.tanh(old)),
+        ),
+        Slip(
+            "the old state that enters is already a tanh; you carry the sum along without it",
+            lambda x, w, u: [math.tanh(h) for h in _rnn(x, w, u, lambda new, old: new + old)],
+        ),
+        Slip(
+            "the squashing function here is tanh, not the sigmoid",
+            lambda x, w, u: _rnn(x, w, u, lambda new, old: 1 / (1 + math.exp(-new - old))),
+        ),
+        Slip(
+            "the squashing function here is tanh, not ReLU",
+            lambda x, w, u: _rnn(x, w, u, lambda new, old: max(0.0, new + old)),
+        ),
+        Slip(
+            "it is the state before that enters besides the input; you took the input before",
+            lambda x, w, u: [math.tanh(w * new + u * old) for new, old in zip(x, [0.0, *x], strict=False)],
+        ),
+        Slip(
+            "append each state after its step: your list starts with h_0 and lacks the last state",
+            lambda x, w, u: [0.0, *_rnn(x, w, u)[:-1]],
+        ),
+        Slip(
+            "the order is turned around: the first state belongs to the first input",
+            lambda x, w, u: _rnn(x, w, u)[::-1],
+        ),
+        Slip("you read the inputs backwards; begin with the first", lambda x, w, u: _rnn(x[::-1], w, u)),
+        Read("your states start from h_0 = 1", lambda x, w, u: _rnn(x, w, u, h=1.0)),
+    ],
+    explain=_explain_start,
+    rest="the states are not right",
+)
+
+# ---- 1.2 ------------------------------------------------------------------------------------------------------------
+
+
+def _bits(length: int, num_symbols: int) -> float:
+    return length * math.log2(num_symbols)
+
+
+BITS = Exercise(
+    number="1.2",
+    asks="The bits of a random sequence: its length times the logarithm of the number of symbols.",
+    right=_bits,
+    returns=number(),
+    cases=[
+        Case((12, 10)),
+        *(
+            Case((n, k), f"right for 12 letters out of 10, but not for {n} out of {k}")
+            for n, k in ((1, 2), (5, 4), (7, 3))
+        ),
+    ],
+    slips=[
+        *(
+            Slip(f"no need to round {name}: return the number as it is, with all its digits", answer)
+            for name, answer in (
+                ("down", lambda length, k: math.floor(_bits(length, k))),
+                ("up", lambda length, k: math.ceil(_bits(length, k))),
+            )
+        ),
+        Slip("that counts in natural units; bits need the logarithm to base 2", lambda length, k: length * math.log(k)),
+        Slip("that counts decimal digits; bits need the logarithm to base 2", lambda length, k: length * math.log10(k)),
+        Slip(
+            "there are num_symbols ** length sequences, not num_symbols * length",
+            lambda length, k: math.log2(k * length),
+        ),
+        Slip(
+            "length and num_symbols are swapped: there are num_symbols ** length sequences",
+            lambda length, k: _bits(k, length),
+        ),
+        Slip("those are the bits of one letter; the sequence has length of them", lambda length, k: math.log2(k)),
+        Slip(
+            "those are whole bits for each letter; taken together, the letters need fewer",
+            lambda length, k: length * math.ceil(math.log2(k)),
+        ),
+        Slip(
+            "the sign is turned around: that is the logarithm of the probability of one sequence",
+            lambda length, k: -_bits(length, k),
+        ),
+        Slip("the logarithm of num_symbols ** length is a product, not a sum", lambda length, k: length + math.log2(k)),
+        Slip("that is the number of sequences; how many bits tell them apart?", lambda length, k: k**length),
+    ],
+    explain=lambda given, right, *_: (
+        f"for 12 letters out of 10 the answer is between 39 and 40 bits; yours is {given:.4g}"
+    ),
+)
+
+# ---- 1.3 and 1.6 ----------------------------------------------------------------------------------------------------
+
+
+def _attend(s: Tensor, h: Tensor, weigh: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """Contexts (..., d) and weights (..., n) of decoder states s (..., d) over encoder states h (..., n, d)."""
+    scores = s @ h.mT
+    weights = weigh(scores) if weigh else scores.softmax(-1)
+    return weights @ h, weights
+
+
+def _explain_attention(given: tuple[Tensor, Tensor], right: Any, s: Tensor, h: Tensor) -> str | None:
+    """Read off the weights, and off the context, what is wrong with them."""
+    context, weights = given
+    sizes = {"d": h.size(-1), "n": h.size(-2)} | ({"m": s.size(1), "batch": len(s)} if s.dim() == 3 else {})
+    found = explain_weights(torch.atleast_2d(weights), torch.atleast_2d(s) @ h.mT, sizes=sizes, divide_by=None)
+    factor = times(context, right[0], sizes)
+    if found is None and factor:
+        return f"the weights are right; your context is {factor} weights @ h, but an average needs no further factor"
+    return found
+
+
+def _context_slip(words: str, weigh: Callable[[Tensor], Tensor]) -> Slip:
+    """A context from other weights than those that are returned, which are right."""
+
+    def answer(s: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        weights = _attend(s, h)[1]
+        return weigh(weights) @ h, weights
+
+    return Slip(f"the weights are right; a context is the weighted sum of all states, {words}", answer)
+
+
+def _best(weights: Tensor) -> Tensor:
+    return torch.nn.functional.one_hot(weights.argmax(-1), weights.size(-1)).double()
+
+
+def _weights_read(words: str, weigh: Callable[[Tensor], Tensor], mistake: int | None = None) -> Read:
+    return Read(words, lambda s, h: _attend(s, h, weigh), mistake)
+
+
+CONTEXT_SLIPS = [
+    _context_slip("not the plain average", lambda weights: torch.full_like(weights, 1 / weights.size(-1))),
+    _context_slip("not the plain sum", torch.ones_like),
+    _context_slip("not the best one alone", _best),
+]
+
+ONE_STEP_OF_ATTENTION = Exercise(
+    number="1.3",
+    asks="The context (d,) and the weights (n,) for a decoder state (d,) and encoder states (n, d).",
+    right=_attend,
+    returns=(
+        tensor("(d,), as many features as a state", "the context"),
+        tensor("(n,), one for each encoder state", "the weights"),
+    ),
+    cases=[Case((random(3), random(5, 3))), Case((random(5), random(2, 5)))],
+    slips=[
+        *CONTEXT_SLIPS,
+        _weights_read("these are the raw scores, the softmax is missing", lambda scores: scores),
+        _weights_read("these are the exponentials; divide each by the sum", torch.exp),
+        _weights_read("take the exponential of each first", lambda scores: scores / scores.sum()),
+        _weights_read("the logarithms of weights (log_softmax)", lambda scores: scores.log_softmax(0)),
+        _weights_read("you took the softmax twice", lambda scores: scores.softmax(0).softmax(0)),
+        _weights_read("you gave all weight to one key", _best),
+        _weights_read("the sign of your scores is turned around", lambda scores: (-scores).softmax(0)),
+        Read(
+            "you divided by sqrt(d); leave the scores as they are",
+            lambda s, h: _attend(s, h, lambda scores: (scores / math.sqrt(len(s))).softmax(0)),
+        ),
+        Read("your context is 0.2 = 1/n times weights @ h", lambda s, h: (_attend(s, h)[0] / len(h), _attend(s, h)[1])),
+    ],
+    explain=_explain_attention,
+    rest="the weights are right, the context is not; it is weights @ h",
+)
+
+DEBUG_THE_BATCH = Exercise(
+    number="1.6",
+    asks="The contexts (batch, m, d) and the weights (batch, m, n) of all decoder steps.",
+    right=_attend,
+    returns=(tensor("(batch, m, d)", "the contexts"), tensor("(batch, m, n)", "the weights")),
+    cases=[Case((random(batch, m, d) / 2, random(batch, n, d))) for batch, m, n, d in ((2, 3, 7, 5), (3, 5, 5, 2))],
+    slips=[
+        *CONTEXT_SLIPS,
+        Slip(
+            "every sequence of the batch looks at the states of the first; each has its own",
+            lambda s, h: _attend(s, h[:1].expand_as(h)),
+            like=weights_alike,
+        ),
+        _weights_read("your softmax runs over the queries", lambda scores: scores.softmax(1), mistake=5),
+        _weights_read("your softmax runs over axis 0", lambda scores: scores.softmax(0), mistake=5),
+        Read(
+            "your context is 0.143 = 1/n times weights @ h",
+            lambda s, h: (_attend(s, h)[0] / h.size(1), _attend(s, h)[1]),
+        ),
+        Read(
+            "you divided by sqrt(d)",
+            lambda s, h: _attend(s, h, lambda scores: (scores / math.sqrt(s.size(2))).softmax(-1)),
+        ),
+        _weights_read(
+            "in effect another number was added to the scores of each key",
+            lambda scores: scores.softmax(1) / scores.softmax(1).sum(2, keepdim=True),
+        ),
+    ],
+    explain=_explain_attention,
+    rest="the weights are right, the context is not; it is weights @ h",
+)
+
+# ---- 1.4 ------------------------------------------------------------------------------------------------------------
+
+
+def _additive(q: Tensor, k: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    return additive_scores(q[None], k, w, u, v)[0]
+
+
+def _hidden(words: str, combine: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Slip:
+    """Scores that combine the query's features (d_a,), the keys' (n, d_a) and v in another way."""
+    return Slip(words, lambda q, k, w, u, v: combine(w @ q, k @ u.T, v))
+
+
+ADDITIVE_SCORES = Exercise(
+    number="1.4",
+    asks="The additive scores (n,) of one query.",
+    right=_additive,
+    returns=tensor("(n,), one score for each key", "the scores"),
+    cases=[Case((random(3), random(5, 4), random(7, 3), random(7, 4), random(7)))],
+    slips=[
+        Slip(
+            "those are the hidden features of each pair; v turns them into one score for each key",
+            lambda q, k, w, u, v: torch.tanh(w @ q + k @ u.T),
+            like=same_shape,
+        ),
+        Slip("these are weights; return the scores, before the softmax", lambda *a: _additive(*a).softmax(0)),
+        _hidden("the tanh is missing", lambda q, k, v: (q + k) @ v),
+        _hidden("the tanh belongs inside: apply it before multiplying by v", lambda q, k, v: ((q + k) @ v).tanh()),
+        Slip("apply tanh once: the scores themselves are not squashed", lambda *a: _additive(*a).tanh()),
+        _hidden(
+            "v comes after the tanh: it weighs the squashed features", lambda q, k, v: torch.tanh((q + k) * v).sum(1)
+        ),
+        _hidden(
+            "that is a dot product of query and key features; here they are added, squashed and weighed by v",
+            lambda q, k, v: k @ q,
+        ),
+        Slip("your scores add up from key to key; begin anew for each key", lambda *a: _additive(*a).cumsum(0)),
+        _hidden(
+            "your keys add up from key to key; add u @ k[j] to a fresh w @ q",
+            lambda q, k, v: torch.tanh(q + k.cumsum(0)) @ v,
+        ),
+        Slip("the order is turned around: score j belongs to key j", lambda *a: _additive(*a).flip(0)),
+        Slip("these are exponentials; return the scores themselves", lambda *a: _additive(*a).exp()),
+        _hidden("apply tanh once, to the sum, not to each part", lambda q, k, v: (torch.tanh(q) + torch.tanh(k)) @ v),
+        _hidden("apply tanh to the sum; you left the query's part outside", lambda q, k, v: (q + torch.tanh(k)) @ v),
+        _hidden("apply tanh to the sum; you left the keys' part outside", lambda q, k, v: (torch.tanh(q) + k) @ v),
+        _hidden("the query does not enter; add w @ q", lambda q, k, v: torch.tanh(k) @ v),
+        _hidden("the keys do not enter; add k @ u.T", lambda q, k, v: (torch.tanh(q) @ v).expand(len(k))),
+        _hidden(
+            "the query's and the key's features are added here, not multiplied", lambda q, k, v: torch.tanh(q * k) @ v
+        ),
+        _hidden(
+            "the query's and the key's features are added here, not subtracted", lambda q, k, v: torch.tanh(q - k) @ v
+        ),
+        _hidden(
+            "v is missing: it weighs the hidden features before they are summed",
+            lambda q, k, v: torch.tanh(q + k).sum(1),
+        ),
+        _hidden("that is the mean over the hidden features; v weighs them", lambda q, k, v: torch.tanh(q + k).mean(1)),
+        Slip("the sign is turned around", lambda *a: -_additive(*a)),
+        _hidden("the squashing function here is tanh, not the sigmoid", lambda q, k, v: torch.sigmoid(q + k) @ v),
+        _hidden("the squashing function here is tanh, not ReLU", lambda q, k, v: torch.relu(q + k) @ v),
+        Read("your scores are 0.378 = 1/sqrt(d_a) times the right ones", lambda *a: _additive(*a) / math.sqrt(7)),
+    ],
+    explain=lambda given, right, q, k, w, u, v: _explain_scaled(
+        given, right, {"d_a": len(v), "d_k": k.size(1), "d_q": len(q), "n": len(k)}
+    ),
+    rest="the shape is right, the numbers are not; score j is v @ tanh(w @ q + u @ k[j])",
+)
+
+
+def _explain_scaled(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
+    factor = times(given, right, sizes)
+    return factor and f"your scores are {factor} the right ones; additive scores are not scaled"
+
+
+# ---- 1.5 ------------------------------------------------------------------------------------------------------------
+
+
+class _Recorder(Seq2Seq):
+    """A small network that keeps the masks it is given, and in which a step acts on all later ones."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        super().__init__(6, d_embedding=5, d_hidden=8, attention="dot", generator=generator)
+        with torch.no_grad():
+            for parameter in self.double().parameters():
+                parameter.mul_(4)  # untrained, but sharp enough for edges to matter
+        self.masks: list[Tensor | None] = []
+
+    def forward(self, source: Tensor, target_in: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        self.masks.append(mask)
+        logits, weights = super().forward(source, target_in, mask)
+        return logits.cumsum(dim=1), weights
+
+
+def _ask_for_effect(answer: Callable[..., Any], i: int, j: int) -> Any:
+    """Hand over a network and data, and look at the masks that the answer uses before the number it returns."""
+    model, generator = _Recorder(), torch.Generator().manual_seed(41)  # tells all slips apart
+    source = torch.randint(1, 6, (400, 6), generator=generator)
+    target_in = torch.randint(0, 6, (400, 5), generator=generator)
+    result = call(answer, model, source, target_in, i, j)
+    edge = torch.zeros(5, 6, dtype=torch.bool)
+    edge[i, j] = True
+    closed = [_closed(mask, edge) for mask in model.masks]
+    if not any(keys.equal(edge.expand_as(keys)) for keys in closed):
+        raise Mistake(_explain_mask(closed, edge, i, j))
+    if all(keys.any() for keys in closed):
+        raise Mistake("the mask is right, but you never called the model without it; compare with and without the mask")
+    return result
+
+
+def _closed(mask: Tensor | None, edge: Tensor) -> Tensor:
+    """Return where a mask, boolean or added to the scores, lets no step look, (..., m, n)."""
+    if mask is None:
+        return torch.zeros_like(edge)
+    if mask.dtype != torch.bool and not mask.isinf().any():
+        raise Mistake(f"the mask must be boolean, True where looking is allowed; got {mask.dtype}")
+    return (~mask if mask.dtype == torch.bool else mask.isinf()).expand(*mask.shape[:-2], *edge.shape)
+
+
+def _explain_mask(closed: list[Tensor], edge: Tensor, i: int, j: int) -> str:
+    some = [keys.reshape(-1, *edge.shape) for keys in closed if keys.any()]
+    if not some:
+        return f"no mask of yours closes anything; for i={i}, j={j} it must be False there and True elsewhere"
+    given = next(keys for keys in some[-1] if not keys.equal(edge))
+    if not given.any():
+        return "your mask closes the edge in some sequences only; close it in all of them"
+    row_only = edge.any(dim=1, keepdim=True) & ~edge
+    if given.equal(~edge) or given.equal(row_only):
+        return "the mask is the wrong way round, so that step i sees only position j; True means may look"
+    step, position = (given & ~edge).nonzero()[0].tolist()
+    if given.equal(edge.any(dim=1, keepdim=True).expand_as(edge)):
+        return "you forbade step i every position; forbid only j"
+    swapped = "i and j are swapped: " if j < len(given) and given[j, i] and i != j else ""
+    words = f"for i={i}, j={j} your mask closes position {position} to step {step}"
+    if given[i, j]:
+        return f"{words} as well; only position j is closed, and only to step i"
+    return (
+        f"{swapped}{words}, and leaves the edge open; rows of the mask are steps (i), columns are source positions (j)"
+    )
+
+
+Compare = Callable[[Tensor, int, int], Tensor]  # of what changed, (batch, m), at step i and position j
+
+
+def _open_but(mask: Tensor, i: int, j: int) -> None:
+    mask[i, j] = False
+
+
+def _effect(compare: Compare = lambda changed, i, j: changed[:, i], close: Callable[..., None] = _open_but) -> Any:
+    """Return an answer that compares the model's tokens (batch, m) with and without a mask (m, n), in some way."""
+
+    def answer(model: Seq2Seq, source: Tensor, target_in: Tensor, i: int, j: int) -> float:
+        mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
+        close(mask, i, j)
+        with torch.no_grad():
+            before, after = (model(source, target_in, keep)[0].argmax(dim=-1) for keep in (None, mask))
+        return compare((before != after).double(), i, j).mean().item()
+
+    return answer
+
+
+def _compared_with_inputs(model: Seq2Seq, source: Tensor, target_in: Tensor, i: int, j: int) -> float:
+    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
+    mask[i, j] = False
+    with torch.no_grad():
+        model(source, target_in)
+        return (model(source, target_in, mask)[0].argmax(dim=-1) != target_in)[:, i].double().mean().item()
+
+
+def _close_all_but(mask: Tensor, i: int, j: int) -> None:
+    mask[:] = False
+    mask[i, j] = True
+
+
+def _close_row(mask: Tensor, i: int, j: int) -> None:
+    mask[i] = False
+
+
+def _close_column(mask: Tensor, i: int, j: int) -> None:
+    mask[:, j] = False
+
+
+def _close_swapped(mask: Tensor, i: int, j: int) -> None:
+    mask[min(j, len(mask) - 1), i] = False
+
+
+EFFECT_OF_AN_EDGE = Exercise(
+    number="1.5",
+    asks="The share of sequences whose token at step i changes when position j is closed to that step.",
+    right=_effect(),
+    returns=number("the share"),
+    ask=_ask_for_effect,
+    cases=[Case((1, 2)), Case((4, 0)), Case((3, 5))],
+    slips=[
+        Slip(
+            "that says that every sequence changes; the logits always do, their argmax over the last axis seldom",
+            _effect(lambda changed, i, j: torch.ones(())),
+        ),
+        Slip(
+            "that says that no sequence changes; compare the argmax of the logits at step i, which is column i "
+            "(steps are counted from 0)",
+            _effect(lambda changed, i, j: torch.zeros(())),
+        ),
+        Slip(
+            "that is the share of tokens that stay the same; return the share that changes",
+            _effect(lambda changed, i, j: 1 - changed[:, i]),
+        ),
+        Slip(
+            "that is the number of sequences; divide by how many there are",
+            _effect(lambda changed, i, j: changed[:, i].sum()),
+        ),
+        Slip(
+            "that is in percent; return the share itself, between 0 and 1",
+            _effect(lambda changed, i, j: 100 * changed[:, i]),
+        ),
+        Slip("you compared all steps; compare only step i, which is column i", _effect(lambda changed, i, j: changed)),
+        Slip(
+            "you asked whether any step changes; compare only step i, which is column i",
+            _effect(lambda changed, i, j: changed.amax(1)),
+        ),
+        Slip("you compared the steps from i on; compare only step i", _effect(lambda changed, i, j: changed[:, i:])),
+        Slip(
+            "you compared step j; i is the step, j the source position",
+            _effect(lambda changed, i, j: changed[:, min(j, changed.size(1) - 1)]),
+        ),
+        Slip("you compared the last step; compare step i", _effect(lambda changed, i, j: changed[:, -1])),
+        Slip(
+            "you picked sequence i; axis 0 is the batch, so step i is column i",
+            _effect(lambda changed, i, j: changed[i]),
+        ),
+        Slip(
+            "you compared with the decoder's inputs; compare with the model's own tokens without the mask",
+            _compared_with_inputs,
+        ),
+        Read("the mask is the wrong way round, so that step i sees only position j", _effect(close=_close_all_but)),
+        Read("you forbade step i every position; forbid only j", _effect(close=_close_row)),
+        Read("only position j is closed, and only to step i", _effect(close=_close_column)),
+        Read("i and j are swapped", _effect(close=_close_swapped)),
+    ],
+    explain=lambda given, right, i, j: (
+        f"the mask is right, but for i={i}, j={j} the share should be {right:.4f}; yours is {given:.4f}"
+    ),
+)

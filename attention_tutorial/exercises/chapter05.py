@@ -1,0 +1,811 @@
+"""The exercises of chapter 5."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..functional import masked_softmax
+from ..masks import causal_mask
+from .reading import explain_weights, recover_weights
+from .results import alike, close, mask, numbers, random, same_shape, tensor
+from .running import Mistake, call
+from .table import Case, Exercise, Like, Read, Slip
+
+Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
+
+# ---- Boolean masks --------------------------------------------------------------------------------------------------
+
+WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key is closed; here True means may attend"
+
+
+def _explain_mask(given: Tensor, right: Tensor, *inputs: Any) -> str:
+    """Say how a boolean mask differs from the right one."""
+    if given.all():
+        return "your mask closes nothing: it is True everywhere"
+    if not given.any():
+        return "your mask closes everything: it is False everywhere"
+    cell = tuple((given != right).nonzero()[0].tolist())
+    place = f"at {cell}, counted from 0, the mask must be {right[cell].item()}"
+    return f"the shape is right, but {int((given != right).sum())} cells are not: {place}"
+
+
+def _ones(m: int, n: int) -> Tensor:
+    return torch.ones(m, n, dtype=torch.bool)
+
+
+# ---- 5.1 ------------------------------------------------------------------------------------------------------------
+
+IDS = [  # token ids, and the padding's; 0 may be a token, and padding stands right or left
+    Case((torch.tensor([[7, 7, 4, 0, 6], [5, 2, 7, 7, 7], [9, 0, 5, 2, 7]]), 7)),
+    Case((torch.tensor([[4, 3, 6, 0, 0, 0], [0, 5, 2, 1, 1, 8]]), 0)),
+]
+
+
+def _keys(ids: Tensor, pad: int) -> Tensor:
+    return (ids != pad)[:, None, None, :]
+
+
+def _queries(ids: Tensor, pad: int) -> Tensor:
+    return (ids != pad)[:, None, :, None]
+
+
+def _first_positions(ids: Tensor, pad: int) -> Tensor:
+    lengths = (ids != pad).sum(dim=1, keepdim=True)
+    return (torch.arange(ids.size(1)) < lengths)[:, None, None, :]
+
+
+MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch, 1, 1, n)
+    "you compared with 0; the padding's id is an argument, and 0 may be a token": lambda ids, pad: _keys(ids, 0),
+    "you compared with > ; a token's id may be smaller than the padding's: use !=": (
+        lambda ids, pad: (ids > pad)[:, None, None, :]
+    ),
+    "you compared with < ; a token's id may be larger than the padding's: use !=": (
+        lambda ids, pad: (ids < pad)[:, None, None, :]
+    ),
+    "you counted the tokens and opened the first positions; padding may also stand on the left": _first_positions,
+    "every text got the padding of the first": lambda ids, pad: _keys(ids[:1], pad).repeat(len(ids), 1, 1, 1),
+}
+
+PADDING_FROM_IDS = Exercise(
+    number="5.1",
+    asks="The padding mask (batch, 1, 1, n) of ids (batch, n).",
+    right=_keys,
+    returns=mask("(batch, 1, 1, n)"),
+    cases=IDS,
+    slips=[
+        Slip(
+            lambda ids, pad: (
+                f"two axes are missing, for the heads and the queries: {tuple(ids.shape)} must become "
+                f"{(len(ids), 1, 1, ids.size(1))}"
+            ),
+            lambda ids, pad: ids != pad,
+            like=same_shape,
+        ),
+        Slip(
+            "this closes queries: the positions stand on the axis of the queries; they belong on the last",
+            _queries,
+            like=same_shape,
+        ),
+        Slip(
+            "you closed the padding as queries too: those rows have no open key and become NaN; close it as keys only, "
+            "(batch, 1, 1, n)",
+            lambda ids, pad: _keys(ids, pad) & _queries(ids, pad),
+            mistake=12,
+        ),
+        Slip(
+            "right, but written out for every query; leave the queries' axis at size 1, it broadcasts",
+            lambda ids, pad: _keys(ids, pad).expand(-1, 1, ids.size(1), -1),
+        ),
+        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_keys(ids, pad), mistake=7),
+        *(Slip(words, answer) for words, answer in MISREAD.items()),
+        Read("your mask closes nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
+        Read("the mask holds the numbers 0 and 1", lambda ids, pad: _keys(ids, pad).double()),
+        Read(
+            "that is a float mask of 0 and minus infinity",
+            lambda ids, pad: torch.where(_keys(ids, pad), 0.0, -math.inf),
+        ),
+    ],
+    explain=_explain_mask,
+)
+
+# ---- 5.2 ------------------------------------------------------------------------------------------------------------
+
+CAUSAL = Exercise(
+    number="5.2",
+    asks="The causal mask (m, n), aligned lower right.",
+    right=lambda m, n: _ones(m, n).tril(n - m),
+    returns=mask("(m, n)"),
+    cases=[Case((m, n), f"{{found}} (here m={m}, n={n})") for m, n in ((5, 7), (5, 5), (7, 3), (1, 5))],
+    in_evaluation=True,
+    slips=[
+        Slip(
+            "queries and keys are swapped: the mask has a row for each query and a column for each key, (m, n)",
+            lambda m, n: causal_mask(n, m),
+            like=same_shape,
+        ),
+        Slip(WRONG_WAY_ROUND, lambda m, n: ~causal_mask(m, n), mistake=7),
+        Slip(
+            "off by one: each query sees one key of the future, the very token it is to guess",
+            lambda m, n: _ones(m, n).tril(n - m + 1),
+            mistake=14,
+        ),
+        Slip(
+            "off by one: a query does not see its own position; the diagonal belongs to the mask",
+            lambda m, n: _ones(m, n).tril(n - m - 1),
+        ),
+        Slip(
+            "you kept the upper triangle: each query sees itself and the future", lambda m, n: _ones(m, n).triu(n - m)
+        ),
+        Slip("aligned upper left: query i stands at position i + (n - m), not at i", lambda m, n: _ones(m, n).tril()),
+        Slip(
+            "the shift has the wrong sign: query i stands at position i + (n - m)", lambda m, n: _ones(m, n).tril(m - n)
+        ),
+        Slip("True where blocked, and aligned upper left: two faults at once", lambda m, n: ~_ones(m, n).tril()),
+        Slip(
+            "you opened the rows of queries that come before all keys; they see nothing",
+            lambda m, n: causal_mask(m, n) | ~causal_mask(m, n).any(dim=-1, keepdim=True),
+        ),
+        Read("your mask closes nothing", _ones, mistake=14),
+        Read("your mask closes everything", lambda m, n: ~_ones(m, n)),
+        Read("the mask holds the numbers 0 and 1", lambda m, n: torch.ones(m, n).tril(n - m)),
+        Read(
+            "right in training, but not in evaluation (torch.no_grad() and eval()): your mask closes nothing",
+            lambda m, n: causal_mask(m, n) if torch.is_grad_enabled() else _ones(m, n),
+            mistake=14,
+        ),
+    ],
+    explain=_explain_mask,
+)
+
+# ---- 5.4 ------------------------------------------------------------------------------------------------------------
+
+
+def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_mask) -> Masking:
+    """Return an answer that joins a mask of padding and one of the future."""
+    return lambda ids, pad: keys(ids, pad) & past(ids.size(1))
+
+
+DECODER_MASK = Exercise(
+    number="5.4",
+    asks="The mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n).",
+    right=_decoder_mask(),
+    returns=mask("(batch, 1, n, n)"),
+    cases=IDS,
+    in_evaluation=True,
+    slips=[
+        Slip(
+            "the axis of the heads is missing: (batch, n, n) would be read as (heads, n, n); put in an axis of 1",
+            lambda ids, pad: _decoder_mask()(ids, pad)[:, 0],
+            like=same_shape,
+        ),
+        Slip(
+            "the mask must differ from text to text: the padding does not stand at the same places",
+            lambda ids, pad: causal_mask(ids.size(1)),
+            like=same_shape,
+        ),
+        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
+        Slip(
+            "you joined the two by OR; a key must be open under both: AND",
+            lambda ids, pad: _keys(ids, pad) | causal_mask(ids.size(1)),
+        ),
+        Slip("the future is open: the causal mask is missing", _decoder_mask(past=lambda n: _ones(n, n)), mistake=14),
+        Slip(
+            "padding is open: the padding mask is missing",
+            _decoder_mask(lambda ids, pad: torch.ones_like(_keys(ids, pad))),
+        ),
+        Slip(
+            "you closed the padding as queries too; that leaves rows without any open key",
+            _decoder_mask(lambda ids, pad: _keys(ids, pad) & _queries(ids, pad)),
+            mistake=12,
+        ),
+        Slip("you closed the padding's queries in place of its keys", _decoder_mask(_queries)),
+        Slip(
+            "the padding mask is the wrong way round: only padding is open",
+            _decoder_mask(lambda ids, pad: ~_keys(ids, pad)),
+            mistake=7,
+        ),
+        Slip(
+            "the causal mask is the wrong way round: only the future is open",
+            _decoder_mask(past=lambda n: ~causal_mask(n)),
+            mistake=7,
+        ),
+        Slip(
+            "you kept the upper triangle: each query sees itself and the future",
+            _decoder_mask(past=lambda n: causal_mask(n).mT),
+        ),
+        Slip(
+            "off by one: each query sees one key of the future",
+            _decoder_mask(past=lambda n: _ones(n, n).tril(1)),
+            mistake=14,
+        ),
+        Slip("off by one: a query does not see its own position", _decoder_mask(past=lambda n: _ones(n, n).tril(-1))),
+        Slip(
+            "queries and keys are swapped: a row is a query, a column a key",
+            lambda ids, pad: _decoder_mask()(ids, pad).mT,
+        ),
+        Slip(
+            "you opened the diagonal again; a padding is no key, not even to itself",
+            lambda ids, pad: _decoder_mask()(ids, pad) | torch.eye(ids.size(1)).bool(),
+        ),
+        Slip(
+            "you opened the rows without any open key; leave them empty, the softmax has to settle them",
+            lambda ids, pad: _decoder_mask()(ids, pad) | ~_decoder_mask()(ids, pad).any(dim=-1, keepdim=True),
+        ),
+        *(Slip(words, _decoder_mask(answer)) for words, answer in MISREAD.items()),
+        Read(
+            "right in training, but not in evaluation (torch.no_grad() and eval()): the future is open",
+            lambda ids, pad: _decoder_mask(past=causal_mask if torch.is_grad_enabled() else lambda n: _ones(n, n))(
+                ids, pad
+            ),
+            mistake=14,
+        ),
+    ],
+    explain=_explain_mask,
+)
+
+# ---- 5.5 ------------------------------------------------------------------------------------------------------------
+
+
+def _must_share(shape: Callable[[int, int], tuple[int, int]]) -> Callable[[Tensor, int], str]:
+    def words(mask: Tensor, heads: int) -> str:
+        batch, m, n = mask.shape
+        return (
+            f"batch and heads must share one axis: {(*shape(batch, heads), m, n)} must become {(batch * heads, m, n)}"
+        )
+
+    return words
+
+
+FOR_TORCHS_MODULE = Exercise(
+    number="5.5",
+    asks="A mask (batch, m, n), True = may attend, as torch's module takes it: (batch * heads, m, n), True = blocked.",
+    right=lambda mask, heads: (~mask).repeat_interleave(heads, dim=0),
+    returns=mask("(batch * heads, m, n)"),
+    cases=[Case((random(3, 5, 7) > 0, 2)), Case((random(2, 7, 5) > 0, 3))],
+    slips=[
+        Slip(
+            "the heads are missing: each text's mask must be there once for each head",
+            lambda mask, heads: ~mask,
+            like=same_shape,
+        ),
+        Slip(
+            _must_share(lambda batch, heads: (batch, heads)),
+            lambda mask, heads: ~mask[:, None].expand(-1, heads, -1, -1),
+            like=same_shape,
+        ),
+        Slip(
+            _must_share(lambda batch, heads: (heads, batch)),
+            lambda mask, heads: ~mask.expand(heads, -1, -1, -1),
+            like=same_shape,
+        ),
+        Slip(
+            "repeat each text's mask for every head, and join batch and heads in one axis",
+            lambda mask, heads: ~mask[:, None],
+            like=same_shape,
+        ),
+        Slip(
+            "not inverted: torch's module blocks where the mask is True",
+            lambda mask, heads: mask.repeat_interleave(heads, 0),
+            mistake=7,
+        ),
+        Slip(
+            "the texts stand in the wrong order: all heads of the first come first (repeat_interleave)",
+            lambda mask, heads: (~mask).repeat(heads, 1, 1),
+            mistake=10,
+        ),
+        Slip(
+            "not inverted, and the texts stand in the wrong order: two faults at once",
+            lambda mask, heads: mask.repeat(heads, 1, 1),
+            mistake=10,
+        ),
+        Read(
+            "that is a float mask of 0 and minus infinity",
+            lambda mask, heads: torch.where(mask, 0.0, -math.inf).repeat_interleave(heads, 0),
+            mistake=8,
+        ),
+    ],
+    explain=_explain_mask,
+)
+
+# ---- 5.3 ------------------------------------------------------------------------------------------------------------
+
+NAN_EVERYWHERE = (
+    "NaN everywhere: 0 times infinity gives NaN, and so does a score of plus infinity; "
+    "fill in -torch.inf with masked_fill"
+)
+NAN_GRADIENTS = (
+    "the gradients are NaN: zeros written over NaN do not stop it on the way back; "
+    "open the empty rows before the softmax"
+)
+OVERFLOW = "right for small scores, but large ones overflow: exp(1000) is infinite; torch.softmax avoids it"
+OUTSHONE = (
+    "right as long as closed keys have moderate scores, but where one is 2000 above the open ones, the row is "
+    "lost (0 / 0): close the keys before the softmax, not after it"
+)
+
+
+def _inputs_of_softmax(empty: bool) -> Case:
+    """Scores, and a mask with open and closed keys in every row and column, but for an empty row."""
+    scores = (64 * random(2, 3, 5, 7)).round() / 64  # so that float32 can hold them + 2000
+    mask = random(2, 1, 5, 7) > -0.5
+    mask[..., 0] = True
+    mask &= ~torch.eye(7, dtype=torch.bool).roll(1, dims=1)[:5]
+    mask[0, 0, 3] &= not empty
+    return Case((scores, mask))
+
+
+def _filled(fill: float, axis: int = -1) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda scores, mask: scores.masked_fill(~mask, fill).softmax(axis)
+
+
+def _added(scores: Tensor, mask: Tensor) -> Tensor:
+    return (scores + torch.where(mask, 0.0, -math.inf)).softmax(-1)
+
+
+def _exponentials(scores: Tensor, mask: Tensor) -> Tensor:
+    exps = scores.exp() * mask
+    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def _renormalised(scores: Tensor, mask: Tensor) -> Tensor:
+    weights = scores.softmax(-1) * mask
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def _same_and_closed(given: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> bool:
+    return alike(given, right) and not (given[~mask.expand_as(given)] > 0).any()
+
+
+def _same_where_open(given: Any, wrong: Any, scores: Tensor, mask: Tensor) -> bool:
+    return same_shape(given, wrong) and alike(*(x.masked_fill(~mask, 0.0) for x in (given, wrong)))
+
+
+def _explain_softmax(weights: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> str | None:
+    if weights.isnan().all():
+        return f"your weights are {NAN_EVERYWHERE}"
+    found = explain_weights(weights, scores, sizes={"n": 7, "m": 5}, divide_by=None, mask=mask)
+    left = weights[~mask.expand_as(weights)].max()
+    return found or (
+        f"closed keys must get exactly 0; yours get up to {left:.1g}: your fill is a finite number; use -torch.inf"
+    )
+
+
+def _explain_gradient(answer: Callable[..., Any]) -> str | None:
+    """The weights are right; are their gradients?"""
+    scores, mask = _inputs_of_softmax(empty=True).inputs
+    leaf, expected = (scores.clone().requires_grad_() for _ in range(2))
+    towards = random(*scores.shape, seed=1)
+    result = call(lambda _, mask: answer(leaf, mask), scores, mask)  # it would copy the leaf
+    if not result.requires_grad:
+        return "the weights are right, but no gradient gets through them: do not detach, and do not convert to lists"
+    (given,) = torch.autograd.grad((result * towards).sum(), leaf)
+    (right,) = torch.autograd.grad((masked_softmax(expected, mask) * towards).sum(), expected)
+    if given.isnan().any():
+        return f"the weights are right, but {NAN_GRADIENTS}"
+    return None if close(given, right) else "the weights are right, but their gradients are not"
+
+
+def _explain_extremes(answer: Callable[..., Any]) -> str | None:
+    """The weights are right for these scores; are they for very large and very low ones, and for a single matrix?"""
+    scores, mask = _inputs_of_softmax(empty=True).inputs
+    other = {
+        OVERFLOW: (scores + 2000, mask),
+        OUTSHONE: (torch.where(mask, scores, scores + 2000), mask),
+        "where the open scores are very low (-3e10 here), the closed keys win: your fill is a finite number; "
+        "use -torch.inf": (torch.where(mask, -3e10, scores), mask),
+        "right for four axes, but not for a single matrix (m, n); count the axes from the end: dim=-1": (
+            scores[0, 0],
+            mask[0, 0],
+        ),
+    }
+    return next((words for words, hard in other.items() if not alike(call(answer, *hard), masked_softmax(*hard))), None)
+
+
+SURVIVING_SOFTMAX = Exercise(
+    number="5.3",
+    asks="The masked softmax of scores (..., m, n), which gives zeros in rows without an open key.",
+    right=masked_softmax,
+    returns=tensor("(..., m, n)", "the weights", finite=False),
+    cases=[_inputs_of_softmax(empty=False), _inputs_of_softmax(empty=True)],
+    same=_same_and_closed,
+    in_evaluation=True,
+    slips=[
+        Slip("these are the scores, the softmax is missing", lambda scores, mask: scores),
+        Slip(
+            "these are the masked scores, the softmax is missing",
+            lambda scores, mask: scores.masked_fill(~mask, -math.inf),
+        ),
+        Slip(
+            "these are the scores with zeros at the closed keys; the softmax is missing",
+            lambda scores, mask: scores * mask,
+            mistake=6,
+        ),
+        Slip(
+            "these are the logarithms of the weights (log_softmax); the softmax itself is asked for",
+            lambda scores, mask: scores.masked_fill(~mask, -math.inf).log_softmax(-1),
+        ),
+        *(
+            Slip(
+                f"your softmax runs over {name}; it must run over the keys, along each row",
+                _filled(-math.inf, axis),
+                mistake=5,
+                like=_same_where_open,
+            )
+            for axis, name in ((2, "the queries (down the columns)"), (1, "the second axis"), (0, "the first axis"))
+        ),
+        Read("came out as NaN", _filled(-math.inf), mistake=11),
+        Read("got equal weights: a large finite number", _filled(-1e9), mistake=13),
+        Read("closed keys got the score 0, and exp(0) is 1", _filled(1e-9), mistake=13),
+        Read(
+            "you set the weights of closed keys to zero after the softmax",
+            lambda scores, mask: scores.softmax(-1) * mask,
+            mistake=6,
+        ),
+        Read("your mask is the wrong way round", lambda scores, mask: masked_softmax(scores, ~mask), mistake=7),
+        Read("True counts as 1 and False as 0", lambda scores, mask: (scores + mask).softmax(-1), mistake=8),
+        Read("you added the inverted boolean mask", lambda scores, mask: (scores + ~mask).softmax(-1), mistake=8),
+        Read("your mask has no effect", lambda scores, mask: scores.softmax(-1)),
+        Read(
+            "NaN everywhere: 0 times infinity",
+            lambda scores, mask: (scores + ~mask * -math.inf).softmax(-1),
+            mistake=11,
+        ),
+        Read("the gradients are NaN", lambda scores, mask: _added(scores, mask).nan_to_num(), mistake=11),
+        Read("where the open scores are very low", lambda scores, mask: _filled(-1e9)(scores, mask) * mask, mistake=13),
+        Read("closed keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)),
+        Read("large ones overflow", _exponentials),
+        Read("where one is 2000 above the open ones", _renormalised, mistake=6),
+        Read("no gradient gets through", lambda scores, mask: masked_softmax(scores.detach(), mask)),
+        Read(
+            "right in training, but not in evaluation",
+            lambda scores, mask: masked_softmax(scores, mask if torch.is_grad_enabled() else None),
+            mistake=14,
+        ),
+    ],
+    explain=_explain_softmax,
+    further=[_explain_gradient, _explain_extremes],
+)
+
+# ---- 5.7 ------------------------------------------------------------------------------------------------------------
+
+
+def _inputs_of_attention(batch: int, heads: int) -> Case:
+    m, n, d_k, d_v = 5, 7, 11, 13
+    query, key, value = random(batch, heads, m, d_k), random(batch, heads, n, d_k), random(batch, heads, n, d_v)
+    allowed = random(batch, m, n) > 0
+    allowed[..., 0] = True  # no empty row, and ...
+    allowed[..., 1] = False  # ... none either when it is turned around ...
+    allowed[0, 2] = False  # ... but for this one
+    return Case((query, key, value, allowed))
+
+
+Weigh = Callable[[Tensor, Tensor], Tensor]
+
+
+def _attention(weigh: Weigh = masked_softmax, of: Callable[[Tensor], Tensor] = lambda allowed: allowed[:, None]) -> Any:
+    """Return an answer that makes its weights from scaled scores and a mask `of` what is allowed."""
+
+    def answer(query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> Tensor:
+        return weigh(query @ key.mT / math.sqrt(key.size(-1)), of(allowed)) @ value
+
+    return answer
+
+
+def _same_rows(of: Callable[[Tensor], Tensor]) -> Like:
+    """Compare outputs in the rows that have an open key under a mask `of` what is allowed."""
+
+    def like(given: Any, wrong: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> bool:
+        rows = of(allowed).any(dim=-1).expand(query.shape[:-1])
+        return same_shape(given, wrong) and alike(given[rows], wrong[rows])
+
+    return like
+
+
+def _turned(words: str, of: Callable[[Tensor], Tensor], mistake: int | None = None) -> Slip:
+    return Slip(words, _attention(of=of), mistake, like=_same_rows(of))
+
+
+def _explain_repair(
+    output: Tensor, right: Tensor, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor
+) -> str | None:
+    lost = output.isnan().any(dim=-1)
+    if lost.all():
+        return f"the output is {NAN_EVERYWHERE}"
+    empty = ~allowed.any(dim=-1)[:, None].expand_as(lost)
+    if alike(output[~empty], right[~empty]):
+        return _explain_empty(output[empty], value.mean(dim=-2, keepdim=True).expand_as(output)[empty])
+    weights = recover_weights(torch.where(lost[..., None], 0.0, output), value)
+    if weights is None:
+        return "no weights on the values give this output: it must be weights @ value"
+    if lost.any():
+        return "the output holds NaN in rows that have open keys; does the softmax run over the keys, the last axis?"
+    weights = torch.where(weights.abs() < 1e-12, 0.0, weights)  # what solving for them left behind
+    raw = query @ key.mT
+    sizes = {"d_k": key.size(-1), "d_v": value.size(-1), "n": key.size(-2), "m": query.size(-2)}
+    mask = allowed[:, None].expand_as(raw)
+    return explain_weights(weights[~empty], raw[~empty], sizes=sizes, mask=mask[~empty])
+
+
+def _explain_empty(rows: Tensor, average: Tensor) -> str:
+    """All is right but for the rows without an open key."""
+    if rows.isnan().any():
+        return "a row without an open key came out as NaN; it must give 0"
+    if close(rows, average):
+        return (
+            "a row without an open key averages all values: that is what a finite fill such as -1e9 does; "
+            "it must give 0"
+        )
+    return "a row without an open key must give 0; yours gives something else"
+
+
+def _explain_gradients(answer: Callable[..., Any]) -> str | None:
+    *inputs, allowed = _inputs_of_attention(2, 3).inputs
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    result = call(lambda _, allowed: answer(*leaves, allowed), 0, allowed)  # it would copy the leaves
+    if not result.requires_grad:
+        return "the output is right, but no gradient gets through it"
+    gradients = torch.autograd.grad(result.sum(), leaves, allow_unused=True)
+    if any(g is None or g.isnan().any() for g in gradients):
+        return f"the output is right, but {NAN_GRADIENTS}"
+    return None
+
+
+def _explain_large(answer: Callable[..., Any]) -> str | None:
+    """The answer is right for small scores; is it where all are 2000 higher, or those of key 1, closed to everyone?"""
+    query, key, value, allowed = _inputs_of_attention(2, 3).inputs
+    for diagnosis, loud in ((OVERFLOW, slice(None)), (OUTSHONE, 1)):
+        query, key = query.clone(), key.clone()
+        query[..., 0], key[..., 0] = 2000 * math.sqrt(key.size(-1)), 0.0
+        key[..., loud, 0] = 1.0
+        result = call(answer, query, key, value, allowed)
+        if not close(result.double(), _attention()(query, key, value, allowed), 0.01):  # float32 has few digits left
+            return diagnosis
+    return None
+
+
+def _explain_half(answer: Callable[..., Any]) -> str | None:
+    """The answer is right in float64; is it in float16?"""
+    *inputs, allowed = _inputs_of_attention(2, 3).inputs
+    try:
+        result = call(answer, *(x.half() for x in inputs), allowed)
+    except Mistake as mistake:
+        if "overflow" in str(mistake):
+            return "right in float64, but your fill does not fit into float16 (up to 65504): use -torch.inf"
+        return f"right in float64, but with float16 {mistake}"
+    if not isinstance(result, Tensor) or result.isnan().any():
+        return "right in float64, but with float16 the output holds NaN"
+    if not close(result.double(), _attention()(*inputs, allowed), 0.05):
+        return "right in float64, but with float16 the numbers are wrong"
+    return None
+
+
+REPAIRED_ATTENTION = Exercise(
+    number="5.7",
+    asks="Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more.",
+    right=_attention(),
+    returns=tensor("(batch, heads, m, d_v)", finite=False),
+    cases=[_inputs_of_attention(3, 3), _inputs_of_attention(2, 3)],
+    in_evaluation=True,
+    slips=[
+        _turned(
+            "your mask is the wrong way round: masked_fill fills where its mask is True, so closed keys alone are left",
+            lambda allowed: ~allowed[:, None],
+            mistake=7,
+        ),
+        _turned(
+            "the mask's first axis meets the heads: (batch, m, n) broadcasts to (1, heads, m, n), which only runs "
+            "because there are as many heads as texts; write allowed[:, None]",
+            lambda allowed: allowed[None],
+            mistake=15,
+        ),
+        _turned(
+            "two faults at once: the mask is the wrong way round, and its first axis meets the heads",
+            lambda allowed: ~allowed[None],
+        ),
+        Read("averages all values: that is what a finite fill", _attention(_filled(-1e9)), mistake=13),
+        Read("a row without an open key came out as NaN", _attention(_filled(-math.inf)), mistake=11),
+        Read(
+            "your fill does not fit into float16",
+            _attention(lambda scores, mask: _filled(-1e9)(scores, mask) * mask),
+            mistake=13,
+        ),
+        Read("the gradients are NaN", lambda *inputs: _attention(_added)(*inputs).nan_to_num(), mistake=11),
+        Read(
+            "you did not scale them", lambda q, k, v, allowed: masked_softmax(q @ k.mT, allowed[:, None]) @ v, mistake=2
+        ),
+        Read(
+            "you set the weights of closed keys to zero after the softmax",
+            _attention(lambda scores, mask: scores.softmax(-1) * mask),
+            mistake=6,
+        ),
+        Read("large ones overflow", _attention(_exponentials)),
+        Read("where one is 2000 above the open ones", _attention(_renormalised), mistake=6),
+        Read(
+            "NaN everywhere: 0 times infinity",
+            _attention(lambda scores, mask: (scores + ~mask * -math.inf).softmax(-1)),
+            mistake=11,
+        ),
+        Read("no gradient gets through", torch.no_grad()(_attention())),
+        Read(
+            "you added a boolean mask to the scores",
+            _attention(lambda scores, mask: (scores + mask).softmax(-1)),
+            mistake=8,
+        ),
+        Read(
+            "right in training, but not in evaluation (torch.no_grad() and eval()): your mask has no effect",
+            _attention(lambda scores, mask: masked_softmax(scores, mask if torch.is_grad_enabled() else None)),
+            mistake=14,
+        ),
+    ],
+    explain=_explain_repair,
+    further=[_explain_gradients, _explain_large, _explain_half],
+)
+
+# ---- 5.6 ------------------------------------------------------------------------------------------------------------
+
+Model = Callable[[Tensor], Tensor]
+
+
+def _attend(x: Tensor, mask: Tensor | None) -> Tensor:
+    return masked_softmax(x @ x.mT / math.sqrt(x.size(-1)), mask) @ x
+
+
+def _zero_after(x: Tensor) -> Tensor:
+    return (x @ x.mT / math.sqrt(x.size(-1))).softmax(dim=-1) * causal_mask(x.size(1)) @ x
+
+
+def _add_at(x: Tensor, to: int, of: int, factor: float = 1.0) -> Tensor:
+    """Honest running sums, to which one position adds another one's input."""
+    sums = x.cumsum(dim=1)
+    if x.size(1) <= of:
+        return sums
+    return torch.cat([sums[:, :to], sums[:, to : to + 1] + factor * x[:, of : of + 1], sums[:, to + 1 :]], dim=1)
+
+
+def _next(x: Tensor) -> Tensor:
+    return torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1)
+
+
+HONEST: dict[str, Model] = {
+    "it calls a running sum leaky; position j may depend on inputs up to j, so only outputs before the changed "
+    "position count": lambda x: x.cumsum(dim=1),
+    "it calls a layer leaky that treats each position by itself": lambda x: torch.tanh(x[..., :3]),
+    "it calls a shift to the right leaky, which only looks back": lambda x: torch.cat(
+        [torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1
+    ),
+    "it calls attention with a causal mask leaky, and no simpler honest model; put in ordinary numbers (0 times NaN "
+    "is NaN), and allow for rounding": lambda x: _attend(x, causal_mask(x.size(1))),
+}
+LEAKY: dict[str, Model] = {  # what only one kind of answer misses comes first
+    "it misses attention without a mask": lambda x: _attend(x, None),
+    "it misses a leak that passes through detach(), which gradients do not see; change the input and compare": (
+        lambda x: x.cumsum(dim=1) + x.sum(dim=1, keepdim=True).detach()
+    ),
+    "it misses a leak from all positions whose differences cancel in a sum; take abs() before you add or average": (
+        lambda x: x.cumsum(dim=1) + x[..., :1].sum(dim=1, keepdim=True) * torch.tensor([1.0, -2.0, 1.0, -2.0, 2.0])
+    ),
+    "it misses a causal mask that is one diagonal too wide; change each position in turn": lambda x: _attend(
+        x, torch.ones(x.size(1), x.size(1), dtype=torch.bool).tril(1)
+    ),
+    "it misses a leak that goes only from the last position to the first; compare all outputs before the changed "
+    "position, and return False only after the last": lambda x: _add_at(x, 0, x.size(1) - 1),
+    "it misses a leak between two positions in the middle; change each position in turn and look at all before it": (
+        lambda x: _add_at(x, 4, 5)
+    ),
+    "it misses a leak through one of the d features; change all numbers of a position": lambda x: (
+        x.cumsum(dim=1) + _next(x) * (torch.arange(x.size(2)) == x.size(2) - 1)
+    ),
+    "it misses weights zeroed after the softmax: the future stays in the denominator": _zero_after,
+    "it misses a weak leak, a ten-thousandth of the next input; any difference counts": lambda x: _add_at(
+        x, 4, 5, 1e-4
+    ),
+}
+
+
+def _ask_for_verdicts(answer: Callable[..., Any]) -> list[bool]:
+    """What the answer says about each model, the leaky ones first."""
+    x = random(2, 7, 5)
+    leaky = [_verdict(call(answer, model, x)) for model in LEAKY.values()]
+    return leaky + [_verdict(call(_told(answer), model, x)) for model in HONEST.values()]
+
+
+def _told(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The answer, which said something about leaky models; it must also about honest ones."""
+
+    @functools.wraps(answer)
+    def told(model: Model, x: Tensor) -> Any:
+        result = answer(model, x)
+        if result is None:
+            raise Mistake("your function returns nothing where it finds no leak; it must end with return False")
+        return result
+
+    return told
+
+
+def _verdict(result: Any) -> bool:
+    if hasattr(result, "item") and math.prod(result.shape) == 1:  # torch's and NumPy's
+        result = result.item()
+    if not isinstance(result, bool | int) or result not in (0, 1):
+        raise Mistake(f"return True or False; got {type(result).__name__}")
+    return bool(result)
+
+
+def _explain_verdicts(given: Tensor, right: Any) -> str:
+    return [*LEAKY, *HONEST][(given != torch.tensor(right)).nonzero()[0, 0]]
+
+
+Look = Callable[[Tensor, int], Any]
+
+
+def _looking(look: Look, change: Callable[[Tensor, int], None] | None = None) -> Callable[[Model, Tensor], bool]:
+    """Return an answer that changes one position j at a time, and looks at the difference of the outputs."""
+
+    def answer(model: Model, x: Tensor) -> bool:
+        for j in range(1, x.size(1)):
+            changed = x.clone()
+            if change:
+                change(changed, j)
+            else:
+                changed[:, j] += 1.0
+            if look((model(changed) - model(x)).detach(), j):
+                return True
+        return False
+
+    return answer
+
+
+def _change_first_feature(x: Tensor, j: int) -> None:
+    x[:, j, 0] += 1.0
+
+
+def _differ_before(difference: Tensor, j: int) -> bool:
+    return bool((difference[:, :j].abs() > 1e-9).any())
+
+
+def _by_gradients(model: Model, x: Tensor) -> bool:
+    jacobian = torch.autograd.functional.jacobian(model, x)  # (batch, n, d, batch, n, d)
+    return bool((jacobian.abs().sum(dim=(0, 2, 3, 5)).triu(1) > 0).any())
+
+
+def _last_changed(model: Model, x: Tensor) -> bool:
+    changed = x.clone()
+    changed[:, -1] += 1.0
+    return _differ_before(model(changed) - model(x), x.size(1) - 1)
+
+
+def _puts_in_nan(model: Model, x: Tensor) -> bool:
+    at = torch.arange(x.size(1))[:, None]
+    return any(bool(model(x.masked_fill(at == j, math.nan))[:, :j].isnan().any()) for j in range(1, x.size(1)))
+
+
+FINDS_LEAKS = Exercise(
+    number="5.6",
+    asks="A function that tells models in which a position sees the future from those in which none does.",
+    right=_looking(_differ_before),
+    returns=numbers("the verdicts", "there is one for each model"),
+    ask=_ask_for_verdicts,
+    cases=[Case()],
+    rounding=False,
+    slips=[
+        Slip("your function finds no leak in any model, not even in attention without a mask", lambda model, x: False),
+        Slip("your function finds a leak in every model, also in attention with a causal mask", lambda model, x: True),
+        Slip(
+            "your function says True for the honest models and False for the leaky ones; turn it around",
+            lambda model, x: not _looking(_differ_before)(model, x),
+        ),
+        Read("it misses a leak that passes through detach()", _by_gradients),
+        Read("it misses a leak between two positions in the middle", _last_changed),
+        Read("only from the last position to the first", _looking(lambda d, j: (d[:, j - 1].abs() > 1e-9).any())),
+        Read("it misses a weak leak", _looking(lambda d, j: (d[:, :j].abs() > 1e-2).any())),
+        Read("it calls a running sum leaky", _looking(lambda d, j: (d[:, : j + 1].abs() > 1e-9).any())),
+        Read("it calls attention with a causal mask leaky", _puts_in_nan),
+        Read("through one of the d features", _looking(_differ_before, _change_first_feature)),
+        Read("whose differences cancel in a sum", _looking(lambda d, j: d[:, :j].sum() > 1e-9)),
+        Read("one diagonal too wide", _looking(lambda d, j: (d[:, : j - 1].abs() > 1e-9).any())),
+    ],
+    explain=_explain_verdicts,
+)

@@ -1,0 +1,168 @@
+"""Judging an answer by the table of its exercise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .results import alike, expect_pair, explain_rounding
+from .running import Mistake, in_time
+from .table import Case, Exercise, Read, Slip
+
+__all__ = ["NOT_FILLED_IN", "SECONDS", "Diagnosis", "judge"]
+
+NOT_FILLED_IN = "not filled in yet"
+SECONDS = 10.0  # for one answer, on all inputs; right answers take a fraction of a second
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong with an answer, in words, and which slip of the table it is, if it is one."""
+
+    words: str
+    slip: Slip | None = None
+
+
+def judge(
+    exercise: Exercise, answer: Any, *, cases: Sequence[Case] | None = None, seconds: float = SECONDS
+) -> Diagnosis | None:
+    """Judge an answer. It never raises and never hangs.
+
+    The inputs are float64, so float64 is the default type while an answer runs.
+
+    Args:
+        exercise: its table.
+        answer: a value, a function or a class. A function may run elsewhere: it is only called.
+        cases: other inputs than those of the table.
+        seconds: an answer that takes longer, on all inputs together, is stopped.
+
+    Returns:
+        What is wrong with the answer; None if it is right.
+    """
+    if answer is None or answer is Ellipsis:
+        return Diagnosis(NOT_FILLED_IN)
+    default = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        found = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
+    except NotImplementedError:
+        found = Diagnosis(NOT_FILLED_IN)
+    except Mistake as mistake:
+        found = Diagnosis(str(mistake))
+    except SystemExit:
+        found = Diagnosis("your code called exit(); return the result instead")
+    except Exception as error:  # not from calling the answer: that is told in `call`
+        kind = f"{type(error).__name__}: {error}".rstrip(".: ")
+        found = Diagnosis(
+            f"the check cannot make sense of this answer ({kind}); compare what you return with what is asked for"
+        )
+    finally:
+        torch.set_default_dtype(default)
+    if found is not None and found.slip is None:
+        read = [slip for slip in exercise.slips if isinstance(slip, Read) and slip.words in found.words]
+        return replace(found, slip=max(read, key=lambda slip: len(slip.words), default=None))
+    return found
+
+
+def _judge(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
+    found = _in_all(exercise, answer, cases)
+    if found is None and exercise.in_evaluation:
+        found = _in_evaluation(exercise, answer, cases)
+    if found is not None:
+        return found
+    said = (hook(answer) for hook in exercise.further)
+    return next((Diagnosis(words) for words in said if words), None)
+
+
+def _in_all(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
+    """Return the first diagnosis of any case."""
+    for case in cases:
+        found = _in_one(exercise, answer, case)
+        if found is not None:
+            return replace(found, words=case.words.replace("{found}", found.words))
+    return None
+
+
+def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
+    """Judge a second time as in evaluation: without gradients, and a module in evaluation mode."""
+    module = answer if isinstance(answer, nn.Module) else nn.Module()
+    was_training = module.training
+    try:
+        module.eval()
+        with torch.no_grad():
+            found = _in_all(exercise, answer, cases)
+    except Mistake as mistake:
+        found = Diagnosis(str(mistake))
+    finally:
+        module.train(was_training)
+    words = "right in training, but not in evaluation (torch.no_grad() and eval())"
+    return found and Diagnosis(f"{words}: {found.words}")
+
+
+def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
+    result = exercise.result(answer, case)
+    right = exercise.result(exercise.right, case)
+    try:
+        given = _read(exercise, result, right)
+    except Mistake:
+        found = _first_slip(exercise, case, result, right, None)
+        if found is not None:
+            return found
+        raise
+    each = right if isinstance(right, tuple) else (right,)
+    wrong = [i for i in range(len(given)) if not exercise.same(given[i], each[i], *case.inputs)]
+    if not wrong:
+        return None
+    last = wrong[-1]
+    found = _first_slip(exercise, case, result[last] if len(given) > 1 else result, each[last], last)
+    return found or Diagnosis(_explain(exercise, given, each, last, case))
+
+
+def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
+    """Take the parts of a result, the last one first."""
+    parts = exercise.parts()
+    if len(parts) == 1:
+        return (parts[0].read(result, right),)
+    first, second = parts
+    pair = expect_pair(result, first.name, second.name)
+    shapes, swapped = ([getattr(x, "shape", None) for x in some] for some in (right, pair[::-1]))
+    if shapes == swapped != shapes[::-1]:
+        raise Mistake(f"return {first.name} first and {second.name} second")
+    read = second.read(pair[1], right[1])
+    return first.read(pair[0], right[0]), read
+
+
+def _first_slip(exercise: Exercise, case: Case, given: Any, right: Any, part: int | None) -> Diagnosis | None:
+    """Return the first slip that gives the same as a part of a result, or as a whole that could not be read."""
+    for slip in exercise.slips:
+        like = slip.like or exercise.like
+        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
+        if part is not None and isinstance(exercise.returns, tuple):
+            wrong = wrong[part] if isinstance(wrong, tuple | list) else None
+        if wrong is not None and not alike(wrong, right) and like(given, wrong, *case.inputs):
+            return Diagnosis(slip.told(case), slip)
+    return None
+
+
+def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
+    """Return what a slip gives in a case; None where it fits other cases only."""
+    try:
+        return exercise.result(slip.answer, case)
+    except Exception:
+        return None
+
+
+def _explain(exercise: Exercise, given: tuple[Tensor, ...], right: tuple[Any, ...], wrong: int, case: Case) -> str:
+    """Say what is wrong with a part of a result that no slip gives."""
+    part, name = given[wrong], exercise.parts()[wrong].name.removeprefix("the ")
+    counted = isinstance(right[wrong], int) or (isinstance(right[wrong], Tensor) and right[wrong].dtype == torch.bool)
+    exact = counted or not exercise.rounding
+    inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
+    if inexact:
+        return f"your {name} {'are' if name.endswith('s') else 'is'} {inexact}"
+    found = None
+    if exercise.explain is not None:
+        found = exercise.explain(*((given, right) if len(given) > 1 else (part, right[0])), *case.inputs)
+    return found or exercise.rest

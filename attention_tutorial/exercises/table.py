@@ -1,0 +1,122 @@
+"""What an exercise is made of. Everything that a check, a test or a page knows about one stands in its table."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .results import Part, alike
+from .running import call
+
+__all__ = ["MISTAKES", "Case", "Exercise", "Read", "Slip"]
+
+Like = Callable[..., bool]
+
+# The mistakes that people really make, whatever the chapter.
+MISTAKES = {
+    1: "dividing the scores by √d_model in place of √d_k",
+    2: "not scaling the scores, or scaling by the number of heads or keys",
+    3: "dividing the scores by d_k in place of its square root",
+    4: "confusing the factor √d_model on embeddings with the division by √d_k",
+    5: "softmax over the wrong axis",
+    6: "masking after the softmax, or multiplying the scores by 0",
+    7: "a boolean mask read the wrong way round",
+    8: "mixing masks that are added with masks that are boolean",
+    9: "splitting or merging heads by a reshape without the transpose",
+    10: "repeating a mask over the heads in another order than the tensors",
+    11: "rows without an open key that become NaN",
+    12: "masking the queries of padding as well as the keys",
+    13: "a fill that half precision cannot hold, or 1e-9 where -1e9 was meant",
+    14: "a causal mask that is missing, off by one, or dropped in evaluation",
+    15: "weights averaged over heads, or one axis in front taken for another",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs on which answers are run.
+
+    Attributes:
+        inputs: what an answer is called with.
+        words: how a diagnosis is told that was found here.
+    """
+
+    inputs: tuple[Any, ...] = ()
+    words: str = "{found}"
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A wrong answer that people give, and what is said to whoever gives one with the same result.
+
+    Attributes:
+        words: what is said, or a function of the inputs that makes it.
+        answer: what a learner would hand in: a function, a class or a value.
+        mistake: its number in `MISTAKES`, if it is one of those.
+        like: ``like(given, wrong, *inputs)`` says whether what came back, which may be anything, is the same as what
+            this slip gives; None: as the exercise compares.
+    """
+
+    words: str | Callable[..., str]
+    answer: Any
+    mistake: int | None = None
+    like: Like | None = None
+
+    def told(self, case: Case) -> str:
+        """Return the words for the inputs of a case."""
+        return self.words if isinstance(self.words, str) else self.words(*case.inputs)
+
+
+@dataclass(frozen=True)
+class Read(Slip):
+    """A wrong answer that is not looked up: the exercise's `explain` reads it off the result. It says these words."""
+
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """The table of an exercise.
+
+    An answer is run on each case and compared with the right answer there. Where it differs, the words are those of the
+    first slip with the same result; else that it is right but rounded; else what `explain` reads off the result; else
+    `rest`. The inputs must tell all slips apart; a test sees to it.
+
+    Attributes:
+        number: as in the book.
+        asks: what for, in a sentence.
+        right: the right answer: a function, a class or a value.
+        returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
+        cases: the inputs, one case after another. A value is asked for without any.
+        slips: the wrong answers that people give.
+        explain: ``explain(given, right, *inputs)`` reads off a result what is wrong with it.
+        rest: what is said where nothing else is.
+        ask: ``ask(answer, *inputs)`` gets a result from an answer. It may raise a `Mistake`.
+        same: ``same(given, right, *inputs)`` says whether a result is right.
+        like: compares with every slip that does not say otherwise.
+        rounding: whether a result may be called right but rounded. Counts and masks never are.
+        in_evaluation: whether all must hold again without gradients, and in evaluation mode.
+        further: asked about an answer that is right in all cases, such as for its memory. Each returns words or None.
+    """
+
+    number: str
+    asks: str
+    right: Any
+    returns: Part | tuple[Part, ...]
+    cases: Sequence[Case] = (Case(),)
+    slips: Sequence[Slip]
+    explain: Callable[..., str | None] | None = None
+    rest: str = "it is not the right result"
+    ask: Callable[..., Any] = call
+    same: Like = alike
+    like: Like = alike
+    rounding: bool = True
+    in_evaluation: bool = False
+    further: Sequence[Callable[[Any], str | None]] = ()
+
+    def result(self, answer: Any, case: Case) -> Any:
+        """Return what an answer gives in a case."""
+        return self.ask(answer, *case.inputs) if callable(self.right) else answer
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what an answer returns, also where it is one thing."""
+        return self.returns if isinstance(self.returns, tuple) else (self.returns,)

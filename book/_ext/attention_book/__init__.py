@@ -1,0 +1,64 @@
+"""The Sphinx extension of this book: everything that its pages do beyond Sphinx, the theme and published extensions.
+
+Each module is one concern and says at its head what it does. `setup` is the only place that connects them with Sphinx,
+so the order in which they work can be read here.
+"""
+
+from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    """Connect the parts with Sphinx, in the order of a build."""
+    # Imported here, so that a test or a tool that wants one part does not load all of them.
+    from docutils import nodes
+    from pybtex.plugin import register_plugin
+
+    from . import address, bibliography, callouts, descriptions, downloads, formulas, pictures, search, theme, widgets
+    from .anchors import LastingIds
+    from .citation import CiteThisBook
+    from .claims import ClaimsDirective
+    from .mistakes import MistakesDirective
+
+    # What a page may write
+    app.add_directive("claims", ClaimsDirective)
+    app.add_directive("mistakes", MistakesDirective)
+    app.add_directive("cite-this-book", CiteThisBook)
+    app.add_directive("chapter-widget", widgets.ChapterWidget)
+    register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)
+    register_plugin("pybtex.style.formatting", "by_year", bibliography.ByYear)
+
+    # 1. The configuration is read. The address comes before the extensions that need it ask for it.
+    app.connect("config-inited", address.set_site_address, priority=100)
+    app.connect("config-inited", formulas.choose_renderer)
+    app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
+
+    # 2. Each page is read.
+    app.connect("source-read", address.fill_in_address)
+    app.add_transform(LastingIds)
+    app.connect("doctree-read", callouts.mark_callouts)
+
+    # 3. All pages are read: what needs to know all of them.
+    app.connect("env-updated", descriptions.collect_descriptions)
+    app.connect("env-updated", address.fill_lost_page)
+    app.connect("env-updated", formulas.set_all)
+
+    # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
+    app.add_post_transform(pictures.PackedPictures)
+    app.connect("doctree-resolved", formulas.set_claims)
+    app.add_html_math_renderer(formulas.RENDERER, (formulas.visit_math, None), (formulas.visit_math_block, None))
+    app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
+
+    # 5. Each page gets its frame. The theme's own buttons have priority 501.
+    app.connect("html-page-context", formulas.add_to_page)
+    app.connect("html-page-context", descriptions.describe_page)
+    app.connect("html-page-context", widgets.add_to_page)
+    app.connect("html-page-context", downloads.offer_script, priority=502)
+    app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
+
+    # 6. All pages are written, and all static files copied.
+    app.connect("build-finished", address.write_robots)
+    app.connect("build-finished", search.write_index)
+    app.connect("build-finished", theme.cut_icons)
+    app.connect("build-finished", theme.remove_unused)
+
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,68 @@
+"""Give pages the public addresses, which all come from one: that of the repository, written in _config.yml.
+
+A page of the book writes `https://REPOSITORY` where the repository's address belongs, also inside a command that a
+reader copies. The address of the site itself is that of the repository on GitHub Pages. Who comes to an address that
+leads nowhere sees the page made here; `sphinx-notfound-page` writes it, and GitHub Pages knows it by its name, 404.
+"""
+
+from html import escape
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+
+PLACEHOLDER = "https://REPOSITORY"
+CHAPTERS = "notebooks/"
+LOST = """<h1>Page not found</h1>
+<p>There is no page at this address. It may have moved: search for it in the box at the side, or go on from here.</p>
+<ul>
+{links}
+</ul>"""
+
+
+def site_address(repository: str) -> str:
+    """Return where GitHub Pages shows the site of a repository; nothing for a repository that is kept elsewhere.
+
+    Example:
+        >>> site_address("https://github.com/someone/some-book")
+        'https://someone.github.io/some-book/'
+    """
+    parts = urlsplit(repository)
+    owner, _, name = parts.path.strip("/").removesuffix(".git").partition("/")
+    if parts.netloc != "github.com" or not name:
+        return ""
+    host = f"{owner.lower()}.github.io"
+    return f"https://{host}/" if name.lower() == host else f"https://{host}/{name}/"
+
+
+def set_site_address(app: Sphinx, config: Config) -> None:
+    """Let Sphinx name each page's one address in its head, and the page 404 find what it loads from any folder."""
+    address = site_address(config["html_theme_options"]["repository_url"])
+    config["html_baseurl"] = address
+    config["notfound_urls_prefix"] = urlsplit(address).path or "/"
+
+
+def fill_in_address(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the address in the place of its placeholder."""
+    source[0] = source[0].replace(PLACEHOLDER, app.config.html_theme_options["repository_url"])
+
+
+def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Have the page 404 lead to the start and to the chapters."""
+    pages = [page for page in env.collect_relations() if page == app.config.root_doc or page.startswith(CHAPTERS)]
+    links = "\n".join(
+        f'<li><a href="{app.config.notfound_urls_prefix}{page}.html">{escape(env.titles[page].astext())}</a></li>'
+        for page in pages
+    )
+    app.config["notfound_context"] = {"title": "Page not found", "body": LOST.format(links=links)}
+    return []
+
+
+def write_robots(app: Sphinx, exception: Exception | None) -> None:
+    """Tell robots where the list of pages is, which `sphinx-sitemap` writes."""
+    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
+        lines = f"User-agent: *\nAllow: /\nSitemap: {urljoin(app.config.html_baseurl, 'sitemap.xml')}\n"
+        (Path(app.outdir) / "robots.txt").write_text(lines, encoding="utf-8")

@@ -1,0 +1,81 @@
+"""The page of claims, made from the executed notebooks.
+
+A chapter backs each quantitative sentence with a cell that measures it, asserts it and leaves a record in the cell's
+output (`attention_tutorial.notebook.claim`). The directive
+
+    ```{claims}
+    ```
+
+collects these records from the notebooks of the book at build time and sets them as tables, one for each chapter. The
+page therefore says what the notebooks measured, and nothing else. Each id leads to the cell's result in its chapter.
+Two claims with one id, or a record that lacks a part, are warnings, which fail a strict build.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+
+from .notebooks import read_chapters, title_of
+from .tables import inline, make_row, make_table
+
+logger = logging.getLogger(__name__)
+
+COLUMNS = (("Claim", 8), ("What the chapter says", 52), (PREDICTED.capitalize(), 20), (MEASURED.capitalize(), 20))
+
+
+def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
+    """Yield a message for each id that stands more than once; the pairs are (place, claim)."""
+    first: dict[str, str] = {}
+    for place, claim in claims:
+        if claim.id in first:
+            yield f"claim {claim.id} stands twice: in {first[claim.id]} and in {place}; ids are unique over the book"
+        else:
+            first[claim.id] = place
+
+
+def row_of(claim: Claim, page: str) -> nodes.row:
+    """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
+    anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
+    return make_row([[anchor], inline(claim.sentence), inline(claim.predicted), inline(claim.measured)])
+
+
+def make_section(heading: str, name: str, claims: list[Claim], page: str) -> nodes.section:
+    """Set one chapter's claims under its title, which leads to the chapter."""
+    link = nodes.title("", "", nodes.reference("", "", *inline(heading), refuri=page, internal=True))
+    table = make_table(COLUMNS, [row_of(claim, page) for claim in claims], "claims")
+    return nodes.section("", link, table, ids=[nodes.make_id(f"claims-of-{name}")])
+
+
+class ClaimsDirective(SphinxDirective):
+    """Set the claims of all notebooks that match a pattern (`notebooks/*` unless another is given)."""
+
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Read the notebooks and return a line that counts the claims, and a section for each chapter."""
+        self.env.note_dependency(self.env.relfn2path("/_toc.yml")[1])  # a new chapter
+        sections: list[nodes.Node] = []
+        placed: list[tuple[str, Claim]] = []
+        for docname, notebook in read_chapters(self.env, *self.arguments):
+            try:
+                claims = Claim.stored_in(notebook)
+            except ValueError as error:
+                logger.warning("%s: %s", docname, error, location=self.get_location(), type="claims")
+                continue
+            placed += [(docname, claim) for claim in claims]
+            if claims:
+                page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
+                sections.append(make_section(title_of(notebook, docname), PurePosixPath(docname).name, claims, page))
+        for message in find_duplicates(placed):
+            logger.warning(message, location=self.get_location(), type="claims")
+        if not placed:
+            return [nodes.paragraph("", "No chapter has made a claim yet.")]
+        many, in_chapters = "s" * (len(placed) > 1), "s" * (len(sections) > 1)
+        count = f"{len(placed)} claim{many} from {len(sections)} chapter{in_chapters}."
+        return [nodes.paragraph("", count, classes=["claims-count"]), *sections]

@@ -1,0 +1,52 @@
+"""Offer each chapter as a plain Python script as well.
+
+The theme's menu of downloads holds the notebook and a way to print. This adds the chapter as a script, in the form that
+editors show as cells ("# %%"), written when the site is built.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+from .notebooks import read_notebook
+
+FOLDER = "downloads"
+
+
+def script_cells(notebook: NotebookNode) -> Iterator[str]:
+    """Yield each cell of a notebook as it stands in a script: code as it is, text as comments."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            yield f"# %%\n{cell.source}\n"
+        else:
+            lines = (f"# {line}".rstrip() for line in cell.source.splitlines())
+            yield "\n".join(["# %% [markdown]", *lines, ""])
+
+
+def offer_script(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Write the script of a chapter, and add it to the menu of downloads."""
+    if doctree is None or not isinstance(app.builder, StandaloneHTMLBuilder):
+        return
+    source = Path(app.env.doc2path(pagename))
+    if source.suffix != ".ipynb":
+        return
+    script = Path(app.outdir) / FOLDER / f"{source.stem}.py"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text("\n".join(script_cells(read_notebook(source))), encoding="utf-8")
+    for button in context.get("header_buttons", []):
+        if button.get("label") == "download-buttons":
+            button["buttons"].insert(
+                1,
+                {
+                    "type": "link",
+                    "url": context["pathto"](f"{FOLDER}/{script.name}", 1),
+                    "text": ".py",
+                    "tooltip": "Download as a Python script",
+                    "icon": "fas fa-code",
+                    "label": "download-script-button",
+                },
+            )

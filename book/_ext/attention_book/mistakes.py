@@ -1,0 +1,136 @@
+"""The page of mistakes, made by running the checks of the exercises on the wrong answers of their tables.
+
+    ```{mistakes}
+    ```
+
+stands for a table of the common mistakes by the checks that name them, and for each exercise the list of what its check
+says about every slip of its table. The checks are run when the site is built, so the page
+quotes them. A slip that a check lets pass, a right answer that it rejects, or a common mistake that no check finds is a
+warning, which fails a strict build.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from attention_tutorial import exercises
+
+from .notebooks import headings, read_chapters, title_of
+from .tables import inline, make_row, make_table
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 120.0  # for an answer; none of the tables runs for ever, and a machine that builds may be busy
+
+
+class Told(NamedTuple):
+    """A wrong answer: its exercise, what the check says, and the number of the common mistake that it is."""
+
+    exercise: str
+    words: str
+    mistake: int | None
+
+
+def sentence(words: str) -> str:
+    """Write a diagnosis as `check` prints it."""
+    return f"{words[0].upper()}{words[1:].rstrip('.')}."
+
+
+class MistakesDirective(SphinxDirective):
+    """Set what every check says about every wrong answer of its table."""
+
+    def run(self) -> list[nodes.Node]:
+        """Run the checks and return a line that counts, a section for the common mistakes, and one for each chapter."""
+        torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
+        for path in Path(exercises.__file__).parent.glob("*.py"):
+            self.env.note_dependency(str(path))
+        places = self._places()
+        tables = exercises.exercises()
+        wrong = [told for table in tables.values() for told in self._wrong(table)]
+        for number, words in exercises.MISTAKES.items():
+            if not any(told.mistake == number for told in wrong):
+                self._warn(f"no check finds mistake {number} ({words})")
+        for table in tables.values():
+            found = exercises.judge(table, table.right, seconds=SECONDS)
+            if found is not None:
+                self._warn(f"the check of exercise {table.number} rejects the right answer: {found.words}")
+        count = (
+            f"{len(tables)} checks, {len(wrong)} wrong answers, each told what is wrong with it; "
+            "the right answers are accepted."
+        )
+        return [
+            nodes.paragraph("", count, classes=["mistakes-count"]),
+            self._common(wrong, places),
+            *self._chapters(wrong, places),
+        ]
+
+    def _wrong(self, table: exercises.Exercise) -> Iterable[Told]:
+        for slip in table.slips:
+            found = exercises.judge(table, slip.answer, seconds=SECONDS)
+            if found is None:
+                words = slip.words if isinstance(slip.words, str) else f"slip {table.slips.index(slip)}"
+                self._warn(f"the check of exercise {table.number} lets a wrong answer pass ({words!r})")
+            yield Told(table.number, found.words if found else "right", slip.mistake)
+
+    def _places(self) -> dict[str, tuple[str, str, str]]:
+        """Return, for each exercise, (address on the site, its title, the title of its chapter)."""
+        found = {}
+        for docname, notebook in read_chapters(self.env):
+            page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
+            chapter = title_of(notebook, docname)
+            for _, heading in headings(notebook):
+                if heading.startswith("Exercise "):
+                    number = heading.split()[1]
+                    name = " ".join(word for word in heading.split()[2:] if set(word) != {"★"})
+                    found[number] = (f"{page}#{nodes.make_id(heading)}", name, chapter)
+        return found
+
+    def _link(self, exercise: str, places: dict[str, tuple[str, str, str]]) -> nodes.Node:
+        if exercise not in places:
+            self._warn(f"exercise {exercise} has a check but no heading in a chapter")
+            return nodes.Text(exercise)
+        return nodes.reference("", exercise, refuri=places[exercise][0], internal=True)
+
+    def _common(self, wrong: list[Told], places: dict[str, Any]) -> nodes.section:
+        """Set the table of mistakes by checks."""
+        rows = []
+        for number, words in exercises.MISTAKES.items():
+            links: list[nodes.Node] = []
+            for exercise in dict.fromkeys(told.exercise for told in wrong if told.mistake == number):
+                links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
+            rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], links]))
+        head = (("", 5), ("Mistake", 55), ("Exercises whose checks name it", 40))
+        title = nodes.title("", "The common mistakes")
+        return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
+
+    def _chapters(self, wrong: list[Told], places: dict[str, Any]) -> list[nodes.Node]:
+        """Set a section for each chapter, with a folded list for each exercise."""
+        chapters: dict[str, nodes.section] = {}
+        for exercise in dict.fromkeys(told.exercise for told in wrong):
+            _, title, chapter = places.get(exercise, ("", exercise, "Elsewhere"))
+            if chapter not in chapters:
+                ids = [nodes.make_id(f"mistakes-of-{chapter}")]
+                chapters[chapter] = nodes.section("", nodes.title("", "", *inline(chapter)), ids=ids)
+            said = nodes.bullet_list(classes=["mistakes-said"])
+            for told in wrong:
+                if told.exercise == exercise:
+                    common = f" (Mistake {told.mistake}.)" if told.mistake else ""
+                    words = nodes.Text(sentence(told.words) + common)
+                    said += nodes.list_item("", nodes.paragraph("", "", words))
+            name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
+            count = f"What the check says about {len(said)} wrong answers"
+            chapters[chapter] += [
+                name,
+                nodes.raw("", f"<details><summary>{count}</summary>", format="html"),
+                said,
+                nodes.raw("", "</details>", format="html"),
+            ]
+        return list(chapters.values())
+
+    def _warn(self, message: str) -> None:
+        logger.warning(message, location=self.get_location(), type="mistakes")

@@ -1,0 +1,57 @@
+"""Read the chapters as they are stored: what the site, the tests and the tools ask a notebook for."""
+
+import functools
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat import NotebookNode
+from sphinx.environment import BuildEnvironment
+from sphinx.util.matching import patmatch
+
+
+def read_notebook(path: Path) -> NotebookNode:
+    """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
+    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def markdown_parser() -> MarkdownIt:
+    """Return a parser for what a chapter is written in: CommonMark with tables and $math$."""
+    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+def headings(notebook: NotebookNode) -> list[tuple[int, str]]:
+    r"""Return (level, text) of every heading, in order; a "#" in a block of code is none.
+
+    Example:
+        >>> from nbformat.v4 import new_markdown_cell, new_notebook
+        >>> headings(new_notebook(cells=[new_markdown_cell("# 1. One\n\n## 1.1 Two")]))
+        [(1, '1. One'), (2, '1.1 Two')]
+    """
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            found += [
+                (int(opening.tag[1]), inline.content)
+                for opening, inline in itertools.pairwise(markdown_parser().parse(cell.source))
+                if opening.type == "heading_open"
+            ]
+    return found
+
+
+def title_of(notebook: NotebookNode, default: str) -> str:
+    """Return the notebook's first heading; the default if it has none."""
+    return next((text for _, text in headings(notebook)), default)
+
+
+def read_chapters(env: BuildEnvironment, pattern: str = "notebooks/*") -> Iterator[tuple[str, NotebookNode]]:
+    """Yield (page, notebook) for the pages of a book that are notebooks; the page being read depends on them."""
+    for page in sorted(name for name in env.found_docs if patmatch(name, pattern)):
+        path = Path(env.doc2path(page))
+        if path.suffix == ".ipynb":
+            env.note_dependency(str(path))
+            yield page, read_notebook(path)

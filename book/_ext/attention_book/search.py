@@ -1,0 +1,138 @@
+"""The search, whose results are sections: an index that Pagefind makes from what the pages say.
+
+Each section is a record of its own, with its title, its page and its words; so is each term of the glossary and each
+function of the package. `search.js` asks the index on the page of search results. A browser may not read an index
+beside a page that was opened as a file: there Sphinx's own search answers.
+"""
+
+import asyncio
+import html
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docutils import nodes
+from pagefind.index import IndexConfig, PagefindIndex
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+SCRIPT = Path(__file__).with_suffix(".js")
+FOLDER = "pagefind"
+PLACES = (nodes.section, nodes.definition_list_item, addnodes.desc)  # what may have an address of its own
+SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.term, addnodes.desc_signature)
+# By a part of the address: the glossary says what a word means, other pages only list what the chapters explain.
+WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6, "book/api": 0.3, "book/claims": 0.3, "book/mistakes": 0.3}
+# How a formula is typed by someone who looks for it
+SPOKEN = (
+    (r"\\(?:left|right|[bB]igg?[lr]?|frac|operatorname|text|math\w+|displaystyle|q?quad|begin\{\w+\}|end\{\w+\})", " "),
+    (r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)"),
+    (r"\\(?:cdot|times)\b", "·"),
+    (r"\\infty\b", "∞"),
+    (r"\^\\top\b", "T"),
+    (r"\\[,;:!]", " "),
+    (r"\\([A-Za-z]+)", r"\1 "),
+    (r"[\\{}&$]", ""),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A place of the book that the search can find."""
+
+    address: str  # within the site
+    title: str
+    page: str  # the title of its page; nothing if that is its own
+    prose: str
+    code: str
+    is_code: bool  # whether the title is a name in the package
+
+    def as_html(self) -> str:
+        """Return the record as a page of its own: this is what Pagefind reads. A word of a title counts 7 times."""
+        title, page, prose, code = map(html.escape, (self.title, self.page, self.prose, self.code))
+        heading, kind = ("p", "name") if self.is_code else ("h1", "title")
+        weight = next((weight for part, weight in WEIGHTS.items() if part in self.address), 1)
+        return (
+            f'<html lang="en"><body><main data-pagefind-body data-pagefind-weight="{weight}">'
+            f'<{heading} data-pagefind-meta="{kind}">{title}</{heading}>'
+            f'<p data-pagefind-meta="page" data-pagefind-ignore>{page}</p>'
+            f'<p>{prose}</p><pre data-pagefind-weight="{0.3 * weight}">{code}</pre></main></body></html>'
+        )
+
+
+def spoken(tex: str) -> str:
+    r"""Return a formula as one would type it.
+
+    Example:
+        >>> spoken(r"Q K^\top / \sqrt{d_k}")
+        'Q KT / sqrt(d_k)'
+    """
+    for pattern, words in SPOKEN:
+        tex = re.sub(pattern, words, tex)
+    return " ".join(tex.split())
+
+
+def address_of(place: nodes.Element) -> tuple[str, str]:
+    """Return (id, title) of a place; two empty strings where it has no address of its own."""
+    match place:
+        case nodes.section():
+            return place["ids"][0], place[0].astext()
+        case nodes.definition_list_item() if place[0].get("ids"):
+            return place[0]["ids"][0], place[0].astext()
+        case addnodes.desc() if place[0].get("ids"):
+            return place[0]["ids"][0], place[0]["fullname"]
+    return "", ""
+
+
+def words_of(node: nodes.Node) -> Iterator[tuple[bool, str]]:
+    """Yield (whether it is code, text) for what a node says itself, without the places in it."""
+    for child in node.children:
+        if isinstance(child, nodes.literal_block):
+            yield True, child.astext()
+        elif isinstance(child, nodes.math | nodes.math_block):
+            yield False, spoken(child.astext())
+        elif isinstance(child, nodes.Text):
+            yield False, child.astext()
+        elif isinstance(child, PLACES) and address_of(child)[0]:
+            continue
+        elif not isinstance(child, SILENT) and "cell_output" not in child.get("classes", []):
+            yield from words_of(child)
+            if not isinstance(child, nodes.Inline):
+                yield False, " "
+
+
+def records_of(doctree: nodes.document, page: str) -> Iterator[Record]:
+    """Yield the places of a page; its first section is the page itself."""
+    title = ""
+    for place in doctree.findall(lambda node: isinstance(node, PLACES)):
+        name, heading = address_of(place)
+        if not name:
+            continue
+        words = list(words_of(place))
+        prose, code = ("".join(text for is_code, text in words if is_code is wanted) for wanted in (False, True))
+        address = f"{page}#{name}" if title else page
+        yield Record(address, heading, title, " ".join(prose.split()), code, isinstance(place, addnodes.desc))
+        title = title or heading
+
+
+async def write(records: list[Record], folder: Path) -> None:
+    """Have Pagefind write its index."""
+    async with PagefindIndex(config=IndexConfig(output_path=str(folder))) as index:
+        for record in records:
+            await index.add_html_file(content=record.as_html(), url=record.address)
+
+
+def write_index(app: Sphinx, exception: Exception | None) -> None:
+    """Write the index of the site, and the script that asks it."""
+    if exception is not None or not isinstance(app.builder, StandaloneHTMLBuilder):
+        return
+    site, builder = Path(app.outdir), app.builder
+    shutil.rmtree(site / FOLDER, ignore_errors=True)
+    pages = sorted(app.env.found_docs)
+    records = [each for page in pages for each in records_of(app.env.get_doctree(page), builder.get_target_uri(page))]
+    asyncio.run(write(records, site / FOLDER))
+    for unused in (*(site / FOLDER).glob("pagefind-*ui*"), *(site / FOLDER).glob("pagefind-highlight*")):
+        unused.unlink()  # Pagefind's own looks
+    shutil.copyfile(SCRIPT, site / "_static" / SCRIPT.name)

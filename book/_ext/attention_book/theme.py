@@ -1,0 +1,82 @@
+"""What the site does otherwise than its theme: light icons, scripts that let the text come first, no files for nobody.
+
+The theme loads Font Awesome whole, as a script and as three fonts (800 kB). The template `static/webpack-macros.html`
+loads `icons.css` instead, which names the icons in use; here its fonts are cut down to them.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+from .fonts import write_subset
+
+FONTS = ("fa-solid-900", "fa-brands-400")
+ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
+# A script in the page itself writes into the object that this one makes.
+NEEDED_AT_ONCE = "documentation_options.js"
+HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
+# What extensions load on every page, and the class without which a page has no use for it
+ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell"}
+UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
+
+
+def icons_in(sheet: str) -> set[int]:
+    r"""Return the code points that a style sheet draws as icons: those that Unicode leaves to private use.
+
+    Example:
+        >>> [hex(code) for code in icons_in('.fa-sun::before { content: "\\\\f185"; }')]
+        ['0xf185']
+    """
+    return {int(code, 16) for code in ESCAPED.findall(sheet)} | {
+        ord(letter) for letter in sheet if 0xE000 <= ord(letter) <= 0xF8FF
+    }
+
+
+def cut_icons(app: Sphinx, exception: Exception | None) -> None:
+    """Put fonts of the icons in use in the place of the theme's copy of Font Awesome."""
+    static = Path(app.outdir) / "_static"
+    vendor = static / "vendor"
+    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder) and vendor.is_dir():
+        (copy,) = (vendor / "fontawesome").glob("*/")
+        sheets = (path for path in static.rglob("*.css") if vendor not in path.parents)
+        codes = set().union(*(icons_in(sheet.read_text(encoding="utf-8")) for sheet in sheets))
+        folder = static / "icons"
+        folder.mkdir(exist_ok=True)
+        for name in FONTS:
+            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff")
+        shutil.copyfile(copy / "LICENSE.txt", folder / "LICENSE.txt")
+        shutil.rmtree(vendor)
+
+
+def wanted(asset: Any, body: str) -> bool:
+    """Tell whether a page with this body needs a style sheet or script."""
+    name = str(asset.filename)
+    marks = (mark for part, mark in ONLY_WITH.items() if part in name)
+    return HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+
+
+def deferred(script: Any) -> Any:
+    """Return a script that waits for the text; as it is, if it stands in the page itself or is needed at once."""
+    if not script.filename or NEEDED_AT_ONCE in str(script.filename):
+        return script
+    return type(script)(script.filename, priority=script.priority, **{"defer": "defer", **script.attributes})
+
+
+def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Have a page load what it needs, and its scripts run, in their order, when its text is there."""
+    body = str(context.get("body", ""))
+    context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
+    context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
+
+
+def remove_unused(app: Sphinx, exception: Exception | None) -> None:
+    """Remove files that the theme brings and no page loads."""
+    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
+        for pattern in UNUSED:
+            for path in (Path(app.outdir) / "_static").glob(pattern):
+                if path.is_file():
+                    path.unlink()

@@ -1,0 +1,79 @@
+"""Run the book's widgets on its pages, where there is no kernel.
+
+A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
+with such an element loads the widget's bundle (as text, in a script) and style sheet, and a small host that mounts it.
+It works without a network, and also where a page is opened as a file. Other pages load nothing.
+
+A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
+
+    ```{chapter-widget} notebooks/04_several_heads
+    58896d1b
+    ```
+
+The second line is the id of the cell.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.util.docutils import SphinxDirective
+
+from attention_tutorial import widgets
+from attention_tutorial.widgets.base import BookWidget
+
+WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__all__]
+HOST = Path(__file__).with_name("widgets_host.js")
+MARK = re.compile(r'data-widget="(\w+)"')
+
+
+def script(widget: type[BookWidget]) -> str:
+    """Return the script that hands a widget's bundle to the host."""
+    source = json.dumps(str(widget._esm), ensure_ascii=False)
+    return f"(window.attentionWidgets ??= {{}}).{widget.module} = {source};\n"
+
+
+def write_files(app: Sphinx) -> None:
+    """Write scripts and style sheets into the build's static folder, before a page refers to them."""
+    if not isinstance(app.builder, StandaloneHTMLBuilder):
+        return
+    folder = Path(app.outdir) / "_static" / "widgets"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
+    for widget in WIDGETS:
+        (folder / f"{widget.module}.js").write_text(script(widget), encoding="utf-8")
+        (folder / f"{widget.module}.css").write_text(str(widget._css), encoding="utf-8")
+
+
+def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Have a page load what its widgets need."""
+    used = {name for raw in doctree.findall(nodes.raw) for name in MARK.findall(raw.astext())} if doctree else set()
+    if not used:
+        return
+    for name in sorted(used):
+        app.add_css_file(f"widgets/{name}.css")
+        app.add_js_file(f"widgets/{name}.js")
+    app.add_js_file("widgets/host.js")
+
+
+class ChapterWidget(SphinxDirective):
+    """Show a widget of a chapter: the argument is the chapter, the content is the id of the cell that shows it."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Take the widget's HTML out of the executed notebook."""
+        path = Path(self.env.doc2path(self.arguments[0]))
+        self.env.note_dependency(str(path))
+        wanted = self.content[0].strip()
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                page = "".join(output.get("data", {}).get("text/html", ""))
+                if cell["id"] == wanted and MARK.search(page):
+                    return [nodes.raw("", page, format="html")]
+        raise self.error(f"{self.arguments[0]} has no cell {wanted!r} that shows a widget")

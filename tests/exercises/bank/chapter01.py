@@ -1,0 +1,191 @@
+"""Right and wrong answers to the exercises of chapter 1."""
+
+import math
+
+import numpy as np
+import torch
+
+from . import Wrong
+
+
+def rnn(inputs, w, u):
+    h, states = 0.0, []
+    for x in inputs:
+        h = math.tanh(w * x + u * h)
+        states.append(h)
+    return states
+
+
+def rnn_by(inputs, step):
+    h, states = 0.0, []
+    for x in inputs:
+        h = step(x, h)
+        states.append(h)
+    return states
+
+
+def rnn_adding_up(inputs, w, u):
+    return [math.tanh(w * sum(inputs[: j + 1])) for j in range(len(inputs))]
+
+
+def rnn_without_end(inputs, w, u):
+    return rnn_without_end(inputs, w, u)
+
+
+def rnn_recursive(inputs, w, u):
+    before = rnn_recursive(inputs[:-1], w, u) if len(inputs) > 1 else []
+    return [*before, math.tanh(w * inputs[-1] + u * (before[-1] if before else 0.0))]
+
+
+class Rnn:
+    def __call__(self, inputs, w, u, h=0.0):
+        states = np.zeros(len(inputs), dtype=np.float32)
+        for j, x in enumerate(inputs):
+            h = states[j] = np.tanh(w * x + u * h)
+        return states
+
+
+def attend(s, h):
+    powers = (h @ s).exp()
+    weights = powers / powers.sum()
+    return weights @ h, weights
+
+
+def attend_stable(s, h):
+    weights = torch.softmax(torch.mv(h, s), dim=0)
+    return (weights[:, None] * h).sum(dim=0), weights
+
+
+def additive(q, k, w, u, v):
+    return torch.tanh(w @ q + k @ u.T) @ v
+
+
+def additive_loop(q, k, w, u, v):
+    return torch.stack([v @ torch.tanh(w @ q + u @ k_j) for k_j in k])
+
+
+def edge(model, source, target_in, i, j, *, allowed=False, compare=None, dtype=torch.bool):
+    mask = torch.full((target_in.size(1), source.size(1)), not allowed).to(dtype)
+    mask[i, j] = allowed
+    with torch.no_grad():
+        before = model(source, target_in)[0].argmax(dim=-1)
+        after = model(source, target_in, mask)[0].argmax(dim=-1)
+    changed = before != after
+    parts = {
+        None: changed[:, i],
+        "all": changed,
+        "any": changed.any(dim=1),
+        "later": changed[:, i:],
+        "j": changed[:, min(j, changed.size(1) - 1)],
+        "last": changed[:, -1],
+    }
+    return parts[compare].double().mean().item()
+
+
+def edge_for_one_sequence(model, source, target_in, i, j):
+    mask = torch.ones(len(source), target_in.size(1), source.size(1), dtype=torch.bool)
+    mask[0, i, j] = False
+    return _share(model, source, target_in, mask, i)
+
+
+def edge_masked_twice(model, source, target_in, i, j):
+    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
+    mask[i, j] = False
+    return (model(source, target_in, mask)[0] != model(source, target_in, mask)[0]).double().mean().item()
+
+
+def edge_batch_of_masks(model, source, target_in, i, j):
+    """Right, with a mask for each sequence, and numpy at the end."""
+    mask = torch.ones(len(source), target_in.size(1), source.size(1), dtype=torch.bool)
+    open_everywhere = mask.clone()
+    mask[:, i, j] = False
+    before, after = (model(source, target_in, keep)[0][:, i].topk(1).indices for keep in (open_everywhere, mask))
+    return np.mean((before != after).numpy())
+
+
+def _share(model, source, target_in, mask, i):
+    with torch.no_grad():
+        before = model(source, target_in)[0].argmax(dim=-1)
+        after = model(source, target_in, mask)[0].argmax(dim=-1)
+    return (before[:, i] != after[:, i]).double().mean().item()
+
+
+def edge_per_sequence(model, source, target_in, i, j):
+    """Right, but one sequence at a time, and as a tensor."""
+    return torch.tensor([edge(model, s[None], t[None], i, j) for s, t in zip(source, target_in, strict=True)]).mean()
+
+
+def batch_attention(s, h, axis=2, divide=1.0, scale=1.0):
+    scores = s @ h.transpose(1, 2) * scale
+    powers = (scores - scores.max()).exp()
+    weights = powers / powers.sum(dim=axis, keepdim=True)
+    return weights @ h / divide, weights
+
+
+RIGHT = {
+    "1.1": {
+        "variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)),
+        "variant 3": lambda inputs, w, u: tuple(rnn(inputs, w, u)),
+        "recursive": rnn_recursive,
+        "object, numpy, float32": Rnn(),
+    },
+    "1.2": {
+        "variant 2": lambda length, num_symbols: math.log(num_symbols**length) / math.log(2),
+        "variant 3": lambda length, num_symbols: (
+            length * torch.log2(torch.tensor(float(num_symbols), dtype=torch.float64))
+        ),
+        "numpy, float32": lambda length, num_symbols: np.float32(length) * np.log2(np.float32(num_symbols)),
+        "with gradient": lambda length, num_symbols: (
+            length * torch.tensor([1.0 * num_symbols], requires_grad=True).log2()
+        ),
+    },
+    "1.3": {
+        "variant 2": attend_stable,
+        "list, columns": lambda s, h: [h.T @ torch.softmax(h @ s, 0), torch.softmax(h @ s[:, None], 0)[:, 0]],
+        "float32": lambda s, h: attend(s.float(), h.float()),
+    },
+    "1.4": {
+        "variant 2": additive_loop,
+        "one matrix": lambda q, k, w, u, v: (
+            torch.tanh(torch.cat([q.expand(len(k), -1), k], 1) @ torch.cat([w, u], 1).T) @ v
+        ),
+    },
+    "1.5": {"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
+}
+
+RIGHT["1.6"] = {
+    "softmax": lambda s, h: (torch.softmax(s @ h.mT, -1) @ h, torch.softmax(s @ h.mT, -1)),
+    "einsum": lambda s, h: (
+        torch.einsum("bmn,bnd->bmd", torch.softmax(torch.einsum("bmd,bnd->bmn", s, h), 2), h),
+        torch.einsum("bmd,bnd->bmn", s, h).softmax(dim=2),
+    ),
+}
+
+WRONG = [
+    Wrong("1.1", "got one number", lambda inputs, w, u: 3.5),
+    Wrong("1.1", "expected 4, got shape (2,)", lambda inputs, w, u: rnn(inputs, w, u)[:2]),
+    Wrong("1.1", "the first state is right and a later one is not", rnn_adding_up),
+    Wrong("1.1", "yours is another number", lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h))),
+    Wrong("1.1", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
+    Wrong("1.2", "got tuple", lambda length, num_symbols: (length, math.log2(num_symbols))),
+    Wrong("1.2", "but not for 1 out of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
+    Wrong("1.2", "between 39 and 40", lambda length, num_symbols: 7.0),
+    Wrong("1.3", "too small by a factor of 7.5", lambda s, h: (h.mean(0), (h @ s / 7.5).softmax(0))),
+    Wrong("1.3", "all your weights are equal", lambda s, h: (h.mean(0), torch.full((len(h),), 1 / len(h)))),
+    Wrong("1.3", "each row sums to 0.5", lambda s, h: (h.mean(0), 0.5 * attend(s, h)[1])),
+    Wrong("1.3", "it is weights @ h", lambda s, h: (s, attend(s, h)[1])),
+    Wrong("1.3", "are negative", lambda s, h: (h.mean(0), (h @ s) / (h @ s).abs().sum())),
+    Wrong("1.3", "yours sum to 2.52", lambda s, h: (h.mean(0), torch.sigmoid(h @ s))),
+    Wrong("1.3", "each row sums to 5 = n", lambda s, h: (h.mean(0), (h @ s).exp() / (h @ s).exp().mean())),
+    Wrong("1.3", "powers of 2", lambda s, h: (h.mean(0), 2 ** (h @ s) / (2 ** (h @ s)).sum())),
+    Wrong("1.4", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
+    Wrong("1.5", "the share should be", lambda *a: edge(*a) + 0.123),
+    Wrong("1.5", "no mask of yours closes anything", lambda *a: 0.123),
+    Wrong("1.5", "closes position 1 to step 0, and leaves", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)),
+    Wrong("1.5", "in some sequences only", edge_for_one_sequence),
+    Wrong("1.5", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
+    Wrong("1.5", "you never called the model without it", edge_masked_twice),
+    Wrong("1.6", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
+    Wrong("1.6", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
+    Wrong("1.6", "the whole matrix at once", lambda s, h: batch_attention(s, h, axis=(1, 2))),
+]

@@ -1,0 +1,277 @@
+"""Right and wrong answers to the exercises of chapter 3."""
+
+import math
+
+import torch
+from torch import nn
+
+from attention_tutorial import merge_heads, split_heads
+
+from . import Wrong
+
+# ---- 3.1 ------------------------------------------------------------------------------------------------------------
+
+
+def variance(d, mq, a, mk, b):
+    return d * (a**2 * b**2 + mq**2 * b**2 + a**2 * mk**2)
+
+
+def mean_square(d, mq, a, mk, b):
+    return d * (a**2 + mq**2) * (b**2 + mk**2)
+
+
+# ---- 3.2 and 3.3 ----------------------------------------------------------------------------------------------------
+
+
+def jacobian(scores):
+    a = torch.softmax(scores, dim=0)
+    return torch.diag(a) - torch.outer(a, a)
+
+
+def jacobian_in_a_loop(scores):
+    a = torch.softmax(scores, dim=0)
+    n = len(a)
+    result = torch.zeros(n, n)
+    for j in range(n):
+        for i in range(n):
+            result[j, i] = a[j] * ((1.0 if i == j else 0.0) - a[i])
+    return result
+
+
+def of_weights(make):
+    """Apply something to the weights of the scores."""
+    return lambda scores: make(torch.softmax(scores, dim=0))
+
+
+# ---- 3.4 ------------------------------------------------------------------------------------------------------------
+
+
+def scores_of_heads(x, w_q, w_k, heads, divide=None, split=split_heads):
+    q, k = split(x @ w_q, heads), split(x @ w_k, heads)
+    return q @ k.mT / (math.sqrt(q.size(-1)) if divide is None else divide)
+
+
+def divided(by):
+    """Scores of heads, divided by a function of (d_head, d_model, heads, n)."""
+
+    def answer(x, w_q, w_k, heads):
+        return scores_of_heads(x, w_q, w_k, heads, by(w_q.size(1) // heads, x.size(2), heads, x.size(1)))
+
+    return answer
+
+
+def in_a_loop(x, w_q, w_k, heads):
+    width = w_q.size(1) // heads
+    parts = [slice(i * width, (i + 1) * width) for i in range(heads)]
+    return torch.stack([(x @ w_q[:, p]) @ (x @ w_k[:, p]).mT * width**-0.5 for p in parts], dim=1)
+
+
+def through_one_matrix(x, w_q, w_k, heads):
+    """The product of the two matrices of a head first."""
+    q, k = (w.unflatten(1, (heads, -1)).transpose(0, 1) for w in (w_q, w_k))
+    return torch.einsum("bid,hde,bje->bhij", x, q @ k.mT * q.size(-1) ** -0.5, x)
+
+
+# ---- 3.6 ------------------------------------------------------------------------------------------------------------
+
+
+def logs_times(factor):
+    return lambda w, d_model, d_head: torch.softmax(factor(d_model, d_head) * w.log(), dim=-1)
+
+
+def power(w, d_model, d_head):
+    w = w ** math.sqrt(d_model / d_head)
+    return w / w.sum(dim=-1, keepdim=True)
+
+
+# ---- 3.7 ------------------------------------------------------------------------------------------------------------
+
+
+def nats(a):
+    return torch.special.entr(a).sum().item()
+
+
+def bisect(scores, wanted, low=1e-6, high=1e6, steps=100, spread=nats):
+    for _ in range(steps):
+        middle = math.sqrt(low * high)
+        if spread(torch.softmax(scores / middle, dim=0)) < wanted:
+            low = middle
+        else:
+            high = middle
+    return middle
+
+
+def newton(scores, wanted):
+    """Newton's steps in the inverse temperature, held inside a bracket."""
+    low, high, beta = 0.0, 1e6, 1.0
+    for _ in range(200):
+        a = torch.softmax(beta * scores, dim=0)
+        h = torch.special.entr(a).sum()
+        low, high = (beta, high) if h > wanted else (low, beta)
+        mean = a @ scores
+        slope = -beta * (a @ (scores - mean) ** 2)
+        step = beta - ((h - wanted) / slope).item() if slope != 0 else math.nan
+        beta = step if low < step < high else (low + high) / 2
+    return 1 / beta
+
+
+def endless_halves(scores, wanted, low=1e-6, high=1e6):
+    """It forgets to return what the call of itself returns."""
+    middle = math.sqrt(low * high)
+    found = nats(torch.softmax(scores / middle, dim=0))
+    if abs(found - wanted) < 1e-5:
+        return middle
+    endless_halves(scores, wanted, *((middle, high) if found < wanted else (low, middle)))
+
+
+def on_a_grid(scores, wanted):
+    grid = torch.logspace(-3, 3, 60001)
+    h = torch.special.entr(torch.softmax(scores / grid[:, None], dim=1)).sum(1)
+    return grid[(h - wanted).abs().argmin()]
+
+
+# ---- 3.8 ------------------------------------------------------------------------------------------------------------
+
+
+def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True, one_for_all=False, sign=1,
+         values="w_v", split_v=split_heads):  # fmt: skip
+    """A class with the embedding times embedding(d_model), the scores divided by divisor(d_head, d_model, heads, n)."""
+
+    class Attention(nn.Module):
+        def __init__(self, vocab_size, d_model, num_heads, d_head):
+            super().__init__()
+            self.num_heads, width = num_heads, num_heads * d_head
+            self.embedding = nn.Embedding(vocab_size, d_model)
+            nn.init.normal_(self.embedding.weight, std=d_model**-0.5 if std is None else std)
+            self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, width, bias=False) for _ in range(3))
+
+        def forward(self, ids):
+            d_model = self.embedding.embedding_dim
+            x = self.embedding(ids) * embedding(d_model)
+            q, k = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_q if one_for_all else self.w_k))
+            v = split_v(getattr(self, values)(x), self.num_heads)
+            scores = sign * q @ k.mT / divisor(q.size(-1), d_model, self.num_heads, ids.size(1))
+            weights = torch.softmax(scores, dim=axis)
+            output = merge(weights @ v)
+            return (output, weights) if both else output
+
+    return Attention
+
+
+def root(x):
+    return math.sqrt(x)
+
+
+def by_head(d, m, h, n):
+    return math.sqrt(d)
+
+
+class WithBias(made(root, by_head)):
+    def __init__(self, vocab_size, d_model, num_heads, d_head):
+        super().__init__(vocab_size, d_model, num_heads, d_head)
+        self.w_q = nn.Linear(d_model, num_heads * d_head)
+
+
+class Renamed(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_head):
+        super().__init__()
+        self.emb = nn.Embedding(vocab_size, d_model)
+
+    def forward(self, ids):
+        return self.emb(ids), ids
+
+
+class ByPytorch(made(math.sqrt, lambda d, m, h, n: math.sqrt(d))):
+    def forward(self, ids):
+        x = self.embedding(ids) * self.embedding.weight.size(1) ** 0.5
+        q, k, v = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_k, self.w_v))
+        weights = torch.softmax(torch.einsum("bhmd,bhnd->bhmn", q, k) * q.size(-1) ** -0.5, -1)
+        return merge_heads(nn.functional.scaled_dot_product_attention(q, k, v)), weights
+
+
+def returning(change):
+    """The right class, but for what it returns."""
+
+    class Returning(made(root, by_head)):
+        def forward(self, ids):
+            return change(*super().forward(ids))
+
+    return Returning
+
+
+class ScalingItsEmbedding(made(lambda m: 1.0, by_head)):
+    def forward(self, ids):
+        with torch.no_grad():
+            self.embedding.weight.mul_(math.sqrt(self.embedding.embedding_dim))
+        return super().forward(ids)
+
+
+RIGHT = {
+    "3.1": {
+        "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
+        "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
+        "tensor of one": lambda d, mq, a, mk, b: torch.tensor([variance(d, mq, a, mk, b)], dtype=torch.float32),
+    },
+    "3.2": {
+        "loop": jacobian_in_a_loop,
+        "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0)),
+        "float32": lambda s: jacobian(s.float()),
+        "rows": of_weights(lambda a: a[:, None] * (torch.eye(len(a)) - a)),
+    },
+    "3.3": {
+        "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
+        "float32": lambda a, u: a.float() * (u.float() - a.float() @ u.float()),
+        "autograd": lambda a, u: torch.autograd.functional.vjp(lambda s: s.softmax(0), a.log(), u)[1],
+        "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
+        "multiplied out": lambda a, u: a * u - a * (a * u).sum(),
+        "einsum": lambda a, u: torch.einsum("j,j->j", a, u - torch.dot(a, u)),
+    },
+    "3.4": {
+        "loop": in_a_loop,
+        "divided": divided(lambda d, m, h, n: d**0.5),
+        "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
+        "one matrix": through_one_matrix,
+    },
+    "3.5": {
+        "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
+        "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
+    },
+    "3.6": {
+        "power": power,
+        "float32": lambda w, m, d: power(w.float(), m, d),
+        "a little added": lambda w, m, d: torch.softmax((w + 1e-9).log() * root(m / d), -1),
+        "through the scores": lambda w, m, d: torch.softmax(w.log() * m**0.5 / d**0.5, -1),
+    },
+    "3.7": {"bisection": bisect, "newton": newton, "grid": on_a_grid, "wide": lambda s, h: bisect(s, h, 1e-9, 1e9)},
+    "3.8": {"plain": made(root, by_head), "torch": ByPytorch, "power": made(lambda m: m**0.5, by_head)},
+}
+
+WRONG = [
+    Wrong("3.1", "is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
+    Wrong("3.1", "rounded to a whole number", lambda *x: round(variance(*x))),
+    Wrong("3.1", "right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
+    Wrong("3.1", "negative means count", lambda d, mq, a, mk, b: variance(d, max(mq, 0), a, max(mk, 0), b)),
+    Wrong("3.1", "is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
+    Wrong("3.2", "times the right one", lambda s: 3 * jacobian(s)),
+    Wrong("3.3", "the entries must sum to 0", lambda a, u: a + u),
+    Wrong("3.4", "sqrt(num_heads) as well", divided(lambda d, m, h, n: math.sqrt(d * h))),
+    Wrong("3.4", "in effect you divided by 3", divided(lambda d, m, h, n: math.isqrt(d))),
+    Wrong("3.4", "you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
+    Wrong("3.5", "above 0", lambda m, d, s: -(m**-0.5) / s),
+    Wrong("3.5", "scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
+    Wrong("3.6", "too flat: in effect", logs_times(lambda m, d: root(m // d))),
+    Wrong("3.6", "took the softmax twice", lambda *x: logs_times(lambda m, d: root(m / d))(*x).softmax(-1)),
+    Wrong("3.7", "search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
+    Wrong("3.7", "NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
+    Wrong("3.7", "too few steps", lambda s, h: bisect(s, h, steps=10)),
+    Wrong("3.7", "above 0", lambda s, h: -bisect(s, h)),
+    Wrong("3.7", "only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
+    Wrong("3.7", "one number; got Tensor", lambda s, h: s / h),
+    Wrong("3.8", "multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
+    Wrong("3.8", "drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
+    Wrong("3.8", "keep the names of the parts", Renamed),
+    Wrong("3.8", "the class itself", made(root, by_head)(5, 4, 2, 3)),
+    Wrong("3.8", "change nothing", ScalingItsEmbedding),
+    Wrong("3.8", "had no bias", WithBias),
+    Wrong("3.8", "the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
+]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Right and wrong answers to the exercises of chapter 4."""
+
+import functools
+import math
+
+import torch
+
+from . import Wrong
+
+# ---- 4.1 count ----
+
+
+def count(d_model, num_heads, d_head=None):
+    return 4 * d_model * num_heads * (d_model // num_heads if d_head is None else d_head)
+
+
+def count_layers(d_model, num_heads, d_head=None):
+    inner = num_heads * (d_head or d_model // num_heads)
+    layers = [torch.nn.Linear(d_model, inner, bias=False) for _ in range(3)]
+    layers.append(torch.nn.Linear(inner, d_model, bias=False))
+    return sum(p.numel() for layer in layers for p in layer.parameters())
+
+
+def size(d_model, num_heads, d_head):
+    return num_heads * (d_model // num_heads if d_head is None else d_head)
+
+
+def count_float(d_model, num_heads, d_head=None, bias=False):
+    d_head = math.floor(d_model / num_heads) if d_head is None else d_head
+    return torch.tensor(4.0 * d_model * num_heads * d_head)
+
+
+# ---- 4.2 split ----
+
+
+def split(x, num_heads):
+    batch, n, width = x.shape
+    return x.reshape(batch, n, num_heads, width // num_heads).transpose(1, 2)
+
+
+def split_by_chunk(x, num_heads):
+    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
+
+
+def split_einsum(x, num_heads):
+    return torch.einsum("bnhd->bhnd", x.unflatten(-1, (num_heads, -1)))
+
+
+class SplitByWindow(torch.nn.Module):
+    def forward(self, x, num_heads):
+        width = x.size(-1) // num_heads
+        return x.unfold(-1, width, width).transpose(1, 2)
+
+
+def split_by_loop(x, num_heads, dim=-1):
+    batch, n, d_head = *x.shape[:2], x.size(dim) // num_heads
+    out = torch.zeros(batch, num_heads, n, d_head, dtype=torch.float32)
+    for h in range(num_heads):
+        out[:, h] = x[..., h * d_head : (h + 1) * d_head]
+    return out
+
+
+# ---- 4.3 join ----
+
+
+def join(heads, w_o):
+    return torch.cat(list(heads), dim=-1) @ w_o
+
+
+def join_by_transpose(heads, w_o):
+    return heads.transpose(0, 1).flatten(1) @ w_o
+
+
+def join_by_sum(heads, w_o):
+    return torch.einsum("hnd,hdm->nm", heads, w_o.unflatten(0, (heads.size(0), -1)))
+
+
+class JoinByWord(torch.nn.Module):
+    def forward(self, heads, w_o):
+        return torch.stack([heads[:, i].reshape(-1) @ w_o for i in range(heads.size(1))])
+
+
+def join_float(heads, w_o, bias=None):
+    return torch.nn.functional.linear(torch.hstack(list(heads)).float(), w_o.T.float(), bias)
+
+
+# ---- 4.4 multi-head attention ----
+
+
+def cut(t, num_heads):
+    return t.reshape(t.size(0), num_heads, -1).transpose(0, 1)
+
+
+def attend(x, w_q, w_k, w_v, w_o, num_heads, *, scale=None):
+    q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
+    scale = 1 / math.sqrt(q.size(-1)) if scale is None else scale
+    weights = torch.softmax(q @ k.transpose(-2, -1) * scale, dim=-1)
+    return (weights @ v).transpose(0, 1).reshape(x.size(0), -1) @ w_o, weights
+
+
+def attend_head_by_head(x, w_q, w_k, w_v, w_o, num_heads):
+    outputs, maps = 0, []
+    for q, k, v, o in zip(*(w.chunk(num_heads, dim=1) for w in (w_q, w_k, w_v)), w_o.chunk(num_heads), strict=True):
+        maps.append(torch.softmax((x @ q) @ (x @ k).T / q.size(1) ** 0.5, dim=-1))
+        outputs = outputs + maps[-1] @ (x @ v) @ o
+    return outputs, torch.stack(maps)
+
+
+def attend_einsum(x, w_q, w_k, w_v, w_o, num_heads):
+    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)) for w in (w_q, w_k, w_v))
+    weights = (torch.einsum("ihd,jhd->hij", q, k) / q.size(-1) ** 0.5).softmax(-1)
+    return torch.einsum("hij,jhd->ihd", weights, v).flatten(1) @ w_o, weights
+
+
+class Circuits(torch.nn.Module):
+    def forward(self, x, w_q, w_k, w_v, w_o, num_heads):
+        d_head = w_q.size(1) // num_heads
+        qk = torch.stack([a @ b.T for a, b in zip(w_q.split(d_head, 1), w_k.split(d_head, 1), strict=True)])
+        vo = torch.stack([a @ b for a, b in zip(w_v.split(d_head, 1), w_o.split(d_head), strict=True)])
+        weights = torch.softmax(x @ qk @ x.T / d_head**0.5, dim=-1)
+        return [(weights @ x @ vo).sum(0), weights]
+
+
+def scaled_by(of):
+    return lambda x, w_q, w_k, w_v, w_o, h: attend(x, w_q, w_k, w_v, w_o, h, scale=of(x.size(1), h, w_q.size(1) // h))
+
+
+# ---- 4.5 masks ----
+
+
+def interleave(mask, num_heads):
+    return ~mask.repeat_interleave(num_heads, dim=0)
+
+
+def by_index(mask, num_heads):
+    return mask[torch.arange(len(mask) * num_heads) // num_heads].int() == 0
+
+
+def one_by_one(mask, num_heads, blocked=True):
+    return torch.stack([own ^ blocked for own in mask for _ in range(num_heads)])
+
+
+def expand(mask, num_heads):
+    return mask.logical_not()[:, None].expand(-1, num_heads, -1, -1).flatten(0, 1)
+
+
+# ---- 4.6 ablation ----
+
+
+def moved(heads, w_o, i):
+    d_v = heads.size(-1)
+    return (heads[i] @ w_o[i * d_v : (i + 1) * d_v]).norm(dim=-1)
+
+
+def moved_by_difference(heads, w_o, i):
+    without = heads.clone()
+    without[i] = 0
+    return torch.linalg.vector_norm(join(heads, w_o) - join(without, w_o), dim=-1)
+
+
+def moved_by_gram(heads, w_o, i):
+    block = w_o.chunk(len(heads))[i]
+    return torch.einsum("ni,ij,nj->n", heads[i], block @ block.T, heads[i]).clamp(min=0).sqrt()
+
+
+class MovedBySwitch(torch.nn.Module):
+    def forward(self, heads, w_o, i):
+        on = 1 - torch.nn.functional.one_hot(torch.tensor(i), len(heads))[:, None, None].to(heads)
+        return torch.nn.functional.pairwise_distance(join(heads * on, w_o), join(heads, w_o), eps=0)
+
+
+# ---- 4.7 debugging ----
+
+
+def repaired(x, w_q, w_k, w_v, w_o, num_heads, mask, *, cut=True, fill=-math.inf):
+    batch, n, _ = x.shape
+    d_head = w_q.size(1) // num_heads
+
+    def heads_of(t):
+        if cut:
+            return t.reshape(batch, n, num_heads, d_head).transpose(1, 2)
+        return t.reshape(batch, num_heads, n, d_head)
+
+    q, k, v = (heads_of(x @ w) for w in (w_q, w_k, w_v))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(d_head)
+    weights = torch.softmax(scores.masked_fill(~mask[:, None], fill), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(batch, n, -1) @ w_o
+
+
+def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
+    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
+    weights = torch.softmax(q @ k.mT / q.size(-1) ** 0.5, dim=-1) * mask[:, None]
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    return (weights @ v).transpose(1, 2).flatten(2) @ w_o
+
+
+class RepairedByLog(torch.nn.Module):
+    def forward(self, x, w_q, w_k, w_v, w_o, num_heads, mask):
+        q, k, v = (torch.stack((x @ w).chunk(num_heads, -1)) for w in (w_q, w_k, w_v))
+        weights = (q @ k.mT / q.size(-1) ** 0.5 + mask.double().log()).softmax(-1)
+        return torch.cat(list(weights @ v), dim=-1) @ w_o
+
+
+def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
+    q, k, v = ((x @ w).float().unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
+    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask[:, None], dropout)
+    return heads.transpose(1, 2).flatten(2) @ w_o.float()
+
+
+RIGHT = {
+    "4.1": {"plain": count, "layers": count_layers, "float tensor": count_float},
+    "4.2": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
+    "4.3": {"transpose": join_by_transpose, "sum": join_by_sum, "words": JoinByWord(), "float32": join_float},
+    "4.4": {"plain": attend, "head by head": attend_head_by_head, "einsum": attend_einsum, "circuits": Circuits()},
+    "4.5": {"plain": interleave, "expand": expand, "index": by_index, "one by one": one_by_one},
+    "4.6": {"plain": moved, "difference": moved_by_difference, "Gram": moved_by_gram, "switch": MovedBySwitch()},
+    "4.7": {
+        "renormalised": repaired_renormalised,
+        "finite fill": functools.partial(repaired, fill=-1e9),
+        "log": RepairedByLog(),
+        "fused": repaired_fused,
+    },
+}
+
+WRONG = [
+    Wrong("4.1", "four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k)),
+    Wrong("4.2", "yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
+    Wrong("4.2", "not those of x", lambda x, h: 2 * split(x, h)),
+    Wrong("4.3", "missing from your output: [2]", lambda heads, w_o: join(heads[:-1], w_o[: -heads.size(2)])),
+    Wrong("4.4", "you divided by sqrt(num_heads) as well", scaled_by(lambda d, h, k: (h * k) ** -0.5)),
+    Wrong("4.4", "your scores are too large by a factor of 2", scaled_by(lambda d, h, k: 2 * k**-0.5)),
+    Wrong("4.5", "must be boolean; got int64", lambda mask, h: interleave(mask, h).long()),
+    Wrong("4.7", "besides, your mask has no effect", lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False)),
+    Wrong("4.7", "the score -10", functools.partial(repaired, fill=-10.0)),
+]

@@ -1,0 +1,218 @@
+"""Laws of all tables of exercises: the right answer passes, and each slip its own words. The bank has rarer ones."""
+
+import functools
+import time
+
+import pytest
+import torch
+from bank import right_answers, wrong_answers
+
+from attention_tutorial.exercises import MISTAKES, diagnose, exercises, judge
+
+TABLES = exercises()
+SLIPS = [(exercise, slip) for exercise in TABLES.values() for slip in exercise.slips]
+RIGHT = right_answers()
+WRONG = wrong_answers()
+FUNCTIONS = {
+    number: exercise.right
+    for number, exercise in TABLES.items()
+    if callable(exercise.right) and not isinstance(exercise.right, type)
+}
+
+
+def named(slips):
+    """Say which slip a test is about."""
+    return [f"{e.number} {s.words if isinstance(s.words, str) else f'slip {e.slips.index(s)}'}" for e, s in slips]
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_the_right_answer_of_a_table_is_right(number):
+    assert diagnose(number, TABLES[number].right) is None
+
+
+@pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
+def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
+    """And not those of another: the inputs tell all slips apart."""
+    found = judge(exercise, slip.answer)
+    assert found is not None, "this answer is right"
+    assert found.slip is slip, found.words
+    assert any(slip.told(case) in found.words for case in exercise.cases), found.words
+
+
+def test_different_slips_of_an_exercise_have_different_words():
+    for exercise in TABLES.values():
+        said = [judge(exercise, slip.answer).words for slip in exercise.slips]
+        said += [diagnose(exercise.number, wrong.answer) for wrong in WRONG if wrong.exercise == exercise.number]
+        repeated = {words for words in said if said.count(words) > 1}
+        assert not repeated, (exercise.number, repeated)
+
+
+def test_each_common_mistake_is_a_slip_of_some_exercise():
+    assert {slip.mistake for _, slip in SLIPS} - {None} == set(MISTAKES)
+
+
+def test_every_table_says_what_is_asked_for_and_has_several_slips():
+    for exercise in TABLES.values():
+        assert exercise.asks.endswith(".") and exercise.asks[0].isupper(), exercise.number
+        assert len(exercise.slips) >= 4, exercise.number
+
+
+@pytest.mark.parametrize(("number", "name"), [(i, name) for i, answers in RIGHT.items() for name in answers])
+def test_a_right_answer_may_be_written_in_other_ways(number, name):
+    assert diagnose(number, RIGHT[number][name]) is None
+
+
+def test_every_exercise_has_right_answers_written_in_several_ways():
+    assert all(len(RIGHT[number]) >= 2 for number in TABLES)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[f"{wrong.exercise} {wrong.says}" for wrong in WRONG])
+def test_wrong_answers_of_the_bank_are_told_what_is_wrong(wrong):
+    found = diagnose(wrong.exercise, wrong.answer)
+    assert found is not None and wrong.says in found, found
+
+
+# ---- What can go wrong with any function -------------------------------------------------------------------------
+
+
+def stub(*inputs, **named):
+    raise NotImplementedError
+
+
+STUBS = {"raises": stub, "none": lambda *a, **k: None, "dots": lambda *a, **k: ..., "no answer": None, "ellipsis": ...}
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+@pytest.mark.parametrize("kind", STUBS)
+def test_a_stub_is_not_filled_in_yet(exercise, kind):
+    assert diagnose(exercise, STUBS[kind]) == "not filled in yet"
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_exception_is_told_with_the_line_it_came_from(exercise):
+    def answer(*inputs, **named):
+        raise IndexError("no third row")
+
+    expected = 'your code raised IndexError: no third row (in the line `raise IndexError("no third row")`)'
+    assert diagnose(exercise, answer) == expected
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_answer_that_takes_no_inputs_is_told_so(exercise):
+    assert "your code raised TypeError" in diagnose(exercise, lambda: 1)
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_infinite_loop_is_stopped(exercise):
+    def answer(*inputs, **named):
+        while True:
+            time.sleep(0.001)
+
+    assert "look for a loop that never ends" in diagnose(exercise, answer, seconds=0.2)
+
+
+# What the answers to an exercise are, where the tests below have nothing to spoil.
+NO_FLOATS = {"2.4", "4.1", "4.5", "5.1", "5.2", "5.4", "5.5", "5.6"}  # counts, boolean masks, a verdict
+NO_TENSORS = {"1.1", "1.2", "1.5", "2.4", "3.1", "3.5", "3.7", "4.1", "5.6"}  # numbers, a verdict
+TAKES_NO_TENSORS = {"1.1", "1.2", "2.4", "3.1", "3.5", "4.1", "5.2"}
+
+
+def spoilt(exercise, how, kind):
+    """Return a right answer that changes every part of its results that is of a kind, and the parts it changed."""
+    answer, changed = FUNCTIONS[exercise], []
+
+    def spoil(result):
+        if isinstance(result, tuple | list):
+            return type(result)(map(spoil, result))
+        if not kind(result):
+            return result
+        changed.append(result)
+        return how(result)
+
+    return functools.wraps(answer)(lambda *inputs, **named: spoil(answer(*inputs, **named))), changed
+
+
+def is_float(result):
+    return isinstance(result, float) or (torch.is_tensor(result) and result.is_floating_point())
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_answer_that_only_prints_is_told_to_return(exercise):
+    assert "your function returns nothing" in diagnose(exercise, lambda *inputs: print(FUNCTIONS[exercise](*inputs)))
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("inexact", "words"),
+    [
+        (lambda x: x.round(decimals=2) if torch.is_tensor(x) else round(x, 2), "right, but rounded to 2 decimals"),
+        (lambda x: x.half().double() if torch.is_tensor(x) else x * (1 + 2e-3), "nearly right, but off by up to"),
+    ],
+    ids=["rounded", "half precision"],
+)
+def test_an_inexact_result_is_told_from_a_wrong_one(exercise, inexact, words):
+    answer, changed = spoilt(exercise, inexact, is_float)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_FLOATS)
+    assert not changed or not TABLES[exercise].rounding or words in found, found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_a_list_in_place_of_a_tensor_is_told(exercise):
+    answer, changed = spoilt(exercise, lambda x: list(x), torch.is_tensor)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_TENSORS)
+    assert not changed or "must be a tensor; got list of Tensor; torch.stack makes a tensor of it" in found, found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_texts_in_place_of_numbers_are_told(exercise):
+    answer, changed = spoilt(exercise, str, lambda x: isinstance(x, int | float) and not isinstance(x, bool))
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise in NO_TENSORS - {"5.6"})
+    assert not changed or ("must be" in found and "str" in found), found
+
+
+PAIRS = [number for number in FUNCTIONS if isinstance(TABLES[number].returns, tuple)]
+
+
+@pytest.mark.parametrize("exercise", PAIRS)
+def test_one_thing_in_place_of_two_and_the_wrong_order_are_told(exercise):
+    right, (first, second) = FUNCTIONS[exercise], [part.name for part in TABLES[exercise].returns]
+    assert diagnose(exercise, lambda *a: right(*a)[0]) == f"return two things, {first} and {second}; got Tensor"
+    assert diagnose(exercise, lambda *a: right(*a)[::-1]) == f"return {first} first and {second} second"
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_nan_is_named(exercise):
+    answer, changed = spoilt(exercise, lambda x: x * torch.nan, is_float)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_FLOATS)
+    assert not changed or "nan" in found.lower(), found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_a_wrong_shape_is_told(exercise):
+    answer, changed = spoilt(exercise, lambda x: torch.stack([x, x]), torch.is_tensor)
+    found = diagnose(exercise, answer)
+    assert bool(changed) == (exercise not in NO_TENSORS)
+    assert not changed or "shape" in found or "return" in found or "axis" in found, found
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_an_argument_that_is_changed_is_named(exercise):
+    answer, changed = FUNCTIONS[exercise], []
+
+    @functools.wraps(answer)
+    def spiteful(*inputs, **named):
+        result = answer(*inputs, **named)
+        for x in inputs:
+            if isinstance(x, torch.Tensor):
+                with torch.no_grad():
+                    x.copy_(~x if x.dtype == torch.bool else x + 1)
+                changed.append(x)
+        return result
+
+    found = diagnose(exercise, spiteful)
+    assert bool(changed) == (exercise not in TAKES_NO_TENSORS)
+    assert not changed or "changed its arguments" in found, found

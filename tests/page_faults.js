@@ -1,0 +1,172 @@
+/* What tests/page_faults.py asks of a page in the browser. Each function lists what it finds, in words. */
+
+const words = (element) => element.textContent.trim().slice(0, 40);
+const name = (element) => `${element.tagName}.${element.getAttribute("class")} "${words(element)}"`;
+const all = (selector) => [...document.querySelectorAll(selector)];
+
+function unsetFormulas() {
+  const unset = all(".math").filter((x) => !x.querySelector("mjx-container"));
+  return [...unset, ...all("mjx-merror, merror")].map((x) => `not set: ${name(x)}`);
+}
+
+/* The text of the page without code, formulas and widgets. */
+function prose() {
+  const left = "code, pre, script, style, mjx-container, dl.py, .attention-widget";
+  const found = [];
+  for (const article of all("article.bd-article")) {
+    const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      if (!walker.currentNode.parentElement.closest(left)) found.push(walker.currentNode.data);
+    }
+  }
+  return found.join(" ");
+}
+
+const scrollable = (x) => ["auto", "scroll"].includes(getComputedStyle(x).overflowX);
+
+/* A box may be wider than the screen only inside of one that scrolls; a phone's menus wait beside the screen. */
+function overflow() {
+  const screen = document.documentElement.clientWidth;
+  const whole = document.documentElement.scrollWidth;
+  const right = (x) => x.getBoundingClientRect().right;
+  const held = (x) =>
+    x !== null &&
+    (getComputedStyle(x).position === "fixed" || (scrollable(x) && right(x) <= screen + 1) || held(x.parentElement));
+  const out = all("main *").filter((x) => {
+    const box = x.getBoundingClientRect();
+    return box.width && box.height && box.right > screen + 1 && !x.closest("mjx-assistive-mml, svg") && !held(x);
+  });
+  const page = whole > screen ? [`the page is ${whole} wide on a screen of ${screen}`] : [];
+  return [...page, ...out.map((x) => `reaches to ${right(x)} of ${screen}: ${name(x)}`)];
+}
+
+function unreachableScrollers() {
+  const stops = "a[href], button, input, select, summary, [tabindex='0']";
+  return all("main *")
+    .filter((x) => x.scrollWidth > x.clientWidth + 1 && x.clientWidth && scrollable(x) && x.checkVisibility())
+    .filter((x) => x.tabIndex < 0 && !x.querySelector(stops))
+    .map((x) => `scrolls, but Tab does not reach it: ${name(x)}`);
+}
+
+function headings() {
+  const seen = all("main :is(h1, h2, h3, h4, h5, h6)").filter((x) => x.checkVisibility());
+  return seen.map((x) => [Number(x.tagName[1]), words(x)]);
+}
+
+function images() {
+  return all("img").map((x) => ({
+    alt: x.alt.trim(),
+    source: x.getAttribute("src"),
+    loaded: x.complete && x.naturalWidth > 0,
+    content: !x.getAttribute("src").includes("_static/"), // not one of the theme's own
+  }));
+}
+
+function motion(longest) {
+  const parts = all("*").flatMap((x) => [null, "::before", "::after"].map((part) => [x, getComputedStyle(x, part)]));
+  return parts.flatMap(([x, style]) => {
+    const animation = style.animationName === "none" ? "0s" : style.animationDuration;
+    const times = [style.transitionDuration, animation].flatMap((each) => each.split(", "));
+    return times.filter((time) => parseFloat(time) > longest).map((time) => `moves for ${time}: ${name(x)}`);
+  });
+}
+
+/* Red, green, blue (0 to 255) and opacity (0 to 1) of a colour in any notation of CSS. */
+function makeColourReader() {
+  const dot = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const known = new Map();
+  return (colour) => {
+    if (!known.has(colour)) {
+      dot.clearRect(0, 0, 1, 1);
+      dot.fillStyle = colour;
+      dot.fillRect(0, 0, 1, 1);
+      const [red, green, blue, opacity] = dot.getImageData(0, 0, 1, 1).data;
+      known.set(colour, [red, green, blue, opacity / 255]);
+    }
+    return known.get(colour);
+  };
+}
+
+/* WCAG's relative luminance. */
+function luminance([red, green, blue]) {
+  const linear = (c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+}
+
+/* Every letter against what lies behind it: the grounds of the boxes around it, laid over each other. */
+function contrast({ least, within }) {
+  const read = makeColourReader();
+  const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
+  const grounds = new Map([[null, [255, 255, 255]]]);
+  const ground = (x) => {
+    if (!grounds.has(x)) grounds.set(x, over(read(getComputedStyle(x).backgroundColor), ground(x.parentElement)));
+    return grounds.get(x);
+  };
+  const seenThrough = (x) => (x === null ? 1 : getComputedStyle(x).opacity * seenThrough(x.parentElement));
+  const holders = new Set();
+  const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
+  for (const root of all(within)) {
+    for (const x of root.querySelectorAll("mjx-c, input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) holders.add(walker.currentNode.parentElement);
+  }
+
+  const faults = new Set();
+  for (const x of holders) {
+    if (x.closest("script, style, noscript, mjx-assistive-mml, [disabled], svg, option, datalist")) continue;
+    if (!x.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    const style = getComputedStyle(x);
+    const [red, green, blue, opacity] = read(style.color);
+    const letters = over([red, green, blue, opacity * seenThrough(x)], ground(x));
+    const [light, dark] = [letters, ground(x)].map(luminance).sort((a, b) => b - a);
+    const size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const found = (light + 0.05) / (dark + 0.05);
+    if (found < (large ? 3 : least)) {
+      faults.add(`${found.toFixed(2)}: ${style.color} on ${ground(x).map(Math.round)}: ${name(x)}`);
+    }
+  }
+  return [...faults];
+}
+
+/* What axe looks at in a formula or in a piece of code it needs to see once, not for each of thousands of letters. */
+function thinOut() {
+  for (const x of all("mjx-container")) x.replaceChildren("x");
+  for (const x of all(".highlight pre")) x.replaceChildren(x.textContent);
+}
+
+/* Note every place that the keyboard comes to, in `window.stops`, until it comes back to the first. */
+function followFocus() {
+  window.stops = [];
+  window.cameAround = false;
+  document.addEventListener("focusin", ({ target }) => {
+    if (target === window.stops[0]?.target) window.cameAround = true;
+    if (window.cameAround) return;
+    const shown = target.closest(".sd-card") || target; // the link of a card is the card
+    const style = getComputedStyle(shown);
+    const box = shown.getBoundingClientRect();
+    const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    window.stops.push({
+      target,
+      name: name(target),
+      seen: outlined || style.boxShadow !== "none",
+      placed: box.width > 0 && box.height > 0,
+      skips: Boolean(target.closest("#pst-skip-link")),
+      navigation: Boolean(target.closest("nav")),
+    });
+  });
+}
+
+const stopsSeen = () => window.stops.map(({ target, ...rest }) => rest);
+
+/* What the theme shows and hides as a page scrolls: the button that leads up, while one scrolls up, and in the list of
+   sections those below the one that is read. Both lead to places that have stops of their own. */
+const comesAndGoes = "#pst-back-to-top, nav.page-toc ul ul a";
+
+function neverReached() {
+  const reached = new Set(window.stops.map((stop) => stop.target));
+  return all("a[href], button, input, select, textarea, summary, [tabindex]")
+    .filter((x) => x.tabIndex >= 0 && !x.disabled && x.checkVisibility({ visibilityProperty: true }))
+    .filter((x) => !reached.has(x) && !(x.type === "radio" && !x.checked) && !x.matches(comesAndGoes))
+    .map((x) => `Tab does not reach ${name(x)}`);
+}

@@ -1,0 +1,212 @@
+"""One place for one fact: what stands in several files for a good reason is the same in all of them.
+
+Each message says which file to change. CONTRIBUTING.md, "What you change, where", lists the places.
+"""
+
+import base64
+import colorsys
+import io
+import re
+import tomllib
+from itertools import pairwise
+
+import pytest
+import yaml
+from matplotlib.colors import to_rgb
+from notebook_rules import BOOK, headings
+from PIL import Image
+
+from attention_tutorial import plotting
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+from tools.book import ROOT, chapters, files_of_the_working_tree, pages, settings
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+PYPROJECT = tomllib.loads(text("pyproject.toml"))
+
+
+# ---- The supported Pythons: `classifiers` in pyproject.toml -------------------------------------------------------
+
+PYTHONS = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PYPROJECT["project"]["classifiers"]))
+COLABS = re.search(r"for Python (3\.\d+)", text("tools/colab_versions.txt"))[1]
+
+
+def test_pythons_are_listed_in_order_without_a_gap():
+    numbers = [int(version.removeprefix("3.")) for version in PYTHONS]
+    assert all(after == before + 1 for before, after in pairwise(numbers)), "pyproject.toml: classifiers"
+
+
+def test_pyproject_asks_for_the_oldest_python():
+    assert PYPROJECT["project"]["requires-python"] == f">={PYTHONS[0]}", "pyproject.toml: requires-python"
+    assert PYPROJECT["tool"]["mypy"]["python_version"] == PYTHONS[0], "pyproject.toml: tool.mypy, python_version"
+    assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
+
+
+@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md"])
+def test_readers_are_told_the_supported_pythons(name):
+    told = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
+    assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
+
+
+def test_the_workflow_runs_the_tests_on_every_supported_python():
+    jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
+    (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
+    assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
+
+
+def test_no_other_python_is_named():
+    allowed = {*PYTHONS, COLABS}
+    pattern = re.compile(r"[Pp]ython *(?:-version: *\")?(3\.\d\d)(?!\.?\d)")
+    found = {
+        (name, version)
+        for name in files_of_the_working_tree()
+        if re.search(r"(^|/)(Makefile|run)$|\.(md|yml|toml|cff|sh)$", name) and name != "CHANGELOG.md"
+        for version in pattern.findall(text(name))
+    }
+    assert len(found) > 3
+    wrong = {each for each in found if each[1] not in allowed}
+    assert not wrong, f"these files name a Python that pyproject.toml does not list: {sorted(wrong)}"
+
+
+# ---- Chapters: the notebook's first heading, and its place in _toc.yml ----------------------------------------------
+
+TITLES = {path.stem: headings(BOOK[path])[0][1] for path in chapters()}
+
+
+def test_the_contents_list_every_chapter_and_page_there_is():
+    listed = pages()
+    notebooks = [name.removeprefix("notebooks/") for name in listed if name.startswith("notebooks/")]
+    assert notebooks == [path.stem for path in chapters()], "_toc.yml must list the notebooks, in their order"
+    written = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.md")}
+    assert set(listed) - {f"notebooks/{name}" for name in notebooks} == written, "_toc.yml must list the pages of book/"
+
+
+def test_chapters_are_numbered_in_their_order():
+    for number, (name, title) in enumerate(TITLES.items(), start=1):
+        assert name.startswith(f"{number:02}_"), f"notebooks/{name}.ipynb must begin with {number:02}_"
+        assert title.startswith(f"{number}. "), f"notebooks/{name}.ipynb: its title must begin with '{number}. '"
+
+
+def test_the_readme_has_a_row_for_each_chapter():
+    rows = re.findall(r"^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \|", text("README.md"), re.MULTILINE)
+    assert rows == [(title, name) for name, title in TITLES.items()], "README.md: the table of chapters"
+
+
+def test_the_start_page_has_a_card_for_each_chapter():
+    cards = re.findall(
+        r"^:::\{grid-item-card\} (.+)\n:link: \.\./notebooks/(\w+)$", text("book/index.md"), re.MULTILINE
+    )
+    assert cards == [(title, name) for name, title in TITLES.items()], "book/index.md: the cards of the chapters"
+
+
+def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
+    names = {title.partition(". ")[2].lower() for title in TITLES.values()}
+    for path, notebook in BOOK.items():
+        for cell in notebook.cells:
+            words = re.findall(r"\[([^\]]+)\]\([^)]*\.ipynb", cell.source) if cell.cell_type == "markdown" else []
+            assert not {each.lower() for each in words} & names, f"{path.name} repeats a title: write [chapter N]"
+
+
+# ---- The labels of a claim: attention_tutorial/notebook/claims.py ---------------------------------------------------
+
+
+def test_the_style_sheet_has_the_labels_of_a_claim():
+    labels = re.findall(r'table\.claims td.*content: "(\w+): "', text("book/_static/custom.css"))
+    assert labels == [PREDICTED.capitalize(), MEASURED.capitalize()], "book/_static/custom.css: the claims on a phone"
+
+
+@pytest.mark.parametrize("name", ["book/claims.md", "notebooks/01_bottleneck.ipynb"])
+def test_where_claims_are_explained_their_labels_stand(name):
+    words = text(name) if name.endswith(".md") else "\n".join(
+        cell.source for cell in BOOK[ROOT / name].cells if cell.cell_type == "markdown"
+    )  # fmt: skip
+    for label in (PREDICTED, MEASURED):
+        assert re.search(rf"\b{label}\b", words, re.IGNORECASE), f"{name} must say what {label!r} means"
+
+
+# ---- The colours of queries, keys and values: book/_static/colours.css ----------------------------------------------
+
+SHEET = "book/_static/colours.css"
+COLOURS = {
+    name: (light, dark)
+    for name, light, dark in re.findall(r"--book-([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", text(SHEET))
+}
+FIGURES = {"query": plotting.QUERY, "key": plotting.KEY, "value": plotting.VALUE}
+
+
+def test_figures_have_the_colours_of_the_light_page():
+    for name, colour in FIGURES.items():
+        assert colour.lower() == COLOURS[name][0], f"attention_tutorial/plotting.py and {SHEET}: the colour of a {name}"
+
+
+def test_no_other_style_writes_these_colours_again():
+    theirs = {colour for pair in COLOURS.values() for colour in pair}
+    sources = {name for name in files_of_the_working_tree() if re.search(r"\.(css|tsx?|js|svg|html|py)$", name)}
+    sources -= {SHEET, "attention_tutorial/plotting.py"}
+    again = {
+        name
+        for name in sources
+        if not name.startswith("attention_tutorial/widgets/static/")  # made from sources
+        and theirs & set(re.findall(r"#[0-9a-f]{6}\b", text(name).lower()))
+    }
+    assert not again, f"{sorted(again)}: write var(--book-...) of {SHEET}, or plotting's name, in place of the colour"
+
+
+def hue(colour):
+    return colorsys.rgb_to_hsv(*to_rgb(colour))[0] * 360
+
+
+# name -> from which hue to which
+HUES = {"red": (345, 375), "orange": (15, 45), "yellow": (45, 70), "green": (80, 170), "blue": (180, 255),
+        "purple": (255, 300), "pink": (300, 345)}  # fmt: skip
+
+
+def test_words_name_the_colours_as_they_are():
+    words = {role: {name for name, (low, high) in HUES.items() if low <= hue(colour) < high}
+             for role, colour in FIGURES.items()}  # fmt: skip
+    assert all(words.values()), "the colour has no name in this test"
+    written = {name: text(name) for name in ("book/notation.md", "CONTRIBUTING.md")}
+    for path, notebook in BOOK.items():
+        alts = [cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "") for cell in notebook.cells]
+        written[path.name] = "\n".join(alts)
+    notation = dict(re.findall(r'<span class="(query|key|value)">(\w+)</span>', written["book/notation.md"]))
+    assert {role: {name} for role, name in notation.items()} == words, "book/notation.md: the names of the colours"
+    pattern = re.compile(rf"\b({'|'.join(HUES)}) (quer|key|value)|(quer|key|value)\w* (?:are )?({'|'.join(HUES)})\b")
+    for name, where in written.items():
+        for before, role_after, role_before, after in pattern.findall(where.lower()):
+            role = {"quer": "query"}.get(role_after or role_before, role_after or role_before)
+            assert {before or after} == words[role], f"{name} calls a {role} {before or after}"
+
+
+def test_stored_figures_have_these_colours():
+    (path,) = [path for path in BOOK if path.name.startswith("02_")]
+    seen = set()
+    for cell in BOOK[path].cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert("RGB")
+                seen |= {pixel for _, pixel in picture.getcolors(maxcolors=2**24)}
+    for name, colour in FIGURES.items():
+        rgb = tuple(round(255 * share) for share in to_rgb(colour))
+        assert rgb in seen, f"no figure of {path.name} shows the colour of a {name}: run make notebooks"
+
+
+# ---- The title and the authors of the book: CITATION.cff ------------------------------------------------------------
+
+CITATION = yaml.safe_load(text("CITATION.cff"))
+
+
+def test_the_book_has_one_title():
+    assert settings()["title"] == CITATION["title"], "_config.yml: title"
+    for name in ("README.md", "book/index.md"):
+        assert text(name).splitlines()[0] == f"# {CITATION['title']}", f"{name}: the first line"
+
+
+def test_the_book_has_the_same_authors_everywhere():
+    authors = [author["name"] for author in CITATION["authors"]]
+    assert settings()["author"] == ", ".join(authors), "_config.yml: author"
+    assert PYPROJECT["project"]["authors"] == [{"name": name} for name in authors], "pyproject.toml: authors"
