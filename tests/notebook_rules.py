@@ -194,6 +194,7 @@ OF_THIS_MACHINE = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{4,}"),
 }
 DEVICE = re.compile(r"\b(cpu|cuda|mps)\b|device\(type=|\b(NVIDIA|GeForce|Radeon|RTX|[AHV][12]00)\b")
+WIDGET_STATE = re.compile(r'data-state="[^"]*"')
 RAW_REPR = re.compile(
     r"\btensor\(|Parameter containing|<(class|function|bound method)\b|<Figure\b|<Axes\b|<matplotlib\b|Text\(|\[<"
     r"|\bnp\.(float|int|bool)\w*\(|<\S+ object\b"
@@ -214,9 +215,13 @@ def outputs_name_no_machine(notebook, path):
 
 @rule
 def no_raw_reprs(notebook, path):
-    """Values are printed on purpose: a raw repr of a tensor or a plot shows digits or text that nobody chose."""
+    """Values are printed on purpose: a raw repr of a tensor or a plot shows digits or text that nobody chose.
+
+    What stands in a widget's state is left out: code that the widget shows is written there on purpose.
+    """
     for where, cell in cells(notebook, "code"):
-        for match in {m.group() for o in cell.outputs for text in results(o) for m in RAW_REPR.finditer(text)}:
+        shown = (WIDGET_STATE.sub("", text) for output in cell.outputs for text in results(output))
+        for match in {m.group() for text in shown for m in RAW_REPR.finditer(text)}:
             yield f"{where} shows a raw repr: {match}"
 
 
