@@ -354,7 +354,7 @@ def test_after_a_reload_a_widget_is_where_its_reader_left_it(visit_widget, widge
     for control in page.locator(moving).all():
         if control.is_visible() and control.is_enabled():
             control.evaluate(
-                "x => { if (x.type === 'range') { x.value = x.max; "
+                "x => { if (x.type === 'range') { x.value = x.value === x.max ? x.min : x.max; "
                 "x.dispatchEvent(new Event('input', { bubbles: true })); } else x.click(); }"
             )
             break
