@@ -27,8 +27,9 @@ LONGEST_FIRST = (
     "tests/chapters/",
     "tests/project/",
 )
-# A file whose tests are handed out page by page. Its fixtures are made once a page anyway.
-PAGE = re.compile(r"tests/site/test_browser\.py::.*\[([\w/-]+\.html)")
+# Files whose tests are handed out page by page (their fixtures are made once a page anyway) and widget by widget.
+PAGE = re.compile(r"(tests/site/test_browser\.py)::.*\[([\w/-]+\.html)")
+WIDGET = re.compile(r"(tests/widgets/test_contract\.py)::.*\[(?:[\w-]+-)?(\w+)\]$")
 
 
 def pytest_addoption(parser):
@@ -71,9 +72,9 @@ def compare_measured_floats_as_numbers():
 
 
 def group(nodeid):
-    """Return which tests stay together in one process: a notebook's, those of a page in the browser, else a file's."""
-    page = PAGE.match(nodeid)
-    return f"tests/site/test_browser.py::*[{page[1]}]" if page else nodeid.split("::")[0]
+    """Return which tests stay together in one process: those of a notebook, of a page, of a widget, else of a file."""
+    part = PAGE.match(nodeid) or WIDGET.match(nodeid)
+    return f"{part[1]}::*[{part[2]}]" if part else nodeid.split("::")[0]
 
 
 class GroupScheduling(LoadScopeScheduling):
