@@ -205,6 +205,7 @@ def check_generator(generator: Any, *, optional: bool = False) -> None:
 
 
 def check_positive(**numbers: Any) -> None:
+    """Require real numbers above 0, each by the name of its argument."""
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, Real):
             raise TypeError(f"{name} must be a real number; got {type(number).__name__}")

@@ -1,7 +1,7 @@
 /* Mount the widgets of a page that has no kernel. The scripts before this one hold the widgets' bundles as text.
 
-   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets what anywidget would hand it: a model with get, set, save_changes, on and
-   off, and an element. */
+   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets what
+   anywidget would hand it: a model with get, set, save_changes, on and off, and an element. */
 
 (() => {
   "use strict";
