@@ -9,6 +9,7 @@ pytest.register_assert_rewrite("oracles", "website")  # failures in fixtures the
 from website import (  # noqa: E402, F401
     browser,
     build,
+    pages,
     run_in_node,
     site,
     visit_widget,

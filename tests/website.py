@@ -137,38 +137,77 @@ def widget_addresses(widget_pages):
         yield {"http": address, "file": widget_pages.as_uri()}
 
 
+WISHES = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+
+
+class Pages:
+    """Pages of one browser, used again by the next test: a new context costs twice what opening a page in one does."""
+
+    def __init__(self, browser):
+        self.browser, self.free, self.used = browser, {}, []
+
+    def take(self, **options):
+        """Return a page with these options that no one uses; what it asks for and complains of goes to `page.heard`."""
+        kind = json.dumps(options, sort_keys=True)
+        page = self.free[kind].pop() if self.free.get(kind) else self.make(options)
+        page.heard.clear()
+        self.used.append((kind, page))
+        return page
+
+    def make(self, options):
+        """Open a page in a context of its own."""
+        page = self.browser.new_context(**options).new_page()
+        page.heard = []
+        page.on("request", lambda asked: page.heard.append(("request", asked.url)))
+        page.on("pageerror", lambda error: page.heard.append(("failure", str(error))))
+        page.on("console", lambda said: page.heard.append((said.type, f"{said.text} {said.location}")))
+        return page
+
+    def give_back(self):
+        """Take back all pages. Whatever a test did to one, it begins anew: nothing is stored, all is as it was made."""
+        for kind, page in self.used:
+            if page.context.pages != [page]:  # a test opened more windows
+                page.context.close()
+                continue
+            options = json.loads(kind)
+            page.evaluate("localStorage.clear(), sessionStorage.clear()")
+            page.goto("about:blank")
+            page.mouse.move(0, 0)
+            page.set_viewport_size(options["viewport"])
+            page.emulate_media(media="screen", **{wish: options.get(wish, usual) for wish, usual in WISHES.items()})
+            self.free.setdefault(kind, []).append(page)
+        self.used = []
+
+
+@pytest.fixture(scope="module")
+def pages(browser):
+    return Pages(browser)
+
+
 @pytest.fixture
-def visit_widget(browser, widget_addresses):
+def visit_widget(pages, widget_addresses):
     """Open a widget's page. At the end no script may have failed or warned, and no other server been asked."""
-    contexts, failures = [], []
+    opened = []
 
     def open_page(module, way="file", *, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        home = widget_addresses["http"]
-
-        def note_request(request):
-            if not request.url.startswith((f"{home}/", "file:", "blob:", "data:")):
-                failures.append(request.url)
-
-        page.on("request", note_request)
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        if way == "http":
-            page.on(
-                "console",
-                lambda said: (
-                    failures.append(f"{said.text} {said.location}") if said.type in ("error", "warning") else None
-                ),
-            )
+        page = pages.take(viewport={"width": width, "height": 900}, **options)
+        opened.append((way, page))
         page.goto(f"{widget_addresses[way]}/{module}.html")
         if options.get("java_script_enabled", True):
             page.wait_for_selector("[data-widget][data-mounted=yes]")
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    ours = (f"{widget_addresses['http']}/", "file:", "blob:", "data:", "about:")
+    failures = [
+        (kind, what)
+        for way, page in opened
+        for kind, what in page.heard
+        if kind == "failure"
+        or (kind in ("error", "warning") and way == "http")
+        or (kind == "request" and not what.startswith(ours))
+    ]
+    pages.give_back()
     assert failures == []
 
 
@@ -213,12 +252,29 @@ def hard_to_tap(page, selector):
     )
 
 
-def serious_findings(page, context=None):
-    """What axe finds serious or critical on a page or in a part of it, and letters that are too faint: [rule, element].
+DRESSES = [(theme, width) for width in (1280, 360) for theme in ("light", "dark")]
+DRESS = """async ([theme, width]) => {
+    document.documentElement.dataset.theme = theme;
+    while (innerWidth !== width) await new Promise(requestAnimationFrame);
+    for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+}"""
 
-    Of axe's time most went into contrast; `page_faults.contrast` sees it in a fraction of that, and finds no less.
+
+def serious_findings(page, context):
+    """What axe finds serious or critical in a part of a page, and letters that are too faint: [rule, where].
+
+    Axe looks once, at a desk by day; `page_faults.contrast` looks at a desk and a phone, by day and by night. It sees no
+    less than axe, in a fraction of the time.
     """
     if importlib.util.find_spec("axe_playwright_python") is None:
         missing("the package axe-playwright-python")
-    found = [(rule, element) for rule, element, _ in page_faults.axe(page, ("color-contrast",), context)]
-    return found + [("color-contrast", letters) for letters in page_faults.contrast(page, context or "body")]
+    found = []
+    for theme, width in DRESSES:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(DRESS, [theme, width])
+        if (theme, width) == DRESSES[0]:
+            found += [(rule, element) for rule, element, _ in page_faults.axe(page, ("color-contrast",), context)]
+        found += [("color-contrast", f"{theme}, {width}: {letters}") for letters in page_faults.contrast(page, context)]
+    page.set_viewport_size({"width": DRESSES[0][1], "height": 900})
+    page.evaluate(DRESS, DRESSES[0])
+    return found

@@ -217,11 +217,16 @@ def states(page):
 
 @every
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_serious(visit_widget, widget, theme, width):
-    options = {"color_scheme": theme, "reduced_motion": "reduce"}  # else a colour may be seen on its way
-    page = visit_widget(widget.module, "http", width=width, **options)
+def test_a_widget_dresses_as_the_readers_system(visit_widget, widget, theme):
+    page = visit_widget(widget.module, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
+    shown = page.evaluate("getComputedStyle(document.querySelector('.bw')).colorScheme")
+    assert shown == theme
+
+
+@every
+def test_axe_finds_nothing_serious(visit_widget, widget):
+    page = visit_widget(widget.module, "http", reduced_motion="reduce")  # else a colour may be seen on its way
     assert [(state, *finding) for state in states(page) for finding in serious_findings(page, ".bw")] == []
 
 
@@ -229,6 +234,12 @@ def test_axe_finds_what_is_wrong(visit_widget):
     page = visit_widget(CLASSES[0].module, "http")
     page.evaluate("document.querySelector('.bw').prepend(Object.assign(new Image(), { src: 'data:,' }))")
     assert "image-alt" in {rule for rule, _ in serious_findings(page, ".bw")}
+    page = visit_widget(CLASSES[0].module, "http")
+    night, phone = "html[data-theme=dark]", "@media (max-width: 400px)"
+    page.add_style_tag(content=f"{night} #faint {{ color: #333 }} {phone} {{ html #faint {{ color: #bbb }} }}")
+    page.evaluate("document.querySelector('.bw').insertAdjacentHTML('afterbegin', '<p id=faint>faint</p>')")
+    found = {what.partition(":")[0] for rule, what in serious_findings(page, ".bw") if rule == "color-contrast"}
+    assert found == {"dark, 1280", "light, 360", "dark, 360"}
 
 
 @every
