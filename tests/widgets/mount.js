@@ -26,10 +26,14 @@ window.bench = (() => {
     return model;
   }
 
+  const modules = new Map(); // each bundle is read once, as on a page
+
   async function load(source) {
+    if (modules.has(source)) return modules.get(source);
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     const module = await import(address);
     URL.revokeObjectURL(address);
+    modules.set(source, module.default);
     return module.default;
   }
 

@@ -22,9 +22,12 @@
     return [...found].map((node) => (node.nodeName === "MARK" ? element("mark", "", node.textContent) : node.textContent));
   }
 
-  function item({ raw_url: address, url, meta, excerpt: html }) {
+  /* A place in the index is "/page.html/id/" for "page.html#id". */
+  const address = (place) => place.replace(/^\/|\/$/g, "").replace(".html/", ".html#");
+
+  function item({ raw_url: place, url, meta, excerpt: html }) {
     const link = element("a", "", meta.title ?? meta.name);
-    link.href = `${home}${(address ?? url).replace(/^\//, "")}`;
+    link.href = home + address(place ?? url);
     const page = meta.page ? [" ", element("span", "search-page", meta.page)] : [];
     return element("li", "", link, ...page, element("p", "search-excerpt", ...excerpt(html)));
   }
