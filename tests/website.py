@@ -5,17 +5,22 @@ Several test processes share one build. Where Chromium is missing the tests that
 """
 
 import contextlib
+import functools
+import gzip
 import importlib.util
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import page_faults
 import pytest
+import sphinx.cmd.build
 import yaml
 from bs4 import BeautifulSoup
 from filelock import FileLock
@@ -55,6 +60,19 @@ def jupyter_book(source, *options, cwd):
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
     return done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+
+
+def small_book(folder):
+    """Build the book in a folder, strictly, in this process; return its exit status and what it complained of.
+
+    A process of its own would take seconds to import Sphinx and all that the extensions need.
+    """
+    said = io.StringIO()
+    options = ["-q", "-W", "-n", "--keep-going", "--no-color"]
+    with contextlib.redirect_stderr(said), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Sphinx and its extensions; pytest would make errors of them
+        status = sphinx.cmd.build.main([*options, str(folder), str(folder / "_out")])
+    return status, said.getvalue()
 
 
 @pytest.fixture(scope="session")
@@ -231,6 +249,13 @@ def run_in_node(tmp_path_factory):
     return run
 
 
+@functools.cache
+def bytes_sent(path):
+    """Return how many bytes a server that uses gzip sends for a file."""
+    data = path.read_bytes()
+    return min(len(data), len(gzip.compress(data, 9)))
+
+
 def state_in(page):
     """Return the state of the first widget in a page's HTML."""
     return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
@@ -263,8 +288,8 @@ DRESS = """async ([theme, width]) => {
 def serious_findings(page, context):
     """What axe finds serious or critical in a part of a page, and letters that are too faint: [rule, where].
 
-    Axe looks once, at a desk by day; `page_faults.contrast` looks at a desk and a phone, by day and by night. It sees no
-    less than axe, in a fraction of the time.
+    Axe looks once, at a desk by day; `page_faults.contrast` looks at a desk and a phone, by day and by night. It sees
+    no less than axe, in a fraction of the time.
     """
     if importlib.util.find_spec("axe_playwright_python") is None:
         missing("the package axe-playwright-python")

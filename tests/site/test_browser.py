@@ -12,6 +12,7 @@ import page_faults
 import pytest
 from notebook_rules import BOOK
 from test_site import TOC
+from website import bytes_sent
 
 PAGES = [*(f"{name}.html" for name in TOC), "search.html", "genindex.html", "py-modindex.html"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 780}
@@ -25,6 +26,8 @@ WIDGETS = {
     ]
     for path, notebook in BOOK.items()
 } | {"book/index": ["heads"]}
+FIRST_VIEW = 400_000  # bytes of a page as it opens
+WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 LARGE_TYPE = "html { font-size: 200% !important; }"
 UNFOLD = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
 ON_SCREEN = """(menu) => {
@@ -57,7 +60,7 @@ class Visit:
     """A page that is open, and what happened on the way to it."""
 
     def __init__(self, context, address, name):
-        from tools.browser import visit
+        from tools.browser import READY
 
         self.name, self.context, self.page = name, context, context.new_page()
         self.said, self.asked, self.answers = [], [], []
@@ -66,7 +69,10 @@ class Visit:
         self.page.on("requestfailed", lambda asked: self.said.append(f"error: {asked.url} {asked.failure}"))
         self.page.on("request", lambda asked: self.asked.append(asked.url))
         self.page.on("response", lambda answer: self.answers.append((answer.status, answer.url)))
-        visit(self.page, f"{address}/{name}")
+        self.page.goto(f"{address}/{name}")
+        self.page.evaluate(SETTLE)
+        self.opened = list(self.asked)  # what came before the reader scrolled
+        self.page.evaluate(READY)
 
     def show(self, size=DESK, theme="light", **media):
         """Give the screen a size, a theme and a reader's wishes; wait until nothing moves. Return the page."""
@@ -102,7 +108,7 @@ def address(site, browser):
 @pytest.fixture(scope="module", params=PAGES)
 def visited(request, browser, address):
     """Each page in turn, open; all tests of a page come one after the other."""
-    context = browser.new_context(viewport=DESK, reduced_motion="reduce")
+    context = browser.new_context(viewport=DESK, reduced_motion="reduce")  # its cache is empty
     yield Visit(context, address, request.param)
     context.close()
 
@@ -130,6 +136,18 @@ def test_no_other_server_is_asked_and_nothing_is_stored(visited, address):
     assert not visited.outside(address)
     assert visited.context.cookies() == []
     assert visited.page.evaluate("document.cookie") == ""
+    keys = set(visited.page.evaluate("Object.keys(localStorage)"))
+    assert keys <= {"mode", "theme"}, "the theme remembers light or dark, and nothing else is stored"
+
+
+def test_a_first_visit_is_light(visited, site, address):
+    weights = []
+    for urls in (visited.opened, visited.asked):
+        paths = {urlsplit(url).path.lstrip("/") for url in urls if url.startswith(address)}
+        weights.append(sum(bytes_sent(site / path) for path in paths))
+    print(f"\n{visited.name}: {weights[0] / 1000:.0f} kB as it opens, {weights[1] / 1000:.0f} kB to its end")
+    assert weights[0] <= FIRST_VIEW
+    assert weights[1] <= WHOLE_PAGE
 
 
 def test_every_formula_is_set(visited):
@@ -166,25 +184,19 @@ def test_nothing_moves_for_those_who_ask_for_less_motion(desk):
 
 
 @pytest.mark.parametrize("width", [1280, 360, 320])
-def test_the_page_never_scrolls_sideways(visited, width):
+def test_the_page_never_scrolls_sideways_and_letters_stand_out_from_their_ground(visited, width):
+    visited.page.evaluate(UNFOLD)
     page = visited.show({"width": width, "height": 800})
-    unfold(page)
     assert not page_faults.overflow(page)
     assert not page_faults.unreachable_scrollers(page)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_letters_stand_out_from_their_ground(visited, size, theme):
-    page = visited.show(size, theme)
-    unfold(page)
-    assert not page_faults.contrast(page)
+    for theme in ("light", "dark"):
+        page.evaluate(SETTLE, {"theme": theme})
+        assert not page_faults.contrast(page), theme
 
 
 def test_forced_colours_leave_the_page_readable(visited):
-    page = visited.show(forced_colors="active")
-    unfold(page)
-    assert not page_faults.contrast(page)
+    visited.page.evaluate(UNFOLD)
+    assert not page_faults.contrast(visited.show(forced_colors="active"))
 
 
 def test_letters_of_twice_the_size_fit(visited):

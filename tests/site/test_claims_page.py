@@ -1,9 +1,6 @@
 """The Sphinx extension that makes the page of claims from executed notebooks."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from attention_book.claims import find_duplicates
@@ -12,11 +9,10 @@ from attention_book.tables import inline
 from bs4 import BeautifulSoup
 from docutils import nodes
 from nbformat import from_dict
+from website import small_book
 
 from attention_tutorial.notebook import Claim
-from tools.book import ROOT
 
-EXTENSIONS = ROOT / "book" / "_ext"
 CONF = """
 from attention_book.claims import ClaimsDirective
 extensions = ["myst_nb"]
@@ -121,9 +117,7 @@ def book(tmp_path):
         names = sorted(path.stem for path in (tmp_path / "notebooks").iterdir())
         toc = "\n".join(["# Book", "", "```{toctree}", "claims", *(f"notebooks/{name}" for name in names), "```", ""])
         (tmp_path / "index.md").write_text(toc)
-        command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(EXTENSIONS)])}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = small_book(tmp_path)
         page = BeautifulSoup((tmp_path / "_out" / "claims.html").read_text(encoding="utf-8"), "html.parser")
         return done, page
 
@@ -131,8 +125,10 @@ def book(tmp_path):
 
 
 def test_the_page_follows_the_notebooks(book):
-    done, page = book(c1=notebook(record("B1a")), c2=notebook(record("S1a"), record("S1b"), title="2. Scores"))
-    assert done.returncode == 0, done.stderr
+    (status, said), page = book(
+        c1=notebook(record("B1a")), c2=notebook(record("S1a"), record("S1b"), title="2. Scores")
+    )
+    assert status == 0, said
     chapters = page.select("section > h2 > a.reference")
     assert [(chapter.get_text(), chapter["href"]) for chapter in chapters] == [
         ("1. The bottleneck", "notebooks/c1.html"),
@@ -150,21 +146,21 @@ def test_the_page_follows_the_notebooks(book):
     assert "3 claims from 2 chapters." in page.get_text()
 
     # Only the notebook changes; the page of claims is made again all the same.
-    done, page = book(c2=notebook(record("S1a", measured="64.1"), title="2. Scores"))
-    assert done.returncode == 0, done.stderr
+    (status, said), page = book(c2=notebook(record("S1a", measured="64.1"), title="2. Scores"))
+    assert status == 0, said
     rows = page.select("table.claims tbody tr")
     assert [row.td.get_text(strip=True) for row in rows] == ["B1a", "S1a"]
     assert rows[1].find_all("td")[3].get_text(strip=True) == "64.1"
 
 
 def test_two_claims_with_one_id_fail_a_strict_build(book):
-    done, _ = book(c1=notebook(record("B1a")), c2=notebook(record("B1a")))
-    assert done.returncode != 0
-    assert "claim B1a stands twice: in notebooks/c1 and in notebooks/c2" in done.stderr
+    (status, said), _ = book(c1=notebook(record("B1a")), c2=notebook(record("B1a")))
+    assert status != 0
+    assert "claim B1a stands twice: in notebooks/c1 and in notebooks/c2" in said
 
 
 def test_an_incomplete_claim_fails_a_strict_build(book):
-    done, page = book(c1=notebook(record("B1a", measured="")))
-    assert done.returncode != 0
-    assert "notebooks/c1: claim B1a has no measured" in done.stderr
+    (status, said), page = book(c1=notebook(record("B1a", measured="")))
+    assert status != 0
+    assert "notebooks/c1: claim B1a has no measured" in said
     assert "No chapter has made a claim yet." in page.get_text()

@@ -1,15 +1,13 @@
 """The Sphinx extension that makes the page of mistakes by running the checks on the wrong answers of their tables."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from attention_book.mistakes import sentence
 from bs4 import BeautifulSoup
+from website import small_book
 
-from tools.book import ROOT
+from attention_tutorial import exercises
 
 CONF = """
 from dataclasses import replace
@@ -30,8 +28,10 @@ def setup(app):
 
 
 @pytest.fixture
-def book(tmp_path):
+def book(tmp_path, monkeypatch):
     """Return a function that builds a small book whose table holds a second wrong answer."""
+    for name in ("exercises", "MISTAKES"):  # the book puts its own in their place
+        monkeypatch.setattr(exercises, name, getattr(exercises, name))
     (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nnotebooks/about\nnotebooks/c\n```\n")
     (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
     text = "# 2. Scores\n\n## Exercises\n\n### Exercise 2.1 ★ Weights by hand\n\nDo it.\n"
@@ -46,17 +46,15 @@ def book(tmp_path):
     def build(answer, mistake=5, more="", right="[1 / 8, 3 / 8, 4 / 8]"):
         conf = CONF.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
         (tmp_path / "conf.py").write_text(conf.replace("@right", right))
-        command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "-n", "--keep-going", "--no-color", ".", "_out"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book" / "_ext")])}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = small_book(tmp_path)
         return done, BeautifulSoup((tmp_path / "_out" / "mistakes.html").read_text(encoding="utf-8"), "html.parser")
 
     return build
 
 
 def test_the_page_says_what_the_checks_say(book, tmp_path):
-    done, page = book("[1, 3, 4]")
-    assert done.returncode == 0, done.stderr
+    (status, said), page = book("[1, 3, 4]")
+    assert status == 0, said
     (table,) = page.select("table.mistakes")
     (row,) = table.select("tbody tr")
     assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ["5", "softmax over the wrong axis", "2.1"]
@@ -75,8 +73,8 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
     more = 'replace(hand, number="2.2", slips=[Slip("seven", 7, 5)]),'
     more += 'replace(hand, number="2.3", slips=[Slip("b", 2)])'
-    done, page = book("[2, 3, 4]", more=more)
-    assert done.returncode == 0, done.stderr
+    (status, said), page = book("[2, 3, 4]", more=more)
+    assert status == 0, said
     assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
     (section,) = page.select("#mistakes-of-2-scores")
     assert [p.get_text() for p in section.find_all("p", recursive=False)] == [
@@ -93,25 +91,25 @@ def test_a_diagnosis_is_written_as_check_prints_it():
 
 
 def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
-    done, _ = book("[1 / 8, 3 / 8, 4 / 8]")
-    assert done.returncode != 0
-    assert "the check of exercise 2.1 lets a wrong answer pass ('two')" in done.stderr
+    (status, said), _ = book("[1 / 8, 3 / 8, 4 / 8]")
+    assert status != 0
+    assert "the check of exercise 2.1 lets a wrong answer pass ('two')" in said
 
 
 def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
-    done, _ = book("[1, 3, 4]", right="'a'")
-    assert done.returncode != 0
-    assert "the check of exercise 2.1 rejects the right answer: the weights must be numbers; got str" in done.stderr
+    (status, said), _ = book("[1, 3, 4]", right="'a'")
+    assert status != 0
+    assert "the check of exercise 2.1 rejects the right answer: the weights must be numbers; got str" in said
 
 
 def test_an_exercise_without_a_heading_fails_a_strict_build(book):
-    done, _ = book("[1, 3, 4]", more='replace(hand, number="3.1", slips=[Slip("seven", 7)])')
-    assert done.returncode != 0
-    assert "exercise 3.1 has a check but no heading in a chapter" in done.stderr
+    (status, said), _ = book("[1, 3, 4]", more='replace(hand, number="3.1", slips=[Slip("seven", 7)])')
+    assert status != 0
+    assert "exercise 3.1 has a check but no heading in a chapter" in said
 
 
 @pytest.mark.parametrize("mistake", [None, 6])
 def test_a_common_mistake_that_no_check_finds_fails_a_strict_build(book, mistake):
-    done, _ = book("[1, 3, 4]", mistake=mistake)
-    assert done.returncode != 0
-    assert "no check finds mistake 5" in done.stderr
+    (status, said), _ = book("[1, 3, 4]", mistake=mistake)
+    assert status != 0
+    assert "no check finds mistake 5" in said

@@ -1,10 +1,9 @@
-"""The weight of the site: what a first visit transfers, what holds up the first text, and what was made smaller.
+"""The weight of the site: what holds up the first text, and what was made smaller.
 
-Bytes are those that a server sends with gzip. `pytest tests/site/test_site_weight.py -s -n0` prints the table.
+What a first visit transfers is measured in test_browser.py, where every page is open.
 """
 
 import functools
-import gzip
 import io
 import json
 import re
@@ -22,70 +21,17 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 from test_site import TOC
+from website import bytes_sent
 
 from tools.book import ROOT
-from tools.browser import serve
 
-FIRST_VIEW = 400_000  # bytes of a page as it opens
-WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
-# What a reader who comes to the end has loaded: all pictures, also those that waited
-TO_THE_END = """async () => {
-    for (const image of document.images) image.loading = "eager";
-    await Promise.allSettled([...document.images].map((image) => image.decode()));
-}"""
-
-
-def sent(path):
-    """Return how many bytes a server sends for a file."""
-    data = path.read_bytes()
-    return min(len(data), len(gzip.compress(data, 9)))
 
 
 @functools.cache
 def soup_of(path):
     """Parse a page."""
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-
-
-@pytest.fixture(scope="module")
-def visits(site, browser):
-    """Visit every page with an empty cache: {page: (files as it opens, files at its end, cookies, keys in storage)}."""
-    found = {}
-    with serve(site) as address:
-        for name in TOC:
-            context = browser.new_context(viewport={"width": 1280, "height": 800})
-            page, requests = context.new_page(), []
-            page.on("request", lambda request, log=requests: log.append(request.url))
-            page.goto(f"{address}/{name}.html", wait_until="networkidle")
-            opened = list(requests)
-            page.evaluate(TO_THE_END)
-            paths = [
-                [urlsplit(url).path.lstrip("/") if url.startswith(address) else url for url in dict.fromkeys(urls)]
-                for urls in (opened, requests)
-            ]
-            found[name] = (*paths, context.cookies(), page.evaluate("Object.keys(localStorage)"))
-            context.close()
-    return found
-
-
-@pytest.mark.parametrize("name", TOC)
-def test_a_first_visit_is_light(site, visits, name):
-    opened, seen, _, _ = visits[name]
-    weights = [
-        sum(sent(site / path) for path in paths if not path.startswith(("data:", "blob:"))) for paths in (opened, seen)
-    ]
-    print(f"\n{name}: {weights[0] / 1000:.0f} kB as it opens, {weights[1] / 1000:.0f} kB to its end, {len(seen)} files")
-    assert weights[0] <= FIRST_VIEW
-    assert weights[1] <= WHOLE_PAGE
-
-
-@pytest.mark.parametrize("name", TOC)
-def test_a_visit_leaves_nothing_behind_and_asks_nobody_else(visits, name):
-    _, seen, cookies, keys = visits[name]
-    assert not [url for url in seen if "://" in url and not url.startswith(("data:", "blob:"))]
-    assert cookies == []
-    assert set(keys) <= {"mode", "theme"}, "the theme remembers light or dark, and nothing else is stored"
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -95,7 +41,7 @@ def test_little_holds_up_the_first_text(site, name):
     sheets = [link["href"] for link in soup.select("link[rel~=stylesheet]")]
     scripts = [script["src"] for script in soup.select("script[src]") if not {"defer", "async"} & set(script.attrs)]
     files = {(path.parent / unquote(urlsplit(url).path)).resolve() for url in sheets + scripts}
-    assert sum(map(sent, files)) <= BLOCKING
+    assert sum(map(bytes_sent, files)) <= BLOCKING
     assert [urlsplit(script).path.rpartition("/")[2] for script in scripts] == ["documentation_options.js"]
 
 
