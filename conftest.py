@@ -29,6 +29,8 @@ LONGEST_FIRST = (
 )
 # Files whose tests are handed out page by page (their fixtures are made once a page anyway) and widget by widget.
 PAGE = re.compile(r"(tests/site/test_browser\.py)::.*\[([\w/-]+\.html)")
+# Files that parse every page of the site, which takes a while: one process does it once for all of them.
+PARSING = re.compile(r"tests/site/test_site(_findable|_weight)?\.py::")
 WIDGET = re.compile(r"(tests/widgets/test_contract\.py)::.*\[(?:[\w-]+-)?(\w+)\]$")
 
 
@@ -73,6 +75,8 @@ def compare_measured_floats_as_numbers():
 
 def group(nodeid):
     """Return which tests stay together in one process: those of a notebook, of a page, of a widget, else of a file."""
+    if PARSING.match(nodeid):
+        return "tests/site/test_site*.py"
     part = PAGE.match(nodeid) or WIDGET.match(nodeid)
     return f"{part[1]}::*[{part[2]}]" if part else nodeid.split("::")[0]
 

@@ -250,6 +250,12 @@ def run_in_node(tmp_path_factory):
 
 
 @functools.cache
+def soup_of(path):
+    """Parse a page of the site, once in a process (conftest.py keeps the tests that read pages together)."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@functools.cache
 def bytes_sent(path):
     """Return how many bytes a server that uses gzip sends for a file."""
     data = path.read_bytes()

@@ -67,9 +67,8 @@ def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
     return f"#{prefix(target)}{unquote(parts.fragment)}" if parts.fragment else f"#{prefix(target)}page"
 
 
-def article_of(site: Path, page: str, pages: list[str]) -> Tag:
+def article_of(soup: BeautifulSoup, page: str, pages: list[str]) -> Tag:
     """Return the article of a page, ready for the book."""
-    soup = BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
     article = soup.select_one("article.bd-article")
     for element in article.select(SCREEN_ONLY):
         element.decompose()
@@ -106,11 +105,13 @@ def contents(articles: list[Tag]) -> str:
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
     config, order = settings(), pages()
-    articles = [article_of(site, page, order) for page in order]
-    heads = [BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order]
+    parsed = {page: BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order}
     sheets = dict.fromkeys(
-        re.sub(r"^(\.\./)+", "", link["href"]) for head in heads for link in head.select("link[rel~=stylesheet]")
+        re.sub(r"^(\.\./)+", "", link["href"])
+        for soup in parsed.values()
+        for link in soup.select("link[rel~=stylesheet]")
     )
+    articles = [article_of(soup, page, order) for page, soup in parsed.items()]
     links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
     title = (
         f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'

@@ -23,4 +23,8 @@ def test_a_page_a_widget_a_notebook_and_a_file_stay_together(settings):
     assert settings.group(widget.format("a", "360-dark-bottleneck")) == settings.group(widget.format("b", "bottleneck"))
     assert settings.group(widget.format("a", "mask_builder")) != settings.group(widget.format("a", "bottleneck"))
     assert settings.group("notebooks/01_bottleneck.ipynb::Cell 1") == "notebooks/01_bottleneck.ipynb"
+    parsing = [
+        settings.group(f"tests/site/{name}.py::test_a") for name in ("test_site", "test_site_findable", "test_browser")
+    ]
+    assert parsing[0] == parsing[1] != parsing[2]
     assert settings.group("tests/core/test_masks.py::test_a[x::y.html]") == "tests/core/test_masks.py"

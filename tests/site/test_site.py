@@ -5,12 +5,13 @@ The site is built once, strictly, into a temporary folder; the tests then read i
 
 import os
 import re
+from copy import copy
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from attention_book.address import site_address
-from bs4 import BeautifulSoup
+from website import soup_of
 
 from attention_tutorial.notebook import Claim
 from tools.book import ROOT, read, settings
@@ -30,10 +31,7 @@ HOME = urlsplit(site_address(settings()["repository"]["url"]))
 def pages(site):
     """Parse every page once: {path in the site: soup}."""
     files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
-    return {
-        path.relative_to(site).as_posix(): BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for path in files
-    }
+    return {path.relative_to(site).as_posix(): soup_of(path) for path in files}
 
 
 def content(soup):
@@ -43,10 +41,10 @@ def content(soup):
 
 def prose(soup):
     """Return the text of a page's content that a reader sees as prose: no code, no formulas, no cards of claims."""
-    copy = BeautifulSoup(str(content(soup)), "html.parser")
-    for element in copy.select("code, pre, script, style, .math, .claim, dt.sig"):
+    article = copy(content(soup))
+    for element in article.select("code, pre, script, style, .math, .claim, dt.sig"):
         element.decompose()
-    return copy.get_text(" ")
+    return article.get_text(" ")
 
 
 def outside(url):

@@ -13,11 +13,11 @@ from attention_book.anchors import lasting_id
 from attention_book.citation import bibtex, read_citation, sentence
 from attention_book.descriptions import first_sentences
 from attention_book.search import records_of
-from bs4 import BeautifulSoup
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
 from test_site import TOC
+from website import soup_of
 
 from tools.book import ROOT, settings
 from tools.browser import QuietHandler, serve
@@ -30,10 +30,7 @@ CHAPTERS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
 @pytest.fixture(scope="module")
 def pages(site):
     """Parse every page of the contents once: {name: soup}."""
-    return {
-        name: BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        for name in [*TOC, "404", "search"]
-    }
+    return {name: soup_of(site / f"{name}.html") for name in [*TOC, "404", "search"]}
 
 
 def content_of(soup, **attributes):

@@ -3,7 +3,6 @@
 What a first visit transfers is measured in test_browser.py, where every page is open.
 """
 
-import functools
 import io
 import json
 import re
@@ -21,17 +20,11 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 from test_site import TOC
-from website import bytes_sent
+from website import bytes_sent, soup_of
 
 from tools.book import ROOT
 
 BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
-
-
-@functools.cache
-def soup_of(path):
-    """Parse a page."""
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
 
 @pytest.mark.parametrize("name", TOC)
