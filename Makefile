@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
-	notebooks dist test-dist fresh release-notes linkcheck lint format clean distclean
+	notebooks replicate dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -77,6 +77,9 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 
 notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
 	@$(PY) -m tools.notebooks
+
+replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
+	@$(PY) -m tools.replicate $(CHAPTERS)
 
 dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
 	@rm -rf dist

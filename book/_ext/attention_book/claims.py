@@ -9,10 +9,15 @@ output (`attention_tutorial.notebook.claim`). The directive
 collects these records from the notebooks of the book at build time and sets them as tables, one for each chapter. The
 page therefore says what the notebooks measured, and nothing else. Each id leads to the cell's result in its chapter.
 Two claims with one id, or a record that lacks a part, are warnings, which fail a strict build.
+
+A claim that depends on random numbers is measured again on fresh ones (`make replicate`); from the file that this
+writes the page says in how many of these runs it held.
 """
 
-from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from docutils import nodes
 from sphinx.util import logging
@@ -26,7 +31,14 @@ from .tables import inline, make_row, make_table
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = (("Claim", 8), ("What the chapter says", 52), (PREDICTED.capitalize(), 20), (MEASURED.capitalize(), 20))
+REPLICATION = "replication.json"  # beside the page
+COLUMNS = (
+    ("Claim", 8),
+    ("What the chapter says", 44),
+    (PREDICTED.capitalize(), 16),
+    (MEASURED.capitalize(), 14),
+    ("Fresh draws", 18),
+)
 
 
 def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
@@ -39,16 +51,42 @@ def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
             first[claim.id] = place
 
 
-def row_of(claim: Claim, page: str) -> nodes.row:
+def read_replication(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what was found on fresh draws, for each claim of all chapters; nothing where nothing was drawn."""
+    chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {id: found for chapter in chapters.values() for id, found in chapter["claims"].items()}
+
+
+def drawn_again(found: Mapping[str, Any]) -> str:
+    """Say in how many fresh draws a claim held, and what was measured; nothing where it is the same in all of them.
+
+    Example:
+        >>> drawn_again({"runs": 20, "held": 19, "median": 0.486, "least": 0.43, "most": 0.52})
+        'held in 19 of 20; 0.486 (0.43 to 0.52)'
+        >>> drawn_again({"runs": 20, "held": 18, "values": {"True": 18, "False": 2}})
+        'held in 18 of 20'
+        >>> drawn_again({"runs": 20, "held": 20})
+        ''
+    """
+    held = f"held in {found['held']} of {found['runs']}" if "runs" in found else ""
+    if "median" in found:
+        return f"{held}; {found['median']:.3g} ({found['least']:.3g} to {found['most']:.3g})"
+    return held if "values" in found else ""
+
+
+def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -> nodes.row:
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
-    return make_row([[anchor], inline(claim.sentence), inline(claim.predicted), inline(claim.measured)])
+    again = nodes.Text(drawn_again(replication.get(claim.id, {})))
+    return make_row([[anchor], inline(claim.sentence), inline(claim.predicted), inline(claim.measured), [again]])
 
 
-def make_section(heading: str, name: str, claims: list[Claim], page: str) -> nodes.section:
+def make_section(
+    heading: str, name: str, claims: list[Claim], page: str, replication: Mapping[str, dict[str, Any]]
+) -> nodes.section:
     """Set one chapter's claims under its title, which leads to the chapter."""
     link = nodes.title("", "", nodes.reference("", "", *inline(heading), refuri=page, internal=True))
-    table = make_table(COLUMNS, [row_of(claim, page) for claim in claims], "claims")
+    table = make_table(COLUMNS, [row_of(claim, page, replication) for claim in claims], "claims")
     return nodes.section("", link, table, ids=[nodes.make_id(f"claims-of-{name}")])
 
 
@@ -60,6 +98,9 @@ class ClaimsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Read the notebooks and return a line that counts the claims, and a section for each chapter."""
         self.env.note_dependency(self.env.relfn2path("/_toc.yml")[1])  # a new chapter
+        path = Path(self.env.relfn2path(REPLICATION)[1])
+        self.env.note_dependency(str(path))
+        replication = read_replication(path)
         sections: list[nodes.Node] = []
         placed: list[tuple[str, Claim]] = []
         for docname, notebook in read_chapters(self.env, *self.arguments):
@@ -71,7 +112,8 @@ class ClaimsDirective(SphinxDirective):
             placed += [(docname, claim) for claim in claims]
             if claims:
                 page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
-                sections.append(make_section(title_of(notebook, docname), PurePosixPath(docname).name, claims, page))
+                name = PurePosixPath(docname).name
+                sections.append(make_section(title_of(notebook, docname), name, claims, page, replication))
         for message in find_duplicates(placed):
             logger.warning(message, location=self.get_location(), type="claims")
         if not placed:

@@ -1,0 +1,139 @@
+"""Fresh draws: every claim that depends on random numbers was measured again, and held, or says that it need not."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, writes
+
+from attention_tutorial.notebook import Claim
+from tools.book import ROOT, chapters, read
+from tools.replicate import RESULTS, RUNS, code_of, report, spread, state_of, summary, unstable
+
+OFTEN = 0.95  # a claim that holds less often says that it speaks of one draw
+ONE_DRAW = re.compile(r"\bin th(is|ese) runs?\b", re.IGNORECASE)
+FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
+
+every = pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+
+
+@every
+def test_the_replication_is_of_the_chapter_as_it_stands(path):
+    found = FOUND[path.stem]
+    assert found["state"] == state_of(read(path)), f"{path.name} has changed: run `make replicate CHAPTERS={path.name}`"
+    first, last = found["offsets"]
+    assert first >= 1, "offset 0 is what the chapter shows"
+    assert last - first + 1 >= RUNS
+
+
+@every
+def test_every_claim_was_measured_on_fresh_draws_and_holds_or_says_that_it_is_of_one(path):
+    notebook, found = read(path), FOUND[path.stem]["claims"]
+    claims = {claim.id: claim for claim in Claim.stored_in(notebook)}
+    assert claims.keys() - found.keys() == unstable(notebook)
+    short = {id: each for id, each in found.items() if each["held"] < OFTEN * each["runs"]}
+    assert not {id: each for id, each in short.items() if not ONE_DRAW.search(claims[id].sentence)}
+
+
+@every
+def test_every_other_statement_holds_on_fresh_draws(path):
+    allowed = (1 - OFTEN) * RUNS
+    assert not {cell: each for cell, each in FOUND[path.stem]["failed"].items() if each["runs"] > allowed}
+
+
+# ---- The tool -------------------------------------------------------------------------------------------------------
+
+CHAPTER = """
+import torch
+from attention_tutorial.notebook import claim
+draw = torch.randn(1000, generator=torch.Generator().manual_seed(3)).double().mean()
+torch.manual_seed(3)
+other = torch.rand(())
+claim("X1a", "A mean", draw, equals=0, atol=9)
+claim("X1b", "Two and two", 2 + 2, equals=4)
+claim("X1c", "A coin", bool(other < 0.5), equals=True)
+claim("X1d", "A time", other, at_least=0, stable=False)
+assert draw > 99, "never"
+after = 1
+claim("X1e", "One", after, equals=1)
+"""
+
+
+def chapter(*sources):
+    return new_notebook(cells=[new_markdown_cell("# One", id="a"), *(new_code_cell(x, id="b") for x in sources)])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """What three runs of a small chapter found, the first of them without an offset."""
+    folder = tmp_path_factory.mktemp("chapter")
+    (folder / "x.ipynb").write_text(writes(chapter(CHAPTER)), encoding="utf-8")
+    found = []
+    for offset in (0, 1, 2):
+        command = [
+            sys.executable,
+            "-m",
+            "tools.replicate",
+            "--one",
+            f"{folder}/x.ipynb",
+            str(offset),
+            f"{folder}/x.json",
+        ]
+        subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+        found.append(json.loads((folder / "x.json").read_text(encoding="utf-8")))
+    return found
+
+
+def test_offset_0_is_the_chapter_and_others_move_every_seed(runs):
+    import torch
+
+    mean = torch.randn(1000, generator=torch.Generator().manual_seed(3)).double().mean().item()
+    moved = torch.randn(1000, generator=torch.Generator().manual_seed(2003)).double().mean().item()
+    assert runs[0]["claims"]["X1a"][0] == mean
+    assert runs[2]["claims"]["X1a"][0] == moved
+    assert runs[0]["claims"]["X1d"][0] == torch.rand((), generator=torch.Generator().manual_seed(3)).item()
+    assert len({each["claims"]["X1d"][0] for each in runs}) == 3, "the global generator moves as well"
+
+
+def test_what_fails_is_noted_and_the_chapter_goes_on(runs):
+    for each in runs:
+        assert each["failed"] == {"b": "assert draw > 99, 'never': AssertionError never"}
+        assert each["claims"]["X1e"] == [1, True, True]
+
+
+def test_a_summary_tells_what_varies_and_how_often_it_held(runs):
+    found = summary(runs)
+    means = sorted(each["claims"]["X1a"][0] for each in runs)
+    numbers = dict(zip(("least", "median", "most"), (float(f"{x:.4g}") for x in means), strict=True))
+    assert found["claims"]["X1a"] == {"runs": 3, "held": 3, **numbers}
+    assert found["claims"]["X1b"] == {"runs": 3, "held": 3}
+    coins = [each["claims"]["X1c"][0] for each in runs]
+    assert found["claims"]["X1c"]["held"] == coins.count(True)
+    assert "X1d" not in found["claims"], "times are not counted"
+    assert found["failed"]["b"]["runs"] == 3
+
+
+def test_a_claim_that_a_run_did_not_reach_did_not_hold_in_it():
+    found = summary([{"claims": {"A": [1, True, True]}, "failed": {}}, {"claims": {}, "failed": {"c": "no"}}])
+    assert found["claims"]["A"] == {"runs": 2, "held": 1}
+    assert "A: held in 1 of 2 runs" in report("x", found)
+
+
+def test_rounding_is_no_spread():
+    assert spread([0.1 + 0.2, 0.3]) == spread([0.0, 1e-12]) == spread([True, True]) == {}
+    assert spread([1.0, 1.00001]) == {"median": 1.0, "least": 1.0, "most": 1.0}
+    assert spread(["a", "b", "a"]) == {"values": {"a": 2, "b": 1}}
+
+
+def test_code_and_bounds_make_a_replication_old_and_words_do_not():
+    first = chapter("# a comment\nclaim('A', 'words', x, equals=1)")
+    assert code_of(first) == code_of(chapter("claim('A', 'other words', x,  equals=1)"))
+    others = [
+        "claim('A', 'words', x, equals=2)",
+        "claim('B', 'words', x, equals=1)",
+        "claim('A', 'words', y, equals=1)",
+    ]
+    assert len({code_of(first), *(code_of(chapter(each)) for each in others)}) == 4
+    assert state_of(first) != state_of(chapter(others[0]))
