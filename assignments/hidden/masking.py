@@ -45,8 +45,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "added": "is **added to** the scores of closed keys",
     }[v["how"]]
     return {
-        "window_mask-yours": f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among them, "
-        f"and {first} open for good.",
+        "window_mask-yours": f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among "
+        f"them, and {first} open for good.",
         "packed_mask-yours": f"**Yours.** The separator has the id **{v['separator']}**, and it {side}.",
         "leaked-yours": f"**Yours.** The fill {how}.",
         "leaked-data": LEAKED_DATA.format(**v),
@@ -253,8 +253,15 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 "the document before is open as well; only the own one may be",
                 _packed(separator, side, kind="everything before"),
             ),
-            Slip(
-                "the separators are cut off; they are part of their documents", _packed(separator, side, kind="alone")
+            *(
+                [
+                    Slip(
+                        "the separators are cut off; they are part of their documents",
+                        _packed(separator, side, kind="alone"),
+                    )
+                ]
+                if side == "ends"  # at a beginning it would be the same as the next slip
+                else []
             ),
             Slip(
                 "nobody may look at your separators; they are part of their documents",
@@ -445,7 +452,7 @@ def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
 
 def _sentence_task(v: Mapping[str, Any]) -> Task:
     words = {
-        "queries": "the mask closes the rows of padding, which nobody reads, and leaves its columns open: close the keys",
+        "queries": "the mask closes the rows of padding, which nobody reads, and leaves its columns open",
         "polarity": "the real positions are closed and the padding is open: masked_fill fills where its mask is True",
         "mean": "the mean runs over the padding as well; its rows are no part of the sentence",
         "count": "you divide by the length with padding; divide by the number of real positions",
@@ -516,7 +523,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
                 (
                     1,
-                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while open scores are far above the fill",
+                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while open scores are ordinary",
                 ),
                 (
                     1,
