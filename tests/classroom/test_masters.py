@@ -16,6 +16,7 @@ from attention_tutorial.classroom.release import NOT_WHEN_GRADED, VISIBLE, earne
 from attention_tutorial.classroom.variants import TAG
 from attention_tutorial.exercises import MISTAKES, Slip, judge
 from tools import colab, notebooks
+from tools.book import pages, settings
 
 EVERY = [(name, student) for name in NAMES for student in ("", "ada")]
 
@@ -24,6 +25,12 @@ def test_there_are_these_assignments():
     assert sorted(path.stem for path in (FOLDER / "hidden").glob("*.py")) == sorted(NAMES)
     assert sorted(path.stem for path in (FOLDER / "source").rglob("*.ipynb")) == sorted(NAMES)
     assert [assignment(name).chapter for name in NAMES] == [1, 2, 3, 4, 5]
+
+
+def test_no_page_of_the_book_is_an_assignment():
+    """The masters hold the solutions. (That they are not in the wheel is a test of tests/project/test_wheel.py.)"""
+    assert not [page for page in pages() if "assignments" in page]
+    assert "assignments" in settings()["exclude_patterns"]
 
 
 @pytest.mark.parametrize(("name", "student"), EVERY)
