@@ -161,7 +161,11 @@ class Course:
     def attempts(self, name: str, student: str) -> list[Path]:
         """Return the folders of a student's attempts, the oldest first."""
         folder = self.received(name, student)
-        return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+        return (
+            sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
+            if folder.is_dir()
+            else []
+        )
 
     def newest(self, name: str, student: str) -> Path | None:
         """Return the file of the newest attempt that is to be graded, or None if nothing was handed in.
@@ -247,7 +251,7 @@ def _students(path: Path) -> dict[str, Student]:
         student = Student(**{"id": "", **values})
         if not NAME.fullmatch(student.id):
             raise CourseError(
-                f"{path}, line {line}: id must be letters, digits and . _ @ -, since folders are named so; got {student.id!r}"
+                f"{path}, line {line}: id must be letters, digits and . _ @ -, as it names folders; got {student.id!r}"
             )
         if student.id.lower() in seen:
             raise CourseError(f"{path}, line {line}: id must be there once; got {student.id!r} twice")
