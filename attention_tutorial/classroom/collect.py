@@ -7,6 +7,7 @@ gave stand above the names that a student gave, so nobody hands in for another b
 
 import hashlib
 import io
+import itertools
 import os
 import re
 import shutil
@@ -387,7 +388,8 @@ def _receive(
     folder = course.received(name, student)
     folder.mkdir(parents=True, exist_ok=True)
     taken = {path.name for path in attempts}
-    stamp = next(s for s in (stamp, *(f"{stamp}.{i:03}" for i in range(2, 1000))) if s not in taken)
+    further = (f"{stamp}.{i:03}" for i in range(2, 1000))
+    stamp = next(each for each in itertools.chain([stamp], further) if each not in taken)
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
     try:
         for place, data in contents.items():
@@ -438,7 +440,7 @@ def _short(part: str) -> str:
 def _free(place: PurePosixPath, taken: Mapping[PurePosixPath, bytes]) -> PurePosixPath:
     others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in range(2, MAX_ENTRIES))
     lower = {str(each).lower() for each in taken}
-    return next(each for each in (place, *others) if str(each).lower() not in lower)
+    return next(each for each in itertools.chain([place], others) if str(each).lower() not in lower)
 
 
 def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:
