@@ -9,7 +9,10 @@ import hashlib
 import json
 import logging
 import math
+import os
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,7 +87,7 @@ def register(course: Course, name: str) -> None:
         CourseError: if nbgrader refuses, such as for cells added after students handed in.
     """
     _convert(course, name, GenerateAssignment)
-    with Gradebook(_database(course)) as gradebook:
+    with open_gradebook(course) as gradebook:
         due = course.due(name)
         gradebook.update_or_create_assignment(name, duedate=due and due.astimezone(UTC).replace(tzinfo=None))
         for student in course.students.values():
@@ -177,7 +180,7 @@ def penalty(course: Course, score: float, seconds_late: float) -> float:
 
 def renew_penalties(course: Course, name: str) -> None:
     """Compute what lateness costs from the present marks: nbgrader does it before anything is marked by hand."""
-    with Gradebook(_database(course)) as gradebook:
+    with open_gradebook(course) as gradebook:
         for submission in gradebook.assignment_submissions(name):
             for notebook in submission.notebooks:
                 cost = penalty(course, notebook.score, submission.total_seconds_late)
@@ -187,11 +190,19 @@ def renew_penalties(course: Course, name: str) -> None:
 
 def open_gradebook(course: Course) -> Gradebook:
     """Open a course's gradebook; to be used in a ``with``."""
+    _find_programs()
     return Gradebook(_database(course))
 
 
 def _database(course: Course) -> str:
     return f"sqlite:///{course.root / 'gradebook.db'}"
+
+
+def _find_programs() -> None:
+    """Let nbgrader find `alembic`, which it starts by name, where the interpreter's environment is not activated."""
+    scripts = str(Path(sys.executable).parent)
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
 
 
 def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, leave_out: Sequence[str] = ()) -> str:
@@ -200,6 +211,7 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
     Returns:
         What it had to say about submissions that failed, or nothing.
     """
+    _find_programs()
     loader = PyFileConfigLoader("nbgrader_config.py", path=str(course.root))
     config = loader.load_config() if (course.root / "nbgrader_config.py").is_file() else Config()
     if "GenerateAssignment" not in config:
@@ -216,7 +228,9 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
     log.handlers = [said]
     converter.log = log
     try:
-        converter.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of nbgrader and its database: nothing that a teacher could change
+            converter.start()
     except NbGraderException as error:
         if kind is GenerateAssignment:
             raise CourseError(f"nbgrader cannot release {name}: {said.text() or error}") from error
@@ -265,7 +279,7 @@ class MakeRelease(_Step):
 
 
 class LayOnRelease(_Step):
-    """Lays the answers on the student's own release once more, so that what came into submitted/ by hand is safe too."""
+    """Lays answers on the student's own release once more, so that what came into submitted/ by hand is safe too."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace what was submitted by the student's release with the answers in it."""
@@ -342,8 +356,8 @@ class SaveGrades(SaveAutoGrades):
 class SaveFlags(_Step):
     """Writes flags into comments, and asks for a look by hand at what they are about.
 
-    A mark that was given or confirmed by hand asks for another look only if what it was for has changed: the answer, what
-    the checks say about it, or a flag.
+    A mark that was given or confirmed by hand asks for another look only if what it was for has changed: the answer,
+    what the checks say about it, or a flag.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
