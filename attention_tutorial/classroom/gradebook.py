@@ -46,7 +46,17 @@ from .assignment import load
 from .course import Course, CourseError, open_course
 from .variants import PLAIN, variant_for
 
-__all__ = ["attempt_time", "configure", "defuse", "feedback", "penalty", "record", "register"]
+__all__ = [
+    "MissingEntry",
+    "attempt_time",
+    "configure",
+    "defuse",
+    "feedback",
+    "open_gradebook",
+    "penalty",
+    "record",
+    "register",
+]
 
 Converted = tuple[NotebookNode, dict[str, Any]]
 KEY = "attention_tutorial_result"  # in a notebook's metadata: which result it shows
@@ -313,7 +323,7 @@ class StrictExecute(_Step):
                 task = result["tasks"].get(grade_id.removesuffix("-check"))
                 if task is None:
                     raise CourseError(f"the result of {student} says nothing about {grade_id}; grade again")
-                cell.outputs = _told(task, i + 1)
+                cell.outputs = _told(task, float(cell.metadata.nbgrader.points), i + 1)
         return nb, resources
 
 
@@ -328,17 +338,16 @@ def _output(plain: dict[str, str]) -> NotebookNode:
     return nbformat.v4.new_output("stream", name="stdout", text=plain.get("text", ""))
 
 
-def _told(task: dict[str, Any], count: int) -> list[NotebookNode]:
+def _told(task: dict[str, Any], most: float, count: int) -> list[NotebookNode]:
     """Make the outputs of a graded cell: what each check says, then the points, as nbgrader reads partial credit."""
     lines = [*task["words"]]
     for check in task["checks"]:
         lines.append(f"{check['points']:g} of {check['max']:g} points: {check['says']}")
         lines += [f"    {check['words']}"] if check["words"] else []
-    lowered = [line for line in dict.fromkeys(lines) if line.strip()]
-    most = float(task["max"]) - float(task["by_hand"])
+    told = [line for line in dict.fromkeys(lines) if line.strip()]
     points = max(0.0, min(float(task["points"]), most))
     return [
-        nbformat.v4.new_output("stream", name="stdout", text="\n".join(lowered) + "\n"),
+        nbformat.v4.new_output("stream", name="stdout", text="\n".join(told) + "\n"),
         nbformat.v4.new_output("execute_result", {"text/plain": repr(points)}, execution_count=count),
     ]
 
