@@ -146,18 +146,14 @@ def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
     texts = list(_texts(release))
     found = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
     found += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
-    squeezed = [_squeeze(text) for text in _with_code(texts)]
-    allowed = [_squeeze(text) for text in _with_code(_shown(master, assignment, variant))]
+    squeezed = "\n".join(map(_squeeze, _with_code(texts)))
+    allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
     for line, where in _secret_lines(master, assignment, variant):
         needle = _squeeze(line)
-        if len(needle) < SHORTEST_LINE or any(needle in text for text in allowed):
-            continue
-        if any(needle in text for text in squeezed):
+        if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
             found.append(f"{where}: {line.strip()}")
-    blobs = list(_decoded(texts))
-    for needle_bytes, where in _secret_numbers(assignment, variant):
-        if any(needle_bytes in blob for blob in blobs):
-            found.append(where)
+    blobs = b"\n\n".join(_decoded(texts))
+    found += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
     return list(dict.fromkeys(found))
 
 
@@ -274,24 +270,28 @@ def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[
 
 def _case(task: Task, case: Any) -> tuple[Any, ...]:
     assert task.table is not None
-    return (*case.inputs, task.table.result(task.table.right, case))
+    with visible.in_float64():
+        return (*case.inputs, task.table.result(task.table.right, case))
+
+
+ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
 
 
 def _needles(x: Any) -> Iterator[bytes]:
-    """Yield what tells plain data from others: tensors as bytes of either precision and as written, long numbers."""
+    """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
     if isinstance(x, Tensor):
-        x = x.detach().cpu().contiguous()
+        start = x.detach().cpu().flatten()[:ENOUGH]
         if x.is_floating_point() and x.numel() >= 2:
             for dtype in (torch.float64, torch.float32):
-                yield x.to(dtype).numpy().tobytes()
-        if x.numel() >= 12 or x.is_floating_point():
-            yield from _needles(x.tolist())
-        if x.numel() >= 12:
-            yield x.numpy().tobytes()
+                yield start[:4].to(dtype).numpy().tobytes()
+        if x.is_floating_point():
+            yield from _needles(start[:4].tolist())
+        elif x.numel() >= ENOUGH:
+            yield start.numpy().tobytes()
+            yield _squeeze(str(start.tolist())).removesuffix("]").encode()
     elif isinstance(x, list | tuple):
-        flat = [one for one in x if not isinstance(one, list | tuple | Tensor)]
-        if len(flat) == len(x) >= 12:
-            yield _squeeze(str(list(x))).encode()
+        if len(x) >= ENOUGH and all(isinstance(one, int) for one in x):
+            yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
         for one in x:
             if not isinstance(one, int):
                 yield from _needles(one)

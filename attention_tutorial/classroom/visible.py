@@ -10,12 +10,13 @@ first. So the notebook that is handed out says the same words, and holds no solu
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 import math
 import textwrap
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -244,6 +245,17 @@ class _Known:
         return decode(self.results[key])
 
 
+@contextlib.contextmanager
+def in_float64() -> Iterator[None]:
+    """Make float64 the default type for a while, as `judge` does while an answer runs."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
 def _all_results(exercise: Exercise, answer: Any) -> dict[str, Any]:
     """Return what an answer gives in each case in which it gives anything."""
     results = {}
@@ -270,12 +282,8 @@ def freeze(exercise: Exercise) -> dict[str, Any]:
     """
     if not isinstance(exercise, Table) or not isinstance(exercise.explain, Looks):
         raise TypeError(f"{exercise.number}: only what `table` made can be frozen")
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)  # as in `judge`
-    try:
+    with in_float64():
         return _freeze(exercise, exercise.explain)
-    finally:
-        torch.set_default_dtype(default)
 
 
 def _freeze(exercise: Table, looks: Looks) -> dict[str, Any]:
