@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ __all__ = [
 
 Converted = tuple[NotebookNode, dict[str, Any]]
 KEY = "attention_tutorial_result"  # in a notebook's metadata: which result it shows
+FOR_INFORMATION = {"duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
 
 
 def configure(c: Config, root: str | Path | None = None) -> None:
@@ -115,10 +116,11 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
         everybody: also those whose result is in the gradebook already.
 
     Returns:
-        Whose result could not be taken, and why.
+        Whose result could not be taken, and why. Those on whom the grader failed are left out: they have no marks.
     """
     students = [path.stem for path in sorted((course.root / "results" / name).glob("*.json"))]
     students = [student for student in students if course.submitted(name, student).is_file()]
+    students = [student for student in students if not _is_ungraded(read_result(course, name, student))]
     done = [] if everybody else [student for student in students if recorded_key(course, name, student) is not None]
     done = [student for student in done if recorded_key(course, name, student) == result_key(course, name, student)]
     todo = sorted(set(students) - set(done))
@@ -133,6 +135,11 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
     said = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
     failed = [s for s in todo if recorded_key(course, name, s) != result_key(course, name, s)]
     return dict.fromkeys(failed, said or "nbgrader did not say why")
+
+
+def _is_ungraded(result: dict[str, Any]) -> bool:
+    """Whether the grader failed, so that the points of a result mean nothing."""
+    return any(flag["kind"] == "ungraded" for flag in result["flags"])
 
 
 def feedback(course: Course, name: str) -> None:
@@ -340,7 +347,7 @@ def _output(plain: dict[str, str]) -> NotebookNode:
 
 def _told(task: dict[str, Any], most: float, count: int) -> list[NotebookNode]:
     """Make the outputs of a graded cell: what each check says, then the points, as nbgrader reads partial credit."""
-    lines = [*task["words"]]
+    lines = [words for words in task["words"] if words not in [check["words"] for check in task["checks"]]]
     for check in task["checks"]:
         lines.append(f"{check['points']:g} of {check['max']:g} points: {check['says']}")
         lines += [f"    {check['words']}"] if check["words"] else []
@@ -382,7 +389,7 @@ class SaveFlags(_Step):
                     grade = gradebook.find_grade(grade_id, name, name, student)
                     if seen.get(grade_id) == now[grade_id]:
                         grade.needs_manual_grade = resources["classroom_waiting"][grade_id]
-                    elif words:
+                    elif _flags(resources["classroom"], grade_id, FOR_INFORMATION):
                         grade.needs_manual_grade = True
                 if utils.is_solution(cell) and words:
                     comment = gradebook.find_comment(grade_id, name, name, student)
@@ -394,10 +401,10 @@ class SaveFlags(_Step):
         return nb, resources
 
 
-def _flags(result: dict[str, Any], grade_id: str) -> str:
+def _flags(result: dict[str, Any], grade_id: str, without: Container[str] = ()) -> str:
     """Return the words of the flags that are about a cell's task, or about all of a submission."""
     task = re.sub(r"-(check|plot)$", "", grade_id)
-    flags = [flag for flag in result["flags"] if flag["task"] in {"", task}]
+    flags = [flag for flag in result["flags"] if flag["task"] in {"", task} and flag["kind"] not in without]
     return "; ".join(dict.fromkeys(f"{flag['kind']}: {flag['words']}" for flag in flags))
 
 

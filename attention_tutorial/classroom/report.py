@@ -141,7 +141,9 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def read_rows(course: Course, name: str) -> list[Row]:
     """Return what is known of each student of the list, and of whoever else handed something in."""
-    from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
+    from nbgrader.api import MissingEntry
+
+    from .gradebook import attempt_time, open_gradebook, renew_penalties
 
     renew_penalties(course, name)
     rows = []
@@ -171,7 +173,8 @@ def read_rows(course: Course, name: str) -> list[Row]:
             try:
                 submission = gradebook.find_submission_notebook(name, name, student)
             except MissingEntry:
-                row.flags.append({"kind": "gradebook", "task": "", "words": "nbgrader has not taken this result"})
+                if not any(flag["kind"] == "ungraded" for flag in row.flags):
+                    row.flags.append({"kind": "gradebook", "task": "", "words": "nbgrader has not taken this result"})
                 continue
             comments = {comment.name: comment.manual_comment or "" for comment in submission.comments}
             for grade in submission.grades:
@@ -180,8 +183,7 @@ def read_rows(course: Course, name: str) -> list[Row]:
                 comment = comments.get(grade.name.removesuffix("-check"), "")
                 row.marks[grade.name] = Mark(score, float(grade.max_score), grade.needs_manual_grade, comment)
             row.penalty = float(submission.late_submission_penalty or 0.0)
-            broken = any(flag["kind"] == "grader" for flag in row.flags)
-            looks = broken or any(mark.look and mark.score is not None for mark in row.marks.values())
+            looks = any(mark.look and mark.score is not None for mark in row.marks.values())
             row.status = LOOK if looks else WAITING if row.waiting else GRADED
     return rows
 
@@ -269,7 +271,9 @@ def _feedback_on(task: Task, row: Row) -> Iterator[str]:
     points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
     yield f"<h2>{escape(task.title)}: {points}</h2>"
     yield from (_box(flag) for flag in row.flags if flag.get("task") == task.id)
-    yield from (f"<p>{escape(_sentence(words))}</p>" for words in found.get("words", []) if words.strip())
+    in_checks = {check["words"] for check in found.get("checks", [])}
+    more = [words for words in found.get("words", []) if words.strip() and words not in in_checks]
+    yield from (f"<p>{escape(_sentence(words))}</p>" for words in more)
     checks = [
         f'<li><span class="{"good" if check["points"] >= check["max"] else "bad"}">'
         f"{check['points']:g} of {check['max']:g}</span> {escape(check['says'])}"

@@ -64,11 +64,11 @@ def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) ->
         runs = {student: theirs for student, theirs in runs.items() if len(theirs) >= FEWEST_RUNS[what]}
         has = Counter(run for theirs in runs.values() for run in theirs)
         weight = {run: math.log((len(runs) + 1) / count) for run, count in has.items()}
-        whole = {student: sum(weight[run] for run in theirs) for student, theirs in runs.items()}
+        whole = {student: math.fsum(weight[run] for run in theirs) for student, theirs in runs.items()}
         for first, second in combinations(sorted(runs), 2):
             if min(whole[first], whole[second]) < least * max(whole[first], whole[second]):
                 continue
-            both = sum(weight[run] for run in runs[first] & runs[second])
+            both = math.fsum(weight[run] for run in runs[first] & runs[second])
             likeness = both / (whole[first] + whole[second] - both)
             if likeness >= least:
                 pairs.append(Pair(first, second, what, likeness))
