@@ -155,7 +155,7 @@ def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequen
     """Cases of (n, d, centre)."""
     said = [*words, *["{found}"] * len(shapes)]
     return [
-        Case((random(d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1), centre), said[i])
+        Case((random(d, seed=seed + 2 * i) / 2, random(n, d, seed=seed + 2 * i + 1), centre), said[i])
         for i, (n, d, centre) in enumerate(shapes)
     ]
 

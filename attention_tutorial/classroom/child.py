@@ -535,6 +535,7 @@ class Worker:
         for magic in ("pip", "conda", "mamba", "uv"):
             self.shell.register_magic_function(silent, "line", magic)  # type: ignore[arg-type]
         self.shell.compile.get_code_name = lambda *args: f"<{self.cell}>"  # type: ignore[method-assign]
+        self.shell.user_ns.update(check=silent, load=silent)  # the visible checks
         self.cell = ""
         self.kept: dict[str, Any] = {}
         self.ban = Ban()

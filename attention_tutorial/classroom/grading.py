@@ -30,6 +30,7 @@ from ..exercises.judging import NOT_FILLED_IN
 from ..exercises.running import TookTooLong
 from . import wire
 from .assignment import Assignment, Check, Task
+from .rebuild import EXTRA, METADATA, SKIPPED, Flag
 from .sandbox import Child, Died, Layer, Limits, NoSandbox, TooLong
 from .variants import Variant
 
@@ -42,14 +43,6 @@ RESTARTS = 4  # of a child, in one submission
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
 LEAVES_ANSWER_S = 0.5  # so that an answer is stopped before its judge is
-
-
-class Flag(TypedDict):
-    """What a teacher should know: its kind, the task it is about (or ""), and words."""
-
-    kind: str
-    task: str
-    words: str
 
 
 class CheckResult(TypedDict):
@@ -276,10 +269,12 @@ def _cells(notebook: "NotebookNode", tasks: Sequence[Task]) -> list[_Cell]:
         name = str(about.get("grade_id") or cell.get("id") or f"cell-{i}")
         if name in checks or (about.get("grade") and not about.get("solution")):
             kind = "check"
+        elif SKIPPED in cell.metadata.get("tags", ()) and not about.get("solution"):
+            continue
         elif about.get("solution"):
             kind = "answer"
         else:
-            kind = "extra" if cell.metadata.get("attention_tutorial", {}).get("extra") else "released"
+            kind = "extra" if cell.metadata.get(METADATA, {}).get(EXTRA) else "released"
         cells.append(_Cell(name, str(cell.source), kind))
     return cells
 
@@ -544,7 +539,7 @@ def grade(
         session.close()
     for task in tasks:
         if task.id not in grading.results:
-            grading.results[task.id] = _not_judged(task)
+            grading.results[task.id] = not_judged(task)
     return {
         "student": variant.student,
         "assignment": assignment.name,
@@ -558,7 +553,7 @@ def grade(
     }
 
 
-def _not_judged(task: Task, words: str = "not judged") -> TaskResult:
+def not_judged(task: Task, words: str = "not judged") -> TaskResult:
     checks = [_no_points(check, words) for check in task.checks]
     said = [words] if checks else []
     return {
