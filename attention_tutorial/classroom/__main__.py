@@ -43,8 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(
             f"the classroom needs {', '.join(missing)}; install it with pip install 'attention-tutorial[classroom]'"
         )
+    import torch
+
     from .course import CourseError
     from .sandbox import NoSandbox
+
+    torch.set_num_threads(1)  # small tensors; submissions are graded side by side
 
     run: Callable[[argparse.Namespace], int] = options.run
     try:
@@ -143,7 +147,8 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument(
         "--unsafe",
         action="store_true",
-        help="without a sandbox, where none starts: only limits on time and memory. Students' code can then read your files and use your network",
+        help="where no sandbox starts: limits on time and memory alone. Students' code can then read your files, and "
+        "use your network",
     )
     grade.add_argument("--quiet", action="store_true", help="without a progress bar")
 
@@ -330,7 +335,7 @@ def _grade(options: argparse.Namespace) -> int:
         if not options.unsafe:
             raise
         where = layer("limits")
-    print(f"Sandbox: {where.name}. {where.words}")
+    print(textwrap.fill(f"Sandbox: {where.name}. {where.words[0].upper()}{where.words[1:]}.", 100))
     results = grade_all(
         course.root, name, jobs=options.jobs, layer=where, progress=not options.quiet, students=options.student
     )

@@ -91,8 +91,7 @@ def gradescope(course: Course, name: str, to: Path, *, unsafe: bool = False) -> 
 
 README = """# {title}
 
-Open `{name}.ipynb` in JupyterLab, VS Code or Colab, and fill in the answers. The cells that call `check` try them on the
-spot.
+Open `{name}.ipynb` in JupyterLab, VS Code or Colab, and fill in the answers. The cells that call `check` try them.
 
 The same checks run under pytest, here and in any CI:
 
@@ -194,7 +193,7 @@ def fill_in(
         so_far: whether to fill in what still waits for marks by hand.
 
     Returns:
-        Who has a grade, and who has none and why. The rows stay in order, and what says who they are is copied as it is.
+        Who has a grade, and who has none and why. The rows stay in order, and what says whose they are as it is.
 
     Raises:
         CourseError: if the table is not one of these, has no such column, or another maximum.
@@ -254,7 +253,7 @@ def _column(head: list[str], said: str, there: Iterable[str], table: Path) -> in
     fits = [name for name in there if name.casefold().startswith(said.casefold())]
     if len(fits) != 1:
         raise CourseError(
-            f"--column must begin the name of one column of {table}: {', '.join(there) or 'there is none'}; got {said!r}"
+            f"--column must begin the name of one column of {table} ({', '.join(there) or 'it has none'}); got {said!r}"
         )
     return head.index(fits[0])
 

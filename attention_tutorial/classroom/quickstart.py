@@ -12,9 +12,9 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from .assignment import Assignment, load
+from .assignment import load
 from .course import COLUMNS, Course, CourseError, open_course
-from .release import answers, make_release
+from .release import STUB, answers
 from .variants import variant_for
 
 __all__ = ["MASTERS", "examples", "quickstart"]
@@ -101,9 +101,9 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
     masters = MASTERS if masters is None else masters
     if not (masters / "source").is_dir() or not (masters / "hidden").is_dir():
         raise CourseError(
-            f"--masters must be a folder with source/ and hidden/; got {masters}. The masters hold the solutions, so they "
-            "come with a copy of the repository and not with `pip install`: clone it, and run this there, or name its "
-            "folder assignments/"
+            f"--masters must be a folder with source/ and hidden/; got {masters}. The masters hold the solutions, so "
+            "they come with a copy of the repository and not with `pip install`: clone it, and run this there, or "
+            "name its folder assignments/"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CourseError(f"folder must be new or empty; {folder} is not, and nothing in it was changed")
@@ -142,28 +142,29 @@ def examples(course: Course, name: str) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for number, example in enumerate(EXAMPLES, start=4711):
             variant = variant_for(assignment, example.id, course.secret)
+            if example.last_name == "Missing":
+                continue
             solved = answers(master, assignment, variant)
-            notebook = _handed_in(example.last_name, assignment, solved, make_release(master, assignment, variant))
-            text = json.dumps(notebook, indent=1)
+            text = json.dumps(_handed_in(example.last_name, solved), indent=1)
             if example.last_name == "Broken":
                 text = text[: len(text) // 2]
-            if example.last_name != "Missing":
-                person = f"{example.id.capitalize()} {example.last_name}_{number}_assignsubmission_file_"
-                archive.writestr(f"{person}/{name}.ipynb", text)
+            person = f"{example.id.capitalize()} {example.last_name}_{number}_assignsubmission_file_"
+            archive.writestr(f"{person}/{name}.ipynb", text)
     return path
 
 
-def _handed_in(does: str, assignment: Assignment, solved: NotebookNode, release: NotebookNode) -> NotebookNode:
+def _handed_in(does: str, solved: NotebookNode) -> NotebookNode:
     """Return the notebook of a made-up student."""
-    unfilled = {cell.id: cell.source for cell in release.cells}
     given = [cell for cell in solved.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    functions = [cell for cell in given if re.search(r"^def \w+\(", cell.source, re.MULTILINE)]
     for number, cell in enumerate(given):
         found = re.search(r"^def (\w+)\(", cell.source, re.MULTILINE)
-        if does == "Half" and number % 2:
-            cell.source = unfilled[cell.id]
+        if does != "Right" and cell.cell_type == "markdown":
+            cell.source = f"I think that it has to be so. {does} says it."
+        elif does == "Half" and number % 2:
+            cell.source = STUB
         elif does == "Wrong" and found:
             cell.source = f"def {found[1]}(*what_comes_in):\n    return what_comes_in[0]"
-        elif does == "Loop" and found:
+        elif does == "Loop" and cell is functions[-1] and found:
             cell.source = f"def {found[1]}(*what_comes_in):\n    while True:\n        pass"
-            break
     return solved
