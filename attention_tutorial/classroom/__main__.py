@@ -421,9 +421,8 @@ def _sheet(options: argparse.Namespace) -> int:
 
     course = open_course(options.course)
     folder = sheets(course, course.named(options.name), options.student or list(course.students))
-    print(
-        f"{folder / 'sheets.html'} is to be printed, a page for each student; {folder / 'answers.html'} is for you alone."
-    )
+    print(f"{folder / 'sheets.html'} is to be printed, a page for each student.")
+    print(f"{folder / 'answers.html'} is for you alone.")
     return DONE
 
 

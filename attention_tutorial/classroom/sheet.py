@@ -8,7 +8,7 @@ import difflib
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .assignment import Assignment, Task, load
 from .course import Course
 from .pages import escape, page, pre
 from .release import BEGIN, END, answers, make_release
-from .variants import fill, variant_for
+from .variants import variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 
@@ -101,30 +101,31 @@ def questions(
         given: the student's rebuilt notebook, for questions on the answers in it.
     """
     variant = variant_for(assignment, student, secret)
-    filled = fill(master, assignment, variant)
     release = make_release(master, assignment, variant)
     solved = {cell.id: cell.source for cell in answers(master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
     found = []
     for task in assignment.tasks(variant):
-        before = _statement(filled, task)
+        before = _statement(release, task)
         code = next((cell.source for cell in release.cells if cell.id == task.id), "")
         if task.kind == "debug":
             asks = (
-                "<p>The function below runs and has one fault. Which line is it, what does it do wrong, and with which "
-                f"inputs would one see it? Write the line as it must be.</p>{pre(code)}"
+                f"{pre(code)}<p>Which line is at fault, what does it do wrong, and with which inputs would one see it? "
+                "Write the line as it must be.</p>"
             )
             found.append(Question(task.title, before + asks, _repair(code, solved[task.id])))
         elif task.table is not None:
-            found += _compute(task, before, draw)
+            inputs = re.search(rf"def {task.name}\(([^)]*)\)", solved[task.id])
+            names = [name.split(":")[0].split("=")[0].strip(" *") for name in inputs[1].split(",")] if inputs else []
+            found += _compute(task, before, names, draw)
     return found + list(_own_lines(release, given, draw))
 
 
 # ---- Compute a row --------------------------------------------------------------------------------------------------
 
 
-def _compute(task: Task, before: str, draw: random.Random) -> Iterator[Question]:
+def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
     """Yield the question for a part of a result on small inputs, if there are any on which the right answer works."""
     assert task.table is not None
     for case in task.table.cases:
@@ -134,20 +135,19 @@ def _compute(task: Task, before: str, draw: random.Random) -> Iterator[Question]
         except Exception:  # this answer does not take smaller inputs
             continue
         parts = result if isinstance(result, tuple) else (result,)
-        names = [part.name.removeprefix("the ") for part in task.table.parts()]
-        part = len(parts) - 1
-        values = torch.as_tensor(parts[part])
+        names = [part.name for part in task.table.parts()]
+        values = torch.as_tensor(parts[-1])
         if values.dim() > 2 or values.numel() > 40 or not values.isfinite().all():
             continue
         row = draw.randrange(len(values)) if values.dim() == 2 else None
-        where = "" if row is None else f"row {row + 1} of "
         asked = values if row is None else values[row]
-        name = names[part] if part < len(names) else "the result"
+        name = names[len(parts) - 1] if len(parts) <= len(names) else "the result"
+        what = name if row is None else f"row {row + 1} of {name}"
         asks = (
-            f"<p>With these inputs, what is {where}{escape(name)} of <code>{escape(task.name)}</code>? Two decimals do; "
-            f"a pocket calculator is allowed.</p>{_inputs(small)}"
+            f"<p>Compute {escape(what)} that <code>{escape(task.name)}</code> returns for these inputs. Two decimals "
+            f"do; a pocket calculator is allowed.</p>{_inputs(small, inputs)}"
         )
-        yield Question(task.title, before + asks, f"<p>{where}{escape(name)}:</p>{_value(asked)}")
+        yield Question(task.title, before + asks, f"<p>{escape(what.capitalize())}:</p>{_value(asked)}")
         return
 
 
@@ -168,8 +168,9 @@ def _small(x: Any, sizes: dict[int, int]) -> Any:
     return min(x, max(sizes.values(), default=x) - 1) if isinstance(x, int) and not isinstance(x, bool) else x
 
 
-def _inputs(case: Case) -> str:
-    return "".join(f'<div class="given">{_value(x)}</div>' for x in case.inputs)
+def _inputs(case: Case, names: Sequence[str]) -> str:
+    named = zip(case.inputs, [*names, *[""] * len(case.inputs)], strict=False)
+    return "".join(f'<div class="given"><code>{escape(name)}</code>{_value(x)}</div>' for x, name in named)
 
 
 def _value(x: Any) -> str:
@@ -182,7 +183,7 @@ def _value(x: Any) -> str:
 
 
 def _number(x: Any) -> str:
-    return f"{round(x, 2):g}" if isinstance(x, float) else str(x)
+    return f"{round(x, 2) + 0.0:g}" if isinstance(x, float) else str(x)  # 0 rather than -0
 
 
 # ---- Find the fault -------------------------------------------------------------------------------------------------
@@ -226,13 +227,14 @@ def _is_worth_asking(line: str) -> bool:
 # ---- What the task says ---------------------------------------------------------------------------------------------
 
 
-def _statement(filled: NotebookNode, task: Task) -> str:
-    """Return the words of a task: the text cells above its answer, up to the cell of code before."""
+def _statement(release: NotebookNode, task: Task) -> str:
+    """Return the words of a task: the text cells of the release above its answer, up to another cell before."""
     parts: list[str] = []
-    for cell in filled.cells:
+    for cell in release.cells:
         if cell.id == task.id:
             break
-        parts = [*parts, cell.source] if cell.cell_type == "markdown" else []
+        answer = cell.cell_type != "markdown" or cell.metadata.get("nbgrader", {}).get("solution")
+        parts = [] if answer else [*parts, cell.source]
     return "".join(markdown(re.sub(r"(?m)^#+ .*$", "", part)) for part in parts)
 
 
@@ -248,24 +250,27 @@ def markdown(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    parts = re.split(r"(\$\$.+?\$\$|\$[^$]+\$|`[^`]+`)", text, flags=re.DOTALL)
-    out = []
-    for part in parts:
-        if part.startswith("$"):
-            out.append(f"<i>{_formula(part.strip('$').strip())}</i>")
-        elif part.startswith("`"):
-            out.append(f"<code>{escape(part.strip('`'))}</code>")
-        else:
-            bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(part), flags=re.DOTALL)
-            out.append(re.sub(r"(?<!\*)\*(?!\*)([^*]+)\*", r"<em>\1</em>", bold))
-    return "".join(out)
+    kept: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        part = found[0]
+        inside = (
+            f"<i>{_formula(part.strip('$').strip())}</i>" if part[0] == "$" else f"<code>{escape(part[1:-1])}</code>"
+        )
+        kept.append(inside)
+        return f"\0{len(kept) - 1}\0"
+
+    plain = escape(re.sub(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`", keep, text.replace("\0", ""), flags=re.DOTALL))
+    plain = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", plain, flags=re.DOTALL)
+    plain = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", plain)
+    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], plain)
 
 
 SIGNS = {
     "top": "ᵀ", "cdot": "·", "times": "×", "sum": "∑", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥",
     "ne": "≠", "neq": "≠", "in": "∈", "sqrt": "√", "qquad": " ", "quad": " ", "dots": "…", "ldots": "…", "to": "→",
     "alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "mu": "μ", "sigma": "σ", "tau": "τ", "theta": "θ",
-    "odot": "⊙",
+    "odot": "⊙", "ell": "ℓ",
 }  # fmt: skip
 
 

@@ -11,16 +11,6 @@ from attention_tutorial.classroom.course import open_course
 from attention_tutorial.classroom.release import answers, make_release
 from attention_tutorial.classroom.variants import variant_for
 
-try:
-    import attention_tutorial.classroom.rebuild  # noqa: F401
-except ImportError:  # STAND-IN
-    import sys
-    import types
-
-    sys.modules["attention_tutorial.classroom.rebuild"] = types.SimpleNamespace(
-        rebuild=lambda data, release: (nbformat.reads(data.decode(), as_version=4), [])
-    )
-
 NAME = "tiny"
 # A picture of one pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
