@@ -376,7 +376,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         "The mean number of singular values of the heads' scores that count, for each number of heads.",
         _ranks(share),
         ("numbers", "the counts", "there is one for each number of heads"),
-        cases=_ranks_cases(v["seed"] + 7, [(19, 24, [2, 3, 6, 12])]),
+        cases=_ranks_cases(v["seed"] + 7, [(19, 24, [2, 3, 4, 6, 8])]),
         slips=[
             Slip(
                 "the heads are scrambled: cut the features of each position, do not reshape across positions",
@@ -469,7 +469,8 @@ def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[
     cases = []
     for i, (h, n, d, d_model) in enumerate(shapes):
         sizes = [(d_model,), *[(d_model, h * d)] * 3, (h, n, d), (h, n, d)]
-        cases.append(Case(tuple(random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))))
+        x, *w, keys, values = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
+        cases.append(Case((x, *(one / math.sqrt(d_model) for one in w), keys, values)))
     return cases
 
 

@@ -288,7 +288,10 @@ def _needles(x: Any) -> Iterator[bytes]:
                     yield first.numpy().tobytes()
         if x.is_floating_point():
             yield from _needles(start[:4].tolist())
-        elif x.numel() >= ENOUGH:
+        elif x.dtype == torch.bool and x.numel() >= 64:
+            yield x.detach().cpu().numpy().tobytes()
+            yield _squeeze(str(x.tolist())).encode()
+        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
             yield start.numpy().tobytes()
             yield _squeeze(str(start.tolist())).removesuffix("]").encode()
     elif isinstance(x, list | tuple):
