@@ -27,6 +27,7 @@ from .variants import variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 
+MOST = 120  # numbers to be printed
 SMALL = (2, 3, 4)  # what sizes become, the smallest first, so that different axes stay different
 LINES = 2  # of one's own answers that are asked about
 STYLE = """
@@ -137,12 +138,15 @@ def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random
         parts = result if isinstance(result, tuple) else (result,)
         names = [part.name for part in task.table.parts()]
         values = torch.as_tensor(parts[-1])
-        if values.dim() > 2 or values.numel() > 40 or not values.isfinite().all():
+        if values.numel() > MOST or not values.isfinite().all() or sum(map(_count, small.inputs)) > MOST:
             continue
-        row = draw.randrange(len(values)) if values.dim() == 2 else None
-        asked = values if row is None else values[row]
-        name = names[len(parts) - 1] if len(parts) <= len(names) else "the result"
-        what = name if row is None else f"row {row + 1} of {name}"
+        place = [draw.randrange(size) for size in values.shape[:-1]]
+        asked = values[tuple(place)]
+        what = names[len(parts) - 1] if len(parts) <= len(names) else "the result"
+        if len(place) == 1:
+            what = f"row {place[0] + 1} of {what}"
+        elif place:
+            what = f"the row {place} (counted from 0) of {what}"
         asks = (
             f"<p>Compute {escape(what)} that <code>{escape(task.name)}</code> returns for these inputs. Two decimals "
             f"do; a pocket calculator is allowed.</p>{_inputs(small, inputs)}"
@@ -153,9 +157,15 @@ def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random
 
 def _smaller(case: Case) -> Case:
     """Return a case with few and round numbers: each size becomes a smaller one, the same wherever it stands."""
-    sizes = sorted({size for x in case.inputs if isinstance(x, Tensor) for size in x.shape})
+    sizes = sorted({size for x in case.inputs for size in _sizes(x)})
     smaller = {size: min(size, SMALL[min(i, len(SMALL) - 1)]) for i, size in enumerate(sizes)}
     return replace(case, inputs=tuple(_small(x, smaller) for x in case.inputs))
+
+
+def _sizes(x: Any) -> set[int]:
+    if isinstance(x, Tensor):
+        return set(x.shape)
+    return {size for one in x for size in _sizes(one)} if isinstance(x, list | tuple) else set()
 
 
 def _small(x: Any, sizes: dict[int, int]) -> Any:
@@ -163,14 +173,31 @@ def _small(x: Any, sizes: dict[int, int]) -> Any:
         for axis, size in enumerate(x.shape):
             x = x.narrow(axis, 0, sizes[size])
         return (x.double() * 10).round() / 10 if x.is_floating_point() else x.clone()
+    if isinstance(x, list | tuple):
+        return type(x)(_small(one, sizes) for one in x)
     if isinstance(x, float):
         return round(x, 1)
     return min(x, max(sizes.values(), default=x) - 1) if isinstance(x, int) and not isinstance(x, bool) else x
 
 
+def _count(x: Any) -> int:
+    if isinstance(x, list | tuple):
+        return sum(map(_count, x))
+    return x.numel() if isinstance(x, Tensor) else 1
+
+
 def _inputs(case: Case, names: Sequence[str]) -> str:
     named = zip(case.inputs, [*names, *[""] * len(case.inputs)], strict=False)
-    return "".join(f'<div class="given"><code>{escape(name)}</code>{_value(x)}</div>' for x, name in named)
+    return "".join(_named(x, name) for x, name in named)
+
+
+def _named(x: Any, name: str) -> str:
+    """Return a value below its name; what has more than two axes, or is a list of tables, as several."""
+    if (isinstance(x, Tensor) and x.dim() > 2) or (
+        isinstance(x, list | tuple) and any(isinstance(y, Tensor) for y in x)
+    ):
+        return "".join(_named(y, f"{name}[{i}]") for i, y in enumerate(x))
+    return f'<div class="given"><code>{escape(name)}</code>{_value(x)}</div>'
 
 
 def _value(x: Any) -> str:
