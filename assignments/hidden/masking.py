@@ -45,8 +45,10 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "added": "is **added to** the scores of closed keys",
     }[v["how"]]
     return {
-        "window_mask-yours": f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among "
-        f"them, and {first} open for good.",
+        "window_mask-yours": (
+            f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among them, "
+            f"and {first} open for good."
+        ),
         "packed_mask-yours": f"**Yours.** The separator has the id **{v['separator']}**, and it {side}.",
         "leaked-yours": f"**Yours.** The fill {how}.",
         "leaked-data": LEAKED_DATA.format(**v),

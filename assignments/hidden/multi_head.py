@@ -23,6 +23,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
     return {
         "order": rng.choice(["neighbours", "rounds"]),
         "place": rng.choice(["before", "after"]),
+        "taken": rng.choice(["rows", "columns"]),
         "percent": rng.choice(range(12, 36)),
         "d_model": rng.choice([36, 48, 60, 72]),
         "n": rng.choice([18, 20, 22, 24, 26, 28]),
@@ -44,14 +45,22 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "before": "the **scores**, after they are scaled and before the softmax",
         "after": "the **weights**, after the softmax (the rows may sum to something other than 1 then)",
     }[v["place"]]
+    sums = {
+        "rows": "$\\text{new}_i = \\sum_l \\text{mix}_{il}\\, \\text{old}_l$: row $i$ of `mix` makes the new head $i$",
+        "columns": "$\\text{new}_i = \\sum_l \\text{mix}_{li}\\, \\text{old}_l$: column $i$ of `mix` makes the new head $i$",
+    }[v["taken"]]
     use = {"neighbours": "repeat_interleave(r, dim=0)", "rounds": "repeat(r, 1, 1)"}[v["order"]]
-    mixing = {
-        "before": "torch.softmax(torch.einsum('il,lmn->imn', mix, scores), dim=-1)",
-        "after": "torch.einsum('il,lmn->imn', mix, torch.softmax(scores, dim=-1))",
-    }[v["place"]].replace("'", '"')
+    mixing = (
+        {
+            "before": "torch.softmax(torch.einsum('il,lmn->imn', mix, scores), dim=-1)",
+            "after": "torch.einsum('il,lmn->imn', mix, torch.softmax(scores, dim=-1))",
+        }[v["place"]]
+        .replace("'il,lmn", {"rows": "'il,lmn", "columns": "'li,lmn"}[v["taken"]])
+        .replace("'", '"')
+    )
     return {
         "shared-yours": f"**Yours.** {order} (Heads are counted from 0.)",
-        "mixed-yours": f"**Yours.** What is mixed are {place}.",
+        "mixed-yours": f"**Yours.** {sums}. What is mixed are {place}.",
         "ranks-yours": f"**Yours.** A singular value counts if it is larger than **{v['percent']} %** of the largest.",
         "ranks-data": RANKS_DATA.format(**v),
         "shared": SHARED.format(use=use),
@@ -263,45 +272,55 @@ def _mixed_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
     return cases
 
 
+def _as_taken(taken: str, answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return an answer that takes its heads from the rows of mix, or from its columns."""
+    return answer if taken == "rows" else lambda query, key, mix: answer(query, key, mix.T)
+
+
 def _mixed_task(v: Mapping[str, Any]) -> Task:
     place, hidden = v["place"], v["hidden"] + 100
     other = {"before": "after", "after": "before"}[place]
     named = {"before": "the scores", "after": "the weights"}
+    used, unused = ("row", "columns") if v["taken"] == "rows" else ("column", "rows")
+
+    def mixed(*given: Any, **named: Any) -> Callable[..., Tensor]:
+        return _as_taken(v["taken"], _mixed(*given, **named))
+
     found = table(
         "mixed",
         "The weights (h, m, n) of heads that are mixed.",
-        _mixed(place),
+        mixed(place),
         ("tensor", "the weights", "(h, m, n)"),
         cases=_mixed_cases(v["seed"] + 3, [(3, 2, 5, 7)]),
         slips=[
-            Slip(f"you mixed {named[other]}; mix {named[place]}", _mixed(other)),
-            Slip("you mixed twice, before the softmax and after it", _mixed("both")),
-            Slip("nothing is mixed: these are the heads as they were", _mixed("not")),
+            Slip(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
+            Slip("you mixed twice, before the softmax and after it", mixed("both")),
+            Slip("nothing is mixed: these are the heads as they were", mixed("not")),
             Slip(
-                "you used the columns of mix: row i says what the new head i takes from each old one",
-                _mixed(place, turned=True),
+                f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
+                mixed(place, turned=True),
             ),
-            Slip("the softmax is missing", _no_softmax),
-            Slip("your scores are not divided by sqrt(d_head)", _mixed(place, scale=lambda d, h: 1.0), mistake=2),
+            Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax)),
+            Slip("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
             Slip(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
-                _mixed(place, scale=lambda d, h: (d * h) ** -0.5),
+                mixed(place, scale=lambda d, h: (d * h) ** -0.5),
                 mistake=1,
             ),
             Slip(
                 "your scores are divided by d_head; divide by its root",
-                _mixed(place, scale=lambda d, h: 1 / d),
+                mixed(place, scale=lambda d, h: 1 / d),
                 mistake=3,
             ),
-            Slip("your softmax runs over the queries; it must run over the keys", _mixed(place, axis=-2), mistake=5),
-            Slip("your softmax runs over the heads; it must run over the keys", _mixed(place, axis=0), mistake=5),
+            Slip("your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5),
+            Slip("your softmax runs over the heads; it must run over the keys", mixed(place, axis=0), mistake=5),
             *(
-                [Slip("you divided by the sum of each row at the end; leave it as it is", _mixed(place, again=True))]
+                [Slip("you divided by the sum of each row at the end; leave it as it is", mixed(place, again=True))]
                 if place == "after"
                 else [
                     Slip(
                         "you mixed the scores and divided by the number of heads; a sum is asked for, not a mean",
-                        lambda query, key, mix: _mixed(place)(query, key, mix / len(mix)),
+                        lambda query, key, mix: mixed(place)(query, key, mix / len(mix)),
                     )
                 ]
             ),
