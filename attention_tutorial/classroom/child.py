@@ -343,7 +343,7 @@ def read_cell(source: str, forbids: Sequence[str]) -> dict[str, Any]:
         elif isinstance(node, ast.Name):
             names = [node.id]
         elif isinstance(node, ast.Attribute):
-            names = [node.attr]
+            names = [] if ast.unparse(node.value) == "get_ipython()" else [node.attr]  # what magics become
             if isinstance(node.ctx, ast.Store) and _root(node) in modules:
                 unusual.add(f"{ast.unparse(node)} = ...")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -541,7 +541,7 @@ class Worker:
         self.ban = Ban()
         self.not_there = NotThere()
         sys.meta_path.insert(0, self.not_there)
-        sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace", write_through=True)
+        sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
         sys.stdin = open(os.devnull)  # noqa: SIM115
         builtins.input = lambda prompt="": _no_input()
         warnings.filterwarnings("ignore", message="tqdm:disabling monitor")  # its monitor is a thread
