@@ -5,6 +5,7 @@ something that it named, and 2 where it could not do what was asked.
 """
 
 import argparse
+import functools
 import importlib.util
 import sys
 import textwrap
@@ -71,14 +72,14 @@ def _refuse(words: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
+    raw = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Assignments of the book for a class: hand out, collect, grade, report.",
         epilog=EPILOG.format(PROGRAM),
         formatter_class=raw,
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND OPTIONS", required=True)
 
     def command(
         name: str, run: Callable[[argparse.Namespace], int], says: str, more: str = ""

@@ -415,7 +415,9 @@ ASKS = "q = k = torch.ones(2, 4)\nweigh(q, k)\nprint('WAYS', sorted(set(done)))\
 def test_torchs_own_attention_is_refused_by_execution_whatever_the_way():
     result = graded(submission(WAYS, extra=[ASKS], behind="weigh"))
     before = said(result).split("WAYS ")[1]
-    assert all(way in before for way in ("plain", "aten", "math_only", "flash", "mapped", "heads", "direct", "scripted"))
+    assert all(
+        way in before for way in ("plain", "aten", "math_only", "flash", "mapped", "heads", "direct", "scripted")
+    )
     assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"forbidden"}
     assert "got str" in words(result, "weigh"), "one of the ways went through"
 

@@ -186,7 +186,7 @@ def test_a_repositorys_workflow_has_the_pins_of_this_one(course, tmp_path):
 def test_a_release_with_a_leak_is_not_exported(tmp_path):
     course = make_course(tmp_path / "c", ("s1",))
     notebook = nbformat.read(course.master(NAME), as_version=4)
-    notebook.metadata["note"] = "product = FACTOR * x"
+    notebook.metadata["note"] = f"product = {variant(course, '')['factor']} * x"
     nbformat.write(notebook, course.master(NAME))
     with pytest.raises(CourseError, match="holds what it must not"):
         repository(course, NAME, tmp_path / "r")

@@ -21,7 +21,11 @@ SOLVED = """def times(x):
     return product
     ### END SOLUTION"""
 
-HIDDEN = """
+HIDDEN = (
+    f"""
+SOLVED = {SOLVED!r}
+"""
+    + """
 from attention_tutorial.classroom.assignment import Assignment, Check, Task
 from attention_tutorial.classroom.visible import table
 from attention_tutorial.exercises import Case, Slip
@@ -43,10 +47,14 @@ def tasks(variant):
 
 ASSIGNMENT = Assignment(
     name="tiny", title="A tiny assignment", chapter=1, minutes=5, tasks=tasks,
-    cells=lambda variant: {"asked": f"Write `times(x)`, which returns {variant['factor']} times a number."},
+    cells=lambda variant: {
+        "asked": f"Write `times(x)`, which returns {variant['factor']} times a number.",
+        "times": SOLVED.replace("FACTOR", str(variant["factor"])),
+    },
     draw=lambda random: {"factor": random.randint(2, 90)},
 )
 """
+)
 
 
 def master():
@@ -70,7 +78,7 @@ def master():
             new_code_cell(
                 SOLVED,
                 id="times",
-                metadata=about("times", solution=True),
+                metadata=about("times", solution=True) | {"tags": ["variant"]},
             ),
             new_code_cell(
                 'check("times", times)', id="times-check", metadata=about("times-check", grade=True, points=4) | hidden
