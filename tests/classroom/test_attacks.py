@@ -204,7 +204,7 @@ def test_loops_at_the_top_level_cost_their_cells_only():
 
 
 def test_output_without_end_is_cut():
-    lines, line = "for i in range(2_000_000):\n    print('x' * 50)", "print('y' * 100_000_000)"
+    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
     loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
     result = graded(
         submission(double=loud, extra=[lines, line, "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"])
@@ -415,7 +415,9 @@ ASKS = "q = k = torch.ones(2, 4)\nweigh(q, k)\nprint('WAYS', sorted(set(done)))\
 def test_torchs_own_attention_is_refused_by_execution_whatever_the_way():
     result = graded(submission(WAYS, extra=[ASKS], behind="weigh"))
     before = said(result).split("WAYS ")[1]
-    assert all(way in before for way in ("plain", "aten", "math_only", "flash", "mapped", "heads", "direct", "scripted"))
+    assert all(
+        way in before for way in ("plain", "aten", "math_only", "flash", "mapped", "heads", "direct", "scripted")
+    )
     assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"forbidden"}
     assert "got str" in words(result, "weigh"), "one of the ways went through"
 
