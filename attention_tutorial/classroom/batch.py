@@ -120,7 +120,9 @@ def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
     else:
         private = [course.root]
         result = grade(notebook, assignment, variant, layer=layer, limits=limits, flags=flags, private=private, key=key)
-    write(course.submitted(name, student), nbformat.writes(notebook))
+    text = nbformat.writes(notebook)
+    result["rebuilt"] = hashlib.sha256(text.encode()).hexdigest()
+    write(course.submitted(name, student), text)
     write(course.result(name, student), json.dumps(result, indent=1, allow_nan=False))
     return result
 

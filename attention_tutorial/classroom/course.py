@@ -180,7 +180,8 @@ class Course:
     def received_from(self, name: str) -> list[str]:
         """Return the ids of those who handed something in, in the order of students.csv, then others."""
         folder = self.root / "received" / name
-        there = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+        folders = folder.iterdir() if folder.is_dir() else ()
+        there = {path.name for path in folders if path.is_dir() and self.attempts(name, path.name)}
         return [student for student in self.students if student in there] + sorted(there - set(self.students))
 
 

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, NotRequired, TypedDict
 
 import torch
 
@@ -77,6 +77,7 @@ class Result(TypedDict):
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
     prints: dict[str, dict[str, Any]]
+    rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
 # ---- One submission's child, through its restarts --------------------------------------------------------------------

@@ -281,12 +281,17 @@ def _needles(x: Any) -> Iterator[bytes]:
     """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
     if isinstance(x, Tensor):
         start = x.detach().cpu().flatten()[:ENOUGH]
-        if x.is_floating_point() and x.numel() >= 2:
+        if x.is_floating_point():
             for dtype in (torch.float64, torch.float32):
-                yield start[:4].to(dtype).numpy().tobytes()
+                first = start[:4].to(dtype)
+                if any(True for one in first.tolist() for _ in _needles(one)):  # not if all are such as 0 or 0.5
+                    yield first.numpy().tobytes()
         if x.is_floating_point():
             yield from _needles(start[:4].tolist())
-        elif x.numel() >= ENOUGH:
+        elif x.dtype == torch.bool and x.numel() >= 64:
+            yield x.detach().cpu().numpy().tobytes()
+            yield _squeeze(str(x.tolist())).encode()
+        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
             yield start.numpy().tobytes()
             yield _squeeze(str(start.tolist())).removesuffix("]").encode()
     elif isinstance(x, list | tuple):
@@ -296,8 +301,8 @@ def _needles(x: Any) -> Iterator[bytes]:
             if not isinstance(one, int):
                 yield from _needles(one)
     elif isinstance(x, float):
-        digits = repr(abs(x))
-        if len(digits.replace(".", "").strip("0")) >= 9:
+        digits = repr(abs(x))  # such as 0.1234567890123
+        if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
             yield digits[:10].encode()
     elif isinstance(x, str) and len(x) >= SHORTEST_LINE:
         yield _squeeze(x).encode()

@@ -269,7 +269,7 @@ def _feedback_on(task: Task, row: Row) -> Iterator[str]:
     mark, result = row.of(task), row.result or {}
     found = result.get("tasks", {}).get(task.id, {})
     points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
-    yield f"<h2>{escape(task.title)}: {points}</h2>"
+    yield f"<h2>{escape(task.title)} ({points})</h2>"
     yield from (_box(flag) for flag in row.flags if flag.get("task") == task.id)
     in_checks = {check["words"] for check in found.get("checks", [])}
     more = [words for words in found.get("words", []) if words.strip() and words not in in_checks]
@@ -401,8 +401,8 @@ def _times(rows: list[Row]) -> Iterator[str]:
     seconds = [float(row.result["seconds"]) for row in rows if row.result and "seconds" in row.result]
     if seconds:
         middle, most = statistics.median(seconds), max(seconds)
-        yield f"<p>To run and judge a submission took {middle:.1f} s in the middle, at most {most:.1f} s.</p>"
-        yield bars(_spread(seconds, math.ceil(max(seconds))), "seconds", "Submissions")
+        yield f"<p>To run and judge a submission took {middle:.1f} s (the median), at most {most:.1f} s.</p>"
+        yield bars(_spread(seconds, 8 * math.ceil(most / 8), 8), "seconds", "Submissions")
 
 
 def _alike(pairs: list[Pair]) -> str:

@@ -5,14 +5,12 @@ import hashlib
 import hmac
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-    from .assignment import Assignment
 
 __all__ = ["PLAIN", "TAG", "TEMPLATE_SECRET", "Variant", "fill", "plain_variant", "variant_for"]
 
@@ -45,7 +43,18 @@ class Variant:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def variant_for(assignment: "Assignment", student: str, secret: bytes) -> Variant:
+class Varies(Protocol):
+    """What is asked of an assignment here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def draw(self) -> Callable[[random.Random], Mapping[str, Any]]: ...
+    @property
+    def cells(self) -> Callable[[Variant], Mapping[str, str]]: ...
+
+
+def variant_for(assignment: Varies, student: str, secret: bytes) -> Variant:
     """Draw a student's variant; the same for the same assignment, student and secret, on every machine.
 
     Args:
@@ -70,12 +79,19 @@ def variant_for(assignment: "Assignment", student: str, secret: bytes) -> Varian
     return Variant(assignment.name, student, values)
 
 
-def plain_variant(assignment: "Assignment") -> Variant:
-    """Return the variant that the master shows as it is stored."""
+def plain_variant(assignment: Varies) -> Variant:
+    """Return the variant that the master shows as it is stored.
+
+    Args:
+        assignment: whose `draw` is called.
+
+    Returns:
+        The variant.
+    """
     return variant_for(assignment, PLAIN, TEMPLATE_SECRET)
 
 
-def fill(master: "NotebookNode", assignment: "Assignment", variant: Variant) -> "NotebookNode":
+def fill(master: "NotebookNode", assignment: Varies, variant: Variant) -> "NotebookNode":
     """Return a copy of a master whose cells marked ``variant`` hold what a variant says.
 
     Args:

@@ -319,7 +319,14 @@ def _freeze(exercise: Table, looks: Looks) -> dict[str, Any]:
 
 
 def thaw(data: Mapping[str, Any]) -> Table:
-    """Make the table again of which data were frozen."""
+    """Make the table again of which data were frozen.
+
+    Args:
+        data: what `freeze` returned.
+
+    Returns:
+        A table that says the same, and knows no answer's code.
+    """
 
     def answer(frozen: Any) -> Any:
         return _Known(frozen) if data["function"] else decode(frozen)
@@ -346,7 +353,14 @@ def thaw(data: Mapping[str, Any]) -> Table:
 
 
 def pack(tables: Mapping[str, Exercise]) -> str:
-    """Freeze tables into a text of lines of 100 signs."""
+    """Freeze tables into a text of lines of 100 signs.
+
+    Args:
+        tables: by the ids of their tasks.
+
+    Returns:
+        The text.
+    """
     frozen = {"format": FORMAT, "tables": {name: freeze(one) for name, one in tables.items()}}
     packed = zlib.compress(json.dumps(frozen, separators=(",", ":")).encode(), 9)
     return "\n".join(textwrap.wrap(base64.b64encode(packed).decode(), 100))
@@ -354,6 +368,12 @@ def pack(tables: Mapping[str, Exercise]) -> str:
 
 def unpack(text: str) -> dict[str, Any]:
     """Return the frozen tables in a text.
+
+    Args:
+        text: what `pack` made.
+
+    Returns:
+        What `freeze` made of each table, by the ids of their tasks.
 
     Raises:
         ValueError: if the text is damaged, or was made for another version of the package.
@@ -393,7 +413,15 @@ def load(text: str) -> None:
 
 
 def diagnose(task_id: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
-    """Say what is wrong with an answer on the visible inputs; None if nothing is.
+    """Say what is wrong with an answer on the visible inputs.
+
+    Args:
+        task_id: as in the cell that was handed out.
+        answer: the function, or the value.
+        seconds: an answer that takes longer is stopped.
+
+    Returns:
+        The words; None if nothing is wrong.
 
     Raises:
         ValueError: if no such task was loaded.

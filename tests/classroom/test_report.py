@@ -134,7 +134,7 @@ def test_what_a_student_wrote_is_shown_as_it_is(folder):
 def test_feedback_says_points_and_what_each_check_looks_at(folder):
     page = Reader((folder / "feedback" / "s2.html").read_text())
     assert "0.9 of 6 points, 0.1 points less for lateness." in page.text
-    assert "A product: 1 of 4 points" in page.text
+    assert "A product (1 of 4 points)" in page.text
     assert "0 of 3 a negative number, and zero: off" in page.text
     assert "Late: 6.0 hours late" in page.text
     assert "img" in page.tags, "the figure that the answer drew"

@@ -11,16 +11,6 @@ from attention_tutorial.classroom.course import open_course
 from attention_tutorial.classroom.release import answers, make_release
 from attention_tutorial.classroom.variants import variant_for
 
-try:
-    import attention_tutorial.classroom.rebuild  # noqa: F401
-except ImportError:  # STAND-IN
-    import sys
-    import types
-
-    sys.modules["attention_tutorial.classroom.rebuild"] = types.SimpleNamespace(
-        rebuild=lambda data, release: (nbformat.reads(data.decode(), as_version=4), [])
-    )
-
 NAME = "tiny"
 # A picture of one pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -31,7 +21,11 @@ SOLVED = """def times(x):
     return product
     ### END SOLUTION"""
 
-HIDDEN = """
+HIDDEN = (
+    f"""
+SOLVED = {SOLVED!r}
+"""
+    + """
 from attention_tutorial.classroom.assignment import Assignment, Check, Task
 from attention_tutorial.classroom.visible import table
 from attention_tutorial.exercises import Case, Slip
@@ -53,10 +47,14 @@ def tasks(variant):
 
 ASSIGNMENT = Assignment(
     name="tiny", title="A tiny assignment", chapter=1, minutes=5, tasks=tasks,
-    cells=lambda variant: {"asked": f"Write `times(x)`, which returns {variant['factor']} times a number."},
+    cells=lambda variant: {
+        "asked": f"Write `times(x)`, which returns {variant['factor']} times a number.",
+        "times": SOLVED.replace("FACTOR", str(variant["factor"])),
+    },
     draw=lambda random: {"factor": random.randint(2, 90)},
 )
 """
+)
 
 
 def master():
@@ -80,7 +78,7 @@ def master():
             new_code_cell(
                 SOLVED,
                 id="times",
-                metadata=about("times", solution=True),
+                metadata=about("times", solution=True) | {"tags": ["variant"]},
             ),
             new_code_cell(
                 'check("times", times)', id="times-check", metadata=about("times-check", grade=True, points=4) | hidden
