@@ -324,7 +324,7 @@ class _Grading:
         forbids = sorted({name for task in self.tasks for name in task.forbids})
         try:
             found = self.session.ask(self.limits.cell_s, do="read", source=cell.source, forbids=forbids)
-        except (TooLong, Died):
+        except (TooLong, Died, _OutOfTime):
             return  # a source on which Python's own compiler fails; running it will tell
         self.used[cell.id] = _texts(found.get("uses"))
         unusual = _texts(found.get("unusual"))
@@ -376,6 +376,7 @@ class _Grading:
 
     def judge(self, task: Task, *, last: bool = False) -> None:
         """Judge a task's answer as it is now. What is not filled in is asked for again at the end."""
+        answer = None
         try:
             answer = self.take(task)
             checks = [self.check(task, check, answer) for check in task.checks]

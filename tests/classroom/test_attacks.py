@@ -204,7 +204,7 @@ def test_loops_at_the_top_level_cost_their_cells_only():
 
 
 def test_output_without_end_is_cut():
-    lines, line = "for i in range(2_000_000):\n    print('x' * 50)", "print('y' * 100_000_000)"
+    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
     loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
     result = graded(
         submission(double=loud, extra=[lines, line, "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"])

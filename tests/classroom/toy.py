@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import json
+from pathlib import Path
 
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -172,6 +173,30 @@ def written(notebook):
 
 def kinds(flags, *but):
     return {flag["kind"] for flag in flags} - set(but)
+
+
+def course(folder, received):
+    """A course's folder in which these bytes were handed in, by student: (file's name, contents)."""
+    here = Path(__file__).parent
+    files = {
+        "course.toml": 'title = "A course"\n[limits]\ncell_s = 3\ncall_s = 3\n',
+        "secret": "5" * 40,
+        "students.csv": "id,last_name,first_name,email\n" + "".join(f"{name},,,\n" for name in received),
+        "hidden/toy.py": f"import sys\nsys.path.insert(0, {str(here)!r})\nfrom toy import ASSIGNMENT\n",
+        "source/toy/toy.ipynb": json.dumps(master()),
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    for student, (name, contents) in received.items():
+        hand_in(folder, student, name, contents)
+    return folder
+
+
+def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
+    place = folder / "received" / "toy" / student / when
+    place.mkdir(parents=True)
+    (place / name).write_bytes(contents)
 
 
 def working(name):
