@@ -190,10 +190,11 @@ def _with_code(texts: Iterable[str]) -> Iterator[str]:
 def _unpacked(text: str) -> Iterator[bytes]:
     """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
     joined = re.sub(r"\s*\n\s*", "", text)
-    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        for decode in (base64.b64decode, base64.urlsafe_b64decode, bytes.fromhex):
+    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padded = signs + "=" * (-len(signs) % 4)
+        for decode, given in ((base64.b64decode, padded), (base64.urlsafe_b64decode, padded), (bytes.fromhex, signs)):
             with contextlib.suppress(ValueError, binascii.Error):
-                raw = decode(run + "=" * (-len(run) % 4) if decode is not bytes.fromhex else run)
+                raw = decode(given)
                 yield raw
                 with contextlib.suppress(zlib.error):
                     yield zlib.decompress(raw, wbits=47)  # zlib or gzip
