@@ -132,6 +132,10 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
 def examples(course: Course, name: str) -> Path:
     """Write what the made-up students hand in, as one downloads it from Moodle.
 
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
     Returns:
         The zip, ``examples/<name>.zip``.
     """

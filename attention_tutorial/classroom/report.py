@@ -142,7 +142,15 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def read_rows(course: Course, name: str) -> list[Row]:
-    """Return what is known of each student of the list, and of whoever else handed something in."""
+    """Return what is known of each student of the list, and of whoever else handed something in.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
+    Returns:
+        A row for each, in the order of students.csv.
+    """
     from nbgrader.api import MissingEntry
 
     from .gradebook import attempt_time, open_gradebook, renew_penalties
