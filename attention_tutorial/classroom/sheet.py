@@ -279,7 +279,7 @@ def markdown(text: str) -> str:
 
     Example:
         >>> markdown(r"The **score** is $s_i = q^\top k_i / \sqrt{d}$.")
-        '<p>The <strong>score</strong> is <i>s<sub>i</sub> = q<sup>ᵀ</sup> k<sub>i</sub> / √(d)</i>.</p>'
+        '<p>The <strong>score</strong> is <i>s<sub>i</sub> = q<sup>ᵀ</sup>k<sub>i</sub> / √(d)</i>.</p>'
     """
     blocks = re.split(r"\n\s*\n", text.strip())
     return "".join(f"<p>{_inline(block)}</p>" for block in blocks if block.strip())
