@@ -93,10 +93,15 @@ class Looks:
         if close(given, torch.full_like(given, 1 / given.size(-1))):
             return f"{yours} all equal; they must come from the scores"
         factor = factor_on_scores(given, right)
-        if factor is None or not sizes:
+        if factor is None:
             return None
-        root = 1.0 if self.divide_by is None else sizes[self.divide_by] ** -0.5
-        return describe_scale(factor * root, root, sizes, self.divide_by)
+        if self.divide_by is not None:
+            root = sizes[self.divide_by] ** -0.5
+            return describe_scale(factor * root, root, sizes, self.divide_by)
+        if factor < 0:
+            return "the sign of your scores is turned around: the key that matches least gets the most weight"
+        side = f"{'sharper' if factor > 1 else 'flatter'} than {'they' if yours.endswith('are') else 'it'} should be"
+        return f"{yours} {side}: your scores are {name_factor(factor, sizes)} times what is right"
 
 
 def _rows_sum_to_one(x: Tensor) -> bool:

@@ -214,7 +214,7 @@ READ = {
     ),
     "each row must sum to 1; yours sum to 2": (2 * A.softmax(-1), A.softmax(-1)),
     "your output is all equal; they must come from the scores": (torch.full_like(A, 0.25), A.softmax(-1)),
-    "your weights are sharper than they should be: your scores are too large by a factor of 3": (
+    "your output is sharper than it should be: your scores are 3 times what is right": (
         (3 * A).softmax(-1),
         A.softmax(-1),
     ),
