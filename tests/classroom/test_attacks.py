@@ -21,7 +21,7 @@ from nbformat.v4 import new_markdown_cell
 from test_rebuild import as_an_old_jupyter, as_colab, duplicate, remove, rename, split, strip_all, strip_metadata
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, named, submission, written
 
-from attention_tutorial.classroom import grading
+from attention_tutorial.classroom import grading, sandbox
 from attention_tutorial.classroom.grading import grade
 from attention_tutorial.classroom.rebuild import rebuild
 from attention_tutorial.classroom.sandbox import LAYERS, strongest
@@ -214,10 +214,22 @@ def double(x):
 """
 
 
-def test_a_loop_in_a_function_that_ignores_every_signal_costs_its_task_only():
-    result = graded(submission(double=STUBBORN), limits=toy.QUICK)
-    assert points(result) == {"weigh": 4, "double": 0} and kinds(result["flags"]) == {"timeout", "unusual"}
-    assert "still running" in words(result, "double")
+def about(result):
+    """The flags with the tasks that they are about."""
+    return {(flag["kind"], flag["task"]) for flag in result["flags"]}
+
+
+USES = "def weigh(q, k):\n    return torch.nn.functional.scaled_dot_product_attention(q, k, torch.eye(len(k)))"
+
+
+def stubborn_and_lazy():
+    return graded(submission(USES, STUBBORN), limits=toy.QUICK)
+
+
+def test_a_loop_in_a_function_that_ignores_every_signal_is_stopped():
+    result = stubborn_and_lazy()
+    assert points(result)["double"] == 0 and "still running" in words(result, "double")
+    assert about(result) == {("timeout", "double"), ("unusual", "double"), ("forbidden", "weigh")}
 
 
 def test_loops_at_the_top_level_cost_their_cells_only():
@@ -229,23 +241,6 @@ def test_loops_at_the_top_level_cost_their_cells_only():
     assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"timeout", "missing"}
     assert "was stopped after 2 seconds" in words(result, "weigh")
     assert [flag["task"] for flag in result["flags"]] == ["", "weigh", "weigh"]
-
-
-def test_output_without_end_is_cut():
-    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
-    loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
-    result = graded(
-        submission(double=loud, extra=[lines, line, "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"])
-    )
-    assert points(result) == FULL and kinds(result["flags"]) == {"output"} and len(result["flags"]) == 3
-    assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result) and "zzz" not in said(result)
-
-
-def test_ending_python_costs_its_task_only():
-    ends = "import os\ndef double(x):\n    os._exit(0)"
-    result = graded(submission(double=ends, extra=["import os\nos._exit(3)"]))
-    assert points(result) == {"weigh": 4, "double": 0} and kinds(result["flags"]) == {"crash", "unusual"}
-    assert "exit status 3" in said(result) and "ended Python itself" in words(result, "double")
 
 
 FORKS = """
@@ -267,9 +262,48 @@ while True:
 """
 
 
+def loud_and_many():
+    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
+    direct = "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"
+    loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
+    return graded(submission(double=loud, extra=[lines, line, direct, FORKS]))
+
+
+def test_output_without_end_is_cut():
+    result = loud_and_many()
+    assert points(result) == FULL
+    assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
+        "cell extra-1 prints more than 200 kB",
+        "cell extra-2 prints more than 200 kB",
+        "the function prints more than is kept",
+    ]
+    assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)
+    assert "zzz" not in said(result) and "www" not in said(result)
+
+
 def test_no_process_and_no_thread_can_be_started():
-    result = graded(submission(extra=[FORKS]))
-    assert points(result) == FULL and kinds(result["flags"]) == {"error", "unusual"} and "MADE []" in said(result)
+    result = loud_and_many()
+    assert points(result) == FULL and kinds(result["flags"], "output") == {"error", "unusual"}
+    assert "MADE []" in said(result)
+
+
+FORGE = """
+import os
+for number in range(3, 64):
+    try:
+        os.write(number, b'\\x02' + bytes(15) + b'{}')
+    except OSError:
+        pass
+"""
+
+
+def test_ending_python_and_speaking_for_the_worker_cost_what_does_it_only():
+    ends = "import os\ndef double(x):\n    os._exit(0)"
+    result = graded(submission(double=ends, extra=["import os\nos._exit(3)", FORGE]))
+    assert points(result) == {"weigh": 4, "double": 0}
+    assert about(result) == {("crash", ""), ("broken", ""), ("crash", "double"), ("unusual", ""), ("unusual", "double")}
+    assert "exit status 3" in said(result) and "no plain data" in said(result)
+    assert "ended Python itself" in words(result, "double")
 
 
 def test_memory_and_files_are_limited():
@@ -354,31 +388,11 @@ def test_a_fake_tensor_is_no_tensor():
     assert "must be a tensor; got Tensor" in words(result, "weigh")
 
 
-FORGE = """
-import os
-for number in range(3, 64):
-    try:
-        os.write(number, b'\\x02' + bytes(15) + b'{}')
-    except OSError:
-        pass
-"""
-
-
-def test_speaking_for_the_worker_costs_the_cell_that_does():
-    result = graded(submission(extra=[FORGE], double=DOUBLE + "\nimport os\nos.closerange(0, 64)"))
-    assert points(result) == {"weigh": 4, "double": 0}
-    assert {"broken"} <= kinds(result["flags"]) <= {"broken", "crash", "missing", "unusual"}
-
-
-SDPA = "torch.nn.functional.scaled_dot_product_attention"
-
-
 def test_torchs_own_attention_is_refused_by_source():
-    uses = f"def weigh(q, k):\n    return {SDPA}(q, k, torch.eye(len(k)))"
-    result = graded(submission(uses))
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"forbidden"}
+    result = stubborn_and_lazy()
+    assert points(result)["weigh"] == 0 and ("forbidden", "weigh") in about(result)
     assert "leave scaled_dot_product_attention out" in words(result, "weigh")
-    compares = f"q = k = torch.ones(2, 3)\nprint({SDPA}(q, k, k))"
+    compares = "q = k = torch.ones(2, 3)\nprint(torch.nn.functional.scaled_dot_product_attention(q, k, k))"
     result = graded(submission(extra=[compares], behind="weigh"))
     assert points(result) == FULL and kinds(result["flags"]) == {"forbidden"} and "1., 1., 1." in said(result)
 
@@ -471,6 +485,7 @@ ATTEMPTS = {
     "home": "assert os.listdir({home!r})",
     "passwords": "assert open('/etc/passwd').read()",
     "the package": "assert open({package!r}).read()",
+    "the installed package": "assert open({installed!r} + '/attention_tutorial/answers.py').read()",
     "import the package": "sys.path.insert(0, {root!r})\n"
     "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'NotThere']\n"
     "import attention_tutorial.functional",
@@ -525,7 +540,8 @@ for name, source in {attempts!r}.items():
         pass
     else:
         print('OPEN', name)
-print('TRIED', os.listdir('.') and 'all')
+from other import answers
+print('TRIED', os.listdir('.') and 'all', answers.RIGHT)
 """
 
 
@@ -538,6 +554,12 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
     for file in ("gradebook.db", "hidden/toy.py", "received/bob.ipynb"):
         (course / file).write_text(CANARY)
     before = {path: (path.read_text(), path.stat()) for path in course.rglob("*") if path.is_file()}
+    installed = tmp_path / "site-packages"  # as where the package is installed, not worked on
+    for name_of in ("attention_tutorial", "other"):
+        (installed / name_of).mkdir(parents=True)
+        (installed / name_of / "answers.py").write_text("RIGHT = 1")
+    packages = (*sandbox._packages(), str(installed))
+    monkeypatch.setattr(sandbox, "_packages", lambda: packages)
     monkeypatch.setenv("CLASSROOM_SECRET", CANARY)
     reached = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -546,6 +568,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
             "course": str(course),
             "home": str(Path.home()),
             "grader": os.getpid(),
+            "installed": str(installed),
             "package": grading.__file__,
             "root": str(Path(grading.__file__).parents[2]),
             "canary": CANARY[:6] + CANARY[6:],
@@ -553,7 +576,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
         }
         attempts = {key: source.format(**facts) for key, source in ATTEMPTS.items()}
         result = graded(submission(extra=[TRIES.replace("{attempts!r}", repr(attempts))]), LAYERS[name])
-    assert "TRIED all" in said(result), result["flags"]
+    assert "TRIED all 1" in said(result), result["flags"]
     assert "OPEN" not in said(result), said(result)
     assert points(result) == FULL and kinds(result["flags"]) == {"unusual"}
     assert not reached and {path: (path.read_text(), path.stat()) for path in before} == before

@@ -30,10 +30,8 @@ def stored(course):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted((course / "results").rglob("*.json"))}
 
 
-WRONG = "def double(x):\n    return x * x"
 HANDED_IN = {
-    "ann": ("toy.ipynb", written(submission())),
-    "ben": ("Kopie von final (2).ipynb", written(submission(double=WRONG))),
+    "ann": ("Kopie von final (2).ipynb", written(submission())),
     "cem": ("toy.ipynb", written(submission())[:700]),
     "dana": ("toy.ipynb", b""),
     "eve": ("essay.pdf", b"%PDF-1.7"),
@@ -42,7 +40,6 @@ HANDED_IN = {
 NOTHING = {"weigh": 0, "double": 0}
 EXPECTED = {
     "ann": (FULL, {"variant"}),  # the notebook of another student's numbers: ann's are drawn from the secret
-    "ben": ({"weigh": 4, "double": 0}, {"variant"}),
     "cem": (NOTHING, {"unreadable"}),
     "dana": (NOTHING, {"unreadable"}),
     "eve": (NOTHING, {"unreadable"}),
