@@ -39,13 +39,29 @@ ATTEMPTS = 2  # at a submission whose grader ended
 
 
 def limits_of(course: Course) -> Limits:
-    """Return the limits that a course.toml sets."""
+    """Return the limits that a course.toml sets.
+
+    Args:
+        course: the teacher's folder.
+
+    Returns:
+        Those limits; for the others, the usual ones.
+    """
     known = {field.name for field in dataclasses.fields(Limits)}
     return Limits(**{name: value for name, value in course.settings["limits"].items() if name in known})
 
 
 def read_result(course: Course, name: str, student: str) -> Result | None:
-    """Return a stored result; None if there is none that can be read."""
+    """Return a stored result.
+
+    Args:
+        course: the teacher's folder.
+        name: of the assignment.
+        student: an id.
+
+    Returns:
+        The result; None if there is none that can be read.
+    """
     try:
         found = json.loads(course.result(name, student).read_text(encoding="utf-8"))
     except (OSError, ValueError):
