@@ -13,7 +13,7 @@ from tools.book import ROOT, chapters, read
 from tools.replicate import RESULTS, RUNS, code_of, report, spread, state_of, summary
 
 OFTEN = 0.95  # a claim that holds less often says that it speaks of one draw
-ONE_DRAW = re.compile(r"\bin th(is|ese) runs?\b", re.IGNORECASE)
+ONE_DRAW = re.compile(r"\b(in|of) th(is|ese) runs?\b", re.IGNORECASE)
 FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
 
 every = pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
