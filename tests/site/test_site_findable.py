@@ -245,7 +245,7 @@ def test_the_search_finds_the_chapter(search, way, words, expected):
     [
         ("mask", "notebooks/05_masking.html#", 1),
         ("why divide by sqrt", "notebooks/03_square_root_of_d_k.html#", 1),
-        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-5", 1),
+        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-3", 1),
         ("query", "book/glossary.html#term-Query", 3),
         ("softmax", "book/glossary.html#term-Softmax", 3),
         ("temperature", "notebooks/03_square_root_of_d_k.html#section-3-12", 2),
