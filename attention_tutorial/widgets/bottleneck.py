@@ -181,7 +181,7 @@ class Bottleneck(BookWidget):
         raise ValueError(f"no sequence {sequence} of length {length} was handed over")
 
     def static_html(self) -> str:
-        """Return the accuracy by length, and the texts of the chosen sequence, as tables; in the small form the latter."""
+        """Return the accuracy by length and the texts of the chosen sequence as tables; in the small form the texts."""
         cells = [
             [*map(rounded, case["accuracy"]), rounded(_weights(case).amax(dim=-1).mean().item())] for case in self.cases
         ]

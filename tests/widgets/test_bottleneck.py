@@ -427,7 +427,7 @@ def test_the_recording_shows_what_the_opening_says():
         wanted = cases[length]["wanted"][0].split()
         written = [cases[length][name][0].split() for name in ("plain", "attentive")]
         assert [sum(map(str.__eq__, wanted, each)) for each in written] == [plain, attentive]
-    with pytest.raises(ValueError, match="length must be one of 1, 2, 4, .*; got 5"):
+    with pytest.raises(ValueError, match=r"length must be one of 1, 2, 4, .*; got 5"):
         Bottleneck.recorded(length=5)
 
 
