@@ -39,13 +39,29 @@ ATTEMPTS = 2  # at a submission whose grader ended
 
 
 def limits_of(course: Course) -> Limits:
-    """Return the limits that a course.toml sets."""
+    """Return the limits that a course.toml sets.
+
+    Args:
+        course: the teacher's folder.
+
+    Returns:
+        Those limits; for the others, the usual ones.
+    """
     known = {field.name for field in dataclasses.fields(Limits)}
     return Limits(**{name: value for name, value in course.settings["limits"].items() if name in known})
 
 
 def read_result(course: Course, name: str, student: str) -> Result | None:
-    """Return a stored result; None if there is none that can be read."""
+    """Return a stored result.
+
+    Args:
+        course: the teacher's folder.
+        name: of the assignment.
+        student: an id.
+
+    Returns:
+        The result; None if there is none that can be read.
+    """
     try:
         found = json.loads(course.result(name, student).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -217,46 +233,47 @@ class _Worker:
         cast(IO[str], self.process.stdout).close()
 
 
-@dataclasses.dataclass
 class _Pool:
-    """Workers, and what they are to do."""
+    """Workers side by side, each fed by a thread of its own, until nothing waits any more.
 
-    course: Course
-    name: str
-    layer: Layer
-    waiting: "queue.SimpleQueue[str]"
-    done: "queue.SimpleQueue[dict[str, str] | None]" = dataclasses.field(default_factory=queue.SimpleQueue)
-    workers: list[_Worker] = dataclasses.field(default_factory=list)
-    closed: bool = False
+    A worker is started by the thread that feeds it, since Linux ends a process with the thread that started it.
+    """
 
-    def start(self, jobs: int) -> list[threading.Thread]:
-        """Start so many workers, and a thread to feed each.
-
-        The workers are started here: Linux ends a process with the *thread* that started it.
-        """
-        self.workers = [_Worker(self.course, self.name, self.layer) for _ in range(jobs)]
-        threads = [threading.Thread(target=self.feed, args=(i,), daemon=True) for i in range(jobs)]
-        for thread in threads:
-            thread.start()
-        return threads
+    def __init__(self, course: Course, name: str, layer: Layer, students: Sequence[str], jobs: int) -> None:
+        self.start = functools.partial(_Worker, course, name, layer)
+        self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
+        self.workers: dict[int, _Worker] = {}
+        self.closed = False
+        for student in students:
+            self.waiting.put((student, 1))
+        for number in range(min(jobs, len(students))):
+            threading.Thread(target=self.feed, args=(number,), daemon=True).start()
 
     def feed(self, number: int) -> None:
-        """Hand a worker one submission after another."""
+        """Hand a worker one submission after another; what fails comes to the end of the queue, once."""
         while not self.closed:
             try:
-                student = self.waiting.get_nowait()
+                student, attempt = self.waiting.get_nowait()
             except queue.Empty:
-                break
-            reply = self.workers[number].grade(student)
-            self.done.put(reply)
-            if "ended" in reply:
-                break
-        self.done.put(None)
+                return
+            try:
+                if number not in self.workers:
+                    self.workers[number] = self.start()
+                reply = self.workers[number].grade(student)
+            except Exception as error:
+                reply = {"student": student, "ended": f"its grader does not start: {error}"}
+            if "ended" in reply and number in self.workers:
+                self.workers.pop(number).close()
+            if len(reply) > 1 and attempt < ATTEMPTS and not self.closed:
+                self.waiting.put((student, attempt + 1))
+            else:
+                self.done.put(reply)
 
     def close(self) -> None:
         """End all workers."""
         self.closed = True
-        for worker in self.workers:
+        for worker in list(self.workers.values()):
             worker.close()
 
 
@@ -264,35 +281,16 @@ def _grade_these(
     course: Course, name: str, layer: Layer, students: Sequence[str], jobs: int, told: Callable[[str], None]
 ) -> dict[str, dict[str, str]]:
     """Grade submissions side by side; return what went wrong, by student."""
-    failed: dict[str, dict[str, str]] = {}
-    left = list(students)
-    for _ in range(ATTEMPTS):
-        again = []
-        while left:  # once, but for workers that ended
-            waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-            for student in left:
-                waiting.put(student)
-            pool = _Pool(course, name, layer, waiting)
-            seen = set()
-            try:
-                running = len(pool.start(min(jobs, len(left))))
-                while running:
-                    reply = pool.done.get()
-                    if reply is None:
-                        running -= 1
-                        continue
-                    student = reply["student"]
-                    seen.add(student)
-                    if len(reply) > 1:
-                        failed[student] = reply
-                        again.append(student)
-                    else:
-                        failed.pop(student, None)
-                        told(student)
-            finally:
-                pool.close()
-            left = [student for student in left if student not in seen]
-        left = again
+    failed = {}
+    pool = _Pool(course, name, layer, students, jobs)
+    try:
+        for _ in students:
+            reply = pool.done.get()
+            told(reply["student"])
+            if len(reply) > 1:
+                failed[reply["student"]] = reply
+    finally:
+        pool.close()
     return failed
 
 

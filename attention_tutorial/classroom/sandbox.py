@@ -280,7 +280,7 @@ class Child:
     def _command(self) -> tuple[list[str], dict[str, str]]:
         program, _ = _python()
         if self.layer.name == "bubblewrap":
-            home, file = "/tmp", "/run/classroom/child.py"
+            home, file = "/box", "/run/classroom/child.py"  # not /tmp: Python may be installed there
             wrap = self._bubblewrap(home)
         else:
             home = self._home = tempfile.mkdtemp(prefix=f"{HOMES}{os.getpid()}-")
@@ -519,6 +519,7 @@ def _lives(process: int) -> bool:
 # ---- Choosing --------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def _try(layer: Layer) -> str:
     """Start a layer's child once; return why it does not work, or nothing."""
     if sys.platform == "win32":

@@ -38,7 +38,7 @@ class Variant:
 
     @property
     def mark(self) -> str:
-        """A short name of the values: the same for the same values, and nothing can be read off it."""
+        """Return a short name of the values. It is the same for the same values, and nothing can be read off it."""
         text = json.dumps([self.assignment, dict(self.values)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -100,7 +100,14 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
 
 
 def type_name(x: Any) -> str:
-    """Return the name of a thing's type, as a word of letters that cannot say anything else."""
+    """Name a thing's type.
+
+    Args:
+        x: anything.
+
+    Returns:
+        The name, as a word of letters that cannot say anything else.
+    """
     name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
     return name[:40] or "object"
 

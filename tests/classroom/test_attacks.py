@@ -17,17 +17,16 @@ from pathlib import Path
 
 import pytest
 import toy
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_markdown_cell
 from test_rebuild import as_an_old_jupyter, as_colab, duplicate, remove, rename, split, strip_all, strip_metadata
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, named, submission, written
 
-from attention_tutorial.classroom import grading
+from attention_tutorial.classroom import grading, sandbox
 from attention_tutorial.classroom.grading import grade
 from attention_tutorial.classroom.rebuild import rebuild
 from attention_tutorial.classroom.sandbox import LAYERS, strongest
 from attention_tutorial.classroom.variants import Variant
 
-WORKING = {name: toy.working(name) for name in ("bubblewrap", "landlock")}
 _graded = {}
 
 
@@ -35,11 +34,16 @@ def graded(notebook, layer=None, limits=None):
     """Lay and grade a handed-in notebook; what has the same code in it is run once."""
     laid, flags = rebuild(written(notebook), toy.release())
     layer = layer or strongest()
-    key = layer.name, json.dumps([(cell.id, cell.source) for cell in laid.cells])
+    key = layer.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
     if key not in _graded:
         _graded[key] = grade(laid, ASSIGNMENT, VARIANT, layer=layer, limits=limits)
     result = _graded[key]
     return {**result, "flags": [*flags, *result["flags"]]}
+
+
+def needs(name):
+    if fault := toy.working(name):
+        pytest.skip(f"{name} does not work here ({fault}); the other layer is tried")
 
 
 def points(result):
@@ -89,20 +93,44 @@ BY_LOOPS = """def weigh(q, k):
     return torch.tensor(rows)"""
 
 
+BY_SUM = """%matplotlib inline
+!pip install einops
+import sys, tqdm, warnings
+warnings.warn('careful')
+print('on stderr', file=sys.stderr)
+def double(x):
+    print('shown', x)
+    return sum(tqdm.tqdm([x, x]))
+%timeit -n1 -r1 double(torch.ones(2))
+check('double', double)"""
+FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+RICH = """from IPython.display import HTML, Javascript, display
+display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))
+print('\\x1b]0;title\\x07 \\x1b[31m')"""
+
+
+def another_route():
+    return graded(submission(BY_LOOPS, BY_SUM, extra=[FIGURE, RICH]))
+
+
 def test_another_route_to_the_right_result_earns_everything():
-    double = "%matplotlib inline\n!pip install einops\nimport tqdm, warnings, sys\nwarnings.warn('careful')\n"
-    double += "print('on stderr', file=sys.stderr)\n"
-    double += "def double(x):\n    print('shown', x)\n    return sum(tqdm.tqdm([x, x]))\n"
-    double += "%timeit -n1 -r1 double(torch.ones(2))\ncheck('double', double)"
-    result = graded(submission(BY_LOOPS, double))
+    result = another_route()
     assert points(result) == FULL and result["flags"] == []  # warnings on stderr cost nothing
     assert "careful" in said(result) and "on stderr" in said(result)
+
+
+def test_a_figure_comes_back_and_other_rich_output_does_not():
+    result = another_route()
+    figures = [output["png"] for outputs in result["cells"].values() for output in outputs if "png" in output]
+    assert len(figures) == 1 and base64.b64decode(figures[0]).startswith(b"\x89PNG")
+    assert "alert" not in said(result) and "\\u001b" not in said(result)
 
 
 def test_code_that_differs_only_in_names_has_the_same_print():
     renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
-    prints = [graded(submission(source))["prints"]["weigh"] for source in (WEIGH, renamed, BY_LOOPS)]
+    three = graded(submission()), graded(submission(renamed)), another_route()
+    prints = [result["prints"]["weigh"] for result in three]
     assert prints[0] == prints[1] | {"size": prints[0]["size"]} and prints[0]["print"] != prints[2]["print"]
 
 
@@ -137,8 +165,8 @@ def test_a_deleted_answer_and_a_renamed_function_earn_nothing_and_are_said_to_be
     assert words(result, "weigh") == "not filled in yet" and "no `double`" in words(result, "double")
 
 
-def test_an_answer_that_stands_behind_its_check_is_found():
-    result = graded(submission(toy.STUBS["weigh"], extra=[WEIGH], behind="why-task"))
+def test_an_answer_behind_its_check_is_found_and_what_comes_behind_changes_nothing():
+    result = graded(submission(toy.STUBS["weigh"], extra=[WEIGH + "\ndouble = None"], behind="why-task"))
     assert points(result) == FULL and result["flags"] == []
 
 
@@ -175,7 +203,7 @@ for number in range(1, 32):
         signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError):
         pass
-def weigh(q, k):
+def double(x):
     while True:
         try:
             import time
@@ -186,10 +214,22 @@ def weigh(q, k):
 """
 
 
-def test_a_loop_in_a_function_that_ignores_every_signal_costs_its_task_only():
-    result = graded(submission(STUBBORN), limits=toy.QUICK)
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"timeout", "unusual"}
-    assert "still running" in words(result, "weigh")
+def about(result):
+    """The flags with the tasks that they are about."""
+    return {(flag["kind"], flag["task"]) for flag in result["flags"]}
+
+
+USES = "def weigh(q, k):\n    return torch.nn.functional.scaled_dot_product_attention(q, k, torch.eye(len(k)))"
+
+
+def stubborn_and_lazy():
+    return graded(submission(USES, STUBBORN), limits=toy.QUICK)
+
+
+def test_a_loop_in_a_function_that_ignores_every_signal_is_stopped():
+    result = stubborn_and_lazy()
+    assert points(result)["double"] == 0 and "still running" in words(result, "double")
+    assert about(result) == {("timeout", "double"), ("unusual", "double"), ("forbidden", "weigh")}
 
 
 def test_loops_at_the_top_level_cost_their_cells_only():
@@ -201,22 +241,6 @@ def test_loops_at_the_top_level_cost_their_cells_only():
     assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"timeout", "missing"}
     assert "was stopped after 2 seconds" in words(result, "weigh")
     assert [flag["task"] for flag in result["flags"]] == ["", "weigh", "weigh"]
-
-
-def test_output_without_end_is_cut():
-    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
-    loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
-    result = graded(
-        submission(double=loud, extra=[lines, line, "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"])
-    )
-    assert points(result) == FULL and kinds(result["flags"]) == {"output"} and len(result["flags"]) == 3
-    assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result) and "zzz" not in said(result)
-
-
-def test_ending_python_costs_its_task_only():
-    result = graded(submission("import os\ndef weigh(q, k):\n    os._exit(0)", extra=["import os\nos._exit(3)"]))
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"crash", "unusual"}
-    assert "exit status 3" in said(result) and "ended Python itself" in words(result, "weigh")
 
 
 FORKS = """
@@ -238,29 +262,66 @@ while True:
 """
 
 
+def loud_and_many():
+    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
+    direct = "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"
+    loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
+    return graded(submission(double=loud, extra=[lines, line, direct, FORKS]))
+
+
+def test_output_without_end_is_cut():
+    result = loud_and_many()
+    assert points(result) == FULL
+    assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
+        "cell extra-1 prints more than 200 kB",
+        "cell extra-2 prints more than 200 kB",
+        "the function prints more than is kept",
+    ]
+    assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)
+    assert "zzz" not in said(result) and "www" not in said(result)
+
+
 def test_no_process_and_no_thread_can_be_started():
-    result = graded(submission(extra=[FORKS]))
-    assert points(result) == FULL and kinds(result["flags"]) == {"error", "unusual"} and "MADE []" in said(result)
+    result = loud_and_many()
+    assert points(result) == FULL and kinds(result["flags"], "output") == {"error", "unusual"}
+    assert "MADE []" in said(result)
+
+
+FORGE = """
+import os
+for number in range(3, 64):
+    try:
+        os.write(number, b'\\x02' + bytes(15) + b'{}')
+    except OSError:
+        pass
+"""
+
+
+def test_ending_python_and_speaking_for_the_worker_cost_what_does_it_only():
+    ends = "import os\ndef double(x):\n    os._exit(0)"
+    result = graded(submission(double=ends, extra=["import os\nos._exit(3)", FORGE]))
+    assert points(result) == {"weigh": 4, "double": 0}
+    assert about(result) == {("crash", ""), ("broken", ""), ("crash", "double"), ("unusual", ""), ("unusual", "double")}
+    assert "exit status 3" in said(result) and "no plain data" in said(result)
+    assert "ended Python itself" in words(result, "double")
 
 
 def test_memory_and_files_are_limited():
     hog = "def double(x):\n    return [x.repeat(10**8) for _ in range(10**4)]"
     disk = "with open('full', 'wb') as file:\n    while True:\n        file.write(bytes(2**20))"
     result = graded(
-        submission(double=hog, extra=["hog = []\nwhile True:\n    hog.append(bytearray(10**8))", "del hog", disk])
+        submission(double=hog, extra=["hog = []\nwhile True:\n    hog.append(bytearray(10**8))", "del hog", disk]),
+        limits=toy.QUICK,
     )
     assert points(result) == {"weigh": 4, "double": 0} and kinds(result["flags"]) == {"memory", "error"}
     assert "No space left" in said(result) or "File too large" in said(result)
 
 
 def test_an_answer_of_any_size_is_refused():
-    result = graded(
-        submission(
-            "def weigh(q, k):\n    return torch.zeros(10**8, dtype=torch.uint8)",
-            "def double(x):\n    return [x.tolist()] * 10**6",
-        )
-    )
-    assert points(result) == {"weigh": 0, "double": 0} and "broken" in kinds(result["flags"])
+    many = "def weigh(q, k):\n    return [q.tolist()] * 10**6"
+    result = graded(submission(many, "def double(x):\n    return torch.zeros(10**8, dtype=torch.uint8)"))
+    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"broken"}
+    assert "too large" in words(result, "weigh") and "100000" in words(result, "double")
 
 
 # ---- Fraud -----------------------------------------------------------------------------------------------------------
@@ -327,31 +388,11 @@ def test_a_fake_tensor_is_no_tensor():
     assert "must be a tensor; got Tensor" in words(result, "weigh")
 
 
-FORGE = """
-import os
-for number in range(3, 64):
-    try:
-        os.write(number, b'\\x02' + bytes(15) + b'{}')
-    except OSError:
-        pass
-"""
-
-
-def test_speaking_for_the_worker_costs_the_cell_that_does():
-    result = graded(submission(extra=[FORGE], double=DOUBLE + "\nimport os\nos.closerange(0, 64)"))
-    assert points(result) == {"weigh": 4, "double": 0}
-    assert {"broken"} <= kinds(result["flags"]) <= {"broken", "crash", "missing", "unusual"}
-
-
-SDPA = "torch.nn.functional.scaled_dot_product_attention"
-
-
 def test_torchs_own_attention_is_refused_by_source():
-    uses = f"def weigh(q, k):\n    return {SDPA}(q, k, torch.eye(len(k)))"
-    result = graded(submission(uses))
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"forbidden"}
+    result = stubborn_and_lazy()
+    assert points(result)["weigh"] == 0 and ("forbidden", "weigh") in about(result)
     assert "leave scaled_dot_product_attention out" in words(result, "weigh")
-    compares = f"q = k = torch.ones(2, 3)\nprint({SDPA}(q, k, k))"
+    compares = "q = k = torch.ones(2, 3)\nprint(torch.nn.functional.scaled_dot_product_attention(q, k, k))"
     result = graded(submission(extra=[compares], behind="weigh"))
     assert points(result) == FULL and kinds(result["flags"]) == {"forbidden"} and "1., 1., 1." in said(result)
 
@@ -444,6 +485,7 @@ ATTEMPTS = {
     "home": "assert os.listdir({home!r})",
     "passwords": "assert open('/etc/passwd').read()",
     "the package": "assert open({package!r}).read()",
+    "the installed package": "assert open({installed!r} + '/attention_tutorial/answers.py').read()",
     "import the package": "sys.path.insert(0, {root!r})\n"
     "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'NotThere']\n"
     "import attention_tutorial.functional",
@@ -498,20 +540,26 @@ for name, source in {attempts!r}.items():
         pass
     else:
         print('OPEN', name)
-print('TRIED', os.listdir('.') and 'all')
+from other import answers
+print('TRIED', os.listdir('.') and 'all', answers.RIGHT)
 """
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
 def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, monkeypatch):
-    if WORKING[name]:
-        pytest.skip(f"{name} does not work here ({WORKING[name]}); the other layer is tried")
+    needs(name)
     course = tmp_path / "course"
     for folder in ("hidden", "received"):
         (course / folder).mkdir(parents=True)
     for file in ("gradebook.db", "hidden/toy.py", "received/bob.ipynb"):
         (course / file).write_text(CANARY)
     before = {path: (path.read_text(), path.stat()) for path in course.rglob("*") if path.is_file()}
+    installed = tmp_path / "site-packages"  # as where the package is installed, not worked on
+    for name_of in ("attention_tutorial", "other"):
+        (installed / name_of).mkdir(parents=True)
+        (installed / name_of / "answers.py").write_text("RIGHT = 1")
+    packages = (*sandbox._packages(), str(installed))
+    monkeypatch.setattr(sandbox, "_packages", lambda: packages)
     monkeypatch.setenv("CLASSROOM_SECRET", CANARY)
     reached = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -520,6 +568,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
             "course": str(course),
             "home": str(Path.home()),
             "grader": os.getpid(),
+            "installed": str(installed),
             "package": grading.__file__,
             "root": str(Path(grading.__file__).parents[2]),
             "canary": CANARY[:6] + CANARY[6:],
@@ -527,23 +576,22 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
         }
         attempts = {key: source.format(**facts) for key, source in ATTEMPTS.items()}
         result = graded(submission(extra=[TRIES.replace("{attempts!r}", repr(attempts))]), LAYERS[name])
-    assert "TRIED all" in said(result), result["flags"]
+    assert "TRIED all 1" in said(result), result["flags"]
     assert "OPEN" not in said(result), said(result)
     assert points(result) == FULL and kinds(result["flags"]) == {"unusual"}
     assert not reached and {path: (path.read_text(), path.stat()) for path in before} == before
 
 
-@pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
-def test_the_essentials_hold_in_every_layer(name):
-    if WORKING[name]:
-        pytest.skip(f"{name} does not work here ({WORKING[name]}); the other layer is tried")
+SLEEPS = "import time\ndef double(x):\n    time.sleep(10**6)"
+
+
+def test_what_a_layer_without_a_disk_of_its_own_must_count_is_counted():
+    needs("landlock")
     many = "for i in range(10**4):\n    open(f'f{i}', 'wb').write(bytes(10**7))"
     hog = "hog = []\nwhile True:\n    hog.append(bytearray(10**8))"
-    result = graded(
-        submission("def weigh(q, k):\n    while True: pass", extra=[hog, "del hog", many]), LAYERS[name], toy.QUICK
-    )
-    assert points(result) == {"weigh": 0, "double": 2} and result["layer"] == name
-    assert kinds(result["flags"]) == {"timeout", "memory", "error" if name == "bubblewrap" else "files"}
+    result = graded(submission(double=SLEEPS, extra=[hog, "del hog", many]), LAYERS["landlock"], toy.QUICK)
+    assert points(result) == {"weigh": 4, "double": 0} and result["layer"] == "landlock"
+    assert kinds(result["flags"]) == {"timeout", "memory", "files"}
     assert not list(Path(tempfile.gettempdir()).glob(f"attention-classroom-{os.getpid()}-*"))
 
 
@@ -571,20 +619,3 @@ def test_pictures_are_drawn_anew():
     bomb = png(60000, 60000, zlib.compress(bytes(10**6)))
     for bad in (bomb, dirty[:40], b"GIF89a", b"<svg onload=alert(1)>", png(2, 1, b"broken"), b""):
         assert grading._picture(base64.b64encode(bad).decode()) == ""
-
-
-def test_a_figure_comes_back_and_other_rich_output_does_not():
-    draws = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
-    rich = "from IPython.display import HTML, Javascript, display\n"
-    rich += "display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))"
-    result = graded(submission(extra=[draws, rich, "print('\\x1b]0;title\\x07 \\x1b[31m')"]))
-    assert points(result) == FULL and result["flags"] == []
-    figures = [output["png"] for outputs in result["cells"].values() for output in outputs if "png" in output]
-    assert len(figures) == 1 and base64.b64decode(figures[0]).startswith(b"\x89PNG")
-    assert "alert" not in said(result) and "\\u001b" not in said(result)
-
-
-def test_what_comes_behind_a_check_does_not_change_what_it_found():
-    cell = new_code_cell("weigh = None")
-    result = graded(changed(lambda nb: nb.cells.append(cell)))
-    assert points(result) == FULL  # judged where the check stands, as the student saw it

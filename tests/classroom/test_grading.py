@@ -30,10 +30,8 @@ def stored(course):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted((course / "results").rglob("*.json"))}
 
 
-WRONG = "def double(x):\n    return x * x"
 HANDED_IN = {
-    "ann": ("toy.ipynb", written(submission())),
-    "ben": ("Kopie von final (2).ipynb", written(submission(double=WRONG))),
+    "ann": ("Kopie von final (2).ipynb", written(submission())),
     "cem": ("toy.ipynb", written(submission())[:700]),
     "dana": ("toy.ipynb", b""),
     "eve": ("essay.pdf", b"%PDF-1.7"),
@@ -42,7 +40,6 @@ HANDED_IN = {
 NOTHING = {"weigh": 0, "double": 0}
 EXPECTED = {
     "ann": (FULL, {"variant"}),  # the notebook of another student's numbers: ann's are drawn from the secret
-    "ben": ({"weigh": 4, "double": 0}, {"variant"}),
     "cem": (NOTHING, {"unreadable"}),
     "dana": (NOTHING, {"unreadable"}),
     "eve": (NOTHING, {"unreadable"}),
@@ -74,14 +71,21 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     assert changed == {"cem", "dana"}
 
 
-RUN = "import sys\nfrom attention_tutorial.classroom.batch import grade_all\ngrade_all(sys.argv[1], 'toy', jobs=2)"
+RUN = """
+import sys
+from attention_tutorial.classroom.batch import grade_all
+from attention_tutorial.classroom.sandbox import LAYERS
+grade_all(sys.argv[1], "toy", jobs=2, layer=LAYERS[sys.argv[2]])
+"""
 
 
 def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path):
     slow = written(submission(extra=["import time\ntime.sleep(2.5)"]))
-    students = ("s1", "s2", "s3", "s4")
+    students = ("s1", "s2", "s3")
     course = toy.course(tmp_path, dict.fromkeys(students, ("toy.ipynb", slow)))
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(course)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(course), sandbox.strongest().name], stderr=subprocess.DEVNULL
+    )
     wait_until(lambda: list((course / "results").rglob("*.json")), 60)
     started = children(process.pid)
     assert len(started) >= 3
@@ -92,7 +96,7 @@ def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path):
     assert 0 < len(before) < len(students)
     for path in before:
         json.loads(path.read_text())
-    results = grade_all(course, "toy", jobs=2, progress=False)
+    results = grade_all(course, "toy", jobs=1, progress=False)
     assert [result["student"] for result in results] == list(students)
     assert all(points(result) == FULL for result in results)
     assert {path: what for path, what in stored(course).items() if path in before} == before

@@ -16,7 +16,9 @@ from attention_tutorial.classroom.visible import table
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.results import random
 
-QUICK = Limits(cell_s=2.0, call_s=2.0)  # for what never ends; a busy machine may be slow to start what does
+QUICK = Limits(
+    cell_s=2.0, call_s=2.0, memory_mb=600
+)  # for what never ends; a busy machine may be slow to start what does
 
 WEIGH = "def weigh(q, k):\n    return (q @ k.T / math.sqrt(k.size(-1))).softmax(-1)"
 DOUBLE = "def double(x):\n    return 2 * x"
@@ -199,6 +201,7 @@ def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
     (place / name).write_bytes(contents)
 
 
+@functools.cache
 def working(name):
     """Return why a layer does not work on this machine, or nothing."""
     try:
