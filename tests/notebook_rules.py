@@ -21,6 +21,7 @@ from pathlib import Path
 
 import nbformat
 import nbval.plugin
+from attention_book.depths import chapter_of, is_deep
 from attention_book.notebooks import headings, markdown_parser
 from markdown_it.token import Token
 from nbformat import NotebookNode
@@ -445,51 +446,77 @@ def papers_are_in_the_bibliography(notebook, path):
             yield f"{where} links to {target}, which is not in book/references.bib"
 
 
-OPENING = ["you will learn", "you need", r"\d+ minutes"]
+OPENING = {r"you will learn|\?": "you will learn, or a question", "you need": "you need", r"\d+ minutes": "NN minutes"}
 SECTIONS = ["exercises", "questions", "common mistakes", "summary", "further reading"]
+SECTIONS_OF_A_DEEP_ONE = ["summary"]
+
+
+def opening_of(notebook: NotebookNode) -> str:
+    """Return the text before the first code cell."""
+    text = itertools.takewhile(lambda cell: cell.cell_type == "markdown", notebook.cells)
+    return "\n".join(cell.source for cell in text)
 
 
 @rule
 def has_every_section(notebook, path):
-    """A chapter says first what it teaches, needs and takes, and ends with the sections a reader looks for."""
-    opening = ""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            break
-        opening += cell.source.lower() + "\n"
-    for phrase in OPENING:
+    """A chapter says first what it asks or teaches, needs and takes, and ends with the sections a reader looks for."""
+    opening = opening_of(notebook).lower()
+    for phrase, words in OPENING.items():
         if not re.search(phrase, opening):
-            yield f"the text before the first code cell does not say {phrase.replace(chr(92) + 'd+', 'NN')!r}"
+            yield f"the text before the first code cell does not say {words!r}"
     sections = " / ".join(text.lower() for level, text in headings(notebook) if level == 2)
-    for section in SECTIONS:
+    for section in SECTIONS_OF_A_DEEP_ONE if is_deep(path.stem) else SECTIONS:
         if section not in sections:
             yield f"there is no level-2 heading with {section!r}"
 
 
-FEWEST_EXERCISES = 5
+EXERCISE = re.compile(r"Exercise (\d+\.\d+) ★{1,3} \S.*")
+FEWEST_EXERCISES = 5  # of a chapter, its deep notebooks included
 FEWEST_QUESTIONS = 6
 
 
 @rule
 def exercises_can_be_solved(notebook, path):
     """Each exercise has its number, its difficulty, a hint, a solution, and behind it a cell that calls its check."""
-    chapter = int(path.stem.split("_")[0])
-    count = 0
     for cell, after in itertools.pairwise([*notebook.cells, new_code_cell()]):
         for heading in re.findall(r"^### (Exercise\b.*)$", cell.source, re.MULTILINE):
             if cell.cell_type != "markdown":
                 continue
-            count += 1
-            number = f"{chapter}.{count}"
-            if not re.fullmatch(rf"Exercise {re.escape(number)} ★{{1,3}} \S.*", heading):
-                yield f"heading {heading!r} should read 'Exercise {number} ★ Title', with one to three stars"
+            named = EXERCISE.fullmatch(heading)
+            if not named:
+                yield f"heading {heading!r} should read 'Exercise N.M ★ Title', with one to three stars"
+                continue
+            number = named[1]
             for fold in ("Hint", "Solution"):
                 if f"<summary>{fold}</summary>" not in cell.source:
                     yield f"exercise {number} has no folded {fold.lower()}"
             if "exercise" not in tags(after) or f'check("{number}", ' not in after.source:
                 yield f'the cell behind exercise {number} is not tagged exercise, or lacks check("{number}", ...)'
-    if count < FEWEST_EXERCISES:
-        yield f"there are {count} exercises; at least {FEWEST_EXERCISES} are wanted"
+
+
+@book_rule
+def exercises_are_numbered(book):
+    """An exercise keeps its number wherever it stands; over the book each chapter's numbers run from 1, each once."""
+    sources = [cell.source for notebook in book.values() for _, cell in cells(notebook, "markdown")]
+    found = re.findall(r"^### Exercise (\d+)\.(\d+)\b", "\n\n".join(sources), re.MULTILINE)
+    for chapter in {chapter_of(path.stem) for path in book}:
+        numbers = sorted(int(number) for of, number in found if int(of) == chapter)
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"the exercises of chapter {chapter} are numbered {numbers}"
+        if len(numbers) < FEWEST_EXERCISES:
+            yield f"chapter {chapter} has {len(numbers)} exercises; at least {FEWEST_EXERCISES} are wanted"
+
+
+@book_rule
+def depths_lead_to_each_other(book):
+    """The opening of a chapter names its deep notebooks, and that of a deep one leads back, by links."""
+    for path, notebook in book.items():
+        if not is_deep(path.stem):
+            continue
+        (main,) = [each for each in book if chapter_of(each.stem) == chapter_of(path.stem) and not is_deep(each.stem)]
+        for one, of, other in ((main, book[main], path), (path, notebook, main)):
+            if f"]({other.name})" not in opening_of(of):
+                yield f"{one.name}: the text before its first code cell has no link to {other.name}"
 
 
 @rule
@@ -506,7 +533,7 @@ def questions_are_answered(notebook, path):
             yield f"question {number} offers no options (a), (b)"
         if not answer.strip().removesuffix("</details>").strip():
             yield f"question {number} has no folded answer"
-    if len(questions) < FEWEST_QUESTIONS:
+    if len(questions) < FEWEST_QUESTIONS and not is_deep(path.stem):
         yield f"there are {len(questions)} questions; at least {FEWEST_QUESTIONS} are wanted"
 
 

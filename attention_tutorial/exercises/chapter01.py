@@ -226,14 +226,49 @@ ONE_STEP_OF_ATTENTION = Exercise(
     rest="the weights are right, the context is not; it is weights @ h",
 )
 
+
+def _same_nan(given: Any, wrong: Any, *inputs: Any) -> bool:
+    """Whether the weights of two answers are NaN in the same places."""
+    if not (isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(x, Tensor) for x in given)):
+        return False
+    return bool(given[1].isnan().any() and given[1].isnan().cpu().equal(wrong[1].isnan().cpu()))
+
+
+def _exponentials(scores: Tensor, largest: Tensor | float) -> Tensor:
+    powers = (scores - largest).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _one_loud_step(batch: int, m: int, n: int, d: int) -> Case:
+    """Decoder states of which the first asks 400 times as loudly: its scores lie far above those of the others."""
+    s = random(batch, m, d)
+    s[:, 0] *= 400
+    return Case((s, random(batch, n, d)), "right where scores are small, but where some are in the hundreds: {found}")
+
+
 DEBUG_THE_BATCH = Exercise(
     number="1.6",
     asks="The contexts (batch, m, d) and the weights (batch, m, n) of all decoder steps.",
     right=_attend,
     returns=(tensor("(batch, m, d)", "the contexts"), tensor("(batch, m, n)", "the weights")),
-    cases=[Case((random(batch, m, d) / 2, random(batch, n, d))) for batch, m, n, d in ((2, 3, 7, 5), (3, 5, 5, 2))],
+    cases=[
+        *(Case((random(batch, m, d) / 2, random(batch, n, d))) for batch, m, n, d in ((2, 3, 7, 5), (3, 5, 5, 2))),
+        _one_loud_step(2, 3, 7, 5),
+    ],
     slips=[
         *CONTEXT_SLIPS,
+        Slip(
+            "in a row far below the largest score of all, every exponential is 0, and 0/0 is NaN; "
+            "subtract from each row its own largest score",
+            lambda s, h: _attend(s, h, lambda scores: _exponentials(scores, scores.max())),
+            like=_same_nan,
+        ),
+        Slip(
+            "exponentials of large scores are infinite, and infinity over infinity is NaN; "
+            "subtract from each row its own largest score first",
+            lambda s, h: _attend(s, h, lambda scores: _exponentials(scores, 0.0)),
+            like=_same_nan,
+        ),
         Slip(
             "every sequence of the batch looks at the states of the first; each has its own",
             lambda s, h: _attend(s, h[:1].expand_as(h)),

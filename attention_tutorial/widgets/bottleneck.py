@@ -1,7 +1,9 @@
 """The bottleneck: what two networks wrote, through one vector and with attention, and the weights they returned."""
 
 import base64
+import json
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +40,8 @@ class Bottleneck(BookWidget):
     Both networks write by themselves (``Seq2Seq.generate``). Everything on the screen is what they returned: their
     letters, their attention weights :math:`a_{ij}`, and the share of right letters over all sequences of a length.
 
-    The class itself shows two untrained networks. :meth:`of` shows your own.
+    The class itself shows two untrained networks. :meth:`of` shows your own, and :meth:`recorded`, in a small form,
+    what those of chapter 1 wrote when the chapter was last executed.
 
     Args:
         length: the length to begin with; the greatest one when left out.
@@ -66,6 +69,7 @@ class Bottleneck(BookWidget):
     networks: "traitlets.Dict[str, str]" = traitlets.Dict(default_value=NETWORKS).tag(sync=True)
     trained_to = traitlets.Int(None, allow_none=True).tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
+    compact = traitlets.Bool(False).tag(sync=True)
     length = traitlets.Int().tag(sync=True)
     sequence = traitlets.Int(1).tag(sync=True)
     step = traitlets.Int(1).tag(sync=True)
@@ -117,6 +121,38 @@ class Bottleneck(BookWidget):
         super(Bottleneck, widget).__init__(**state, trained_to=trained_to)
         return widget
 
+    @classmethod
+    def recorded(cls, *, length: int = 4, compact: bool = True) -> Self:
+        """Show what the trained networks of chapter 1 wrote, one sequence of each length, without training any.
+
+        Args:
+            length: the length to begin with.
+            compact: leave out all controls but the length, and all pictures but the letters.
+
+        Raises:
+            ValueError: if there is no such length.
+
+        Example:
+            >>> Bottleneck.recorded(length=12)
+            Bottleneck(length=12, sequence=1, step=1)
+        """
+        state = json.loads(resources.files(__package__).joinpath("recorded", "bottleneck.json").read_text("utf-8"))
+        lengths = [case["length"] for case in state["cases"]]
+        if length not in lengths:
+            raise ValueError(f"length must be one of {', '.join(map(str, lengths))}; got {length}")
+        widget = cls.__new__(cls)
+        super(Bottleneck, widget).__init__(**state, length=length, compact=compact)
+        return widget
+
+    def record(self) -> dict[str, Any]:
+        """Return what :meth:`recorded` needs of this widget: the first sequence of each length."""
+        cases = []
+        for case in self.cases:
+            weights = _weights(case)[0].flatten().tolist()
+            first = {name: case[name][:1] for name in ("read", "wanted", *NETWORKS)}
+            cases.append({**case, **first, "returned_weights": encode_floats(weights)})
+        return {"cases": cases, "trained_to": self.trained_to}
+
     def __repr__(self) -> str:
         return f"Bottleneck(length={self.length}, sequence={self.sequence}, step={self.step})"
 
@@ -145,19 +181,24 @@ class Bottleneck(BookWidget):
         raise ValueError(f"no sequence {sequence} of length {length} was handed over")
 
     def static_html(self) -> str:
-        """Return the accuracy by length, and the texts of the chosen sequence, as tables."""
+        """Return the accuracy by length and the texts of the chosen sequence as tables; in the small form the texts."""
         cells = [
             [*map(rounded, case["accuracy"]), rounded(_weights(case).amax(dim=-1).mean().item())] for case in self.cases
         ]
         columns = [*NETWORKS.values(), "mean of the largest weights (sequences shown)"]
         caption = f"Share of letters right, by length. {self.note}".strip()
         by_length = html_table(caption, [str(case["length"]) for case in self.cases], columns, cells)
-        case = next(case for case in self.cases if case["length"] == self.length)
         wrote = {key: f"{name} wrote" for key, name in NETWORKS.items()}
         names = {"read": "read", "wanted": "to be written", **wrote}
+        if self.compact:
+            return "\n".join(self._texts(case, names) for case in self.cases if case["length"] in (4, 12, self.length))
+        case = next(case for case in self.cases if case["length"] == self.length)
+        return f"{by_length}\n{self._texts(case, names)}"
+
+    def _texts(self, case: dict[str, Any], names: dict[str, str]) -> str:
         texts = [[case[key][self.sequence - 1]] for key in names]
-        title = f"Sequence {self.sequence} of length {self.length}"
-        return f"{by_length}\n{html_table(title, list(names.values()), ['letters'], texts)}"
+        title = f"Sequence {self.sequence} of length {case['length']}"
+        return html_table(title, list(names.values()), ["letters"], texts)
 
 
 def _first_state(

@@ -394,18 +394,16 @@ FAULTS = [
     *[
         (R.exercises_can_be_solved, why, spoil)
         for why, spoil in (
-            ("should read 'Exercise 1.1 ★ Title'", without(4, "★★ ")),
-            ("should read 'Exercise 1.2 ★ Title'", without(5, " Do it")),
-            ("should read 'Exercise 1.3 ★ Title'", lambda nb: text(nb, 6).update(source=EXERCISES[4])),
-            ("should read 'Exercise 1.1 ★ Title'", replaces(4, "★★", "★★★★")),
-            ("should read 'Exercise 1.2 ★ Title'", replaces(5, "1.2", "1-2")),
+            ("'Exercise 1.1 Do it' should read 'Exercise N.M ★ Title'", without(4, "★★ ")),
+            ("should read 'Exercise N.M ★ Title'", without(5, " Do it")),
+            ("should read 'Exercise N.M ★ Title'", replaces(4, "★★", "★★★★")),
+            ("should read 'Exercise N.M ★ Title'", replaces(5, "1.2", "1-2")),
             ("cell behind exercise 1.5", lambda nb: nb.cells.append(nb.cells.pop(nb.cells.index(text(nb, 8))))),
             ("cell behind exercise 1.1", sets(7, source='check("1.1")')),
             ("exercise 1.1 has no folded hint", without(4, "<summary>Hint</summary>")),
             ("exercise 1.5 has no folded solution", without(8, "<summary>Solution</summary>")),
             ("cell behind exercise 1.2", sets(8, source='check("1.3", mine)')),
             ("cell behind exercise 1.1", sets(7, metadata={})),
-            ("there are 4 exercises", without(8, "### Exercise 1.5 ★★ Do it")),
         )
     ],
     *[
@@ -500,6 +498,57 @@ def test_a_claim_id_used_twice_is_found(chapter):
     notebook, path = chapter
     (finding,) = R.claim_ids_are_unique({path: notebook, path.with_name("02.ipynb"): copy.deepcopy(notebook)})
     assert finding == "claim id B3a is used 2 times"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda nb: text(nb, 6).update(source=EXERCISES[4]), "numbered [1, 2, 4, 5, 5]"),
+        (without(8, "### Exercise 1.5 ★★ Do it"), "chapter 1 has 4 exercises; at least 5"),
+    ],
+)
+def test_exercises_numbered_twice_or_too_few_are_found(chapter, spoil, expected):
+    notebook, path = chapter
+    spoil(notebook)
+    (finding,) = R.exercises_are_numbered({path: notebook})
+    assert expected in finding
+
+
+@pytest.fixture
+def deep(chapter):
+    """Return a chapter and a deep notebook of it that lead to each other, as {path: notebook}."""
+    notebook, path = chapter
+    below = path.with_name("01a_below.ipynb")
+    opening = f"# 1a. Below\n\nHow deep? You need [chapter 1]({path.name}), and 20 minutes."
+    pages = [new_markdown_cell(opening), *copy.deepcopy(notebook.cells[1:4]), new_markdown_cell("## Summary\n\nSo.")]
+    for number, cell in enumerate(pages[1:4], start=1):
+        cell.execution_count = number
+    text(notebook, 1).source += f"\n\nDeeper: [1a]({below.name})."
+    for each in (path, below):
+        each.touch()
+    return {path: notebook, below: tool.normalise(new_notebook(cells=pages), fresh_ids=True)}
+
+
+def test_a_deep_notebook_needs_no_exercises_and_no_questions(deep):
+    for path, notebook in deep.items():
+        assert not [finding for rule in RULES for finding in rule(notebook, path)]
+    assert not [finding for rule in BOOK_RULES for finding in rule(deep)]
+
+
+def test_an_exercise_may_stand_in_a_deep_notebook(deep):
+    notebook, below = deep.values()
+    number = next(i for i, cell in enumerate(notebook.cells) if cell.source.startswith("### Exercise 1.3"))
+    below.cells += notebook.cells[number : number + 2]
+    del notebook.cells[number : number + 2]
+    assert not list(R.exercises_are_numbered(deep))
+
+
+@pytest.mark.parametrize("spoiled", [0, 1])
+def test_depths_that_do_not_lead_to_each_other_are_found(deep, spoiled):
+    path = list(deep)[spoiled]
+    deep[path].cells[0].source = deep[path].cells[0].source.replace(".ipynb)", ".md)")
+    (finding,) = R.depths_lead_to_each_other(deep)
+    assert finding.startswith(f"{path.name}: ")
 
 
 @pytest.mark.parametrize("number", [3, 5])

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
+from attention_book.depths import is_deep, number_of
 from matplotlib.colors import to_rgb
 from notebook_rules import BOOK, headings
 from PIL import Image
@@ -74,7 +75,8 @@ def test_no_other_python_is_named():
 
 # ---- Chapters: the notebook's first heading, and its place in _toc.yml ----------------------------------------------
 
-TITLES = {path.stem: headings(BOOK[path])[0][1] for path in chapters()}
+ALL_TITLES = {path.stem: headings(BOOK[path])[0][1] for path in chapters()}
+TITLES = {name: title for name, title in ALL_TITLES.items() if not is_deep(name)}
 
 
 def test_the_contents_list_every_chapter_and_page_there_is():
@@ -85,9 +87,23 @@ def test_the_contents_list_every_chapter_and_page_there_is():
     assert set(listed) - {f"notebooks/{name}" for name in notebooks} == written, "_toc.yml must list the pages of book/"
 
 
+def test_deep_notebooks_are_sections_of_their_chapter_in_the_contents():
+    parts = yaml.safe_load(text("_toc.yml"))["parts"]
+    entries = [entry for part in parts for entry in part["chapters"] if entry["file"].startswith("notebooks/")]
+    assert [entry["file"].removeprefix("notebooks/") for entry in entries] == list(TITLES)
+    for entry in entries:
+        number = number_of(entry["file"])
+        deep = [f"notebooks/{name}" for name in ALL_TITLES if is_deep(name) and number_of(name)[:-1] == number]
+        assert [below["file"] for below in entry.get("sections", [])] == deep, f"_toc.yml: sections of {entry['file']}"
+
+
 def test_chapters_are_numbered_in_their_order():
-    for number, (name, title) in enumerate(TITLES.items(), start=1):
-        assert name.startswith(f"{number:02}_"), f"notebooks/{name}.ipynb must begin with {number:02}_"
+    assert [number_of(name) for name in TITLES] == [str(number) for number, _ in enumerate(TITLES, start=1)]
+    for chapter in TITLES:
+        deep = [name for name in ALL_TITLES if is_deep(name) and number_of(name)[:-1] == number_of(chapter)]
+        assert "abcdefgh".startswith("".join(number_of(name)[-1] for name in deep)), f"deep notebooks of {chapter}"
+    for name, title in ALL_TITLES.items():
+        number = number_of(name)
         assert title.startswith(f"{number}. "), f"notebooks/{name}.ipynb: its title must begin with '{number}. '"
 
 
@@ -104,7 +120,7 @@ def test_the_start_page_has_a_card_for_each_chapter():
 
 
 def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
-    names = {title.partition(". ")[2].lower() for title in TITLES.values()}
+    names = {title.partition(". ")[2].lower() for title in ALL_TITLES.values()}
     for path, notebook in BOOK.items():
         for cell in notebook.cells:
             words = re.findall(r"\[([^\]]+)\]\([^)]*\.ipynb", cell.source) if cell.cell_type == "markdown" else []

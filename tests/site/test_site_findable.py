@@ -11,6 +11,7 @@ import pytest
 from attention_book.address import site_address
 from attention_book.anchors import lasting_id
 from attention_book.citation import bibtex, read_citation, sentence
+from attention_book.depths import is_deep, neighbours, number_of
 from attention_book.descriptions import first_sentences
 from attention_book.search import records_of
 from docutils import nodes
@@ -25,6 +26,7 @@ from tools.browser import QuietHandler, serve
 CONFIG = settings()
 ADDRESS = site_address(CONFIG["repository"]["url"])
 CHAPTERS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
+MAIN = [name for name in CHAPTERS if not is_deep(name)]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def test_chapters_are_described_as_on_their_cards(pages):
     words = {
         card.a["href"].rpartition("/")[2]: " ".join(card.select_one(".sd-card-text").text.split()) for card in cards
     }
-    for name in CHAPTERS:
+    for name in MAIN:
         assert words[f"{Path(name).name}.html"].startswith(content_of(pages[name], name="description")[0].rstrip(" …"))
 
 
@@ -158,7 +160,7 @@ def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path, 
         page.goto(urljoin(home, lost), wait_until="networkidle")
         assert failures == [urljoin(home, lost)], "the page itself has status 404, all that it loads is there"
         links = [link.evaluate("link => link.href") for link in page.locator("article li a").all()]
-        assert links == [urljoin(home, f"{name}.html") for name in [TOC[0], *CHAPTERS]]
+        assert links == [urljoin(home, f"{name}.html") for name in [TOC[0], *MAIN]]
         form = page.locator("form.bd-search").first
         assert form.evaluate("form => form.action") == urljoin(home, "search.html")
         page.goto(links[1], wait_until="networkidle")
@@ -243,7 +245,7 @@ def test_the_search_finds_the_chapter(search, way, words, expected):
     [
         ("mask", "notebooks/05_masking.html#", 1),
         ("why divide by sqrt", "notebooks/03_square_root_of_d_k.html#", 1),
-        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-5", 1),
+        ("encoder decoder", "notebooks/01_bottleneck.html#section-1-3", 1),
         ("query", "book/glossary.html#term-Query", 3),
         ("softmax", "book/glossary.html#term-Softmax", 3),
         ("temperature", "notebooks/03_square_root_of_d_k.html#section-3-12", 2),
@@ -298,6 +300,7 @@ def test_the_magnifier_leaves_the_letters_alone(site, browser, width):
 def test_a_lasting_id_does_not_depend_on_the_words():
     assert lasting_id("3.4 What survives?") == lasting_id("3.4 Other words") == "section-3-4"
     assert lasting_id("Exercise 3.2 ★★ Bounds") == lasting_id("Exercise 3.2") == "exercise-3-2"
+    assert lasting_id("3a.2 Deeper") == "section-3a-2"
     assert lasting_id("3.14 Later") != lasting_id("3.1 Earlier")
     assert lasting_id("1. The bottleneck") is lasting_id("Summary") is lasting_id("16 heads") is None
 
@@ -319,21 +322,32 @@ def test_every_section_can_be_linked_and_every_id_is_unique(pages, name):
 
 def test_every_chapter_has_lasting_addresses(pages):
     for name in CHAPTERS:
-        number = int(Path(name).name[:2])
+        number = number_of(name)
         ids = [section["id"] for section in pages[name].select("article section[id]")]
         numbered = [each for each in ids if each.startswith("section-")]
-        assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)]
-        assert any(each.startswith(f"exercise-{number}-") for each in ids)
+        assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)] != []
+        assert is_deep(name) or any(each.startswith(f"exercise-{number}-") for each in ids)
+
+
+def test_a_reader_of_chapters_is_led_past_the_deep_notebooks():
+    book = ["start", "1_one", "1a_deep", "1b_deeper", "2_two"]
+    assert [neighbours(name, book) for name in book] == [
+        (None, "1_one"),
+        ("start", "2_two"),
+        ("1_one", "1b_deeper"),
+        ("1a_deep", "2_two"),
+        ("1_one", None),
+    ]
 
 
 def test_pages_lead_on_and_back_in_their_order(pages):
-    for place, name in enumerate(TOC):
-        for rel, neighbour in (("prev", place - 1), ("next", place + 1)):
+    for name in TOC:
+        for rel, neighbour in zip(("prev", "next"), neighbours(name, TOC), strict=True):
             shown = [
                 link["href"].partition("#")[0]
                 for link in pages[name].select(f".prev-next-area a.{'left' if rel == 'prev' else 'right'}-{rel}")
             ]
-            wanted = [f"{TOC[neighbour]}.html"] if 0 <= neighbour < len(TOC) else []
+            wanted = [f"{neighbour}.html"] if neighbour else []
             assert [urljoin(f"{ADDRESS}{name}.html", href) for href in shown] == [f"{ADDRESS}{each}" for each in wanted]
 
 

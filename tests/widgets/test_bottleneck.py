@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 
-import nbformat
 import pytest
 import torch
 import traitlets
@@ -21,6 +20,7 @@ from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
 from tools.book import ROOT
+from tools.record import RECORD, record_of, stored_states
 
 CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
 TRAINED_TO = 12
@@ -407,15 +407,57 @@ def test_nothing_moves_while_one_slides_through_the_steps(visit):
 @pytest.fixture(scope="module")
 def chapter():
     """The widget of chapter 1, with the state that the notebook holds."""
-    notebook = nbformat.read(CHAPTER, as_version=4)
-    pages = [
-        o.data["text/html"] for c in notebook.cells for o in c.get("outputs", []) if "text/html" in o.get("data", {})
-    ]
-    (page,) = (page for page in pages if 'data-widget="bottleneck"' in page)
-    assert len(page) < 120_000
+    (state,) = (state for state in stored_states(CHAPTER) if not state["compact"])
+    assert len(json.dumps(state)) < 120_000
     widget = Bottleneck()
-    widget.set_state(json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"]))
+    widget.set_state(state)
     return widget
+
+
+def test_the_recording_is_of_the_networks_that_the_chapter_trained():
+    assert json.loads(RECORD.read_text(encoding="utf-8")) == record_of(CHAPTER), "run `python -m tools.record`"
+    assert RECORD.stat().st_size < 20_000
+    (opening,) = (state for state in stored_states(CHAPTER) if state["compact"])
+    assert opening == Bottleneck.recorded(length=4).state()
+
+
+def test_the_recording_shows_what_the_opening_says():
+    cases = {case["length"]: case for case in Bottleneck.recorded().cases}
+    for length, plain, attentive in ((4, 4, 4), (12, 5, 12)):
+        wanted = cases[length]["wanted"][0].split()
+        written = [cases[length][name][0].split() for name in ("plain", "attentive")]
+        assert [sum(map(str.__eq__, wanted, each)) for each in written] == [plain, attentive]
+    with pytest.raises(ValueError, match=r"length must be one of 1, 2, 4, .*; got 5"):
+        Bottleneck.recorded(length=5)
+
+
+def test_the_small_form_without_a_script_has_the_letters_alone():
+    soup = BeautifulSoup(Bottleneck.recorded(length=4).to_html(), "html.parser")
+    assert [table.caption.text for table in soup.select("table")] == [
+        f"Sequence 1 of length {length}" for length in (4, 12)
+    ]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_small_form_has_one_control_and_keeps_its_height(site, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((site / "notebooks" / "01_bottleneck.html").as_uri())
+    small = page.locator("[data-widget=bottleneck]").first
+    small.locator(".bot-sum").wait_for()
+    assert small.locator("input, select, button").count() == 1
+    heights = set()
+    cases = Bottleneck.recorded().cases
+    for place, case in enumerate(cases):
+        wanted, *written = (case[name][0].split() for name in ("wanted", "plain", "attentive"))
+        right = [sum(map(str.__eq__, wanted, each)) for each in written]
+        small.locator("input").evaluate(
+            "(x, at) => { x.value = at; x.dispatchEvent(new Event('input', { bubbles: true })); }", place
+        )
+        assert f"one vector writes {right[0]} right, attention {right[1]}." in small.locator(".bot-sum").inner_text()
+        heights.add(round(small.bounding_box()["height"]))
+    assert len(heights) == 1
+    assert heights.pop() <= 400
+    page.close()
 
 
 def test_the_chapter_shows_its_own_test_sequences_unpicked(chapter):
@@ -453,6 +495,8 @@ def test_the_sites_page_shows_what_the_notebook_holds(chapter, site, browser):
     context = browser.new_context()
     page = context.new_page()
     page.goto((site / "notebooks" / "01_bottleneck.html").as_uri())
+    page.wait_for_selector("[data-widget=bottleneck][data-mounted=yes]")
+    page.locator("[data-widget=bottleneck]").first.evaluate("small => small.remove()")  # the opening has its own test
     page.wait_for_selector("[data-widget=bottleneck][data-mounted=yes]")
     agrees(page, chapter, chapter.step)
     slide(page, "length", 10)

@@ -13,7 +13,20 @@ def setup(app: Sphinx) -> dict[str, object]:
     from docutils import nodes
     from pybtex.plugin import register_plugin
 
-    from . import address, bibliography, callouts, descriptions, downloads, formulas, pictures, search, theme, widgets
+    from . import (
+        address,
+        bibliography,
+        callouts,
+        depths,
+        descriptions,
+        downloads,
+        formulas,
+        moved,
+        pictures,
+        search,
+        theme,
+        widgets,
+    )
     from .anchors import LastingIds
     from .citation import CiteThisBook
     from .claims import ClaimsDirective
@@ -51,6 +64,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
     # 5. Each page gets its frame. The theme's own buttons have priority 501.
+    app.connect("html-page-context", depths.lead_on)
+    app.connect("html-page-context", moved.add_to_page)
     app.connect("html-page-context", formulas.add_to_page)
     app.connect("html-page-context", descriptions.describe_page)
     app.connect("html-page-context", widgets.add_to_page)

@@ -14,6 +14,8 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
+from .depths import is_deep
+
 PLACEHOLDER = "https://REPOSITORY"
 CHAPTERS = "notebooks/"
 LOST = """<h1>Page not found</h1>
@@ -52,7 +54,8 @@ def fill_in_address(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Have the page 404 lead to the start and to the chapters."""
-    pages = [page for page in env.collect_relations() if page == app.config.root_doc or page.startswith(CHAPTERS)]
+    main = [page for page in env.collect_relations() if not is_deep(page)]
+    pages = [page for page in main if page == app.config.root_doc or page.startswith(CHAPTERS)]
     links = "\n".join(
         f'<li><a href="{app.config.notfound_urls_prefix}{page}.html">{escape(env.titles[page].astext())}</a></li>'
         for page in pages

@@ -1,7 +1,7 @@
 """Give numbered sections and exercises an address that stays when their words change.
 
-The address of "3.4 What survives when an assumption is dropped?" is #section-3-4, and that of "Exercise 3.2 ..." is
-#exercise-3-2. The address made of the heading's words works as well.
+The address of "3.4 What survives when an assumption is dropped?" is #section-3-4, that of "3a.2 ..." in a deep notebook
+#section-3a-2, and that of "Exercise 3.2 ..." #exercise-3-2. The address made of the heading's words works as well.
 """
 
 import re
@@ -9,15 +9,16 @@ import re
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-NUMBERED = re.compile(r"(?P<kind>Exercise )?(?P<number>\d+\.\d+)\b")
+NUMBERED = re.compile(r"(?P<kind>Exercise )?(?P<number>\d+[a-z]?\.\d+)\b")
 
 
 def lasting_id(heading: str) -> str | None:
     """Return the lasting id of a section from its heading; None if it has no number.
 
     Example:
-        >>> lasting_id("3.4 What survives"), lasting_id("Exercise 3.2 ★ Bounds"), lasting_id("Summary")
-        ('section-3-4', 'exercise-3-2', None)
+        >>> lasting_id("3.4 What survives"), lasting_id("3a.2 Deeper"), lasting_id("Exercise 3.2 ★ Bounds")
+        ('section-3-4', 'section-3a-2', 'exercise-3-2')
+        >>> lasting_id("Summary")
     """
     match = NUMBERED.match(heading)
     if match is None:

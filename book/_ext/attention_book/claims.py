@@ -26,6 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import MEASURED, PREDICTED
 
+from .depths import is_deep
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
 
@@ -118,6 +119,9 @@ class ClaimsDirective(SphinxDirective):
             logger.warning(message, location=self.get_location(), type="claims")
         if not placed:
             return [nodes.paragraph("", "No chapter has made a claim yet.")]
-        many, in_chapters = "s" * (len(placed) > 1), "s" * (len(sections) > 1)
-        count = f"{len(placed)} claim{many} from {len(sections)} chapter{in_chapters}."
+        pages = {docname for docname, _ in placed}
+        deep = sum(map(is_deep, pages))
+        parts = [(len(pages) - deep, "chapter"), (deep, "deep notebook")]
+        where = " and ".join(f"{number} {what}{'s' * (number > 1)}" for number, what in parts if number)
+        count = f"{len(placed)} claim{'s' * (len(placed) > 1)} from {where}."
         return [nodes.paragraph("", count, classes=["claims-count"]), *sections]

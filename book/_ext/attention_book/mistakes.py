@@ -110,9 +110,11 @@ class MistakesDirective(SphinxDirective):
         return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
 
     def _chapters(self, wrong: list[Told], places: dict[str, Any]) -> list[nodes.Node]:
-        """Set a section for each chapter, with a folded list for each exercise."""
+        """Set a section for each notebook, in their order, with a folded list for each exercise."""
         chapters: dict[str, nodes.section] = {}
-        for exercise in dict.fromkeys(told.exercise for told in wrong):
+        order = list(places)
+        known = dict.fromkeys(told.exercise for told in wrong)
+        for exercise in sorted(known, key=lambda each: order.index(each) if each in places else len(order)):
             _, title, chapter = places.get(exercise, ("", exercise, "Elsewhere"))
             if chapter not in chapters:
                 ids = [nodes.make_id(f"mistakes-of-{chapter}")]

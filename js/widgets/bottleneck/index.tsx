@@ -23,7 +23,7 @@ import {
   stepsOf,
 } from "./maths.ts";
 import "./style.css";
-import { capital, type Names, tell, weightsInWords } from "./words.ts";
+import { capital, type Names, sumUp, tell, weightsInWords } from "./words.ts";
 
 export { largest } from "../../kit/maths.ts";
 export * from "./maths.ts";
@@ -35,6 +35,8 @@ interface State {
   /** The greatest length in training, if there was any. */
   trained_to: number | null;
   note: string;
+  /** The small form: the length alone can be chosen, and the letters alone are shown. */
+  compact: boolean;
   length: number;
   /** Counted from 1, as is the step. */
   sequence: number;
@@ -63,7 +65,30 @@ const bothIn = (said: Data["said"]): string => `${said.plain} ${said.attentive}`
 
 // ---- The view -----------------------------------------------------------------------------------------------------
 
-function View({ state, data, write }: Props) {
+function View(props: Props) {
+  return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
+}
+
+/** What a chapter opens with: one control, three rows of letters and one sentence. */
+function Small({ state, data: { here, seen }, write }: Props) {
+  const sentences = state.cases.map((one) => sumUp(look(one, state.sequence), state.networks));
+  return (
+    <>
+      <Heading>Copy a sequence: through one vector, or with attention</Heading>
+      <div class="bw-controls">
+        <Lengths state={state} here={here} onChoose={({ length }) => write({ length })} />
+      </div>
+      <Fitting>{(width) => <Rows seen={seen} names={state.networks} width={width} />}</Fitting>
+      <p class="bot-sum">
+        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+          {sumUp(seen, state.networks)}
+        </Steady>
+      </p>
+    </>
+  );
+}
+
+function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
   const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
   const everyStep = seen.wanted.map((_, i) => tell(seen, i + 1, state.networks)).map(bothIn);
@@ -134,21 +159,32 @@ function View({ state, data, write }: Props) {
   );
 }
 
-function Controls({ state, data: { here }, write, onChoose }: Props & { onChoose: (one: Case) => void }) {
-  const { cases, trained_to } = state;
+interface LengthsProps {
+  state: State;
+  here: Case;
+  onChoose: (one: Case) => void;
+}
+
+function Lengths({ state: { cases, trained_to }, here, onChoose }: LengthsProps) {
   const practised = ({ length }: Case) => trained_to === null || length <= trained_to;
   const say = (one: Case) => count(one.length, "letter") + (practised(one) ? "" : ", not practised");
   return (
+    <Slider
+      name="length"
+      label="Length"
+      min={0}
+      max={cases.length - 1}
+      value={cases.indexOf(here)}
+      say={(place) => say(cases[place]!)}
+      onChange={(place) => onChoose(cases[place]!)}
+    />
+  );
+}
+
+function Controls({ state, data: { here }, write, onChoose }: Props & { onChoose: (one: Case) => void }) {
+  return (
     <div class="bw-controls">
-      <Slider
-        name="length"
-        label="Length"
-        min={0}
-        max={cases.length - 1}
-        value={cases.indexOf(here)}
-        say={(place) => say(cases[place]!)}
-        onChange={(place) => onChoose(cases[place]!)}
-      />
+      <Lengths state={state} here={here} onChoose={onChoose} />
       <Menu
         name="sequence"
         label="Sequence"
@@ -273,6 +309,41 @@ function NetworkDrawing({ seen, step, network, names, label, width }: DrawingPro
           </g>
         );
       })}
+    </Picture>
+  );
+}
+
+/** What was read, and below it what both networks wrote, letter under letter. */
+function Rows({ seen, names, width }: { seen: Seen; names: Names; width: number }) {
+  const { size, centre } = columns(seen.read.length, width);
+  const tops = NETWORKS.map((_, l) => 66 + 66 * l);
+  return (
+    <Picture label={`Read: ${seen.read.join(" ")}. ${sumUp(seen, names)}`} width={width} height={196}>
+      <text x={2} y={14} class="bot-side">
+        read
+      </text>
+      {seen.read.map((letter, j) => (
+        <Letter key={j} letter={letter} at={[centre(j), 20]} size={size} kind="bot-read" />
+      ))}
+      {NETWORKS.map((network, l) => (
+        <g key={network}>
+          <text x={2} y={tops[l]! + 2} class="bot-side">
+            {names[network]} wrote
+          </text>
+          {seen[network].wrote.map((letter, i) => {
+            const kind = seen[network].right[i] ? "bot-right" : "bot-wrong";
+            const at = centre(i);
+            return (
+              <g key={i}>
+                <Letter letter={letter} at={[at, tops[l]! + 8]} size={size} kind={kind} data-network={network} />
+                <text x={at} y={tops[l]! + 8 + BOX + 14} class={`bot-sign ${kind}`}>
+                  {seen[network].right[i] ? "✓" : "✕"}
+                </text>
+              </g>
+            );
+          })}
+        </g>
+      ))}
     </Picture>
   );
 }
@@ -578,6 +649,7 @@ export default defineWidget<State, Data>({
     networks: true,
     trained_to: true,
     note: true,
+    compact: true,
     length: true,
     sequence: true,
     step: true,

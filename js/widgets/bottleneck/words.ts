@@ -27,3 +27,9 @@ export function weightsInWords(seen: Seen, step: number): string {
   const row = seen.weights[step - 1]!;
   return `Weights of step ${step}: ${row.map((weight, j) => `${seen.read[j]} ${show(weight)}`).join(", ")}.`;
 }
+
+/** How many letters each network wrote right. */
+export function sumUp({ wanted, plain, attentive }: Seen, names: Names): string {
+  const of = wanted.length === 1 ? "Of 1 letter" : `Of ${wanted.length} letters`;
+  return `${of}, ${names.plain} writes ${plain.count} right, ${names.attentive} ${attentive.count}.`;
+}

@@ -115,9 +115,9 @@ def edge_per_sequence(model, source, target_in, i, j):
     return torch.tensor([edge(model, s[None], t[None], i, j) for s, t in zip(source, target_in, strict=True)]).mean()
 
 
-def batch_attention(s, h, axis=2, divide=1.0, scale=1.0):
+def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
     scores = s @ h.transpose(1, 2) * scale
-    powers = (scores - scores.max()).exp()
+    powers = (scores - largest(scores)).exp()
     weights = powers / powers.sum(dim=axis, keepdim=True)
     return weights @ h / divide, weights
 
@@ -159,6 +159,7 @@ RIGHT["1.6"] = {
         torch.einsum("bmn,bnd->bmd", torch.softmax(torch.einsum("bmd,bnd->bmn", s, h), 2), h),
         torch.einsum("bmd,bnd->bmn", s, h).softmax(dim=2),
     ),
+    "each row less its own largest": lambda s, h: batch_attention(s, h, largest=lambda x: x.amax(dim=2, keepdim=True)),
 }
 
 WRONG = [
@@ -185,6 +186,7 @@ WRONG = [
     Wrong("1.5", "in some sequences only", edge_for_one_sequence),
     Wrong("1.5", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
     Wrong("1.5", "you never called the model without it", edge_masked_twice),
+    Wrong("1.6", "every exponential is 0, and 0/0 is NaN", lambda s, h: list(batch_attention(s, h))),
     Wrong("1.6", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
     Wrong("1.6", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
     Wrong("1.6", "the whole matrix at once", lambda s, h: batch_attention(s, h, axis=(1, 2))),
