@@ -247,9 +247,9 @@ def main() -> None:
     if given.first < 1:
         parser.error(f"--first must be at least 1 (offset 0 is the chapter as it stands); got {given.first}")
     offsets = list(range(given.first, given.first + given.runs))
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     for path in map(Path.resolve, given.paths or chapters()):
         found = replicate(path, offsets, given.jobs)
+        results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
         results[path.stem] = {"date": datetime.date.today().isoformat(), **found}
         RESULTS.write_text(
             json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
