@@ -286,6 +286,7 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
             Slip("you return the sum itself; its logarithm is asked for", _merge(base, kind="no log")),
         ],
         rest="these are not the output and the logarithms of all keys together; try it with two keys by hand",
+        rounding=False,
     )
     return Task(
         id="merge",

@@ -45,10 +45,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "before": "the **scores**, after they are scaled and before the softmax",
         "after": "the **weights**, after the softmax (the rows may sum to something other than 1 then)",
     }[v["place"]]
-    sums = {
-        "rows": "$\\text{new}_i = \\sum_l \\text{mix}_{il}\\, \\text{old}_l$: row $i$ of `mix` makes the new head $i$",
-        "columns": "$\\text{new}_i = \\sum_l \\text{mix}_{li}\\, \\text{old}_l$: column $i$ of `mix` makes the new head $i$",
-    }[v["taken"]]
+    which, index = {"rows": ("Row", "il"), "columns": ("Column", "li")}[v["taken"]]
+    sum_of_heads = f"$\\text{{new}}_i = \\sum_l \\text{{mix}}_{{{index}}}\\, \\text{{old}}_l$"
     use = {"neighbours": "repeat_interleave(r, dim=0)", "rounds": "repeat(r, 1, 1)"}[v["order"]]
     mixing = (
         {
@@ -60,7 +58,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
     )
     return {
         "shared-yours": f"**Yours.** {order} (Heads are counted from 0.)",
-        "mixed-yours": f"**Yours.** {sums}. What is mixed are {place}.",
+        "mixed-yours": (
+            f"**Yours.** {which} $i$ of `mix` makes the new head $i$: {sum_of_heads}. What is mixed are {place}."
+        ),
         "ranks-yours": f"**Yours.** A singular value counts if it is larger than **{v['percent']} %** of the largest.",
         "ranks-data": RANKS_DATA.format(**v),
         "shared": SHARED.format(use=use),
@@ -226,7 +226,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
         checks=[
             Check(
                 points=4,
-                cases=_shared_cases(hidden, [(8, 4, 2, 6, 3, 5), (6, 3, 4, 3, 5, 1)]),
+                cases=_shared_cases(hidden, [(8, 4, 2, 6, 3, 5), (6, 3, 4, 7, 5, 2)]),
                 says="several key heads",
             ),
             Check(points=1, cases=_shared_cases(hidden + 20, [(5, 1, 2, 4, 3, 2)]), says="one key head for all"),

@@ -193,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new CSV, to be imported there")
     table.add_argument("--column", default="", help="the beginning of the column's name, where there are several")
     table.add_argument("--scale", action="store_true", help="convert points to the platform's own maximum")
-    table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark by hand")
+    table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark or a look")
 
     sheet = command(
         "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",

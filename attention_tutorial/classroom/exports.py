@@ -190,7 +190,7 @@ def fill_in(
         to: the new file; the old one is not changed.
         column: the assignment's column, where the platform has several; the beginning of its name is enough.
         scale: whether to convert points to the platform's own maximum.
-        so_far: whether to fill in what still waits for marks by hand.
+        so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
 
     Returns:
         Who has a grade, and who has none and why. The rows stay in order, and what says whose they are as it is.
@@ -292,6 +292,8 @@ def _no_grade(row: Row | None, so_far: bool) -> str:
         return row.status
     if row.waiting and not so_far:
         return f"waits for a mark by hand: {', '.join(row.waiting)}"
+    if row.status == LOOK and not so_far:
+        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'in formgrader'}"
     return "" if row.status in {GRADED, LOOK, WAITING} else row.status
 
 

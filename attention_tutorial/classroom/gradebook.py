@@ -94,6 +94,10 @@ def configure(c: Config, root: str | Path | None = None) -> None:
 def register(course: Course, name: str) -> None:
     """Write the common release of an assignment, and tell the gradebook its cells, its students and when it is due.
 
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
     Raises:
         CourseError: if nbgrader refuses, such as for cells added after students handed in.
     """
@@ -143,7 +147,15 @@ def _is_ungraded(result: dict[str, Any]) -> bool:
 
 
 def feedback(course: Course, name: str) -> None:
-    """Write nbgrader's own pages of feedback, into ``feedback/``."""
+    """Write nbgrader's own pages of feedback, into ``feedback/``.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
+    Raises:
+        CourseError: if it could not write all of them.
+    """
     said = _convert(course, name, GenerateFeedback, force=True)
     if said:
         raise CourseError(f"nbgrader could not write all feedback: {said}")
@@ -173,7 +185,16 @@ def result_key(course: Course, name: str, student: str) -> str:
 
 
 def attempt_time(course: Course, name: str, student: str) -> datetime | None:
-    """Return when the newest attempt was handed in, as the name of its folder says."""
+    """Return when the newest attempt was handed in, as the name of its folder says.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        student: the id.
+
+    Returns:
+        The time; None where nothing was handed in.
+    """
     attempts = course.attempts(name, student)
     found = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
     return datetime.strptime(found[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
@@ -181,6 +202,14 @@ def attempt_time(course: Course, name: str, student: str) -> datetime | None:
 
 def penalty(course: Course, score: float, seconds_late: float) -> float:
     """Return the points that lateness costs, as course.toml says.
+
+    Args:
+        course: its folder.
+        score: the points without it.
+        seconds_late: behind the time that it was due.
+
+    Returns:
+        Points, at most the score.
 
     Example:
         >>> from attention_tutorial.classroom.course import Course
@@ -192,7 +221,7 @@ def penalty(course: Course, score: float, seconds_late: float) -> float:
     late = course.settings["late"]
     if seconds_late <= 60 * late["grace_minutes"]:
         return 0.0
-    return min(score, score * late["percent_a_day"] / 100 * math.ceil(seconds_late / 86400))
+    return min(float(score), score * late["percent_a_day"] / 100 * math.ceil(seconds_late / 86400))
 
 
 def renew_penalties(course: Course, name: str) -> None:
@@ -206,7 +235,14 @@ def renew_penalties(course: Course, name: str) -> None:
 
 
 def open_gradebook(course: Course) -> Gradebook:
-    """Open a course's gradebook; to be used in a ``with``."""
+    """Open a course's gradebook; to be used in a ``with``.
+
+    Args:
+        course: its folder.
+
+    Returns:
+        nbgrader's own object.
+    """
     _find_programs()
     return Gradebook(_database(course))
 
@@ -440,6 +476,12 @@ MACROS = re.compile(
 
 def defuse(markdown: str) -> str:
     """Return Markdown that shows as before, formulas included, and in which no HTML, link or picture works.
+
+    Args:
+        markdown: what a student wrote.
+
+    Returns:
+        The same words.
 
     Example:
         >>> defuse('$a < b$, <script>x</script> and [me](javascript:x)')

@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from .assignment import load
 from .course import COLUMNS, Course, CourseError, open_course
-from .release import STUB, answers
+from .release import answers, make_release
 from .variants import variant_for
 
 __all__ = ["MASTERS", "examples", "quickstart"]
@@ -132,6 +132,10 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
 def examples(course: Course, name: str) -> Path:
     """Write what the made-up students hand in, as one downloads it from Moodle.
 
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
     Returns:
         The zip, ``examples/<name>.zip``.
     """
@@ -145,7 +149,8 @@ def examples(course: Course, name: str) -> Path:
             if example.last_name == "Missing":
                 continue
             solved = answers(master, assignment, variant)
-            text = json.dumps(_handed_in(example.last_name, solved), indent=1)
+            release = make_release(master, assignment, variant) if example.last_name == "Half" else solved
+            text = json.dumps(_handed_in(example.last_name, solved, release), indent=1)
             if example.last_name == "Broken":
                 text = text[: len(text) // 2]
             person = f"{example.id.capitalize()} {example.last_name}_{number}_assignsubmission_file_"
@@ -153,8 +158,9 @@ def examples(course: Course, name: str) -> Path:
     return path
 
 
-def _handed_in(does: str, solved: NotebookNode) -> NotebookNode:
+def _handed_in(does: str, solved: NotebookNode, release: NotebookNode) -> NotebookNode:
     """Return the notebook of a made-up student."""
+    unfilled = {cell.id: cell.source for cell in release.cells}
     given = [cell for cell in solved.cells if cell.metadata.get("nbgrader", {}).get("solution")]
     functions = [cell for cell in given if re.search(r"^def \w+\(", cell.source, re.MULTILINE)]
     for number, cell in enumerate(given):
@@ -162,7 +168,7 @@ def _handed_in(does: str, solved: NotebookNode) -> NotebookNode:
         if does != "Right" and cell.cell_type == "markdown":
             cell.source = f"I think that it has to be so. {does} says it."
         elif does == "Half" and number % 2:
-            cell.source = STUB
+            cell.source = unfilled[cell.id]
         elif does == "Wrong" and found:
             cell.source = f"def {found[1]}(*what_comes_in):\n    return what_comes_in[0]"
         elif does == "Loop" and cell is functions[-1] and found:

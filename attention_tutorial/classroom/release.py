@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..exercises import judge
 from . import visible
-from .assignment import Assignment, Task, load
+from .assignment import Assignment, Check, Task, load
 from .variants import Variant, fill, plain_variant
 
 __all__ = ["NOT_WHEN_GRADED", "VISIBLE", "answers", "earned", "leaks", "make_release", "run", "use_hidden", "validate"]
@@ -190,10 +190,11 @@ def _with_code(texts: Iterable[str]) -> Iterator[str]:
 def _unpacked(text: str) -> Iterator[bytes]:
     """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
     joined = re.sub(r"\s*\n\s*", "", text)
-    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        for decode in (base64.b64decode, base64.urlsafe_b64decode, bytes.fromhex):
+    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padded = signs + "=" * (-len(signs) % 4)
+        for decode, given in ((base64.b64decode, padded), (base64.urlsafe_b64decode, padded), (bytes.fromhex, signs)):
             with contextlib.suppress(ValueError, binascii.Error):
-                raw = decode(run + "=" * (-len(run) % 4) if decode is not bytes.fromhex else run)
+                raw = decode(given)
                 yield raw
                 with contextlib.suppress(zlib.error):
                     yield zlib.decompress(raw, wbits=47)  # zlib or gzip
@@ -356,14 +357,14 @@ def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
         Points by task.
     """
     return {
-        task.id: sum(
-            check.points
-            for check in task.checks
-            if task.table is not None
-            and judge(task.table, names.get(task.name), cases=check.cases, seconds=task.seconds) is None
-        )
+        task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
         for task in tasks
     }
+
+
+def _passes(task: Task, check: Check, answer: Any) -> bool:
+    assert task.table is not None
+    return judge(task.table, answer, cases=check.cases, seconds=task.seconds) is None
 
 
 def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
@@ -441,5 +442,5 @@ def _wrong_slips(task: Task) -> Iterator[str]:
             yield f"{name} is told as {'right' if found is None else repr(found.words)}"
         elif again is None or again.words != found.words or again.slip is not frozen.slips[number]:
             yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {found.words!r}"
-        if earned([task], {task.name: slip.answer})[task.id] >= task.automatic:
+        if all(_passes(task, check, slip.answer) for check in task.checks):
             yield f"{name} earns full marks"

@@ -30,6 +30,8 @@ from .variants import PLAIN, variant_for
 
 __all__ = ["Row", "read_rows", "report"]
 
+SAME = 0.9995  # likeness that is told as "the same"
+MOST_PAIRS = 100  # shown, of those that are nearly the same
 MISSING, NOT_GRADED, WAITING, LOOK, GRADED = "missing", "not graded", "to mark by hand", "look at it", "graded"
 
 
@@ -140,7 +142,15 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def read_rows(course: Course, name: str) -> list[Row]:
-    """Return what is known of each student of the list, and of whoever else handed something in."""
+    """Return what is known of each student of the list, and of whoever else handed something in.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+
+    Returns:
+        A row for each, in the order of students.csv.
+    """
     from nbgrader.api import MissingEntry
 
     from .gradebook import attempt_time, open_gradebook, renew_penalties
@@ -189,14 +199,17 @@ def read_rows(course: Course, name: str) -> list[Row]:
 
 
 def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
-    others: dict[str, set[str]] = defaultdict(set)
+    others: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     for pair in pairs:
-        others[pair.first].add(f"{pair.second} ({pair.what}, {pair.likeness:.0%})")
-        others[pair.second].add(f"{pair.first} ({pair.what}, {pair.likeness:.0%})")
+        others[pair.first, pair.what].append((-pair.likeness, pair.second))
+        others[pair.second, pair.what].append((-pair.likeness, pair.first))
     for row in rows:
-        if row.student.id in others:
-            words = f"like {', '.join(sorted(others[row.student.id]))}"
-            row.flags.append({"kind": "similar", "task": "", "words": words})
+        for what in ("code", "words"):
+            found = sorted(others[row.student.id, what])
+            if found:
+                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in found[:4])
+                more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+                row.flags.append({"kind": "similar", "task": "", "words": f"{what} like {shown}{more}"})
 
 
 def _points(points: float | None) -> str:
@@ -406,12 +419,25 @@ def _times(rows: list[Row]) -> Iterator[str]:
 
 
 def _alike(pairs: list[Pair]) -> str:
+    """Return the groups whose answers are the same, and the pairs that are nearly so."""
     if not pairs:
         return "<p>None.</p>"
-    rows = [[escape(p.first), escape(p.second), p.what, f"{p.likeness:.0%}"] for p in pairs[:100]]
-    more = f"<p>And {len(pairs) - 100} more.</p>" if len(pairs) > 100 else ""
-    note = "100% is the same but for names, numbers, comments and layout. That is a question to ask, not an answer."
-    return f"<p>{note}</p>{table(['one', 'other', 'what', 'alike'], rows, numbers=[3])}{more}"
+    groups: list[tuple[str, set[str]]] = []
+    near = []
+    for pair in pairs:  # those that are the same come first
+        both = {pair.first, pair.second}
+        joined = [group for group in groups if group[0] == pair.what and group[1] & both]
+        if pair.likeness < SAME:
+            if not any(both <= group[1] for group in joined):
+                near.append(pair)
+            continue
+        groups = [group for group in groups if group not in joined]
+        groups.append((pair.what, both.union(*(group[1] for group in joined))))
+    rows = [[escape(", ".join(sorted(group))), what, "the same"] for what, group in groups]
+    rows += [[escape(f"{p.first}, {p.second}"), p.what, f"{p.likeness:.0%}"] for p in near[:MOST_PAIRS]]
+    more = f"<p>And {len(near) - MOST_PAIRS} more pairs.</p>" if len(near) > MOST_PAIRS else ""
+    note = "The same but for names, numbers, comments and layout: that is a question to ask, not an answer."
+    return f"<p>{note}</p>{table(['students', 'what', 'alike'], rows, numbers=[2])}{more}"
 
 
 def _all_flags(rows: list[Row]) -> str:

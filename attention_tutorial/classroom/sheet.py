@@ -100,6 +100,9 @@ def questions(
         student: the id.
         secret: the course's.
         given: the student's rebuilt notebook, for questions on the answers in it.
+
+    Returns:
+        The questions, with the teacher's answers.
     """
     variant = variant_for(assignment, student, secret)
     release = make_release(master, assignment, variant)
@@ -268,9 +271,15 @@ def _statement(release: NotebookNode, task: Task) -> str:
 def markdown(text: str) -> str:
     r"""Set the little Markdown that tasks use: paragraphs, bold, code, formulas in plain letters.
 
+    Args:
+        text: Markdown.
+
+    Returns:
+        HTML.
+
     Example:
-        >>> markdown("The **score** is $s_i = q^\top k_i / \sqrt{d}$.")
-        '<p>The <strong>score</strong> is <i>s<sub>i</sub> = q<sup>ᵀ</sup> k<sub>i</sub> / √(d)</i>.</p>'
+        >>> markdown(r"The **score** is $s_i = q^\top k_i / \sqrt{d}$.")
+        '<p>The <strong>score</strong> is <i>s<sub>i</sub> = q<sup>ᵀ</sup>k<sub>i</sub> / √(d)</i>.</p>'
     """
     blocks = re.split(r"\n\s*\n", text.strip())
     return "".join(f"<p>{_inline(block)}</p>" for block in blocks if block.strip())

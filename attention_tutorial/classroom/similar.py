@@ -95,6 +95,12 @@ def _runs(notebook: NotebookNode, what: str) -> Runs:
 def tokens_of(code: str) -> list[str]:
     r"""Return the tokens of code with names, numbers and texts made alike; comments and layout are left out.
 
+    Args:
+        code: of an answer.
+
+    Returns:
+        The tokens, as far as the code can be read.
+
     Example:
         >>> tokens_of("def f(x):  # twice\n    return 2 * x")
         ['def', '1', '(', '2', ')', ':', 'return', 'number', '*', '2']

@@ -72,7 +72,7 @@ class Looks:
             return _places(given, right, your) if given.dtype == torch.bool else None
         right = right.double()
         if _rows_sum_to_one(right):
-            found = self._look_at_weights(given, right, your, sizes)
+            found = self._look_at_weights(given, right, f"{your} {be}", sizes)
             if found:
                 return found
         factor = multiple(given, right)
@@ -85,20 +85,23 @@ class Looks:
             return f"{your} {be} off by {apart.flatten()[0]:.4g} everywhere"
         return _places(given, right, your)
 
-    def _look_at_weights(self, given: Tensor, right: Tensor, your: str, sizes: Mapping[str, int]) -> str | None:
+    def _look_at_weights(self, given: Tensor, right: Tensor, yours: str, sizes: Mapping[str, int]) -> str | None:
         sums = given.sum(dim=-1)
         if not close(sums, torch.ones_like(sums)):
             low, high = (f"{x:.3g}" for x in sums.aminmax())
-            return (
-                f"each row of {your} must sum to 1; they sum to {low if low == high else f'between {low} and {high}'}"
-            )
+            return f"each row must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
         if close(given, torch.full_like(given, 1 / given.size(-1))):
-            return f"{your} are all equal; they must come from the scores"
+            return f"{yours} all equal; they must come from the scores"
         factor = factor_on_scores(given, right)
-        if factor is None or not sizes:
+        if factor is None:
             return None
-        root = 1.0 if self.divide_by is None else sizes[self.divide_by] ** -0.5
-        return describe_scale(factor * root, root, sizes, self.divide_by)
+        if self.divide_by is not None:
+            root = sizes[self.divide_by] ** -0.5
+            return describe_scale(factor * root, root, sizes, self.divide_by)
+        if factor < 0:
+            return "the sign of your scores is turned around: the key that matches least gets the most weight"
+        side = f"{'sharper' if factor > 1 else 'flatter'} than {'they' if yours.endswith('are') else 'it'} should be"
+        return f"{yours} {side}: your scores are {name_factor(factor, sizes)} times what is right"
 
 
 def _rows_sum_to_one(x: Tensor) -> bool:

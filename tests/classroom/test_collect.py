@@ -313,7 +313,7 @@ def test_nothing_is_left_half_written(course, tmp_path, monkeypatch):
         ("students.csv", "id\na1\nA1\n", "got 'A1' twice"),
         ("students.csv", "", "is empty"),
         ("course.toml", "title = 3\n", "title must be a text; got 3"),
-        ("course.toml", "titel = ''\n", "may have title, limits, late, due; got titel"),
+        ("course.toml", "heading = ''\n", "may have title, limits, late, due; got heading"),
         ("course.toml", "[limits]\ncell = 3\n", r"\[limits\] may have .*cell_s.*; got cell"),
         ("course.toml", "[limits]\ncell_s = 'x'\n", "cell_s of .* must be a number, 0 or more; got 'x'"),
         ("course.toml", "[due]\nscaling = 2027-01-01T10:00:00\n", "with its zone"),
@@ -331,8 +331,8 @@ def test_a_course_is_found_from_inside_it_and_nowhere_else(course, tmp_path):
     assert open_course(course.root / "source").root == course.root
     with pytest.raises(CourseError, match="quickstart"):
         open_course(tmp_path)
-    with pytest.raises(CourseError, match=r"must be one of masking, scaling .*; got 'scalin'"):
-        course.named("scalin")
+    with pytest.raises(CourseError, match=r"must be one of masking, scaling .*; got 'scalings'"):
+        course.named("scalings")
 
 
 def test_a_table_with_any_delimiter_and_encoding_is_read(course):

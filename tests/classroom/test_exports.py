@@ -18,7 +18,7 @@ from attention_tutorial.classroom import gradescope as inside
 from attention_tutorial.classroom import sandbox
 from attention_tutorial.classroom.course import CourseError, Student
 from attention_tutorial.classroom.exports import fill_in, gradescope, repository
-from attention_tutorial.classroom.report import GRADED, MISSING, NOT_GRADED, WAITING, Mark, Row
+from attention_tutorial.classroom.report import GRADED, LOOK, MISSING, NOT_GRADED, WAITING, Mark, Row
 
 ROOT = Path(__file__).parents[2]
 
@@ -263,6 +263,14 @@ def test_what_still_waits_is_not_filled_in_unless_asked(course, tmp_path):
     found, text = filled(course, tmp_path, table, so_far=True)
     assert text.splitlines()[3].split(";")[4] == "3"
     assert "s5" in found.given
+
+
+def test_a_flag_that_nobody_has_looked_at_is_no_silent_nought(course, tmp_path):
+    unreadable = row("s1", 0, LOOK)
+    unreadable.flags.append({"kind": "unreadable", "task": "", "words": "its JSON is broken"})
+    found, text = filled(course, tmp_path, MOODLE, [unreadable, row("s2", 1)])
+    assert ("s1", "look at it first: unreadable") in found.left
+    assert text.splitlines()[2].split(";")[4] == ""
 
 
 def test_one_on_whom_the_grader_failed_gets_no_grade(course, tmp_path):

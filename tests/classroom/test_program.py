@@ -112,8 +112,12 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     table.write_text("Identifier,Full name,Email address,Grade\nParticipant 1,Bo Broken,bo@example.org,\n")
     arguments = ["export", "grades", NAME, str(table), "--to", str(tmp_path / "out.csv"), "--course", str(course.root)]
     assert main(arguments) == LOOK
-    assert "Participant 1,Bo Broken,bo@example.org,0" in (tmp_path / "out.csv").read_text()
-    assert "Without a grade: rita: not in Moodle's table" in capsys.readouterr().err
+    assert "Participant 1,Bo Broken,bo@example.org,\n" in (tmp_path / "out.csv").read_text()
+    said = capsys.readouterr().err
+    assert "Without a grade: bo: look at it first: unreadable" in said
+    assert "Without a grade: rita: not in Moodle's table" in said
+    assert main([*arguments, "--so-far"]) == LOOK
+    assert "Participant 1,Bo Broken,bo@example.org,0\n" in (tmp_path / "out.csv").read_text()
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
     assert (course.root / "sheets" / NAME / "answers.html").is_file()
     assert main(["export", "gradescope", NAME, "--to", str(tmp_path), "--course", str(course.root)]) == DONE

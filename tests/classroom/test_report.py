@@ -3,6 +3,7 @@
 import csv
 import re
 from html.parser import HTMLParser
+from itertools import combinations
 
 import nbformat
 import pytest
@@ -10,9 +11,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tiny_course import NAME, hand_in, make_course, solved, variant, write_result
 
 from attention_tutorial.classroom import gradebook, pages
-from attention_tutorial.classroom.course import open_course
-from attention_tutorial.classroom.report import report
-from attention_tutorial.classroom.similar import similar_pairs, tokens_of
+from attention_tutorial.classroom.course import Student, open_course
+from attention_tutorial.classroom.report import Row, _alike, _flag_pairs, report
+from attention_tutorial.classroom.similar import Pair, similar_pairs, tokens_of
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -263,6 +264,17 @@ def test_the_same_words_are_found_whatever_the_code():
     assert [(p.first, p.second, p.what) for p in similar_pairs(three, RELEASE)] == [("a", "b", "words")]
 
 
+def test_a_whole_class_that_is_alike_is_told_in_one_line():
+    ids = [f"s{i}" for i in range(40)]
+    pairs = [Pair(a, b, "code", 1.0) for a, b in combinations(ids, 2)] + [Pair("s1", "x", "code", 0.95)]
+    text = Reader(_alike(pairs)).text
+    assert text.count("the same") == 1
+    assert "s1, x" in text
+    row = Row(Student("s0"))
+    _flag_pairs([row], pairs)
+    assert row.flags[0]["words"] == "code like s1 (100%), s10 (100%), s11 (100%), s12 (100%) and 35 more"
+
+
 def test_code_that_cannot_be_read_is_no_obstacle():
     for code in ("def f(:\n  'x", "\x00", "((((" * 3000, "if x:\n    a\n  b", "\t x = 'é"):
         assert isinstance(tokens_of(code), list)
@@ -275,8 +287,9 @@ def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch)
         path.write_text(nbformat.writes(solved(course, student, times=code)))
     folder = report(course, NAME)
     rows = {row["student_id"]: row["flags"] for row in csv.DictReader((folder / "grades.csv").open())}
-    assert "similar: like s6 (code, 100%)" in rows["s1"]
-    assert "similar: like s1 (code, 100%)" in rows["s6"]
+    assert "similar: code like s6 (100%)" in rows["s1"]
+    assert "similar: code like s1 (100%)" in rows["s6"]
+    assert "s1, s6codethe same" in Reader((folder / "index.html").read_text()).text
     assert "similar" not in rows["s2"] + (folder / "feedback" / "s1.html").read_text()
 
 
