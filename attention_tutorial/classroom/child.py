@@ -659,7 +659,8 @@ class Worker:
         if isinstance(error, SyntaxError):
             lines = [f"{self.cell}, line {error.lineno}: {(error.text or '').strip()[:200]}"]
             message = str(error.msg)[:SPOKEN]
-        memory = isinstance(error, MemoryError) or "can't allocate memory" in message
+        memory = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+        memory = memory or "can't allocate memory" in message
         return {
             "type": type(error).__name__[:60],
             "message": message,

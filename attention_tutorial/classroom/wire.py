@@ -15,7 +15,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-__all__ = ["HEADER", "WireError", "lengths", "pack", "type_name", "unpack"]
+__all__ = ["HEADER", "WireError", "is_finite", "lengths", "pack", "type_name", "unpack"]
 
 HEADER = struct.Struct("<QQ")  # the lengths of the JSON and of the tensors
 DTYPES = frozenset(
@@ -71,7 +71,7 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
         if kind is float:
             return {"f": x.hex()}
         if kind in (list, tuple):
-            return {"l" if kind is list else "t": [write(one, depth + 1) for one in list.__iter__(list(x))]}
+            return {"l" if kind is list else "t": [write(one, depth + 1) for one in x]}
         if kind is dict:
             return {"d": [[write(key, depth + 1), write(value, depth + 1)] for key, value in x.items()]}
         if kind is torch.Tensor or (not strict and kind is torch.nn.Parameter):
@@ -100,13 +100,13 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
 
 
 def type_name(x: Any) -> str:
-    """Name a thing's type.
+    """Name a thing's type, by a word of letters that cannot say anything else.
 
     Args:
-        x: anything.
+        x: the thing.
 
     Returns:
-        The name, as a word of letters that cannot say anything else.
+        The word.
     """
     name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
     return name[:40] or "object"
@@ -200,7 +200,14 @@ def _unknown(name: str) -> Any:
 
 
 def is_finite(x: Any) -> bool:
-    """Whether all numbers in plain data are finite."""
+    """Whether all numbers in plain data are finite.
+
+    Args:
+        x: plain data.
+
+    Returns:
+        Whether none is infinite or not a number.
+    """
     if isinstance(x, torch.Tensor):
         return bool(x.isfinite().all())
     if isinstance(x, np.ndarray):
