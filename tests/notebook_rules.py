@@ -126,11 +126,13 @@ def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str
 
 @functools.cache
 def public_names() -> frozenset[str]:
-    """Return every name in an `__all__` of the package, read from its source."""
+    """Return every name in an `__all__` of the package that a chapter may show, read from its source."""
     names: set[str] = set()
     for module in (ROOT / "attention_tutorial").rglob("*.py"):
         if module.name.startswith("_") and module.name != "__init__.py":
             continue  # private
+        if "classroom" in module.parts:
+            continue  # for teachers: no chapter shows or imports it
         for node in ast.parse(module.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names |= set(ast.literal_eval(node.value))

@@ -9,7 +9,7 @@ the whole chapter, so that nothing in the chapter has to know of it; offset 0 is
 that fails is noted, and the chapter goes on. What was run is kept in `_build/replication`: a run that was stopped goes
 on where it was. The result is `book/replication.json`, from which the page of claims says what held how often.
 
-A claim varies if its measurement differs between offsets. Times vary by nature; they are not counted here.
+A claim varies if its measurement differs between offsets; of times it says how far they differ between runs.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
     """Run a chapter's statements one after the other; return its claims and what failed.
 
     Returns:
-        ``{"claims": {id: [measured, held, stable]}, "failed": {cell id: message}}``
+        ``{"claims": {id: [measured, held]}, "failed": {cell id: message}}``
     """
     move_seeds(offset)
     from attention_tutorial import notebook as package
@@ -82,7 +82,7 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
             held = True
         except AssertionError:
             held = False
-        claims[id] = [value, held, bounds.get("stable", True)]
+        claims[id] = [value, held]
 
     package.claim = claim
     space: dict[str, Any] = {"__name__": "__main__"}
@@ -132,26 +132,21 @@ def mark_of(*texts: str) -> str:
 
 def state_of(notebook: NotebookNode) -> str:
     """Return the mark of a chapter's code and of what it measured: it changes where a replication is out of date."""
-    from attention_tutorial.notebook import Claim
-
-    measured = [
-        f"{claim.id} {claim.measured}" for claim in Claim.stored_in(notebook) if claim.id not in unstable(notebook)
-    ]
-    return mark_of(code_of(notebook), *measured)
+    return mark_of(code_of(notebook), *measured_in(notebook))
 
 
-def unstable(notebook: NotebookNode) -> set[str]:
-    """Return the claims whose digits differ between machines."""
+def measured_in(notebook: NotebookNode) -> list[str]:
+    """Return what the claims of a chapter measured, as far as it is the same on every machine."""
     from attention_tutorial.notebook import Claim
     from attention_tutorial.notebook.claims import MEASURED
 
-    found = set()
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            claim = Claim.from_output(output)
-            if claim and f"{MEASURED} ≈" in output["data"]["text/plain"]:
-                found.add(claim.id)
-    return found
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    claims = [(Claim.from_output(output), output) for output in outputs]
+    return [
+        f"{claim.id} {claim.measured}"
+        for claim, output in claims
+        if claim and f"{MEASURED} ≈" not in output["data"]["text/plain"]
+    ]
 
 
 def sources() -> str:
@@ -200,9 +195,8 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     claims = {}
     for id in ids:
         found = [each["claims"][id] for each in runs if id in each["claims"]]
-        if not found[0][2]:
-            continue
-        claims[id] = {"runs": len(runs), "held": sum(held for _, held, _ in found), **spread([x for x, _, _ in found])}
+        values, held = [each[0] for each in found], [each[1] for each in found]
+        claims[id] = {"runs": len(runs), "held": sum(held), **spread(values)}
     failed: dict[str, dict[str, Any]] = {}
     for each in runs:
         for cell, message in each["failed"].items():

@@ -370,10 +370,15 @@ def _mean(x: Tensor, mask: Tensor) -> Tensor:
 
 def weights_alike(given: Any, other: Any, *inputs: Any) -> bool:
     """Whether two weights (..., m, n) were made from the same scores, up to a factor on all of them."""
+    return factor_on_scores(given, other) is not None
+
+
+def factor_on_scores(given: Any, other: Any) -> float | None:
+    """Find c such that the weights given come from c times the scores of the other weights; None if no c does it."""
     if not (isinstance(given, Tensor) and isinstance(other, Tensor)) or given.shape != other.shape or (other < 0).any():
-        return False
+        return None
     given, other = given.detach().cpu().double(), other.detach().cpu().double()
-    return _slope(given, other.log(), other > 0) is not None
+    return _slope(given, other.log(), other > 0)
 
 
 def explain_output(

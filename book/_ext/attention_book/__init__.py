@@ -31,10 +31,12 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .citation import CiteThisBook
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
+    from .predictions import PredictionsDirective
 
     # What a page may write
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
+    app.add_directive("predictions", PredictionsDirective)
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
     register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)

@@ -38,7 +38,7 @@ COLUMNS = (
     ("What the chapter says", 44),
     (PREDICTED.capitalize(), 16),
     (MEASURED.capitalize(), 14),
-    ("Fresh draws", 18),
+    ("Fresh runs", 18),
 )
 
 
@@ -53,13 +53,13 @@ def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
 
 
 def read_replication(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what was found on fresh draws, for each claim of all chapters; nothing where nothing was drawn."""
+    """Return what was found in fresh runs, for each claim of all chapters; nothing where nothing was drawn."""
     chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {id: found for chapter in chapters.values() for id, found in chapter["claims"].items()}
 
 
 def drawn_again(found: Mapping[str, Any]) -> str:
-    """Say in how many fresh draws a claim held, and what was measured; nothing where it is the same in all of them.
+    """Say in how many fresh runs a claim held, and what was measured; nothing where it is the same in all of them.
 
     Example:
         >>> drawn_again({"runs": 20, "held": 19, "median": 0.486, "least": 0.43, "most": 0.52})

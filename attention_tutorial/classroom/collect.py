@@ -1,0 +1,462 @@
+"""Collecting what students handed in, from a folder, a zip or the downloads of Moodle and Canvas.
+
+Whatever the files are called, each is matched with one student or listed with the reason why not. What was handed in
+goes to ``received/``, as it came, once; nothing there is ever changed or removed. The names that a learning platform
+gave stand above the names that a student gave, so nobody hands in for another by a file's name.
+"""
+
+import hashlib
+import io
+import itertools
+import os
+import re
+import shutil
+import stat
+import tempfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from .course import Course, CourseError, Student
+
+__all__ = ["Collected", "collect", "match"]
+
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
+CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
+VERSION = re.compile(r"-(\d{1,3})$")  # what Canvas writes behind the name of a file that was handed in again
+OF_THE_SYSTEM = re.compile(
+    r"(?:.*/)?(?:__MACOSX/.*|\.ipynb_checkpoints/.*|\._[^/]*|\.DS_Store|Thumbs\.db|desktop\.ini)"
+)
+MAX_FILE = 200 * 2**20
+MAX_ALL = 8 * 2**30
+MAX_ENTRIES = 50_000
+MAX_RATIO = 200  # of a large zip unpacked to its packed size; notebooks with figures reach 3
+SHORTEST_ID = 3  # shorter ids are looked for as a whole name only: "1" is in "notebook-1" too
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A file to collect: where it was in its source, when it was last changed, and what reads it."""
+
+    name: str
+    modified: datetime | None
+    read: Callable[[], bytes]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return PurePosixPath(self.name).parts
+
+    @property
+    def stem(self) -> str:
+        return self.parts[-1].split(".")[0] if not self.parts[-1].startswith(".") else self.parts[-1]
+
+    @property
+    def is_notebook(self) -> bool:
+        return ".ipynb" in self.parts[-1].lower()
+
+    @property
+    def version(self) -> int:
+        found = VERSION.search(self.stem)
+        return int(found[1]) if found and CANVAS.fullmatch(self.parts[-1]) else 0
+
+
+@dataclass
+class Collected:
+    """What became of every file.
+
+    Attributes:
+        new: (student, file as the source names it, folder in received/) of what was not there yet.
+        known: (student, file) of what was there already, to the byte.
+        unmatched: (file, reason) of what could not be taken.
+        system: files that an operating system or an editor put there, such as .DS_Store.
+    """
+
+    new: list[tuple[str, str, Path]] = field(default_factory=list)
+    known: list[tuple[str, str]] = field(default_factory=list)
+    unmatched: list[tuple[str, str]] = field(default_factory=list)
+    system: list[str] = field(default_factory=list)
+
+
+def collect(
+    course: Course, name: str, source: Path, *, given: Mapping[str, str] | None = None, at: datetime | None = None
+) -> Collected:
+    """Take what was handed in for an assignment into ``received/``.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        source: a folder, a zip or one file.
+        given: students' ids by the file, or the first folder, that is theirs; for names that say nothing.
+        at: when it was handed in; without it, the time that each file carries.
+
+    Returns:
+        What became of every file. The same call again changes nothing.
+
+    Raises:
+        CourseError: for a source that is not there, cannot be read or is not safe to unpack. Then nothing was taken.
+    """
+    course.named(name)
+    for student in (given or {}).values():
+        course.student(student)
+    collected = Collected()
+    theirs: dict[str, list[tuple[_Item, int]]] = {}
+    items = _items(source, collected)
+    used = set()
+    for item in items:
+        if OF_THE_SYSTEM.fullmatch(item.name):
+            collected.system.append(item.name)
+            continue
+        found = next((key for key in (item.name, item.parts[0], item.parts[-1]) if key in (given or {})), None)
+        if found is not None and given is not None:
+            used.add(found)
+            theirs.setdefault(given[found], []).append((item, 0 if len(item.parts) > 1 else -1))
+            continue
+        other = _of_another(course, name, item)
+        if other:
+            collected.unmatched.append((item.name, f"its name says that it is of the assignment {other}"))
+            continue
+        student_or_reason, part = match(course.students, item.name)
+        if isinstance(student_or_reason, Student):
+            theirs.setdefault(student_or_reason.id, []).append((item, part))
+        else:
+            collected.unmatched.append((item.name, student_or_reason))
+    missing = sorted(set(given or {}) - used)
+    if missing:
+        raise CourseError(f"--is must name files of {source}; got {', '.join(missing)}")
+    for student in sorted(theirs):
+        for attempt in _attempts(theirs[student]):
+            _receive(course, name, student, attempt, at, collected)
+    return collected
+
+
+# ---- Whose is it ----------------------------------------------------------------------------------------------------
+
+
+def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, int]:
+    """Find whose file it is by its name and those of its folders.
+
+    Args:
+        students: by id.
+        name: the path of a file, with slashes.
+
+    Returns:
+        The student and which part of the path says so, or the reason why nobody was found and -1.
+
+    Example:
+        >>> emmy = Student("s1", "Noether", "Emmy", canvas_id="77")
+        >>> match({"s1": emmy}, "Noether Emmy_4711_assignsubmission_file_/scaling.ipynb")[0].id
+        's1'
+        >>> match({"s1": emmy}, "noetheremmy_LATE_77_8899_scaling-1.ipynb")[0].id
+        's1'
+        >>> match({"s1": emmy}, "scaling.ipynb")
+        ('no part of its name is a student of students.csv', -1)
+    """
+    parts = PurePosixPath(name).parts
+    for i, part in enumerate(parts):
+        for pattern, number in ((MOODLE, "moodle_id"), (CANVAS, "canvas_id")):
+            form = pattern.fullmatch(part)
+            if form and (pattern is MOODLE or i == len(parts) - 1):
+                found = [s for s in students.values() if getattr(s, number) == form["number"]]
+                found = found or [s for s in students.values() if _same_name(s, form["name"])]
+                platform = "Moodle" if pattern is MOODLE else "Canvas"
+                return _one(found, i, f"{platform} says {form['name']!r} (number {form['number']})", number)
+    last = len(parts) - 1
+    stems = [part if i < last else part.split(".")[0] or part for i, part in enumerate(parts)]
+    rules: list[Callable[[Student, str], bool]] = [
+        lambda student, part: part.casefold() in {student.id.casefold(), student.email.casefold() or None},
+        lambda student, part: _holds(part, student.email) or _holds(part, student.id),
+        lambda student, part: _holds_name(part, student),
+    ]
+    for i, part in enumerate(stems):
+        for rule in rules:
+            # An address has dots, so a file's name is looked at whole, too.
+            found = [s for s in students.values() if rule(s, part) or (i == last and rule(s, parts[i]))]
+            longest = [s for s in found if len(s.id) == max(len(s.id) for s in found)]
+            if rule is rules[1] and all(s.id.casefold() in longest[0].id.casefold() for s in found):
+                found = longest  # "anna-b" is not also "anna"
+            if found:
+                return _one(found, i, f"{part!r} fits", "id")
+    return "no part of its name is a student of students.csv", -1
+
+
+def _one(found: list[Student], part: int, says: str, column: str) -> tuple[Student | str, int]:
+    if len(found) == 1:
+        return found[0], part
+    if found:
+        return f"{says} {'and ' * (column != 'id')}several students: {', '.join(s.id for s in found)}", -1
+    return f"{says}, and no student of students.csv has this name or {column}", -1
+
+
+def _plain(text: str) -> str:
+    """Return a text without accents, in small letters."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).casefold()
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", _plain(text))
+
+
+def _squeezed(text: str) -> set[str]:
+    """Return the forms of a name without spaces: platforms differ in what they do with letters beyond ASCII."""
+    return {"".join(_words(text)), re.sub(r"[^a-z0-9]", "", text.lower())} - {""}
+
+
+def _same_name(student: Student, said: str) -> bool:
+    orders = (f"{student.last_name} {student.first_name}", f"{student.first_name} {student.last_name}")
+    if not student.last_name.strip() and not student.first_name.strip():
+        return False
+    return sorted(_words(said)) == sorted(_words(orders[0])) or any(
+        _squeezed(order) & _squeezed(said) for order in orders
+    )
+
+
+def _holds(part: str, word: str) -> bool:
+    return len(word) >= SHORTEST_ID and bool(
+        re.search(rf"(?<![^\W_]){re.escape(word.casefold())}(?![^\W_])", part.casefold())
+    )
+
+
+def _holds_name(part: str, student: Student) -> bool:
+    name = _words(f"{student.first_name} {student.last_name}")
+    return len(name) > 1 and set(name) <= set(_words(part))
+
+
+def _of_another(course: Course, name: str, item: _Item) -> str | None:
+    """Return the assignment that a file is of by its name, if it is another one."""
+    words = [*item.parts[:-1], item.stem]
+    if name in words or _holds(item.stem, name):
+        return None
+    return next((other for other in course.assignments if other in words), None)
+
+
+# ---- What is in the source ------------------------------------------------------------------------------------------
+
+
+def _items(source: Path, collected: Collected) -> list[_Item]:
+    if source.is_dir():
+        return list(_of_folder(source, collected))
+    if not source.is_file():
+        raise CourseError(f"source must be a folder, a zip or a file; there is no {source}")
+    if zipfile.is_zipfile(source):
+        return list(_of_zip(source, str(source)))
+    if re.search(r"\.(zip|tar|tgz|t?gz|bz2|xz|7z|rar)$", source.name.lower()):
+        raise CourseError(
+            f"source must be a folder, a zip or a file; {source} is not a zip that can be read: unpack it"
+        )
+    return [_Item(source.name, _changed(source), source.read_bytes)]
+
+
+def _changed(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def _of_folder(source: Path, collected: Collected) -> Iterator[_Item]:
+    for folder, folders, files in os.walk(source):
+        folders.sort()
+        for name in sorted([*files, *(f for f in folders if (Path(folder) / f).is_symlink())]):
+            path = Path(folder) / name
+            inside = path.relative_to(source).as_posix()
+            if path.is_symlink() or not path.is_file():
+                collected.unmatched.append((inside, "a link or a device; links are not followed"))
+            elif path.stat().st_size > MAX_FILE:
+                collected.unmatched.append((inside, f"larger than {MAX_FILE >> 20} MB"))
+            else:
+                yield _Item(inside, _changed(path), path.read_bytes)
+
+
+def _of_zip(file: Path | io.BytesIO, what: str) -> Iterator[_Item]:
+    """Return what is in a zip, or raise a `CourseError` that names what is not safe in it. Nothing is written."""
+    try:
+        archive = zipfile.ZipFile(file)
+        entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise CourseError(f"{what} must be a zip that can be read; {error}") from error
+    if len(entries) > MAX_ENTRIES:
+        raise CourseError(f"{what} must hold at most {MAX_ENTRIES} files; got {len(entries)}")
+    for entry in entries:
+        name = entry.filename
+        if re.match(r"[/\\]|[A-Za-z]:", name) or ".." in re.split(r"[/\\]", name) or "\0" in name:
+            raise CourseError(f"{what} is refused: the entry {name!r} would be written outside its folder")
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise CourseError(f"{what} is refused: the entry {name!r} is a link")
+        if entry.flag_bits & 1:
+            raise CourseError(f"{what} must not need a password; the entry {name!r} does")
+    total, packed = sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries)
+    if total > MAX_ALL or (total > MAX_FILE and total > MAX_RATIO * max(packed, 1)):
+        raise CourseError(f"{what} is refused: its {packed >> 10} kB unpack to {total >> 20} MB")
+
+    def reader(entry: zipfile.ZipInfo) -> Callable[[], bytes]:
+        def read() -> bytes:
+            if entry.file_size > MAX_FILE:
+                raise CourseError(f"it unpacks to more than {MAX_FILE >> 20} MB")
+            try:
+                with archive.open(entry) as packed:
+                    data = packed.read(entry.file_size + 1)  # what an entry says about its size may be untrue
+            except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, ValueError, EOFError) as error:
+                raise CourseError(f"it cannot be unpacked ({error})") from error
+            if len(data) > entry.file_size:
+                raise CourseError("it is larger than its zip says")
+            return data
+
+        return read
+
+    for entry in entries:
+        if not entry.is_dir():
+            yield _Item(entry.filename.replace("\\", "/"), _packed(entry), reader(entry))
+
+
+def _packed(entry: zipfile.ZipInfo) -> datetime | None:
+    """Return when an entry was changed; None where that is the zip format's zero."""
+    try:
+        return datetime(*entry.date_time).astimezone(UTC) if entry.date_time[:3] > (1980, 1, 1) else None
+    except ValueError:
+        return None
+
+
+# ---- Into received/ -------------------------------------------------------------------------------------------------
+
+
+def _attempts(items: list[tuple[_Item, int]]) -> list[list[tuple[_Item, PurePosixPath]]]:
+    """Order a student's files by attempts: each folder with notebooks is one, and so is each notebook lying loose.
+
+    Returns:
+        For each attempt, its files and the paths that they get in its folder. Files beside no notebook go with the
+        last.
+    """
+    groups: dict[tuple[str, ...], list[tuple[_Item, PurePosixPath]]] = {}
+    rest: list[tuple[_Item, PurePosixPath]] = []
+    with_notebooks = {item.parts[:-1] for item, part in items if item.is_notebook and _folder(item, part)}
+    for item, part in items:
+        if not _folder(item, part):
+            place = groups.setdefault(item.parts, []) if item.is_notebook else rest
+            place.append((item, PurePosixPath(item.parts[-1])))
+        elif item.parts[:-1] in with_notebooks:
+            groups.setdefault(item.parts[:-1], []).append((item, PurePosixPath(item.parts[-1])))
+        else:
+            rest.append((item, PurePosixPath(*item.parts[part + 1 :])))
+
+    def order(group: list[tuple[_Item, PurePosixPath]]) -> tuple[int, datetime, str]:
+        notebooks = [item for item, _ in group if item.is_notebook]
+        return (
+            max(item.version for item in notebooks),
+            max(item.modified or datetime.min.replace(tzinfo=UTC) for item in notebooks),
+            notebooks[-1].name,
+        )
+
+    attempts = sorted(groups.values(), key=order)
+    if rest:
+        attempts = [*attempts[:-1], [*(attempts[-1] if attempts else []), *rest]]
+    return attempts
+
+
+def _folder(item: _Item, part: int) -> bool:
+    """Whether it was a folder's name that said whose it is."""
+    return 0 <= part < len(item.parts) - 1
+
+
+def _receive(
+    course: Course,
+    name: str,
+    student: str,
+    attempt: list[tuple[_Item, PurePosixPath]],
+    at: datetime | None,
+    collected: Collected,
+) -> None:
+    contents: dict[PurePosixPath, bytes] = {}
+    for item, place in attempt:
+        try:
+            contents[_free(_writable(place), contents)] = item.read()
+        except (CourseError, OSError) as error:
+            collected.unmatched.append((item.name, str(error)))
+    if not contents:
+        return
+    names = [item.name for item, _ in attempt]
+    attempts = course.attempts(name, student)
+    digest = _digest(contents)
+    if any(digest == _digest(_originals(path)) for path in attempts):
+        collected.known += [(student, each) for each in names]
+        return
+    modified = [item.modified for item, _ in attempt if item.modified is not None]
+    when = at or (max(modified) if modified else datetime.now(UTC))
+    stamp = f"{when.astimezone(UTC):%Y-%m-%dT%H%M%SZ}"
+    if attempts:
+        stamp = max(stamp, attempts[-1].name[: len(stamp)])  # a newer attempt is never put before an older one
+    folder = course.received(name, student)
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = {path.name for path in attempts}
+    further = (f"{stamp}.{i:03}" for i in range(2, 1000))
+    stamp = next(each for each in itertools.chain([stamp], further) if each not in taken)
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+    try:
+        for place, data in contents.items():
+            _write(part / place, data)
+            if place.suffix.lower() == ".zip" and zipfile.is_zipfile(io.BytesIO(data)):
+                _unpack(part / f"{place}.unpacked", data, place, collected, student)
+        part.chmod(0o755)
+        part.rename(folder / stamp)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    collected.new += [(student, each, folder / stamp) for each in names]
+
+
+def _unpack(folder: Path, data: bytes, place: PurePosixPath, collected: Collected, student: str) -> None:
+    """Unpack a zip that a student handed in, beside it. One that is not safe stays as it is, and is listed."""
+    try:
+        inside: dict[PurePosixPath, bytes] = {}
+        for item in _of_zip(io.BytesIO(data), f"{student}'s {place}"):
+            if not OF_THE_SYSTEM.fullmatch(item.name):
+                inside[_free(_writable(PurePosixPath(item.name)), inside)] = item.read()
+            if sum(map(len, inside.values())) > MAX_FILE:
+                raise CourseError(f"{student}'s {place} is refused: it unpacks to more than {MAX_FILE >> 20} MB")
+    except CourseError as error:
+        collected.unmatched.append((str(place), f"kept, but not opened: {error}"))
+        return
+    for name, content in inside.items():
+        _write(folder / name, content)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o444)
+
+
+def _writable(place: PurePosixPath) -> PurePosixPath:
+    """Return a path that can be written on every system: as it was, but for what would not be a name."""
+    parts = [re.sub(r'[\x00-\x1f<>:"|?*\\]', "_", part).strip() or "_" for part in place.parts]
+    return PurePosixPath(*(part if len(part.encode()) < 200 else _short(part) for part in parts))
+
+
+def _short(part: str) -> str:
+    suffix = PurePosixPath(part).suffix[:20]
+    return part.encode()[:150].decode(errors="ignore") + suffix
+
+
+def _free(place: PurePosixPath, taken: Mapping[PurePosixPath, bytes]) -> PurePosixPath:
+    others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in range(2, MAX_ENTRIES))
+    lower = {str(each).lower() for each in taken}
+    return next(each for each in itertools.chain([place], others) if str(each).lower() not in lower)
+
+
+def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:
+    files = (path for path in attempt.rglob("*") if path.is_file())
+    places = ((PurePosixPath(path.relative_to(attempt).as_posix()), path) for path in files)
+    return {
+        place: path.read_bytes()
+        for place, path in places
+        if not any(part.endswith(".zip.unpacked") for part in place.parts)
+    }
+
+
+def _digest(contents: Mapping[PurePosixPath, bytes]) -> str:
+    """Return what is the same for the same files; their names do not count, since platforms change them."""
+    return hashlib.sha256("".join(_hashes(contents.values())).encode()).hexdigest()
+
+
+def _hashes(contents: Iterable[bytes]) -> list[str]:
+    return sorted(hashlib.sha256(data).hexdigest() for data in contents)

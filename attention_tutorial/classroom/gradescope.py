@@ -1,0 +1,108 @@
+"""What runs inside Gradescope: one submission is graded, and ``results/results.json`` says what came of it.
+
+`exports.gradescope` packs this module with the assignment. The variants travel as values, not as the course's secret.
+"""
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from .assignment import load
+from .sandbox import Layer, NoSandbox, layer, strongest
+from .variants import PLAIN, Variant
+
+__all__ = ["main"]
+
+
+def main(root: Path) -> int:
+    """Grade what is in ``submission/``.
+
+    Args:
+        root: Gradescope's folder, with ``source``, ``submission`` and ``results``.
+
+    Returns:
+        0; also where the grader fails, since Gradescope then shows what is written. No score is given then.
+    """
+    results = root / "results" / "results.json"
+    results.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        found = _graded(root)
+    except NoSandbox as error:
+        found = {"output": f"No sandbox starts here, so nothing was run and nothing is graded. {error}"}
+    except Exception:
+        traceback.print_exc()  # for the teacher: what a program prints, students do not see
+        found = {"output": "The autograder failed. This is not your fault; your teacher can read why and run it again."}
+    part = results.with_suffix(".part")
+    part.write_text(json.dumps({"output_format": "text", "stdout_visibility": "hidden", **found}), encoding="utf-8")
+    part.replace(results)
+    return 0
+
+
+def _graded(root: Path) -> dict[str, Any]:
+    from .grading import grade
+    from .rebuild import Unreadable, rebuild
+    from .release import make_release
+
+    source = root / "source"
+    settings = json.loads((source / "settings.json").read_text(encoding="utf-8"))
+    name = settings["assignment"]
+    assignment = load(source / "hidden" / f"{name}.py")
+    student = _student(root, settings["students"])
+    variant = Variant(name, student, settings["variants"][student])
+    master = nbformat.read(source / "source" / name / f"{name}.ipynb", as_version=4)
+    release = make_release(master, assignment, variant)
+    files = sorted(path for path in (root / "submission").rglob("*") if path.is_file() and not path.is_symlink())
+    notebooks = [path for path in files if ".ipynb" in path.name.lower() and ".ipynb_checkpoints" not in path.parts]
+    if not notebooks:
+        return {"score": 0, "output": f"There is no notebook in what you handed in: hand in {name}.ipynb."}
+    chosen = max(notebooks, key=lambda path: (path.stem.startswith(name), path.stat().st_size))
+    try:
+        rebuilt, flags = rebuild(chosen.read_bytes(), release)
+    except Unreadable as error:
+        return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
+    where: Layer = layer("limits") if settings["unsafe"] and not _confined() else strongest()
+    result = grade(rebuilt, assignment, variant, layer=where, flags=flags, private=[source, root / "results"])
+    if any(flag["kind"] == "ungraded" for flag in result["flags"]):
+        raise RuntimeError(str(result["flags"]))
+    tests = []
+    tasks = {task.id: task for task in assignment.tasks(variant)}
+    for task, found in result["tasks"].items():
+        for check in found["checks"]:
+            words = {"name": f"{tasks[task].title}: {check['says']}", "output": check["words"] or "right"}
+            tests.append({**words, "score": check["points"], "max_score": check["max"], "visibility": "visible"})
+    said = [f"{flag['kind']}: {flag['words']}" for flag in result["flags"]]
+    by_hand = sum(task.by_hand for task in tasks.values())
+    rest = [f"{by_hand:g} more points are given by hand."] if by_hand else []
+    return {
+        "score": sum(found["points"] for found in result["tasks"].values()),
+        "tests": tests,
+        "output": "\n".join([f"Read: {chosen.name}", *rest, *said]),
+        "execution_time": round(result["seconds"]),
+        "extra_data": {"layer": result["layer"], "student": student, "variant": variant.mark},
+    }
+
+
+def _confined() -> bool:
+    try:
+        strongest()
+    except NoSandbox:
+        return False
+    return True
+
+
+def _student(root: Path, students: dict[str, str]) -> str:
+    """Return the id of who handed it in, by Gradescope's own record; the common variant for whoever is not listed."""
+    try:
+        users = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))["users"]
+    except (OSError, ValueError, KeyError):
+        return PLAIN
+    keys = [str(user.get(key, "")).casefold() for user in users for key in ("sid", "email")]
+    return next((students[key] for key in keys if key in students), PLAIN)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,134 @@
+"""Which answers are the same but for their names: what renaming, comments and layout cannot hide.
+
+Each answer is read as tokens, never parsed or compiled here. Names that it brings along itself become "the first name",
+"the second name" and so on, and numbers and texts become "a number" and "a text", since those differ between variants
+anyway. What the release held already does not count. Runs of tokens that few students have weigh more than those of
+everybody.
+"""
+
+import builtins
+import io
+import keyword
+import math
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from nbformat import NotebookNode
+
+__all__ = ["Pair", "similar_pairs", "tokens_of"]
+
+RUN = 4  # tokens
+LONGEST = 100_000  # letters of an answer that are looked at
+CODE, TEXT = 0.9, 0.8  # from here on two students' code, or words, are told
+FEWEST_RUNS = {"code": 25, "words": 15}  # shorter answers are alike by chance
+KEPT = {*keyword.kwlist, *dir(builtins), "torch", "math", "numpy", "np", "plt"}
+
+Runs = set[Hashable]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students whose answers are alike.
+
+    Attributes:
+        first: the id of one.
+        second: the id of the other.
+        what: ``"code"`` or ``"words"``.
+        likeness: 1 where they are the same up to names, comments and layout.
+    """
+
+    first: str
+    second: str
+    what: str
+    likeness: float
+
+
+def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) -> list[Pair]:
+    """Find students whose answers are alike.
+
+    Args:
+        answers: notebooks by student.
+        release: what everybody was given.
+
+    Returns:
+        The pairs, the most alike first. A pair is a question to ask, not an answer: a short task has few right answers.
+    """
+    pairs = []
+    for what, least in (("code", CODE), ("words", TEXT)):
+        given = _runs(release, what)
+        runs = {student: _runs(notebook, what) - given for student, notebook in answers.items()}
+        runs = {student: theirs for student, theirs in runs.items() if len(theirs) >= FEWEST_RUNS[what]}
+        has = Counter(run for theirs in runs.values() for run in theirs)
+        weight = {run: math.log((len(runs) + 1) / count) for run, count in has.items()}
+        whole = {student: math.fsum(weight[run] for run in theirs) for student, theirs in runs.items()}
+        for first, second in combinations(sorted(runs), 2):
+            if min(whole[first], whole[second]) < least * max(whole[first], whole[second]):
+                continue
+            both = math.fsum(weight[run] for run in runs[first] & runs[second])
+            likeness = both / (whole[first] + whole[second] - both)
+            if likeness >= least:
+                pairs.append(Pair(first, second, what, likeness))
+    return sorted(pairs, key=lambda pair: (-pair.likeness, pair.first, pair.second, pair.what))
+
+
+def _runs(notebook: NotebookNode, what: str) -> Runs:
+    found: Runs = set()
+    for cell in notebook.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if not about.get("solution"):
+            continue
+        place = about.get("grade_id", "")
+        if what == "code" and cell.cell_type == "code":
+            tokens = tokens_of(cell.source)
+        elif what == "words" and cell.cell_type == "markdown":
+            tokens = re.findall(r"\w+", cell.source[:LONGEST].lower())
+        else:
+            continue
+        found |= {(place, *tokens[i : i + RUN]) for i in range(len(tokens) - RUN + 1)}
+    return found
+
+
+def tokens_of(code: str) -> list[str]:
+    r"""Return the tokens of code with names, numbers and texts made alike; comments and layout are left out.
+
+    Args:
+        code: of an answer.
+
+    Returns:
+        The tokens, as far as the code can be read.
+
+    Example:
+        >>> tokens_of("def f(x):  # twice\n    return 2 * x")
+        ['def', '1', '(', '2', ')', ':', 'return', 'number', '*', '2']
+        >>> tokens_of("def g(it): return 3*it") == tokens_of("def f(x):  # twice\n    return 2 * x")
+        True
+    """
+    names: dict[str, str] = {}
+    tokens: list[str] = []
+    for token in _tokens(code):
+        if token.type == tokenize.NAME:
+            is_part = bool(tokens) and tokens[-1] == "."
+            if is_part or token.string in KEPT:
+                tokens.append(token.string)
+            else:
+                tokens.append(names.setdefault(token.string, str(len(names) + 1)))
+        elif token.type == tokenize.NUMBER:
+            tokens.append("number")
+        elif token.type == tokenize.STRING:
+            if tokens and tokens[-1] != ":":  # not a docstring
+                tokens.append("text")
+        elif token.type == tokenize.OP:
+            tokens.append(token.string)
+    return tokens
+
+
+def _tokens(code: str) -> Iterable[tokenize.TokenInfo]:
+    """Yield tokens as far as the code can be read."""
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(code[:LONGEST]).readline)
+    except (tokenize.TokenError, SyntaxError):
+        return

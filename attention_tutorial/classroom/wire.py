@@ -1,0 +1,205 @@
+"""What crosses between the grader and a student's code: plain data, as bytes.
+
+A message is two lengths, JSON, and the tensors as safetensors. Nothing in it is ever unpickled or run. What is no plain
+data crosses as the name of its type, so that a diagnosis can still say what came.
+
+The child loads this file by its path, in a process where the package is not there: it imports nothing of the package.
+"""
+
+import json
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+__all__ = ["HEADER", "WireError", "lengths", "pack", "type_name", "unpack"]
+
+HEADER = struct.Struct("<QQ")  # the lengths of the JSON and of the tensors
+DTYPES = frozenset(
+    {
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    }
+)
+DEPTH = 20  # of containers in containers
+NODES = 100_000  # in one message
+BITS = 4096  # of one integer
+
+
+class WireError(ValueError):
+    """Bytes or data that must not cross."""
+
+
+def pack(message: Any, *, strict: bool = True) -> bytes:
+    """Write plain data as bytes.
+
+    Args:
+        message: None, booleans, numbers, texts, tensors and arrays, in lists, tuples and dictionaries.
+        strict: whether anything else is refused; else the name of its type crosses.
+
+    Returns:
+        The bytes, their header in front.
+
+    Raises:
+        WireError: if something is no plain data, or there is too much of it.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    count = [0]
+
+    def write(x: Any, depth: int) -> Any:
+        count[0] += 1
+        if depth > DEPTH or count[0] > NODES:
+            raise WireError("containers too deep or too large")
+        kind = type(x)
+        if x is None or kind is bool:
+            return x
+        if kind is str:
+            return x.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
+        if kind is int:
+            return x if abs(x) < 2**53 else {"i": hex(x)} if x.bit_length() <= BITS else other(x)
+        if kind is float:
+            return {"f": x.hex()}
+        if kind in (list, tuple):
+            return {"l" if kind is list else "t": [write(one, depth + 1) for one in list.__iter__(list(x))]}
+        if kind is dict:
+            return {"d": [[write(key, depth + 1), write(value, depth + 1)] for key, value in x.items()]}
+        if kind is torch.Tensor or (not strict and kind is torch.nn.Parameter):
+            return tensor(x, "x")
+        if kind is np.ndarray and x.dtype.kind in "fiub":
+            return tensor(torch.from_numpy(np.ascontiguousarray(x).copy()).reshape(x.shape), "n")
+        if isinstance(x, np.generic) and x.dtype.kind in "fiub":
+            return write(x.item(), depth + 1)
+        return other(x)
+
+    def tensor(x: torch.Tensor, key: str) -> Any:
+        if x.dtype not in DTYPES or x.layout is not torch.strided or x.device.type == "meta":
+            return other(x)
+        name = str(len(tensors))
+        tensors[name] = x.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        return {key: name, "grad": bool(x.requires_grad)}
+
+    def other(x: Any) -> Any:
+        if strict:
+            raise WireError(f"only plain data crosses; got {type(x).__name__}")
+        return {"o": type_name(x)}
+
+    text = json.dumps(write(message, 0), allow_nan=False).encode()
+    blob = safetensors.torch.save(tensors) if tensors else b""
+    return HEADER.pack(len(text), len(blob)) + text + blob
+
+
+def type_name(x: Any) -> str:
+    """Return the name of a thing's type, as a word of letters that cannot say anything else."""
+    name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
+    return name[:40] or "object"
+
+
+def lengths(header: bytes, limit: int) -> tuple[int, int]:
+    """Read a header.
+
+    Args:
+        header: the first `HEADER.size` bytes of a message.
+        limit: how many bytes may follow.
+
+    Returns:
+        The lengths of the JSON and of the tensors.
+
+    Raises:
+        WireError: if they are more than the limit.
+    """
+    text, blob = HEADER.unpack(header)
+    if text + blob > limit:
+        raise WireError(f"a message of {text + blob} bytes; {limit} are allowed")
+    return text, blob
+
+
+def unpack(message: bytes) -> Any:
+    """Read plain data from bytes that anybody may have made.
+
+    Args:
+        message: as `pack` writes it.
+
+    Returns:
+        The data; exact types only. What was no plain data comes as an object of a class of that name, which does
+        nothing.
+
+    Raises:
+        WireError: if the bytes are anything else.
+    """
+    try:
+        text, blob = HEADER.unpack_from(message)
+        if len(message) != HEADER.size + text + blob:
+            raise WireError("the lengths do not fit")
+        data = json.loads(message[HEADER.size : HEADER.size + text])
+        tensors = safetensors.torch.load(message[HEADER.size + text :]) if blob else {}
+        return _read(data, tensors, [0])
+    except WireError:
+        raise
+    except (Exception, RecursionError) as error:
+        raise WireError(f"no message: {type(error).__name__}") from error
+
+
+def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
+    count[0] += 1
+    if count[0] > NODES:
+        raise WireError("too many things in one message")
+    if x is None or type(x) in (bool, int, str):
+        return x
+    if type(x) is not dict:
+        raise WireError("no plain data")
+    kind, value = next(iter(x.items()))
+    if kind in ("l", "t") and type(value) is list:
+        found = [_read(one, tensors, count) for one in value]
+        return found if kind == "l" else tuple(found)
+    if kind == "d" and type(value) is list:
+        pairs = [(_read(one, tensors, count), _read(other, tensors, count)) for one, other in value]
+        return dict(pairs)
+    if type(value) is not str:
+        raise WireError("no plain data")
+    if kind == "f":
+        return float.fromhex(value)
+    if kind == "i":
+        return int(value[: BITS // 4 + 4], 16)
+    if kind in ("x", "n"):
+        return _read_tensor(tensors[value], array=kind == "n", grad=x.get("grad") is True)
+    if kind == "o":
+        return _unknown(value)
+    raise WireError("no plain data")
+
+
+def _read_tensor(x: torch.Tensor, *, array: bool, grad: bool) -> Any:
+    if type(x) is not torch.Tensor or x.dtype not in DTYPES:
+        raise WireError("no plain tensor")
+    if array:
+        return x.numpy()
+    return x.clone().requires_grad_(grad and x.is_floating_point())
+
+
+def _unknown(name: str) -> Any:
+    """Make an object that is nothing but its type's name."""
+    word = "".join(c for c in name if c.isascii() and (c.isalnum() or c == "_"))[:40]
+    return type(word or "object", (), {"__slots__": ()})()
+
+
+def is_finite(x: Any) -> bool:
+    """Whether all numbers in plain data are finite."""
+    if isinstance(x, torch.Tensor):
+        return bool(x.isfinite().all())
+    if isinstance(x, np.ndarray):
+        return bool(np.isfinite(x).all())
+    if isinstance(x, float):
+        return math.isfinite(x)
+    if isinstance(x, list | tuple):
+        return all(map(is_finite, x))
+    return all(map(is_finite, x.values())) if isinstance(x, dict) else True

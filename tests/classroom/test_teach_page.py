@@ -1,0 +1,44 @@
+"""The page for teachers names what there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+from attention_book.notebooks import headings
+from attention_book.predictions import predictions
+from notebook_rules import BOOK
+
+from attention_tutorial.classroom.__main__ import main
+from attention_tutorial.classroom.quickstart import EXAMPLES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "book" / "teach.md").read_text(encoding="utf-8")
+
+
+def test_every_prediction_is_listed_with_its_section():
+    for path, notebook in BOOK.items():
+        text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        found = predictions(notebook)
+        assert len(found) == text.count("**Predict first") > 0, path
+        titles = [title for _, title in headings(notebook)]
+        assert all(section in titles and re.match(r"\d+\.\d+ ", section) for section, _ in found), path
+        assert "Questions" in titles, path
+
+
+def test_every_assignment_and_every_command_of_the_page_exists(capsys):
+    names = {path.stem for path in (ROOT / "assignments" / "hidden").glob("*.py")}
+    assert set(re.findall(r"assignment `(\w+)`", PAGE)) == names
+    used = set(re.findall(r"attention_tutorial\.classroom (\w+)|`(\w+) NAME", PAGE))
+    commands = {one or other for one, other in used} - {"export"}
+    assert commands >= {"quickstart", "release", "collect", "grade", "report", "validate", "sheet"}
+    for command in commands:
+        with pytest.raises(SystemExit, match="0"):
+            main([command, "--help"])
+    assert "six made-up students" in PAGE and len(EXAMPLES) == 6
+
+
+def test_the_exercises_and_sections_of_the_page_exist():
+    titles = [title for notebook in BOOK.values() for _, title in headings(notebook)]
+    there = {found[1] for title in titles if (found := re.match(r"(?:Exercise )?(\d+\.\d+)\b", title))}
+    for number in re.findall(r"(?<![\d.])([1-5]\.\d{1,2})(?![\d.])", PAGE.split("## Set up")[0]):
+        assert number in there, f"book/teach.md: {number}"
