@@ -5,6 +5,7 @@ query, the shown ones the keys, and the contents are the values. Several attenti
 a start of its own, so that a result can be told with its spread.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -61,6 +62,13 @@ def recall_questions(size: int, generator: torch.Generator) -> Questions:
     return Questions(order[..., :SHOWN], content, place)
 
 
+@functools.lru_cache(maxsize=1)
+def _practice(seed: int, steps: int) -> tuple[Questions, ...]:
+    """Return the questions of every step, and those after the training: the same for every model with this seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(recall_questions(size, generator) for size in [*[BATCH] * steps, TESTED])
+
+
 class Recall:
     r"""Eight attentions side by side, each with one query a question.
 
@@ -107,11 +115,12 @@ class Recall:
     def answer(self, questions: Questions) -> tuple[Tensor, Tensor]:
         """Return the logits of the contents (starts, size, 8), and the scores (starts, size, 16) of each question."""
         order, content, place = questions
-        start = torch.arange(STARTS)[:, None, None]
-        scores = self.table()[start, order.gather(-1, place), order]
+        asked = order.gather(-1, place).expand(-1, -1, SYMBOLS)
+        scores = self.table().gather(1, asked).gather(2, order)  # of the asked symbol against the shown
         weights = scores.softmax(dim=-1)
-        values = F.one_hot(content, CONTENTS).to(weights.dtype)
-        return (weights[..., None, :] @ values)[..., 0, :] @ self.readout, scores
+        nothing = weights.new_zeros(*weights.shape[:2], CONTENTS)
+        by_content = nothing.scatter_add(-1, content, weights)  # values are one-hot: weights with one content add up
+        return by_content @ self.readout, scores
 
     def loss(self, questions: Questions) -> tuple[Tensor, Tensor, Tensor]:
         """Return the loss of each question (starts, size), whether it was answered right, and its scores."""
@@ -178,19 +187,19 @@ def learn_recall(
     check_size("steps", steps)
     check_positive(rate=rate, rate_qk=rate if rate_qk is None else rate_qk)
     model = Recall(d_k, divisor, start=start, features=features, seed=seed)
-    generator = torch.Generator().manual_seed(seed + 1)
+    *practice, test = _practice(seed + 1, steps)
     groups = [
         {"params": [model.w_q, model.w_k], "lr": rate if rate_qk is None else rate_qk},
         {"params": [model.readout], "lr": rate},
     ]
     optimizer: torch.optim.Optimizer = torch.optim.Adam(groups) if adam else torch.optim.SGD(groups)
     history = []
-    for _ in range(steps):
-        loss, right, _ = model.loss(recall_questions(BATCH, generator))
+    for questions in practice:
+        loss, right, _ = model.loss(questions)
         optimizer.zero_grad()
         loss.mean(dim=1).sum().backward()
         optimizer.step()
         history.append(right.double().mean(dim=1))
     with torch.no_grad():
-        _, right, _ = model.loss(recall_questions(TESTED, generator))
+        _, right, _ = model.loss(test)
     return Trained(model, torch.stack(history, dim=1), right.double().mean(dim=1))

@@ -1,8 +1,8 @@
 """Two depths: a chapter is a main notebook, and may have deep ones behind it.
 
 `03_name` is the main notebook of chapter 3; `03a_other` and `03b_third` are deep notebooks of it. In _toc.yml they
-stand as sections of their chapter, so the order of file names is the order of the book. Who reads on at the foot of a main
-notebook comes to the next chapter; who reads on in a deep one comes to the next page, deep or not.
+stand as sections of their chapter, so the order of file names is the order of the book. Who reads on at the foot of a
+main notebook comes to the next chapter; who reads on in a deep one comes to the next page, deep or not.
 """
 
 import re
