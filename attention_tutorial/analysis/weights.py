@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .._validation import check_float_tensor
 
-__all__ = ["entropy", "largest_difference", "softmax_jacobian"]
+__all__ = ["entropy", "jacobian_norm", "largest_difference", "softmax_jacobian"]
 
 
 def largest_difference(a: Tensor, b: Tensor) -> float:
@@ -76,3 +76,26 @@ def softmax_jacobian(weights: Tensor) -> Tensor:
     """
     check_float_tensor("weights", weights)
     return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+
+
+def jacobian_norm(weights: Tensor) -> Tensor:
+    r"""Return the largest factor by which the softmax's Jacobian stretches a vector, its operator norm.
+
+    .. math:: \lVert J \rVert = \max_{x \ne 0} \frac{\lVert J x \rVert}{\lVert x \rVert}
+
+    Since J is symmetric and :math:`x^\top J x` never negative, this is its largest eigenvalue.
+
+    Args:
+        weights: a, (..., n), the softmax of some scores.
+
+    Returns:
+        The norms (...), from 0, where one weight is 1, to 1/2, where two are 1/2.
+
+    Raises:
+        TypeError: if ``weights`` is not a float tensor.
+
+    Example:
+        >>> [round(norm, 2) for norm in jacobian_norm(torch.tensor([[0.5, 0.5], [0.9, 0.1]])).tolist()]
+        [0.5, 0.18]
+    """
+    return torch.linalg.eigvalsh(softmax_jacobian(weights))[..., -1]

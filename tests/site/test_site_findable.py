@@ -248,7 +248,7 @@ def test_the_search_finds_the_chapter(search, way, words, expected):
         ("encoder decoder", "notebooks/01_bottleneck.html#section-1-3", 1),
         ("query", "book/glossary.html#term-Query", 3),
         ("softmax", "book/glossary.html#term-Softmax", 3),
-        ("temperature", "notebooks/03_square_root_of_d_k.html#section-3-12", 2),
+        ("temperature", "notebooks/03a_softmax_stops_listening.html#section-3a-7", 2),
         ("causal_mask", "book/api.html#attention_tutorial.masks.causal_mask", 1),
     ],
 )

@@ -62,7 +62,7 @@ def ids_of(heading: str) -> list[str]:
 
 def places_now(notebooks: dict[str, Path]) -> dict[str, str]:
     """Return on which page each exercise and each claim stands: ``{"exercise-3-2": page, "claim-V1a": page}``."""
-    found = {}
+    found: dict[str, str] = {}
     for page, path in notebooks.items():
         notebook = read_notebook(path)
         names = [lasting_id(text) or "" for _, text in headings(notebook)]

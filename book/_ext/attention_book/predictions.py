@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
 from .anchors import lasting_id
-from .notebooks import read_chapters, title_of
+from .notebooks import headings, read_chapters, title_of
 from .tables import inline
 
 PREDICTION = re.compile(r"^> \*\*Predict first\.?\*\*(.*(?:\n>.*)*)", re.MULTILINE)
@@ -49,8 +49,8 @@ class PredictionsDirective(SphinxDirective):
     """Set what every chapter asks its readers to predict."""
 
     def run(self) -> list[nodes.Node]:
-        """Return a section for each chapter: its predictions, and where its questions are."""
-        return [self._chapter(docname, notebook) for docname, notebook in read_chapters(self.env)]
+        """Return a section for each notebook that asks for predictions: these, and where its questions are."""
+        return [self._chapter(name, notebook) for name, notebook in read_chapters(self.env) if predictions(notebook)]
 
     def _chapter(self, docname: str, notebook: NotebookNode) -> nodes.Node:
         page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
@@ -66,4 +66,5 @@ class PredictionsDirective(SphinxDirective):
         questions = nodes.reference("", "questions with folded answers", refuri=f"{page}#questions", internal=True)
         rest = nodes.paragraph("", "", nodes.Text("At its end are "), questions, nodes.Text("."))
         ids = [nodes.make_id(f"to-ask-in-{title}")]
-        return nodes.section("", nodes.title("", "", *inline(title)), asked, rest, ids=ids)
+        has_questions = any(text == "Questions" for _, text in headings(notebook))
+        return nodes.section("", nodes.title("", "", *inline(title)), asked, *[rest] * has_questions, ids=ids)
