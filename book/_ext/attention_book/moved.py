@@ -8,6 +8,7 @@ finds a line that says where the old one went.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from .notebooks import headings, read_notebook
 SCRIPT = "moved.js"
 OLD = "first_edition.json"
 NEW = "moved.yml"
+NUMBERED_ID = re.compile(r"(section|exercise|claim)-")  # others are made of words, and mean what they say
 Place = tuple[str, str]  # page, id
 
 
@@ -97,7 +99,7 @@ def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str
     there = {name for element in doctree.findall(nodes.Element) for name in element.get("ids", [])}
     data = {}
     for name, (page, target), heading in old_places(pagename, old, read_moved(book), _now(app)):
-        stays = page == pagename and (name == target or (target in there and name in there))
+        stays = (pagename, name) == (page, target) or (name in there and not NUMBERED_ID.match(name))
         if not stays:
             address = f"#{target}" if page == pagename else f"{app.builder.get_relative_uri(pagename, page)}#{target}"
             data[name] = [address, heading] if heading and name in there else [address]
