@@ -22,6 +22,10 @@
   /* Names for those who hear the page: code and its output are told apart, the page's own link is marked, and a fold of
      code is called what is written on it; the theme calls all of them "Toggle hidden content". */
   function nameParts() {
+    // The theme's button that folds a chapter's deep notebooks in the list of pages has no name of its own.
+    for (const fold of document.querySelectorAll("summary:has(> .toctree-toggle)")) {
+      fold.setAttribute("aria-label", `Pages of ${fold.closest("li").querySelector("a").textContent.trim()}`);
+    }
     const named = [
       [".cell_input", "group", "Code"],
       [".cell_output", "group", "Output"],
@@ -34,7 +38,7 @@
       }
     }
     for (const summary of document.querySelectorAll("details.hide > summary")) summary.removeAttribute("aria-label");
-    const here = "nav.bd-docs-nav :is(a.current, .current > a)";
+    const here = "nav.bd-docs-nav :is(a.current, .current:not(:has(.current)) > a)";
     for (const link of document.querySelectorAll(here)) link.setAttribute("aria-current", "page");
   }
 
