@@ -12,13 +12,14 @@
   });
 
   function follow() {
+    for (const line of document.querySelectorAll("p.moved")) line.remove();
     const name = decodeURIComponent(location.hash.slice(1));
     if (!Object.hasOwn(moved, name)) return;
     const [address, heading] = moved[name];
     const here = document.getElementById(name);
     if (!here) {
       location.replace(address);
-    } else if (heading && sessionStorage.getItem(CAME_BY) !== location.href && !here.querySelector(".moved")) {
+    } else if (heading && sessionStorage.getItem(CAME_BY) !== location.href) {
       const link = document.createElement("a");
       link.href = address;
       link.textContent = "it is here now";
