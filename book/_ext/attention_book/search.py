@@ -25,7 +25,9 @@ FOLDER = "pagefind"
 PLACES = (nodes.section, nodes.definition_list_item, addnodes.desc)  # what may have an address of its own
 SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.term, addnodes.desc_signature)
 # By a part of the address: the glossary says what a word means, other pages only list what the chapters explain.
-WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6, "book/api": 0.3, "book/claims": 0.3, "book/mistakes": 0.3}
+WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6} | dict.fromkeys(
+    ("book/api", "book/references", "book/claims", "book/mistakes"), 0.3
+)
 # How a formula is typed by someone who looks for it
 SPOKEN = (
     (r"\\(?:left|right|[bB]igg?[lr]?|frac|operatorname|text|math\w+|displaystyle|q?quad|begin\{\w+\}|end\{\w+\})", " "),
