@@ -310,7 +310,7 @@ def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
     length, letters = 3, (3, 4)  # all that may be written besides the end
     found = beam_search(model, source, 40, length, length_penalty=length_penalty)
     for row, ids in enumerate(source):
-        sentences = [s + (END,) for n in range(length) for s in itertools.product(letters, repeat=n)]
+        sentences = [(*s, END) for n in range(length) for s in itertools.product(letters, repeat=n)]
         sentences += list(itertools.product(letters, repeat=length))
         ids = ids[ids != PAD]
 
