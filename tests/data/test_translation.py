@@ -33,8 +33,8 @@ from attention_tutorial.data.translation import (
 DICTIONARY = """
 l'architettura f, la rete f, la macchina f, la lingua f, la frase f, la parola f, la formula f, la teoria f,
 la regola f, l'idea f, la scuola f, la biblioteca f, la mappa f, la lettera f, la legge f, l'immagine f, il modello m,
-il sistema m, il problema m, il programma m, il metodo m, l'algoritmo m, il libro m, l'articolo m, l'esempio m, lo strumento m,
-il codice m, il progetto m, il motore m, il teorema m, il museo m, l'esperimento m
+il sistema m, il problema m, il programma m, il metodo m, l'algoritmo m, il libro m, l'articolo m, l'esempio m,
+lo strumento m, il codice m, il progetto m, il motore m, il teorema m, il museo m, l'esperimento m
 """
 OF = {"il": "del", "lo": "dello", "la": "della", "l'": "dell'"}
 PARTICIPLES = {
