@@ -49,7 +49,13 @@ class Decisions:
 
 
 def source_places(sentence: Sentence) -> dict[str, int]:
-    """Return where the words of a sentence stand among its English words, by name; -1 for what it has not.
+    """Return where the words of a sentence stand among its English words.
+
+    Args:
+        sentence: a sentence of the grammar.
+
+    Returns:
+        Positions by name: ``adjective``, ``subject``, ``other``, ``leading``; -1 for what it has not.
 
     Example:
         >>> from attention_tutorial.data.translation import read_sentence
@@ -70,9 +76,14 @@ def source_places(sentence: Sentence) -> dict[str, int]:
 
 
 def italian_places(sentence: Sentence) -> dict[str, int]:
-    """Return where the words of a sentence stand among its Italian words, by name; -1 for what it has not.
+    """Return where the words of a sentence stand among its Italian words.
 
-    ``agrees`` is the first word of the verb that shows the gender.
+    Args:
+        sentence: a sentence of the grammar.
+
+    Returns:
+        Positions by name: ``article`` (the subject's), ``subject``, ``adjective``, ``other``, ``leading``; -1 for what it
+        has not. ``agrees`` is the first word of the verb that shows the gender.
 
     Example:
         >>> from attention_tutorial.data.translation import read_sentence
