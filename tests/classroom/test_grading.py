@@ -13,7 +13,7 @@ import toy
 from test_sandbox import children, lives, wait_until
 from toy import ASSIGNMENT, FULL, VARIANT, kinds, submission, written
 
-from attention_tutorial.classroom import batch, grading, sandbox
+from attention_tutorial.classroom import batch, grading, sandbox, variant_for
 from attention_tutorial.classroom.batch import grade_all, limits_of, read_result
 from attention_tutorial.classroom.course import open_course
 from attention_tutorial.classroom.grading import grade
@@ -30,7 +30,9 @@ def stored(course):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted((course / "results").rglob("*.json"))}
 
 
+EVERYBODYS = variant_for(ASSIGNMENT, "", b"5" * 40)
 HANDED_IN = {
+    "gil": ("toy.ipynb", written(submission(variant=EVERYBODYS))),
     "ann": ("Kopie von final (2).ipynb", written(submission())),
     "cem": ("toy.ipynb", written(submission())[:700]),
     "dana": ("toy.ipynb", b""),
@@ -43,6 +45,7 @@ EXPECTED = {
     "cem": (NOTHING, {"unreadable"}),
     "dana": (NOTHING, {"unreadable"}),
     "eve": (NOTHING, {"unreadable"}),
+    "gil": (FULL, {"common"}),
     "finn": ({"weigh": 0, "double": 2}, {"variant", "crash", "missing", "unusual"}),
 }
 
@@ -57,6 +60,8 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     for name in HANDED_IN:
         nbformat.validate(nbformat.read(course / "submitted" / name / "toy" / "toy.ipynb", as_version=4))
     assert {path: path.read_bytes() for path in received} == received
+    gil = nbformat.read(course / "submitted" / "gil" / "toy" / "toy.ipynb", as_version=4)
+    assert toy.named(gil, "yours").source.endswith(f"{EVERYBODYS['number']}.") and results["gil"]["student"] == "gil"
     first = stored(course)
     assert len(first) == len(HANDED_IN) and not list(course.rglob("*.part"))
 
