@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Flag", "Limits", "Result", "grade"]
 
-RESTARTS = 4  # of a child, in one submission
+RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
+STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
@@ -393,7 +394,7 @@ class _Grading:
         answer = None
         try:
             answer = self.take(task)
-            checks = [self.check(task, check, answer) for check in task.checks]
+            checks = self.checks(task, answer)
         except _OutOfTime as error:
             self.flag("timeout", task.id, str(error))
             words = f"not judged: {error}"
@@ -447,6 +448,18 @@ class _Grading:
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
+
+    def checks(self, task: Task, answer: Any) -> list[tuple[CheckResult, str | None]]:
+        """Judge an answer by all hidden checks, until it had to be stopped too often."""
+        found: list[tuple[CheckResult, str | None]] = []
+        stops = 0
+        for check in task.checks:
+            if stops == STOPS:
+                found.append((_no_points(check, "not tried, since your code had to be stopped before"), None))
+                continue
+            found.append(self.check(task, check, answer))
+            stops += isinstance(answer, Remote) and self.session.child is None
+        return found
 
     def check(self, task: Task, check: Check, answer: Any) -> tuple[CheckResult, str | None]:
         """Judge an answer by one hidden check; return that and the mistake that was recognized."""

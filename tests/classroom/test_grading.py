@@ -213,6 +213,35 @@ def test_a_stub_elsewhere_is_a_stub_here(reply):
         remote(does=False, **reply)(1)
 
 
+class Mortal:
+    """A child that dies of some cells, and of one answer."""
+
+    def ask(self, do, seconds, **rest):
+        if rest.get("task") == "weigh" and do == "call":
+            raise sandbox.Died("gone")
+        if do == "run" and "die" in rest["source"]:
+            raise sandbox.TooLong
+        function = {"kind": "function", "does": True, "parameters": []}
+        return {"take": function, "call": {"value": 2 * rest["args"][0]} if do == "call" else {}}.get(do, {})
+
+    def close(self):
+        pass
+
+
+def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_points(monkeypatch):
+    started = []
+    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: started.append(Mortal()) or started[-1])
+    result = grade(submission(extra=["die()"] * 5), ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    assert points(result) == {"weigh": 0, "double": 2} and len(started) == 1 + 5 + 2
+    task = ASSIGNMENT.tasks(VARIANT)[0]
+    task = replace(task, points=7, checks=[*task.checks, replace(task.checks[0], points=3)])
+    session = grading._Session(sandbox.LAYERS["landlock"], grading.Limits())
+    judging = grading._Grading([task], session, session.limits)
+    judging.judge(task, last=True)
+    assert session.starts == 2
+    assert "had to be stopped before" in judging.results["weigh"]["checks"][2]["words"]
+
+
 def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):
     def broken(self, *args, **named):
         raise KeyError("oh")

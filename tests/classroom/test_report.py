@@ -12,7 +12,7 @@ from tiny_course import NAME, hand_in, make_course, solved, variant, write_resul
 
 from attention_tutorial.classroom import gradebook, pages
 from attention_tutorial.classroom.course import Student, open_course
-from attention_tutorial.classroom.report import Row, _alike, _flag_pairs, report
+from attention_tutorial.classroom.report import Row, _alike, _flag_pairs, _pass_over_common, report
 from attention_tutorial.classroom.similar import Pair, similar_pairs, tokens_of
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -303,6 +303,16 @@ def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch)
     assert "similar: code like s1 (100%)" in rows["s6"]
     assert "s1, s6codethe same" in Reader((folder / "index.html").read_text()).text
     assert "similar" not in rows["s2"] + (folder / "feedback" / "s1.html").read_text()
+
+
+def test_the_notebook_for_everybody_is_told_where_it_is_an_exception():
+    def rows(*common):
+        flag = {"kind": "common", "task": "", "words": "everybody's"}
+        return [Row(Student(str(i)), result={}, flags=[flag] * has) for i, has in enumerate(common)]
+
+    for given, left in ((rows(True, False, False), 1), (rows(True, True, False), 0), (rows(False), 0)):
+        _pass_over_common(given)
+        assert sum(bool(row.flags) for row in given) == left
 
 
 def test_pages_read_in_light_and_dark():
