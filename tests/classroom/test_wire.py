@@ -122,13 +122,17 @@ def message(text, blob=b""):
         message(1.5),
         message({"l": [None] * (wire.NODES + 1)}),
         wire.HEADER.pack(2, 0) + b"{}{}",
-        message(b"[" + b"{}," * 10**6 + b"{}]"),  # read as it is, these 3 MB take a hundred
         message({"l": [{"x": "0"}] * 1000}, safetensors.torch.save({"0": torch.ones(10**6)})),  # 4 MB, or 4 GB
     ],
 )
 def test_bytes_that_are_no_message_are_refused(data):
     with pytest.raises(wire.WireError):
         wire.unpack(data)
+
+
+def test_a_text_that_would_take_fifty_times_its_place_is_not_parsed():
+    with pytest.raises(wire.WireError, match="too many things"):
+        wire.unpack(message(b'{"l": [' + b"{}," * 10**6 + b"{}]}"))
 
 
 def test_a_length_beyond_the_limit_is_refused_before_it_is_read():
