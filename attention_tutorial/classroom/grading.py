@@ -43,6 +43,7 @@ __all__ = ["Flag", "Limits", "Result", "grade"]
 
 RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
 STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
+KEPT = 24_000_000  # letters of all that one submission shows, its figures among them
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
@@ -298,6 +299,7 @@ class _Grading:
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     used: dict[str, list[str]] = field(default_factory=dict)  # forbidden names, by cell
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
+    kept: int = 0  # letters of what was shown so far
     early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet
 
     def flag(self, kind: str, task: str, words: str) -> None:
@@ -362,8 +364,12 @@ class _Grading:
             self.stopped(cell, "timeout", "was not run any more", {"error": f"Not run: {error}"})
             return
         begun = time.monotonic()
-        outputs = _outputs(reply.get("shown"), self.limits.output_kb)
+        outputs = _outputs(reply.get("shown"), self.limits.output_kb) if self.kept < KEPT else []
         self.session.used += time.monotonic() - begun
+        self.kept += sum(len(text) for output in outputs for text in output.values())
+        if self.kept >= KEPT:
+            outputs = [{"text": "(not kept, since the notebook shows too much in all)"}]
+            self.flag("output", "", f"its cells show more than {KEPT // 10**6} MB in all; the rest is not kept")
         raised = reply.get("error")
         if isinstance(raised, dict):
             kind, message = _text(raised.get("type"), 60), _text(raised.get("message"), 300)

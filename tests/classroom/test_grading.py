@@ -221,6 +221,8 @@ class Mortal:
             raise sandbox.Died("gone")
         if do == "run" and "die" in rest["source"]:
             raise sandbox.TooLong
+        if do == "run" and "loud" in rest["source"]:
+            return {"shown": [{"text": "x" * 200_000}]}
         function = {"kind": "function", "does": True, "parameters": []}
         return {"take": function, "call": {"value": 2 * rest["args"][0]} if do == "call" else {}}.get(do, {})
 
@@ -240,6 +242,15 @@ def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_
     judging.judge(task, last=True)
     assert session.starts == 2
     assert "had to be stopped before" in judging.results["weigh"]["checks"][2]["words"]
+
+
+def test_what_a_notebook_shows_in_all_is_limited(monkeypatch):
+    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: Mortal())
+    loud = submission(extra=[f"loud({i})" for i in range(200)])
+    result = grade(loud, ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    assert points(result)["double"] == 2 and len(json.dumps(result["cells"])) < 1.1 * grading.KEPT
+    assert [flag["kind"] for flag in result["flags"]].count("output") == 1
+    assert "not kept" in json.dumps(list(result["cells"].values())[-3])
 
 
 def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):
