@@ -47,7 +47,6 @@ KEPT = 24_000_000  # letters of all that one submission shows, its figures among
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
-LEAVES_ANSWER_S = 0.5  # so that an answer is stopped before its judge is
 
 
 class CheckResult(TypedDict):
