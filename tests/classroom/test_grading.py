@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -132,7 +133,7 @@ def test_where_no_sandbox_starts_nothing_is_graded_and_it_is_said(tmp_path, monk
     course = toy.course(tmp_path, {"ann": ("toy.ipynb", written(submission()))})
     broken = tmp_path / "bin"
     broken.mkdir()
-    (broken / "bwrap").symlink_to("/bin/false")
+    (broken / "bwrap").symlink_to(shutil.which("false"))
     monkeypatch.setenv("PATH", f"{broken}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(NoSandbox, match=r"not graded: ann: bubblewrap does not start"):
         grade_all(course, "toy", jobs=1, layer=sandbox.LAYERS["bubblewrap"], progress=False)
