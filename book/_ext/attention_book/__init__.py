@@ -17,6 +17,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         address,
         bibliography,
         callouts,
+        claim_lines,
         depths,
         descriptions,
         downloads,
@@ -59,7 +60,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
     app.add_post_transform(pictures.PackedPictures)
-    app.connect("doctree-resolved", formulas.set_claims)
+    app.connect("doctree-resolved", claim_lines.set_claims)
     app.add_html_math_renderer(formulas.RENDERER, (formulas.visit_math, None), (formulas.visit_math_block, None))
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
