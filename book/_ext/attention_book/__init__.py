@@ -17,6 +17,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         address,
         bibliography,
         callouts,
+        cards,
         claim_lines,
         depths,
         descriptions,
@@ -38,6 +39,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("predictions", PredictionsDirective)
+    app.add_directive("review-cards", cards.CardsDirective)
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
     register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)
@@ -47,6 +49,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", address.set_site_address, priority=100)
     app.connect("config-inited", formulas.choose_renderer)
     app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
+    app.connect("builder-inited", cards.write_files)
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in_address)
@@ -70,11 +73,13 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", formulas.add_to_page)
     app.connect("html-page-context", descriptions.describe_page)
     app.connect("html-page-context", widgets.add_to_page)
+    app.connect("html-page-context", cards.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
     app.connect("build-finished", address.write_robots)
+    app.connect("build-finished", cards.write_deck)
     app.connect("build-finished", search.write_index)
     app.connect("build-finished", theme.cut_icons)
     app.connect("build-finished", theme.remove_unused)
