@@ -17,6 +17,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         address,
         bibliography,
         callouts,
+        captions,
         cards,
         claim_lines,
         depths,
@@ -26,6 +27,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         moved,
         pictures,
         search,
+        style_sheets,
         theme,
         widgets,
     )
@@ -34,12 +36,14 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
     from .predictions import PredictionsDirective
+    from .two_banks import TwoBanksDirective
 
     # What a page may write
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("predictions", PredictionsDirective)
     app.add_directive("review-cards", cards.CardsDirective)
+    app.add_directive("two-banks", TwoBanksDirective)
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
     register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)
@@ -64,6 +68,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
     app.add_post_transform(pictures.PackedPictures)
     app.connect("doctree-resolved", claim_lines.set_claims)
+    app.connect("doctree-resolved", captions.number_figures)
     app.add_html_math_renderer(formulas.RENDERER, (formulas.visit_math, None), (formulas.visit_math_block, None))
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
@@ -83,5 +88,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", search.write_index)
     app.connect("build-finished", theme.cut_icons)
     app.connect("build-finished", theme.remove_unused)
+    app.connect("build-finished", style_sheets.prune, priority=900)  # the theme writes a sheet at the end, too
 
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
