@@ -71,7 +71,7 @@ def test_style_sheets_are_pruned_to_what_pages_and_scripts_name(site):
     assert {"bd-article", "sd-card", "claim-group"} <= names
     for sheet in sheets:
         assert pruned(sheet, names) == sheet, "nothing is left to prune"
-    assert ".carousel" not in "".join(sheets) and ".navbar" in "".join(sheets)
+    assert ".ratio-16x9" not in "".join(sheets) and ".navbar" in "".join(sheets)
 
 
 def test_a_rule_stays_where_one_of_its_selectors_can_match():

@@ -19,15 +19,10 @@ from attention_tutorial.widgets import Heads
 SENTENCES = ("the bank of the river", "the bank lends us money")
 # How much a word has to do with water, and with money; other words nothing.
 FEATURES = {"bank": (1.0, 1.0), "river": (3.0, 0.0), "money": (0.0, 3.0), "lends": (0.0, 1.0)}
-NOTE = (
-    (  # a pair stays on one line
-        "Each word is two numbers, water and money, set by hand: bank (1, 1), river (3, 0), money (0, 3), lends (0, 1), "
-        "all others (0, 0)."
-    )
-    .replace(", 0)", ",\u00a00)")
-    .replace(", 1)", ",\u00a01)")
-    .replace(", 3)", ",\u00a03)")
-)
+PAIRS = ", ".join(
+    f"{word} ({water:.0f},\u00a0{money:.0f})" for word, (water, money) in FEATURES.items()
+)  # with blanks that do not break
+NOTE = f"Each word is two numbers, water and money, set by hand: {PAIRS}, all others (0,\u00a00)."
 
 
 def attend(sentence: str) -> tuple[list[str], Tensor, Tensor]:
