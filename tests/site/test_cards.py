@@ -301,7 +301,11 @@ def test_what_was_kept_wrongly_is_overlooked(review, stored):
 
 def test_of_what_was_kept_only_the_wrong_part_is_lost(review):
     good = {"box": 1, "due": 99_999_999, "at": 1}
-    page = review(kept=json.dumps({"count": 1, "answered": {IDS[0]: good, IDS[1]: {"box": 1.5}}}))
+    page = review(
+        kept=json.dumps(
+            {"count": 1, "answered": {IDS[0]: good, IDS[1]: {**good, "box": 99}, IDS[2]: {**good, "at": -1}}}
+        )
+    )
     assert current(page) == IDS[1:2]
 
 
