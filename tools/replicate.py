@@ -118,7 +118,7 @@ def run_alone(path: Path, offset: int, kept: Path) -> None:
 
 
 def code_of(notebook: NotebookNode) -> str:
-    """Return what a chapter computes: its code, without comments, layout and the sentences of claims.
+    """Return what a chapter computes: its code, without comments, layout, and how claims are worded and shown.
 
     The installing cell, exercises, and what only shows the package's source compute nothing that a claim measures.
     """
@@ -128,6 +128,7 @@ def code_of(notebook: NotebookNode) -> str:
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
+            node.keywords = [each for each in node.keywords if each.arg != "finding"]
     return "\n".join(map(ast.dump, trees))
 
 

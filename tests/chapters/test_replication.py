@@ -140,6 +140,7 @@ def test_rounding_is_no_spread():
 def test_code_and_bounds_make_a_replication_old_and_words_do_not():
     first = chapter("# a comment\nclaim('A', 'words', x, equals=1)")
     assert code_of(first) == code_of(chapter("claim('A', 'other words', x,  equals=1)"))
+    assert code_of(first) == code_of(chapter("claim('A', 'words', x, equals=1, finding=True)"))
     others = [
         "claim('A', 'words', x, equals=2)",
         "claim('B', 'words', x, equals=1)",

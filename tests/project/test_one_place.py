@@ -18,7 +18,7 @@ from notebook_rules import BOOK, headings
 from PIL import Image
 
 from attention_tutorial import plotting
-from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED
 from tools.book import ROOT, chapters, files_of_the_working_tree, pages, settings
 
 
@@ -140,7 +140,7 @@ def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
 
 def test_the_style_sheet_has_the_labels_of_a_claim():
     labels = re.findall(r'table\.claims td.*content: "(\w+): "', text("book/_static/custom.css"))
-    assert labels == [PREDICTED.capitalize(), MEASURED.capitalize()], "book/_static/custom.css: the claims on a phone"
+    assert labels == [ACCEPTED.capitalize(), MEASURED.capitalize()], "book/_static/custom.css: the claims on a phone"
 
 
 @pytest.mark.parametrize("name", ["book/claims.md", "notebooks/01_bottleneck.ipynb"])
@@ -148,7 +148,7 @@ def test_where_claims_are_explained_their_labels_stand(name):
     words = text(name) if name.endswith(".md") else "\n".join(
         cell.source for cell in BOOK[ROOT / name].cells if cell.cell_type == "markdown"
     )  # fmt: skip
-    for label in (PREDICTED, MEASURED):
+    for label in (PREDICTED, ACCEPTED, MEASURED):
         assert re.search(rf"\b{label}\b", words, re.IGNORECASE), f"{name} must say what {label!r} means"
 
 
