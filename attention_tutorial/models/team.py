@@ -1,7 +1,7 @@
 """Models of one kind, trained side by side from different starts, so that a result can be told with its spread."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,16 +12,14 @@ from .._validation import check_positive
 
 __all__ = ["share_right", "train_team"]
 
-Model = TypeVar("Model", bound=nn.Module)
-
 
 def train_team(
-    models: Sequence[Model],
+    models: Sequence[nn.Module],
     batches: Iterable[Sequence[Tensor]],
     *,
     learning_rate: float = 1e-2,
     weight_decay: float = 0.0,
-) -> list[Model]:
+) -> list[Any]:
     """Train models of one kind side by side, in place, with AdamW and a one-cycle schedule.
 
     A model returns ``(logits, weights)``, and its loss is the cross-entropy of the logits.
