@@ -250,8 +250,9 @@ class MaskBuilder(BookWidget):
         compact: bool = False,
     ) -> None:
         _check_name("task", task, TASKS)
-        if compact and (task != "write" or mask not in FEW):
-            raise ValueError(f"the compact form has the task 'write' and the masks {', '.join(FEW)}; got {task!r}, {mask!r}")
+        if compact and (task != "write" or not isinstance(mask, str) or mask not in FEW):
+            known = f"the task 'write' and the masks {', '.join(FEW)}"
+            raise ValueError(f"the compact form has {known}; got {task!r} and {mask!r}")
         _check_name("empty", empty, EMPTY)
         offer = TASKS[task]
         m, n = _sizes(task, mask, m, n)

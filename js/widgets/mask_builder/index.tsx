@@ -88,8 +88,8 @@ function Chips({
 }: Props & { names: string[]; children?: ComponentChildren }) {
   return (
     <div class="mb-chips" role="group" aria-label="Mask">
-      {offered(state, all)
-        .filter(({ name }) => names.includes(name))
+      {names
+        .flatMap((wanted) => offered(state, all).filter(({ name }) => name === wanted))
         .map(({ name, label }) => (
           <Button
             key={name}
@@ -110,7 +110,12 @@ function Chips({
 function Small({ state, data, write }: Props) {
   const judged = (preset: string) => {
     const other = { ...state, ...remake(state, data.all, { preset }) };
-    return <Judgement {...verdict(other, audit(other), data.words)} />;
+    const all = audit(other);
+    const { kind, headline, text } = verdict(other, all, data.words);
+    const most = Math.max(...all.leaked);
+    const who = data.words.query[all.leaked.indexOf(most)];
+    const leak = `“${who}” gives ${short(most)} of its weight to words not yet written.`;
+    return <Judgement kind={kind} headline={headline} text={most > 0 ? leak : text} />;
   };
   return (
     <>
