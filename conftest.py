@@ -19,6 +19,7 @@ LONGEST_FIRST = (
     "tests/site/test_browser.py::*[book/index.html]",
     "notebooks/01",
     "notebooks/",
+    "tests/classroom/",
     "tests/widgets/test_contract.py",
     "tests/site/test_browser.py",
     "tests/widgets/",

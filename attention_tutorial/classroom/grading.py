@@ -42,7 +42,6 @@ __all__ = ["Flag", "Limits", "Result", "grade"]
 RESTARTS = 4  # of a child, in one submission
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
-LEAVES_ANSWER_S = 0.5  # so that an answer is stopped before its judge is
 
 
 class CheckResult(TypedDict):

@@ -54,7 +54,7 @@ def recall_questions(size: int, generator: torch.Generator) -> Questions:
         >>> [tuple(part.shape) for part in recall_questions(5, torch.Generator().manual_seed(0))]
         [(8, 5, 16), (8, 5, 16), (8, 5, 1)]
     """
-    check_size("size", size)
+    check_size("size", size, minimum=1)
     check_generator(generator)
     order = torch.rand(STARTS, size, SYMBOLS, generator=generator).argsort(dim=-1)
     content = torch.randint(CONTENTS, (STARTS, size, SHOWN), generator=generator)
@@ -95,8 +95,8 @@ class Recall:
     """
 
     def __init__(self, d_k: int, divisor: float, *, start: float = 1.0, features: int = 64, seed: int = 0) -> None:
-        check_size("d_k", d_k)
-        check_size("features", features)
+        check_size("d_k", d_k, minimum=1)
+        check_size("features", features, minimum=1)
         check_positive(divisor=divisor, start=start)
         generator = torch.Generator().manual_seed(seed)
         self.divisor = divisor
@@ -184,7 +184,7 @@ def learn_recall(
         >>> learn_recall(4, 2.0, 0.2, steps=1).accuracy.shape
         torch.Size([8])
     """
-    check_size("steps", steps)
+    check_size("steps", steps, minimum=1)
     check_positive(rate=rate, rate_qk=rate if rate_qk is None else rate_qk)
     model = Recall(d_k, divisor, start=start, features=features, seed=seed)
     *practice, test = _practice(seed + 1, steps)

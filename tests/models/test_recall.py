@@ -74,3 +74,19 @@ def test_the_seed_moves_everything():
 def test_what_must_be_positive_is(options, message):
     with pytest.raises(ValueError, match=message):
         learn_recall(**{"d_k": 4, "divisor": 2.0, "rate": 0.1, "steps": 1, **options})
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: recall_questions(0, torch.Generator()), "size must be at least 1; got 0"),
+        (lambda: Recall(0, 1.0), "d_k must be at least 1; got 0"),
+        (lambda: Recall(4, 1.0, features=0), "features must be at least 1; got 0"),
+        (lambda: learn_recall(4, 2.0, 0.2, steps=0), "steps must be at least 1; got 0"),
+        (lambda: Recall(4, 0.0), "divisor"),
+        (lambda: learn_recall(4, 2.0, -0.1, steps=1), "rate"),
+    ],
+)
+def test_sizes_below_one_and_rates_of_zero_are_refused(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

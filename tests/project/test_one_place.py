@@ -46,7 +46,7 @@ def test_pyproject_asks_for_the_oldest_python():
     assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md"])
+@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md", "book/teach.md"])
 def test_readers_are_told_the_supported_pythons(name):
     told = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
     assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
@@ -55,8 +55,16 @@ def test_readers_are_told_the_supported_pythons(name):
 def test_the_workflow_runs_the_tests_on_every_supported_python():
     jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
+    told = {each["python"] for each in jobs["test"]["strategy"]["matrix"]["include"]}
+    assert told <= set(PYTHONS), ".github/workflows/tests.yml: `include` of `test`"
     (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
     assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
+
+
+def test_gradescope_s_image_may_have_any_supported_python():
+    name = "attention_tutorial/classroom/templates/setup.sh"
+    (tried,) = re.findall(r"for version in (.+); do", text(name))
+    assert sorted(tried.split()) == sorted(PYTHONS), f"{name}: the versions that it tries"
 
 
 def test_no_other_python_is_named():

@@ -20,7 +20,7 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 from test_site import TOC
-from website import bytes_sent, soup_of
+from website import bytes_sent, small_book, soup_of
 
 from tools.book import ROOT
 
@@ -51,6 +51,26 @@ def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site)
 def test_the_site_holds_no_file_for_developers_only(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
+
+
+CONF = """
+from attention_book import theme
+extensions, html_static_path, templates_path = [], ["looks"], []
+def setup(app):
+    app.add_config_value("book_static_files", "", "html", str)
+    app.connect("config-inited", theme.mark_of_static_files)
+"""
+
+
+def test_a_change_of_the_looks_alone_reaches_the_site(tmp_path):
+    (tmp_path / "conf.py").write_text(CONF)
+    (tmp_path / "index.rst").write_text("Title\n=====\n")
+    look = tmp_path / "looks" / "a.css"
+    look.parent.mkdir()
+    for text in ("p { color: red }", "p { color: blue }"):
+        look.write_text(text)
+        assert small_book(tmp_path) == (0, "")
+        assert (tmp_path / "_out" / "_static" / "a.css").read_text() == text
 
 
 # ---- Pictures -----------------------------------------------------------------------------------------------------

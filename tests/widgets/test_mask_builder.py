@@ -39,7 +39,7 @@ def by_hand(name, m, n, padding, window, first):
     def is_open(i, j):
         place = i + (n - m)  # the queries are the newest
         past, real, same = j <= place, j not in padding, (place < first) == (j < first)
-        return {
+        hand = {
             "open": True,
             "causal": past,
             "one_too_far": j <= place + 1,
@@ -53,7 +53,9 @@ def by_hand(name, m, n, padding, window, first):
             "block": same,
             "block_and_causal": same and past,
             "prefix": past or j < first,
-        }[name]
+        }
+        assert name in hand, f"work out the mask {name!r} by hand here, from what the chapter says about it"
+        return hand[name]
 
     return torch.tensor([[is_open(i, j) for j in range(n)] for i in range(m)])
 

@@ -45,6 +45,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     # 1. The configuration is read. The address comes before the extensions that need it ask for it.
     app.connect("config-inited", address.set_site_address, priority=100)
     app.connect("config-inited", formulas.choose_renderer)
+    app.add_config_value("book_static_files", "", "html", str)
+    app.connect("config-inited", theme.mark_of_static_files)
     app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
 
     # 2. Each page is read.

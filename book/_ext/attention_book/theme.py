@@ -4,6 +4,7 @@ The theme loads Font Awesome whole, as a script and as three fonts (800 kB). The
 loads `icons.css` instead, which names the icons in use; here its fonts are cut down to them.
 """
 
+import hashlib
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.config import Config
 
 from .fonts import write_subset
 
@@ -50,6 +52,18 @@ def cut_icons(app: Sphinx, exception: Exception | None) -> None:
             write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff")
         shutil.copyfile(copy / "LICENSE.txt", folder / "LICENSE.txt")
         shutil.rmtree(vendor)
+
+
+def mark_of_static_files(app: Sphinx, config: Config) -> None:
+    """Have all pages written again when a style sheet, a script or a template has changed: they name its checksum.
+
+    By itself, Sphinx looks at the pages' own files alone: after a change of the looks it would say that all is done.
+    """
+    digest = hashlib.sha256()
+    for folder in (*config.html_static_path, *config.templates_path):
+        for path in sorted(file for file in (Path(app.confdir) / folder).rglob("*") if file.is_file()):
+            digest.update(path.read_bytes())
+    config.book_static_files = digest.hexdigest()
 
 
 def wanted(asset: Any, body: str) -> bool:
