@@ -906,7 +906,9 @@ def test_the_small_form_is_for_writing_and_its_three_masks():
     assert MaskBuilder(compact=True).few == ["open", "one_too_far", "causal"]
     assert MaskBuilder().few == []
     for arguments in (("read",), ("write", "window"), ("write", causal_mask(5))):
-        with pytest.raises(ValueError, match=r"compact form has the task 'write' and the masks open, one_too_far, causal"):
+        with pytest.raises(
+            ValueError, match=r"compact form has the task 'write' and the masks open, one_too_far, causal"
+        ):
             MaskBuilder(*arguments, compact=True)
 
 
