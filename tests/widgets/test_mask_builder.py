@@ -921,7 +921,7 @@ def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, wi
     assert small.locator("input, select, button").count() == 3
     heights = set()
     for name, said in (
-        ("one_too_far", "Leak: 4 cells. “the” gives 0.55"),
+        ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
         ("causal", "This mask fits the task"),
         ("open", "Leak: 10 cells. “<start>” gives 0.75"),
     ):
