@@ -17,7 +17,14 @@ OFTEN = 0.95  # a claim that holds less often says that it speaks of one draw
 ONE_DRAW = re.compile(r"\b(in|of) th(is|ese) runs?\b", re.IGNORECASE)
 FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
 
-NOT_YET: set[str] = set()  # notebooks to be run on fresh draws; the page of claims shows nothing for them so far
+NOT_YET = {  # to be run on fresh draws; the page of claims shows nothing for them so far
+    "04_several_heads",
+    "04b_what_a_map_shows",
+    "05_masking",
+    "05a_pytorch_masks",
+    "05b_clinic",
+    "05c_trained_maps",
+}
 
 every = pytest.mark.parametrize(
     "path", [path for path in chapters() if path.stem not in NOT_YET], ids=lambda path: path.stem
