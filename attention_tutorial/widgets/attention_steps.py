@@ -76,7 +76,7 @@ SENTENCES: dict[str, dict[str, Any]] = {
         ["noun", "verb", "place"],
         [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
         focus=2,
-        note="The sentence of section 2.8. A verb looks for a noun: follow the row of sat.",
+        note="The sentence of section 2.7. A verb looks for a noun: follow the row of sat.",
     ),
     "The cat sat on the mat": _sentence(
         _CAT | {"The": _CAT["the"]},
