@@ -59,7 +59,12 @@ class Reader(nn.Module):
         if shared:
             self.w_k = self.w_q
 
-    def forward(self, ids: Tensor, asked: Tensor | None = None, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self,
+        ids: Tensor,
+        asked: Tensor | None = None,
+        allowed: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Read sentences.
 
         Args:
@@ -71,10 +76,11 @@ class Reader(nn.Module):
             The logits (batch, m, words) and the weights (batch, m, n).
         """
         x = self.embedding[ids]  # (batch, n, d_model)
-        asking = x if asked is None else x.take_along_dim(asked[..., None], dim=1)  # (batch, m, d_model)
+        asking = x if asked is None else x.take_along_dim(asked[..., None], dim=1)
         mask = padding_mask(ids, pad_id=PAD)[:, 0]  # False at padding
         mask = mask if allowed is None else mask & allowed
-        query, key, value = asking @ self.w_q, x @ self.w_k, x @ self.w_v
+        query = asking @ self.w_q  # (batch, m, d_model)
+        key, value = x @ self.w_k, x @ self.w_v
         if self.equal_weights:
             query = torch.zeros_like(query)  # all scores 0, all weights equal
         output, weights = scaled_dot_product_attention(query, key, value, mask)

@@ -89,10 +89,10 @@ function Small({ state, data: all, write }: Props) {
       <div class="bw-controls">
         <Choice
           name="asking"
-          label="Who asks?"
+          label="Weights"
           options={offered.map((asking) => ({
             value: String(asking),
-            text: asking < 0 ? "nobody: plain average" : sentence.queries[asking],
+            text: asking < 0 ? "plain average" : sentence.queries[asking],
           }))}
           value={String(state.asking)}
           onChange={(asking) => write({ asking: Number(asking) })}
@@ -141,7 +141,7 @@ function Row({
       <Lettering at={[middle, 20]} kind="ats-letter">
         {asker}
       </Lettering>
-      <Lettering at={[middle, 46]} kind="ats-letter ats-value">
+      <Lettering at={[middle, 46]} kind={`ats-letter ats-value${width < 340 ? " ats-narrow" : ""}`}>
         {named.join(" · ")}
       </Lettering>
       {sentence.keys.map((word, j) => (
