@@ -15,7 +15,7 @@ from ..data.sentences import PAD, VOCABULARY, WhoWhere
 from ..functional import scaled_dot_product_attention
 from ..masks import padding_mask
 
-__all__ = ["Reader", "accuracy", "train_reader"]
+__all__ = ["Reader", "reader_accuracy", "train_reader"]
 
 
 class Reader(nn.Module):
@@ -131,7 +131,7 @@ def train_reader(
 
 
 @torch.no_grad()
-def accuracy(reader: nn.Module, sentences: WhoWhere) -> float:
+def reader_accuracy(reader: nn.Module, sentences: WhoWhere) -> float:
     """Return the share of questions that a reader answers rightly.
 
     Args:
@@ -144,7 +144,7 @@ def accuracy(reader: nn.Module, sentences: WhoWhere) -> float:
     Example:
         >>> from attention_tutorial.data.sentences import who_where
         >>> few = who_where(4, generator=torch.Generator().manual_seed(0))
-        >>> accuracy(Reader(torch.Generator().manual_seed(0)), few) <= 1
+        >>> reader_accuracy(Reader(torch.Generator().manual_seed(0)), few) <= 1
         True
     """
     device = next(reader.parameters()).device

@@ -5,7 +5,7 @@ import torch
 
 from attention_tutorial import scaled_dot_product_attention
 from attention_tutorial.data.sentences import VOCABULARY, encode, who_where
-from attention_tutorial.models.reader import Reader, accuracy, train_reader
+from attention_tutorial.models.reader import Reader, reader_accuracy, train_reader
 
 
 def seeded(seed):
@@ -46,7 +46,7 @@ def test_equal_weights_say_the_same_everywhere_and_so_know_half_at_most():
     logits, weights = reader(drawn.ids[:1])
     assert torch.allclose(logits, logits[:, :1].expand_as(logits), atol=1e-6)
     assert torch.allclose(weights[0, 0], weights[0, 0].max() * (drawn.ids[0] > 0))
-    assert accuracy(train_reader(reader, drawn, seeded(2), steps=20), drawn) <= 0.5
+    assert reader_accuracy(train_reader(reader, drawn, seeded(2), steps=20), drawn) <= 0.5
 
 
 def test_one_shared_projection_stays_one():
@@ -59,9 +59,9 @@ def test_one_shared_projection_stays_one():
 def test_training_learns_to_answer():
     sentences = who_where(400, generator=seeded(0))
     reader = Reader(seeded(0))
-    before = accuracy(reader, sentences)
+    before = reader_accuracy(reader, sentences)
     assert train_reader(reader, sentences, seeded(1), steps=150) is reader
-    assert before < 0.3 and accuracy(reader, sentences) > 0.9
+    assert before < 0.3 and reader_accuracy(reader, sentences) > 0.9
 
 
 @pytest.mark.parametrize(
