@@ -16,7 +16,8 @@ OFTEN = 0.95  # a claim that holds less often says that it speaks of one draw
 ONE_DRAW = re.compile(r"\b(in|of) th(is|ese) runs?\b", re.IGNORECASE)
 FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
 
-NOT_YET = {"03b_start_width_training"}  # to be run on fresh draws; the page of claims shows nothing for it so far
+# To be run on fresh draws; the page of claims shows nothing for them so far.
+NOT_YET = {"02_scaled_dot_product", "02a_what_the_formula_forces", "03b_start_width_training"}
 
 every = pytest.mark.parametrize(
     "path", [path for path in chapters() if path.stem not in NOT_YET], ids=lambda path: path.stem
