@@ -38,7 +38,7 @@ class Variant:
 
     @property
     def mark(self) -> str:
-        """Return a short name of the values that a student sees: the same for the same, and nothing is in it besides.
+        """Return a short name for the values that a student sees. It is the same for the same, and made of them alone.
 
         Values called ``hidden...`` have no part in it. A hash of them could be searched through: a student knows all
         the others.

@@ -84,7 +84,15 @@ class BankReader(nn.Module):
 
 
 def bank_answers(data: BankSentences, asks: str) -> Tensor:
-    """Return the numbers of the right answers (size, questions) to what a reader of this kind is asked."""
+    """Return the right answers to what a reader of a kind is asked.
+
+    Args:
+        data: the sentences.
+        asks: as in :class:`BankReader`.
+
+    Returns:
+        Their numbers (size, questions).
+    """
     if asks == "sense":
         return data.sense[:, None]
     return data.answers - torch.tensor([BANK_VOCABULARY.index(group[0]) for group in _GROUPS])
@@ -93,7 +101,17 @@ def bank_answers(data: BankSentences, asks: str) -> Tensor:
 def learn_bank(
     readers: Sequence[BankReader], taught: BankSentences, *, steps: int = 200, batch: int = 32
 ) -> list[BankReader]:
-    """Train readers of one kind side by side, in place, on the sentences of ``taught``, and return them."""
+    """Train readers of one kind side by side, in place.
+
+    Args:
+        readers: readers that differ in their parameters alone.
+        taught: the sentences.
+        steps: how many.
+        batch: sentences at a step.
+
+    Returns:
+        The readers.
+    """
     generator, right = torch.Generator().manual_seed(0), bank_answers(taught, readers[0].asks)
     rows = torch.randint(len(taught.ids), (steps, len(readers), batch), generator=generator)
     batches = [(taught.ids[r], right[r]) for r in rows]
@@ -101,15 +119,29 @@ def learn_bank(
 
 
 def bank_scores(readers: Sequence[BankReader], data: BankSentences) -> Tensor:
-    """Return the share of right answers of each reader to each question, (readers, questions)."""
+    """Measure how often readers of one kind answer right.
+
+    Args:
+        readers: the readers.
+        data: the sentences.
+
+    Returns:
+        The share of right answers, (readers, questions).
+    """
     right = bank_answers(data, readers[0].asks)
     return torch.stack([share_right(reader, (data.ids,), right) for reader in readers])
 
 
 def word_kinds(ids: Tensor) -> Tensor:
-    """Return what each word tells, as a number of :data:`BANK_KINDS`, like ``ids``.
+    """Say what each word tells.
 
     "of the river" and "of the merchants" belong to the activity, as does "on", unless it is the first word.
+
+    Args:
+        ids: words (size, n), padded.
+
+    Returns:
+        For each a number that counts in ``BANK_KINDS``, (size, n).
     """
     kinds, is_on = _KIND_OF_ID[ids], ids == _ON
     is_on[:, 0] = False
@@ -118,7 +150,15 @@ def word_kinds(ids: Tensor) -> Tensor:
 
 @torch.no_grad()
 def head_profile(reader: BankReader, data: BankSentences) -> Tensor:
-    """Return each head's mean weight on the words of each kind, (heads, kinds)."""
+    """Measure on what kinds of words the heads of a reader look.
+
+    Args:
+        reader: the reader.
+        data: the sentences.
+
+    Returns:
+        The mean weight of each head on the words of each kind, (heads, kinds).
+    """
     weights = reader(data.ids.to(reader.embedding.device))[1].cpu()
     of_kind = F.one_hot(word_kinds(data.ids), len(BANK_KINDS)).to(weights.dtype)
     return (weights @ of_kind).mean(dim=0)

@@ -39,6 +39,9 @@ def draw_rounds(models: int, size: int, generator: torch.Generator, *, kinds: in
         kinds: with 1 the two persons are different ones of eight, who hold things of one kind. With 2 the second is one
             of eight further persons, who hold things of another kind.
 
+    Returns:
+        The rounds.
+
     Raises:
         TypeError: if an argument is of the wrong type.
         ValueError: if a number is below 1, or ``kinds`` above 2.
@@ -122,20 +125,31 @@ class LookUp(nn.Module):
 
 
 def learn_look_up(models: Sequence[LookUp], *, steps: int = 150, batch: int = 64, kinds: int = 1) -> list[LookUp]:
-    """Train models side by side, in place, and return them.
+    """Train models side by side, in place.
 
     Args:
         models: models that differ in their parameters alone.
         steps: how many.
         batch: rounds at a step.
         kinds: as in :func:`draw_rounds`.
+
+    Returns:
+        The models.
     """
     generator = torch.Generator().manual_seed(0)
     return train_team(models, [draw_rounds(len(models), batch, generator, kinds=kinds) for _ in range(steps)])
 
 
 def look_up_scores(models: Sequence[LookUp], *, kinds: int = 1) -> Tensor:
-    """Return the share of right answers in 1000 new rounds, (models, 2 questions)."""
+    """Measure how often models answer right, in 1000 new rounds.
+
+    Args:
+        models: the models.
+        kinds: as in :func:`draw_rounds`.
+
+    Returns:
+        The share of right answers, (models, 2 questions).
+    """
     generator = torch.Generator().manual_seed(1)
     held, asked, right = (part[0] for part in draw_rounds(1, 1000, generator, kinds=kinds))
     return torch.stack([share_right(model, (held, asked), right) for model in models])
