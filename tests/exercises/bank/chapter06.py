@@ -92,7 +92,7 @@ WRONG = [
     Wrong("6.2", "that is another number", lambda s, d: 0.25),
     Wrong("6.3", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
         torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()),
-    Wrong("6.4", "neighbours, 2i and 2i + 1; you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
+    Wrong("6.4", "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
           lambda x: turn_neighbours(x, lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d), sign=-1)),
     Wrong("6.4", "you count positions from 2", lambda x: turn_neighbours(x, start=2)),
     Wrong("6.4", "you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
