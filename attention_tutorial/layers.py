@@ -12,6 +12,7 @@ from ._validation import (
     check_mask_device,
     check_mask_type,
     check_same_kind,
+    check_shape,
     check_size,
     check_tensor,
     shape_of,
@@ -309,12 +310,97 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("value was given without key; give both, or neither for self-attention")
         key = query if key is None else key
         value = key if value is None else value
-        mask = self._checked_mask(query, key, value, mask)
+        self._check_input("query", query, "m")
+        if key is not query or value is not query:
+            self._check_pair(key, value)
+            if query.size(0) != key.size(0):
+                shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
+                raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
+        mask = self._checked_mask(mask, query, key.size(1))
         check_flag("is_causal", is_causal)
         check_flag("need_weights", need_weights)
-        q = _split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
+        return self._attend(query, *self._project(key, value), mask, is_causal=is_causal, need_weights=need_weights)
+
+    def project(self, key: Tensor, value: Tensor | None = None, *, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Make the keys and values of all heads, to be kept for queries to come (a key/value cache).
+
+        ``attention.attend(query, *attention.project(key, value))`` is ``attention(query, key, value)``. What comes
+        later is joined along the axis of the positions, axis 2.
+
+        Args:
+            key: (batch, n, d_model).
+            value: (batch, n, d_model); the key when left out.
+            start: how many positions came before; only positions that turn the keys ask for it.
+
+        Returns:
+            Keys and values, each (batch, heads, n, d_head).
+
+        Raises:
+            TypeError: if an input is not a float tensor, or dtypes differ.
+            ValueError: if shapes do not fit together.
+
+        Example:
+            >>> attention, x = MultiHeadAttention(8, 2), torch.rand(1, 4, 8)
+            >>> k, v = attention.project(x[:, :3])  # three positions are there already
+            >>> new_k, new_v = attention.project(x[:, 3:], start=3)  # and one is new
+            >>> output, _ = attention.attend(x[:, 3:], torch.cat([k, new_k], 2), torch.cat([v, new_v], 2))
+            >>> torch.allclose(output, attention(x, is_causal=True)[0][:, 3:], atol=1e-6)
+            True
+        """
+        value = key if value is None else value
+        self._check_pair(key, value)
+        check_size("start", start)
+        return self._project(key, value, start)
+
+    def attend(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend to keys and values that :meth:`project` made.
+
+        Args:
+            query: (batch, m, d_model); with the last query at the position of the last key where positions matter.
+            keys: (batch, heads, n, d_head).
+            values: (batch, heads, n, d_head).
+            mask: as in :meth:`forward`.
+            is_causal: as in :meth:`forward`: lower right, so the newest of a cache's queries see all of it.
+            need_weights: as in :meth:`forward`.
+
+        Returns:
+            ``(output, weights)`` as :meth:`forward`.
+
+        Raises:
+            TypeError: if an input is not a float tensor, or dtypes differ.
+            ValueError: if shapes do not fit together.
+        """
+        self._check_input("query", query, "m")
+        check_float_tensor("keys", keys)
+        n = keys.size(2) if keys.dim() == 4 else 0
+        for name, tensor in (("keys", keys), ("values", values)):
+            expected = (query.size(0), self.num_heads, n, self.d_head)
+            check_shape(name, tensor, expected, "(batch, heads, n, d_head)")
+            check_same_kind("query", query, name, tensor)
+        mask = self._checked_mask(mask, query, n)
+        check_flag("is_causal", is_causal)
+        check_flag("need_weights", need_weights)
+        return self._attend(query, keys, values, mask, is_causal=is_causal, need_weights=need_weights)
+
+    def _project(self, key: Tensor, value: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
         k = _split_heads(self.w_k(key), self.num_heads)  # (batch, heads, n, d_head)
         v = _split_heads(self.w_v(value), self.num_heads)  # (batch, heads, n, d_head)
+        return self._place(k, start), v
+
+    def _attend(
+        self, query: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, is_causal: bool, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        q = _split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
+        q = self._place(q, k.size(2) - q.size(2))
         weights = None
         if need_weights:
             heads, weights = _scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
@@ -322,17 +408,16 @@ class MultiHeadAttention(nn.Module):
             heads = _fused_attention(q, k, v, mask, is_causal=is_causal)
         return self.w_o(_merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
 
-    def _checked_mask(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Check the inputs, and give a mask of three axes its axis for the heads."""
-        self._check_input("query", query, "m")
-        if key is not query or value is not query:
-            self._check_input("key", key, "n")
-            self._check_input("value", value, "n")
-            self._check_together(query, key, value)
+    def _place(self, x: Tensor, first: int) -> Tensor:
+        """Tell queries or keys (batch, heads, n, d_head) their positions, from ``first`` on; here they need none."""
+        return x
+
+    def _checked_mask(self, mask: Tensor | None, query: Tensor, n: int) -> Tensor | None:
+        """Check a mask, and give one of three axes its axis for the heads."""
         if mask is None:
             return None
         check_mask_type("mask", mask)
-        target = (query.size(0), self.num_heads, query.size(1), key.size(1))
+        target = (query.size(0), self.num_heads, query.size(1), n)
         axes = mask.dim()
         per_head = mask.unsqueeze(1) if axes == 3 else mask
         if axes not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
@@ -342,6 +427,19 @@ class MultiHeadAttention(nn.Module):
         check_mask_device(mask, query.device)
         return per_head
 
+    def _check_pair(self, key: Any, value: Any) -> None:
+        """Require keys and values of one batch size, and as many of the ones as of the others."""
+        self._check_input("key", key, "n")
+        if value is key:
+            return
+        self._check_input("value", value, "n")
+        if key.size(0) != value.size(0):
+            raise ValueError("key and value need the same batch size (axis 0); "
+                             f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
+        if key.size(1) != value.size(1):
+            raise ValueError("key and value need the same number of positions n (axis 1); "
+                             f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
+
     def _check_input(self, name: str, tensor: Any, positions: str) -> None:
         """Require (batch, positions, d_model), of the dtype and on the device of the weights."""
         check_float_tensor(name, tensor)
@@ -349,16 +447,6 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"{name} must be (batch, {positions}, d_model) with d_model={self.d_model}; "
                              f"got {shape_of(tensor)}")  # fmt: skip
         check_same_kind(name, tensor, "the module's weights", self.w_q.weight)
-
-    @staticmethod
-    def _check_together(query: Tensor, key: Tensor, value: Tensor) -> None:
-        """Require one batch size, and as many values as keys."""
-        if not query.size(0) == key.size(0) == value.size(0):
-            raise ValueError("query, key and value need the same batch size (axis 0); "
-                             f"got query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
-        if key.size(1) != value.size(1):
-            raise ValueError("key and value need the same number of positions n (axis 1); "
-                             f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":

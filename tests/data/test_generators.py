@@ -10,11 +10,15 @@ from oracles import assert_raises
 
 from attention_tutorial import data
 from attention_tutorial.models.seq2seq import GRU, RNN, Seq2Seq
+from attention_tutorial.models.transformer import Transformer
+from attention_tutorial.positions import LearnedPositions
 
 SIZES = {"copy_examples": (3, 4), "who_where": (3,), "bank_sentences": (3,), "card_rows": (3,)}
 MODELS = {
     "RNN": lambda **more: RNN(2, 3, **more),
     "GRU": lambda **more: GRU(2, 3, **more),
+    "Transformer": lambda **more: Transformer(5, 6, d_model=4, num_heads=2, d_ff=3, **more),
+    "LearnedPositions": lambda **more: LearnedPositions(5, 6, **more),
     "Seq2Seq": lambda **more: Seq2Seq(5, attention="additive", **more),
 }
 

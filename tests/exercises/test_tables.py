@@ -115,9 +115,9 @@ def test_an_infinite_loop_is_stopped(exercise):
 
 
 # What the answers to an exercise are, where the tests below have nothing to spoil.
-NO_FLOATS = {"2.4", "4.1", "4.5", "5.1", "5.2", "5.4", "5.5", "5.6"}  # counts, boolean masks, a verdict
-NO_TENSORS = {"1.1", "1.2", "1.5", "2.4", "3.1", "3.5", "3.7", "4.1", "5.6"}  # numbers, a verdict
-TAKES_NO_TENSORS = {"1.1", "1.2", "2.4", "3.1", "3.5", "4.1", "5.2"}
+NO_FLOATS = {"2.4", "4.1", "4.5", "5.1", "5.2", "5.4", "5.5", "5.6", "6.6"}  # counts, boolean masks, a verdict
+NO_TENSORS = {"1.1", "1.2", "1.5", "2.4", "3.1", "3.5", "3.7", "4.1", "5.6", "6.2", "6.6"}  # numbers, a verdict
+TAKES_NO_TENSORS = {"1.1", "1.2", "2.4", "3.1", "3.5", "4.1", "5.2", "6.1", "6.2", "6.6"}
 
 
 def spoilt(exercise, how, kind):

@@ -21,7 +21,9 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
     if path != PACKAGE / "__init__.py"
 }
-MATHS = ["_validation", "masks", "functional", "layers", "data.copying", "models.seq2seq"]  # each imports from its left
+# Each imports from its left.
+MATHS = ["_validation", "masks", "functional", "layers", "positions", "data.copying", "models.seq2seq"]
+MATHS += ["models.transformer", "decoding"]
 
 
 def imports(name):
@@ -174,7 +176,7 @@ def test_a_public_function_tells_its_arguments_and_its_result(function):
     assert returns in (None, "None") or "Returns:" in text
 
 
-@pytest.mark.parametrize("name", ["functional", "layers", "masks"])
+@pytest.mark.parametrize("name", ["functional", "layers", "masks", "positions"])
 def test_every_public_function_and_module_of_the_maths_has_an_example(name):
     module = importlib.import_module(f"attention_tutorial.{name}")
     for test in doctest.DocTestFinder(exclude_empty=False).find(module):

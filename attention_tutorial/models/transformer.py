@@ -1,0 +1,511 @@
+"""The Transformer: an encoder that reads a sentence at once, and a decoder that writes another word by word.
+
+Every layer is a list of steps, and every step writes into the same path: ``x + step(norm(x))``. Id 0 is padding, in
+source and target; id 1 stands before a target's first token, id 2 behind its last.
+
+Axes: ``n`` source positions, ``m`` target positions. A mask is boolean, True = may attend, of any shape that
+:class:`~attention_tutorial.layers.MultiHeadAttention` takes; the masks of padding and of the future are made here, and
+joined to it by AND.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .._validation import (
+    check_flag,
+    check_generator,
+    check_ids,
+    check_mask_type,
+    check_size,
+    shape_of,
+)
+from ..layers import MultiHeadAttention
+from ..positions import sinusoidal_positions
+
+__all__ = ["BEGIN", "END", "PAD", "DecoderLayer", "EncoderLayer", "FeedForward", "Memory", "Transformer", "Weights"]
+
+PAD, BEGIN, END = 0, 1, 2
+Masks = Tensor | Sequence[Tensor | None] | None  # one for all layers, or one for each
+
+
+class Weights(NamedTuple):
+    """The attention weights of all layers, one tensor a layer, in their order.
+
+    Attributes:
+        encoder: self-attention of the encoder, each (batch, heads, n, n).
+        decoder: self-attention of the decoder, each (batch, heads, m, m).
+        cross: attention from the target to the source, each (batch, heads, m, n).
+    """
+
+    encoder: tuple[Tensor, ...]
+    decoder: tuple[Tensor, ...]
+    cross: tuple[Tensor, ...]
+
+
+class Memory(NamedTuple):
+    """What the encoder hands to the decoder.
+
+    Attributes:
+        states: (batch, n, d_model), one for each source position.
+        mask: boolean (batch, 1, 1, n), False where the source is padding.
+        weights: of the encoder's layers, each (batch, heads, n, n), if they were asked for.
+    """
+
+    states: Tensor
+    mask: Tensor
+    weights: tuple[Tensor, ...] = ()
+
+
+class Kept(NamedTuple):
+    """The keys and values of a decoder layer that are made once: each (batch, heads, positions, d_head)."""
+
+    keys: Tensor
+    values: Tensor
+    cross_keys: Tensor
+    cross_values: Tensor
+
+
+class FeedForward(nn.Module):
+    r"""Two matrices with a ReLU between, for each position by itself.
+
+    .. math:: \operatorname{FFN}(x) = \max(0,\, x W_1 + b_1)\, W_2 + b_2
+
+    Args:
+        d_model: features of a position.
+        d_ff: width between the matrices.
+
+    Raises:
+        TypeError: if a size is not an int.
+        ValueError: if a size is below 1.
+
+    Example:
+        >>> FeedForward(8, 32)(torch.zeros(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
+
+    Source:
+        Vaswani et al. (2017), equation (2).
+    """
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        check_size("d_model", d_model, minimum=1)
+        check_size("d_ff", d_ff, minimum=1)
+        self.w_1 = nn.Linear(d_model, d_ff)
+        self.w_2 = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (..., d_model) for (..., d_model)."""
+        out: Tensor = self.w_2(self.w_1(x).relu())
+        return out
+
+
+class EncoderLayer(nn.Module):
+    r"""Self-attention, then a feed-forward part, each on the residual path.
+
+    .. math:: x \leftarrow x + \operatorname{step}(\operatorname{norm}(x)) \;\text{(norm first)}, \qquad
+        x \leftarrow \operatorname{norm}(x + \operatorname{step}(x)) \;\text{(norm last)}
+
+    Args:
+        d_model: features of a position.
+        num_heads: number of heads.
+        d_ff: width of the feed-forward part.
+        norm_first: normalise before each step, or after it as in the paper.
+
+    Raises:
+        TypeError: if a size is not an int, or ``norm_first`` not a bool.
+        ValueError: if a size is below 1, or ``num_heads`` exceeds ``d_model``.
+
+    Example:
+        >>> x, weights = EncoderLayer(8, 2, 32)(torch.zeros(2, 5, 8))
+        >>> x.shape, weights.shape
+        (torch.Size([2, 5, 8]), torch.Size([2, 2, 5, 5]))
+
+    Source:
+        Vaswani et al. (2017), section 3.1 (norm last); Xiong et al. (2020), arXiv:2002.04745 (norm first).
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, *, norm_first: bool = True) -> None:
+        super().__init__()
+        check_flag("norm_first", norm_first)
+        self.norm_first = norm_first
+        self.attention = MultiHeadAttention(d_model, num_heads, bias=True)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, *, need_weights: bool = True
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the new ``x`` (batch, n, d_model) and the weights (batch, heads, n, n), or ``None`` without."""
+        seen = self.attention_norm(x) if self.norm_first else x
+        output, weights = self.attention(seen, mask=mask, need_weights=need_weights)
+        x = x + output if self.norm_first else self.attention_norm(x + output)
+        return _feed(self, x), weights
+
+    @classmethod
+    def from_torch(cls, layer: nn.TransformerEncoderLayer) -> "EncoderLayer":
+        """Copy the weights of torch's own layer, which must have a ReLU; its dropout is not copied.
+
+        Raises:
+            TypeError: if ``layer`` is not an ``nn.TransformerEncoderLayer``.
+            ValueError: if its activation is not the ReLU.
+
+        Example:
+            >>> theirs = nn.TransformerEncoderLayer(8, 2, 32, batch_first=True).eval()
+            >>> x = torch.rand(2, 5, 8)
+            >>> torch.allclose(EncoderLayer.from_torch(theirs)(x)[0], theirs(x), atol=1e-5)
+            True
+        """
+        if not isinstance(layer, nn.TransformerEncoderLayer):
+            raise TypeError(f"layer must be a torch.nn.TransformerEncoderLayer; got {type(layer).__name__}")
+        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
+                   norm_first=layer.norm_first)  # fmt: skip
+        ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
+        _copy_rest(ours, layer, (ours.attention_norm, ours.feed_forward_norm))
+        return ours
+
+
+class DecoderLayer(nn.Module):
+    r"""Self-attention on what is written, cross-attention to the source, then a feed-forward part.
+
+    Each is a step on the residual path, as in :class:`EncoderLayer`.
+
+    Args:
+        d_model: features of a position.
+        num_heads: number of heads.
+        d_ff: width of the feed-forward part.
+        norm_first: normalise before each step, or after it as in the paper.
+
+    Raises:
+        TypeError: if a size is not an int, or ``norm_first`` not a bool.
+        ValueError: if a size is below 1, or ``num_heads`` exceeds ``d_model``.
+
+    Example:
+        >>> x, written, read = DecoderLayer(8, 2, 32)(torch.zeros(2, 3, 8), torch.zeros(2, 5, 8))
+        >>> x.shape, written.shape, read.shape
+        (torch.Size([2, 3, 8]), torch.Size([2, 2, 3, 3]), torch.Size([2, 2, 3, 5]))
+
+    Source:
+        Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, *, norm_first: bool = True) -> None:
+        super().__init__()
+        check_flag("norm_first", norm_first)
+        self.norm_first = norm_first
+        self.attention = MultiHeadAttention(d_model, num_heads, bias=True)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, bias=True)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.attention_norm, self.cross_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.feed_forward_norm = nn.LayerNorm(d_model)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Write on: every position sees itself and what is before it.
+
+        Args:
+            x: (batch, m, d_model).
+            memory: what the encoder made, (batch, n, d_model).
+            mask: of the self-attention, besides the causal one.
+            cross_mask: of the cross-attention, such as the source's padding.
+            need_weights: return the weights.
+
+        Returns:
+            The new ``x`` (batch, m, d_model), the weights of self-attention (batch, heads, m, m) and of
+            cross-attention (batch, heads, m, n); ``None`` without ``need_weights``.
+        """
+        x, *weights, _ = self.go_on(x, self.start(memory), mask, cross_mask, need_weights=need_weights)
+        return x, weights[0], weights[1]
+
+    def start(self, memory: Tensor) -> Kept:
+        """Make the keys and values of the source, once for a sentence; none of the target are there yet."""
+        cross_keys, cross_values = self.cross_attention.project(memory)
+        nothing = cross_keys[:, :, :0]
+        return Kept(nothing, nothing, cross_keys, cross_values)
+
+    def go_on(
+        self,
+        x: Tensor,
+        kept: Kept,
+        mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Kept]:
+        """Do what :meth:`forward` does for new positions, with the keys and values of those before them kept.
+
+        Args:
+            x: the new positions (batch, m, d_model).
+            kept: from :meth:`start` or from the step before.
+            mask: as in :meth:`forward`; its keys are all positions so far.
+            cross_mask: as in :meth:`forward`.
+            need_weights: return the weights.
+
+        Returns:
+            The new ``x``, both weights, and what to keep for the next step.
+        """
+        seen = self.attention_norm(x) if self.norm_first else x
+        keys, values = self.attention.project(seen, start=kept.keys.size(2))
+        keys, values = torch.cat([kept.keys, keys], dim=2), torch.cat([kept.values, values], dim=2)
+        output, written = self.attention.attend(seen, keys, values, mask, is_causal=True, need_weights=need_weights)
+        x = x + output if self.norm_first else self.attention_norm(x + output)
+
+        seen = self.cross_norm(x) if self.norm_first else x
+        output, read = self.cross_attention.attend(
+            seen, kept.cross_keys, kept.cross_values, cross_mask, need_weights=need_weights
+        )
+        x = x + output if self.norm_first else self.cross_norm(x + output)
+        return _feed(self, x), written, read, kept._replace(keys=keys, values=values)
+
+    @classmethod
+    def from_torch(cls, layer: nn.TransformerDecoderLayer) -> "DecoderLayer":
+        """Copy the weights of torch's own layer, which must have a ReLU; its dropout is not copied.
+
+        Raises:
+            TypeError: if ``layer`` is not an ``nn.TransformerDecoderLayer``.
+            ValueError: if its activation is not the ReLU.
+
+        Example:
+            >>> theirs = nn.TransformerDecoderLayer(8, 2, 32, batch_first=True).eval()
+            >>> x, memory = torch.rand(2, 3, 8), torch.rand(2, 5, 8)
+            >>> closed = nn.Transformer.generate_square_subsequent_mask(3)
+            >>> torch.allclose(DecoderLayer.from_torch(theirs)(x, memory)[0], theirs(x, memory, closed), atol=1e-5)
+            True
+        """
+        if not isinstance(layer, nn.TransformerDecoderLayer):
+            raise TypeError(f"layer must be a torch.nn.TransformerDecoderLayer; got {type(layer).__name__}")
+        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
+                   norm_first=layer.norm_first)  # fmt: skip
+        ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
+        ours.cross_attention = MultiHeadAttention.from_torch(layer.multihead_attn)
+        _copy_rest(ours, layer, (ours.attention_norm, ours.cross_norm, ours.feed_forward_norm))
+        return ours
+
+
+def _feed(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
+    """Take the last step of a layer."""
+    if layer.norm_first:
+        return x + layer.feed_forward(layer.feed_forward_norm(x))
+    out: Tensor = layer.feed_forward_norm(x + layer.feed_forward(x))
+    return out
+
+
+def _copy_rest(ours: EncoderLayer | DecoderLayer, layer: Any, norms: Sequence[nn.LayerNorm]) -> None:
+    """Copy what is no attention from a layer of torch's, with its dtype, device and mode."""
+    if layer.activation is not F.relu:
+        raise ValueError("layer must have activation='relu'")
+    weight = layer.linear1.weight
+    ours.to(weight.device, weight.dtype)
+    theirs = (layer.norm1, layer.norm2, *([layer.norm3] if len(norms) == 3 else []))
+    parts = [(ours.feed_forward.w_1, layer.linear1), (ours.feed_forward.w_2, layer.linear2)]
+    for mine, other in (*parts, *zip(norms, theirs, strict=True)):
+        mine.load_state_dict(other.state_dict())
+    for mine, other in zip(norms, theirs, strict=True):
+        mine.eps = other.eps
+    ours.train(layer.training)
+
+
+class Transformer(nn.Module):
+    r"""Encoder and decoder: reads source ids, predicts each next target id.
+
+    .. math:: x_t = \sqrt{d_{\text{model}}}\, E_{\text{id}_t} + p_t
+
+    Token vectors are drawn with variance :math:`1/d_{\text{model}}`, so that they have the size of the sinusoidal
+    position vectors :math:`p_t` after the factor. All other matrices are drawn by Glorot and Bengio's uniform rule.
+
+    Args:
+        source_size: number of different source ids, among them 0 (padding).
+        target_size: number of different target ids, among them 0 (padding), 1 (begin) and 2 (end).
+        d_model: features of a position, even.
+        num_heads: number of heads of every attention.
+        d_ff: width of the feed-forward parts.
+        encoder_layers: how many; with 0, the decoder reads the source's vectors themselves.
+        decoder_layers: how many.
+        norm_first: normalise before each step, and once at the end of encoder and decoder; or after each step.
+        generator: source of the first weights (on the CPU); torch's global one if left out.
+
+    Raises:
+        TypeError: if a size is not an int, ``norm_first`` not a bool, or ``generator`` not a ``torch.Generator``.
+        ValueError: if a size is too small, ``d_model`` odd, or ``num_heads`` above ``d_model``.
+
+    Example:
+        >>> model = Transformer(source_size=11, target_size=13, d_model=8, num_heads=2, d_ff=16)
+        >>> source, target_in = torch.ones(2, 7, dtype=torch.long), torch.ones(2, 5, dtype=torch.long)
+        >>> logits, weights = model(source, target_in)
+        >>> logits.shape, weights.cross[0].shape
+        (torch.Size([2, 5, 13]), torch.Size([2, 2, 5, 7]))
+
+    Source:
+        Vaswani et al. (2017), section 3.
+    """
+
+    def __init__(
+        self,
+        source_size: int,
+        target_size: int,
+        *,
+        d_model: int = 64,
+        num_heads: int = 4,
+        d_ff: int = 128,
+        encoder_layers: int = 1,
+        decoder_layers: int = 1,
+        norm_first: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        check_size("source_size", source_size, minimum=1)
+        check_size("target_size", target_size, minimum=3)
+        check_size("encoder_layers", encoder_layers)
+        check_size("decoder_layers", decoder_layers, minimum=1)
+        check_generator(generator, optional=True)
+        self.source_embedding = nn.Embedding(source_size, d_model)
+        self.target_embedding = nn.Embedding(target_size, d_model)
+        self.encoder = nn.ModuleList(
+            EncoderLayer(d_model, num_heads, d_ff, norm_first=norm_first) for _ in range(encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(d_model, num_heads, d_ff, norm_first=norm_first) for _ in range(decoder_layers)
+        )
+        last_norm = nn.LayerNorm if norm_first else nn.Identity
+        self.encoder_norm, self.decoder_norm = last_norm(d_model), last_norm(d_model)
+        self.readout = nn.Linear(d_model, target_size)
+        self._draw(generator)
+
+    @torch.no_grad()
+    def _draw(self, generator: torch.Generator | None) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight, generator=generator)
+                if module.bias is not None:
+                    module.bias.zero_()
+            elif isinstance(module, nn.Embedding):
+                module.weight.normal_(0, module.embedding_dim**-0.5, generator=generator)
+
+    def forward(
+        self,
+        source: Tensor,
+        target_in: Tensor,
+        *,
+        encoder_mask: Masks = None,
+        decoder_mask: Masks = None,
+        cross_mask: Masks = None,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Weights]:
+        """Predict every target token from the source and the target tokens before it.
+
+        Args:
+            source: token ids (batch, n), padded with 0.
+            target_in: token ids (batch, m): 1, then the target without its last token.
+            encoder_mask: what the encoder's self-attention may see, besides the padding mask: one mask for all layers,
+                or a list with one (or ``None``) for each.
+            decoder_mask: what the decoder's self-attention may see, besides the causal mask.
+            cross_mask: what the decoder may see of the source, besides the padding mask.
+            need_weights: return the weights; otherwise ``Weights`` is empty, and torch's fused kernels are used.
+
+        Returns:
+            ``(logits, weights)``: logits (batch, m, target_size), and :class:`Weights`.
+
+        Raises:
+            TypeError: if ids are not int64, or a mask is neither boolean nor float.
+            ValueError: if shapes do not fit together, or a list of masks has not one for each layer.
+        """
+        memory = self.encode(source, encoder_mask, need_weights=need_weights)
+        _check_sequences("target_in", target_in, "m")
+        kept = self.start(memory)
+        logits, decoder, cross, _ = self.go_on(
+            target_in, memory, kept, decoder_mask=decoder_mask, cross_mask=cross_mask, need_weights=need_weights
+        )
+        return logits, Weights(memory.weights, decoder, cross)
+
+    def encode(self, source: Tensor, mask: Masks = None, *, need_weights: bool = True) -> Memory:
+        """Read the source ids (batch, n)."""
+        _check_sequences("source", source, "n")
+        padding = (source != PAD)[:, None, None]  # (batch, 1, 1, n)
+        masks = _for_layers("encoder_mask", mask, len(self.encoder))
+        x = self._embed(self.source_embedding, source, 0)
+        found = []
+        for layer, own in zip(self.encoder, masks, strict=True):
+            x, weights = layer(x, _joined(padding, own), need_weights=need_weights)
+            found.append(weights)
+        return Memory(self.encoder_norm(x), padding, tuple(found) if need_weights else ())
+
+    def start(self, memory: Memory) -> tuple[Kept, ...]:
+        """Make what the decoder keeps of a source, for :meth:`go_on`."""
+        return tuple(layer.start(memory.states) for layer in self.decoder)  # type: ignore[operator]
+
+    def go_on(
+        self,
+        target_in: Tensor,
+        memory: Memory,
+        kept: tuple[Kept, ...],
+        *,
+        decoder_mask: Masks = None,
+        cross_mask: Masks = None,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[Kept, ...]]:
+        """Read new target ids (batch, m) behind those that ``kept`` stands for.
+
+        Returns:
+            The logits (batch, m, target_size), the weights of self- and of cross-attention, one tensor a layer, and
+            what to keep for the next step.
+        """
+        masks = _for_layers("decoder_mask", decoder_mask, len(self.decoder))
+        cross_masks = _for_layers("cross_mask", cross_mask, len(self.decoder))
+        x = self._embed(self.target_embedding, target_in, kept[0].keys.size(2))
+        written, read, new = [], [], []
+        for layer, before, mask, own in zip(self.decoder, kept, masks, cross_masks, strict=True):
+            x, *weights, after = layer.go_on(  # type: ignore[operator]
+                x, before, mask, _joined(memory.mask, own), need_weights=need_weights
+            )
+            written.append(weights[0])
+            read.append(weights[1])
+            new.append(after)
+        logits = self.readout(self.decoder_norm(x))
+        return logits, tuple(written) if need_weights else (), tuple(read) if need_weights else (), tuple(new)
+
+    def _embed(self, embedding: nn.Embedding, ids: Tensor, start: int) -> Tensor:
+        """Give every token its vector and its position."""
+        d_model = embedding.embedding_dim
+        vectors = embedding(ids) * math.sqrt(d_model)
+        out: Tensor = vectors + sinusoidal_positions(
+            ids.size(1), d_model, start=start, device=vectors.device, dtype=vectors.dtype
+        )
+        return out
+
+
+def _for_layers(name: str, masks: Masks, layers: int) -> Sequence[Tensor | None]:
+    """Give every layer its mask."""
+    if masks is None or isinstance(masks, Tensor):
+        return [masks] * layers
+    if len(masks) != layers:
+        raise ValueError(f"{name} must be one mask, or a list with one for each of {layers} layers; got {len(masks)}")
+    return masks
+
+
+def _joined(padding: Tensor, mask: Tensor | None) -> Tensor:
+    """Join a mask (m, n), (batch, m, n) or (batch, heads, m, n) to that of padding (batch, 1, 1, n)."""
+    if mask is None:
+        return padding
+    check_mask_type("mask", mask)
+    if mask.dim() == 3:
+        mask = mask[:, None]
+    if mask.dtype == torch.bool:
+        return padding & mask
+    return torch.where(padding, mask, -torch.inf)
+
+
+def _check_sequences(name: str, ids: Any, axis: str) -> None:
+    check_ids(name, ids)
+    if ids.dim() != 2 or ids.size(1) == 0:
+        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")

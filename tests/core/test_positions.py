@@ -1,0 +1,365 @@
+"""Laws of positions. The oracles are loops over single numbers, complex numbers, and what the papers print."""
+
+import cmath
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import BATCH, HEADS, M, N, assert_raises, draw
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from attention_tutorial import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from attention_tutorial.positions import (
+    LearnedPositions,
+    RotaryMultiHeadAttention,
+    alibi_bias,
+    alibi_slopes,
+    change_pairing,
+    frequencies,
+    rotate,
+    shift_matrix,
+    sinusoidal_positions,
+)
+
+TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+D = 14  # seven pairs
+D_MODEL, D_HEAD = 18, 6  # with three heads
+pairings = pytest.mark.parametrize("pairing", ["halves", "neighbours"])
+
+
+# ---- Sines and cosines ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("base", "start"), [(10_000.0, 0), (50.0, 9)])
+def test_sinusoidal_positions_are_the_sines_and_cosines_of_the_paper(base, start):
+    made = sinusoidal_positions(N, D, base=base, start=start, dtype=torch.float64)
+    for t in range(N):
+        for i in range(D // 2):
+            angle = (start + t) / base ** (2 * i / D)
+            assert made[t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-12)
+            assert made[t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.integers(-40, 40), first=st.integers(40, 3000), base=st.sampled_from([10.0, 500.0, 10_000.0]))
+def test_one_matrix_moves_every_position_on_by_the_same_steps(steps, first, base):
+    before = sinusoidal_positions(5, D, base=base, start=first, dtype=torch.float64)
+    after = sinusoidal_positions(5, D, base=base, start=first + steps, dtype=torch.float64)
+    moved = before @ shift_matrix(steps, D, base=base, dtype=torch.float64)
+    assert_close(moved, after, rtol=0, atol=1e-10)
+
+
+def test_shifts_add_up_keep_lengths_and_undo_each_other():
+    two, three, five, back = (shift_matrix(s, D, dtype=torch.float64) for s in (2, 3, 5, -5))
+    assert_close(two @ three, five, **TIGHT)
+    assert_close(five @ back, torch.eye(D, dtype=torch.float64), **TIGHT)
+    assert_close(five @ five.T, torch.eye(D, dtype=torch.float64), **TIGHT)
+
+
+def test_the_dot_product_of_two_positions_depends_on_their_distance_only():
+    p = sinusoidal_positions(60, D, dtype=torch.float64)
+    products = p @ p.T
+    for distance in range(60):
+        diagonal = products.diagonal(distance)
+        assert_close(diagonal, diagonal[:1].expand_as(diagonal), **TIGHT)
+    assert_close(products[0, 0], torch.tensor(D / 2, dtype=torch.float64))
+
+
+def test_angles_do_not_lose_digits_far_from_the_start():
+    far = sinusoidal_positions(1, 4, start=1_000_003, dtype=torch.float32)[0]
+    assert far[0].item() == pytest.approx(math.sin(1_000_003), abs=1e-6)
+    half = sinusoidal_positions(1, 4, start=2_001, dtype=torch.bfloat16)[0]
+    assert half[0].item() == pytest.approx(math.sin(2_001), abs=4e-3)
+
+
+# ---- Learned --------------------------------------------------------------------------------------------------------
+
+
+def test_learned_positions_are_rows_that_learn():
+    positions = LearnedPositions(N, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(positions(3, start=2), positions.vectors[2:5])
+    positions(3, start=2).sum().backward()
+    assert positions.vectors.grad.sum(1).tolist() == [0, 0, 4, 4, 4, 0, 0]
+    again = LearnedPositions(N, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(again.vectors, positions.vectors)
+    many = LearnedPositions(400, 50, std=0.5, generator=torch.Generator().manual_seed(1))
+    assert many.vectors.std().item() == pytest.approx(0.5, rel=0.02)
+
+
+# ---- Rotary ---------------------------------------------------------------------------------------------------------
+
+
+@pairings
+def test_rotation_is_multiplication_by_a_complex_number(generator, pairing):
+    x = draw(generator, BATCH, N, D)
+    places = torch.tensor([0, 3, 4, 11, 2, 50, 7])
+    turned = rotate(x, places, pairing=pairing, base=500.0)
+    for b in range(BATCH):
+        for j, t in enumerate(places.tolist()):
+            for i in range(D // 2):
+                first, second = (2 * i, 2 * i + 1) if pairing == "neighbours" else (i, i + D // 2)
+                number = complex(x[b, j, first], x[b, j, second]) * cmath.exp(1j * t * 500.0 ** (-2 * i / D))
+                assert turned[b, j, first].item() == pytest.approx(number.real, abs=1e-12)
+                assert turned[b, j, second].item() == pytest.approx(number.imag, abs=1e-12)
+
+
+@pairings
+@settings(max_examples=30, deadline=None)
+@given(t=st.integers(0, 500), s=st.integers(0, 500), shift=st.integers(-300, 3000))
+def test_a_score_depends_on_the_distance_only(pairing, t, s, shift):
+    generator = torch.Generator().manual_seed(t + 501 * s)
+    q, k = draw(generator, 1, D), draw(generator, 1, D)
+
+    def score(at, other):
+        return rotate(q, torch.tensor([at]), pairing=pairing) @ rotate(k, torch.tensor([other]), pairing=pairing).T
+
+    assert_close(score(t, s), score(t + shift, s + shift), rtol=0, atol=1e-10)
+
+
+@pairings
+def test_rotation_keeps_lengths_adds_up_and_leaves_position_zero_alone(generator, pairing):
+    x = draw(generator, BATCH, HEADS, N, D)
+    turned = rotate(x, pairing=pairing)
+    assert_close(turned.norm(dim=-1), x.norm(dim=-1), **TIGHT)
+    assert torch.equal(turned[..., 0, :], x[..., 0, :])
+    once_more = rotate(turned, torch.full((N,), 5), pairing=pairing)
+    assert_close(once_more, rotate(x, torch.arange(5, 5 + N), pairing=pairing), **TIGHT)
+    assert_close(rotate(turned, -torch.arange(N), pairing=pairing), x, **TIGHT)
+
+
+def test_positions_default_to_counting_and_may_differ_in_a_batch(generator):
+    x = draw(generator, BATCH, HEADS, N, D)
+    assert torch.equal(rotate(x), rotate(x, torch.arange(N)))
+    places = torch.tensor([[[0, 1, 2, 3, 4, 5, 6]], [[0, 0, 0, 1, 2, 3, 4]]])  # padded on the left
+    turned = rotate(x, places)
+    assert torch.equal(turned[0], rotate(x[0]))
+    assert torch.equal(turned[1, :, 2:], rotate(x[1, :, 2:]))
+
+
+def test_mixing_the_pairings_spares_the_first_position_alone(generator):
+    x = draw(generator, N, D)
+    halves, neighbours = rotate(x), rotate(x, pairing="neighbours")
+    assert torch.equal(halves[0], neighbours[0])
+    assert (halves[1:] - neighbours[1:]).norm(dim=-1).min() > 0.1
+
+
+def test_reordered_rows_make_the_one_pairing_of_the_other(generator):
+    theirs = RotaryMultiHeadAttention(D_MODEL, HEADS, bias=True, pairing="neighbours", dtype=torch.float64)
+    ours = RotaryMultiHeadAttention(D_MODEL, HEADS, bias=True, pairing="halves", dtype=torch.float64)
+    state = {name: draw(generator, *tensor.shape) for name, tensor in theirs.state_dict().items()}
+    theirs.load_state_dict(state)
+    for name in ("w_q.weight", "w_k.weight", "w_q.bias", "w_k.bias"):
+        state[name] = change_pairing(state[name], HEADS, to="halves")
+        assert torch.equal(change_pairing(state[name], HEADS, to="neighbours"), theirs.state_dict()[name])
+    ours.load_state_dict(state)
+    x = draw(generator, BATCH, N, D_MODEL)
+    for mine, other in zip(ours(x, is_causal=True), theirs(x, is_causal=True), strict=True):
+        assert_close(mine, other, **TIGHT)
+
+
+def rotary(generator, **options):
+    module = RotaryMultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64, **options)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * 2)
+    return module
+
+
+@pairings
+def test_rotary_attention_turns_queries_and_keys_and_nothing_else(generator, pairing):
+    module = rotary(generator, pairing=pairing, base=100.0, bias=True)
+    x = draw(generator, BATCH, N, D_MODEL)
+    q, k, v = (w(x).unflatten(-1, (HEADS, D_HEAD)).transpose(1, 2) for w in (module.w_q, module.w_k, module.w_v))
+    q, k = rotate(q, pairing=pairing, base=100.0), rotate(k, pairing=pairing, base=100.0)
+    heads, weights = scaled_dot_product_attention(q, k, v, causal_mask(N))
+    output, ours = module(x, is_causal=True)
+    assert_close(ours, weights, **TIGHT)
+    assert_close(output, module.w_o(heads.transpose(1, 2).flatten(2)), **TIGHT)
+    assert_close(module(x, is_causal=True, need_weights=False)[0], output, **TIGHT)
+
+
+def test_rotary_attention_is_the_same_wherever_the_sequence_begins(generator):
+    module = rotary(generator)
+    x = draw(generator, 1, N, D_MODEL)
+    first = module(x, is_causal=True)[0]
+    k, v = module.project(x, start=90)
+    later = module._attend(x, k, v, None, is_causal=True, need_weights=False)[0]
+    assert not torch.allclose(later, first)  # queries that count from 0 and keys that count from 90
+    q = rotate(module.w_q(x).unflatten(-1, (HEADS, D_HEAD)).transpose(1, 2), torch.arange(90, 90 + N))
+    heads, _ = scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert_close(module.w_o(heads.transpose(1, 2).flatten(2)), first, **TIGHT)
+
+
+@pytest.mark.parametrize("make", [rotary, lambda g: MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64)])
+@pytest.mark.parametrize("sizes", [(1,) * N, (3, 1, 1, 2), (N,)])
+def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
+    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
+    whole, weights = module(x, is_causal=True)
+    keys, values, done = [], [], 0
+    for size in sizes:
+        new = x[:, done : done + size]
+        k, v = module.project(new, start=done)
+        keys, values, done = [*keys, k], [*values, v], done + size
+        for need_weights in (True, False):
+            output, rows = module.attend(
+                new, torch.cat(keys, 2), torch.cat(values, 2), is_causal=True, need_weights=need_weights
+            )
+            assert_close(output, whole[:, done - size : done], **TIGHT)
+            assert (rows is None) != need_weights
+        assert_close(module.attend(new, torch.cat(keys, 2), torch.cat(values, 2), is_causal=True)[1],
+                     weights[:, :, done - size : done, :done], **TIGHT)  # fmt: skip
+
+
+def test_attend_takes_masks_as_forward_does(generator):
+    module = rotary(generator)
+    x, memory = draw(generator, BATCH, M, D_MODEL), draw(generator, BATCH, N, D_MODEL)
+    mask = torch.rand(BATCH, M, N, generator=generator) < 0.6
+    for kind in (mask, mask[:, None], mask[0], None):
+        for mine, other in zip(
+            module.attend(x, *module.project(memory), kind), module(x, memory, mask=kind), strict=True
+        ):
+            assert_close(mine, other, **TIGHT)
+
+
+@pairings
+def test_rotation_has_the_right_gradient(generator, pairing):
+    x = draw(generator, 3, 4).requires_grad_()
+    assert gradcheck(lambda x: rotate(x, torch.tensor([1, 5, 9]), pairing=pairing), (x,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rotation_keeps_the_dtype_and_its_precision_far_out(generator, dtype):
+    x = draw(generator, 2, D)
+    places = torch.tensor([100_000, 100_001])
+    turned = rotate(x.to(dtype), places)
+    assert turned.dtype == dtype
+    assert_close(turned.double(), rotate(x.to(dtype).double(), places), rtol=0, atol=4 * torch.finfo(dtype).eps)
+
+
+def test_rotation_can_be_compiled_mapped_and_copied(generator):
+    x = draw(generator, BATCH, N, D)
+    assert_close(torch.func.vmap(rotate)(x), rotate(x), **TIGHT)
+    module = rotary(generator)
+    inputs = draw(generator, BATCH, N, D_MODEL)
+    assert torch.equal(copy.deepcopy(module)(inputs)[0], module(inputs)[0])
+    compiled = torch.compile(rotate, backend="eager", fullgraph=True)
+    assert_close(compiled(x), rotate(x), **TIGHT)
+
+
+# ---- ALiBi ----------------------------------------------------------------------------------------------------------
+
+
+def test_slopes_are_those_of_the_paper():
+    assert alibi_slopes(8).tolist() == [2.0**-i for i in range(1, 9)]  # section 3
+    assert alibi_slopes(16).tolist() == pytest.approx([2 ** (-i / 2) for i in range(1, 17)])
+    # the published code, for 12 heads: those of 8, then every other one of 16
+    twelve = [*(2.0**-i for i in range(1, 9)), *(2 ** -(i + 0.5) for i in range(4))]
+    assert alibi_slopes(12).tolist() == pytest.approx(twelve)
+    assert alibi_slopes(1).tolist() == [2.0**-8]
+
+
+@pytest.mark.parametrize(("m", "n"), [(M, N), (N, M), (1, N), (N, N), (0, N)])
+def test_the_bias_is_the_distance_times_the_slope(m, n):
+    bias = alibi_bias(m, n, HEADS, dtype=torch.float64)
+    assert bias.shape == (1, HEADS, m, n)
+    slopes = alibi_slopes(HEADS).tolist()
+    for h in range(HEADS):
+        for i in range(m):
+            for j in range(n):
+                assert bias[0, h, i, j].item() == pytest.approx(-slopes[h] * abs(i + n - m - j))
+
+
+def test_the_bias_moves_with_the_sequence_and_serves_as_a_mask(generator):
+    module = MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64)
+    x = draw(generator, BATCH, N, D_MODEL)
+    whole, weights = module(x, mask=alibi_bias(N, N, HEADS, dtype=torch.float64), is_causal=True)
+    last, row = module(x[:, -1:], x, mask=alibi_bias(1, N, HEADS, dtype=torch.float64), is_causal=True)
+    assert_close(last, whole[:, -1:], **TIGHT)
+    assert_close(row, weights[:, :, -1:], **TIGHT)
+
+
+# ---- Mistakes -------------------------------------------------------------------------------------------------------
+
+X = torch.zeros(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: sinusoidal_positions(-1, 4), ValueError, "n must be at least 0; got -1"),
+        (lambda: sinusoidal_positions(2, 5), ValueError, "d_model must be even, since features come in pairs; got 5"),
+        (lambda: sinusoidal_positions(2, 0), ValueError, "d_model must be at least 2; got 0"),
+        (lambda: sinusoidal_positions(2.0, 4), TypeError, "n must be an int; got float"),
+        (lambda: sinusoidal_positions(2, 4, base=0), ValueError, "base must be above 0; got 0"),
+        (lambda: sinusoidal_positions(2, 4, start=-3), ValueError, "start must be at least 0; got -3"),
+        (
+            lambda: sinusoidal_positions(2, 4, dtype=torch.int64),
+            TypeError,
+            "dtype must be a floating-point type (float64, float32, bfloat16 or float16); got torch.int64",
+        ),
+        (lambda: shift_matrix("2", 4), TypeError, "steps must be a real number; got str"),
+        (lambda: LearnedPositions(0, 4), ValueError, "max_length must be at least 1; got 0"),
+        (
+            lambda: LearnedPositions(3, 4)(2, start=2),
+            ValueError,
+            "positions must be below max_length=3; got positions 2 to 3",
+        ),
+        (
+            lambda: rotate(torch.zeros(2, 5)),
+            ValueError,
+            "x needs an even number of features d, at least 2 (axis -1); got shape (2, 5)",
+        ),
+        (lambda: rotate(X.long()), TypeError, None),
+        (lambda: rotate(X, pairing="half"), ValueError, "pairing must be 'halves' or 'neighbours'; got 'half'"),
+        (lambda: rotate(X, [0, 1]), TypeError, "positions must be a torch.Tensor; got list"),
+        (
+            lambda: rotate(X, torch.arange(3)),
+            ValueError,
+            "positions must broadcast to (..., n); expected something that broadcasts to (2,), got (3,)",
+        ),
+        (
+            lambda: rotate(X, torch.tensor([True, False])),
+            TypeError,
+            "positions must hold integers or real numbers; got torch.bool",
+        ),
+        (
+            lambda: change_pairing(torch.zeros(6, 4), 2, to="halves"),
+            ValueError,
+            "weight must have heads * d_head rows with an even d_head; got num_heads=2 and shape (6, 4)",
+        ),
+        (
+            lambda: RotaryMultiHeadAttention(6, 2),
+            ValueError,
+            "d_head must be even, since features come in pairs; got 3",
+        ),
+        (lambda: alibi_slopes(0), ValueError, "num_heads must be at least 1; got 0"),
+        (lambda: alibi_bias(2, -1, 2), ValueError, "n must be at least 0; got -1"),
+        (
+            lambda: MultiHeadAttention(4, 2).attend(X[None], torch.zeros(1, 2, 3, 2), torch.zeros(1, 2, 4, 2)),
+            ValueError,
+            "values must have shape (batch, heads, n, d_head); expected (1, 2, 3, 2), got (1, 2, 4, 2)",
+        ),
+        (
+            lambda: MultiHeadAttention(4, 2).attend(torch.zeros(1, 2, 4), torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)),
+            ValueError,
+            "keys must have shape (batch, heads, n, d_head); expected (1, 2, 0, 2), got (1, 3, 4)",
+        ),
+        (lambda: MultiHeadAttention(4, 2).project(torch.zeros(1, 2, 4), start=-1), ValueError,
+         "start must be at least 0; got -1"),
+    ],
+)  # fmt: skip
+def test_a_mistake_gets_an_error_that_names_it(call, error, message):
+    if message is None:
+        with pytest.raises(error):
+            call()
+    else:
+        assert_raises(call, error, message)
+
+
+def test_frequencies_fall_from_one_by_equal_factors():
+    found = frequencies(8)
+    assert_close(found, torch.tensor([1, 0.1, 0.01, 0.001], dtype=torch.float64))

@@ -1,0 +1,361 @@
+"""Laws of the Transformer and of writing with it. The oracles: torch's own layers, masks by hand, and all sentences."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from oracles import assert_raises, draw
+from torch import nn
+from torch.testing import assert_close
+
+from attention_tutorial.decoding import beam_search, greedy
+from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, FeedForward, Transformer
+from attention_tutorial.positions import sinusoidal_positions
+
+TIGHT = {"rtol": 1e-10, "atol": 1e-10}
+BATCH, N, M, D_MODEL, HEADS, D_FF, SOURCE, TARGET = 2, 7, 5, 12, 3, 17, 11, 13
+norms = pytest.mark.parametrize("norm_first", [True, False], ids=["norm first", "norm last"])
+
+
+def fill(module, generator):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * (2 if parameter.dim() > 1 else 1))
+    return module.double().eval()
+
+
+def make(generator, **options):
+    sizes = {"d_model": D_MODEL, "num_heads": HEADS, "d_ff": D_FF, "encoder_layers": 2, "decoder_layers": 2}
+    return fill(Transformer(SOURCE, TARGET, **(sizes | options)), generator)
+
+
+@pytest.fixture
+def source():
+    return torch.tensor([[3, 4, 5, 6, 7, 8, 9], [10, 3, 3, 4, 0, 0, 0]])
+
+
+@pytest.fixture
+def target_in():
+    return torch.tensor([[1, 4, 5, 6, 7], [1, 12, 3, 0, 0]])
+
+
+# ---- Layers against torch's own -------------------------------------------------------------------------------------
+
+
+@norms
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_an_encoder_layer_is_torch_s(generator, norm_first, batch_first):
+    theirs = nn.TransformerEncoderLayer(
+        D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=norm_first, batch_first=batch_first, layer_norm_eps=1e-3
+    )
+    fill(theirs, generator)
+    ours = EncoderLayer.from_torch(theirs)
+    x = draw(generator, BATCH, N, D_MODEL)
+    padded = torch.zeros(BATCH, N, dtype=torch.bool)
+    padded[1, 4:] = True
+    given = x if batch_first else x.transpose(0, 1)
+    expected = theirs(given, src_key_padding_mask=padded)
+    expected = expected if batch_first else expected.transpose(0, 1)
+    output, weights = ours(x, ~padded[:, None, None])
+    assert_close(output[~padded], expected[~padded], **TIGHT)
+    assert weights.shape == (BATCH, HEADS, N, N)
+    assert_close(ours(x, ~padded[:, None, None], need_weights=False)[0], output, **TIGHT)
+    assert not ours.training
+
+
+@norms
+def test_a_decoder_layer_is_torch_s(generator, norm_first):
+    theirs = fill(
+        nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=norm_first, batch_first=True),
+        generator,
+    )
+    ours = DecoderLayer.from_torch(theirs)
+    x, memory = draw(generator, BATCH, M, D_MODEL), draw(generator, BATCH, N, D_MODEL)
+    padded = torch.zeros(BATCH, N, dtype=torch.bool)
+    padded[0, 3:] = True
+    closed = torch.ones(M, M, dtype=torch.bool).triu(1)
+    expected = theirs(x, memory, tgt_mask=closed, memory_key_padding_mask=padded)
+    output, written, read = ours(x, memory, cross_mask=~padded[:, None, None])
+    assert_close(output, expected, **TIGHT)
+    assert torch.equal(written == 0, closed.expand_as(written))
+    assert torch.equal(read == 0, padded[:, None, None].expand_as(read))
+
+
+def test_the_feed_forward_part_is_its_formula_at_each_position(generator):
+    layer = fill(FeedForward(D_MODEL, D_FF), generator)
+    x = draw(generator, BATCH, N, D_MODEL)
+    hidden = (x @ layer.w_1.weight.T + layer.w_1.bias).clamp(min=0)
+    assert_close(layer(x), hidden @ layer.w_2.weight.T + layer.w_2.bias, **TIGHT)
+    assert_close(layer(x)[:, 3], layer(x[:, 3]), **TIGHT)
+
+
+def test_a_layer_keeps_the_dtype_and_is_a_copy():
+    theirs = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, dtype=torch.float64)
+    ours = EncoderLayer.from_torch(theirs)
+    assert ours.training
+    assert {p.dtype for p in ours.parameters()} == {torch.float64}
+    before = ours.feed_forward.w_1.weight.clone()
+    with torch.no_grad():
+        theirs.linear1.weight.add_(1)
+    assert torch.equal(ours.feed_forward.w_1.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(EncoderLayer, nn.TransformerEncoderLayer), (DecoderLayer, nn.TransformerDecoderLayer)]
+)
+def test_a_layer_that_is_another_is_refused(ours, theirs):
+    assert_raises(lambda: ours.from_torch(theirs(4, 2, 6, activation="gelu")), ValueError,
+                  "layer must have activation='relu'")  # fmt: skip
+    message = f"layer must be a torch.nn.{theirs.__name__}; got Linear"
+    assert_raises(lambda: ours.from_torch(nn.Linear(2, 2)), TypeError, message)
+
+
+# ---- The whole ------------------------------------------------------------------------------------------------------
+
+
+@norms
+def test_the_machine_is_its_parts_put_together(generator, source, target_in, norm_first):
+    model = make(generator, norm_first=norm_first)
+    logits, weights = model(source, target_in)
+    real = (source != PAD)[:, None, None]
+
+    def embed(table, ids):
+        vectors = table.weight[ids] * math.sqrt(D_MODEL)
+        return vectors + sinusoidal_positions(ids.size(1), D_MODEL, dtype=torch.float64)
+
+    x = embed(model.source_embedding, source)
+    for i, layer in enumerate(model.encoder):
+        x, used = layer(x, real)
+        assert_close(weights.encoder[i], used, **TIGHT)
+    memory, y = model.encoder_norm(x), embed(model.target_embedding, target_in)
+    for i, layer in enumerate(model.decoder):
+        y, written, read = layer(y, memory, cross_mask=real)
+        assert_close(weights.decoder[i], written, **TIGHT)
+        assert_close(weights.cross[i], read, **TIGHT)
+    assert_close(logits, model.readout(model.decoder_norm(y)), **TIGHT)
+    assert isinstance(model.decoder_norm, nn.LayerNorm if norm_first else nn.Identity)
+
+
+@norms
+def test_without_weights_the_logits_are_the_same(generator, source, target_in, norm_first):
+    model = make(generator, norm_first=norm_first)
+    logits, weights = model(source, target_in)
+    fast, none = model(source, target_in, need_weights=False)
+    assert_close(fast, logits, **TIGHT)
+    assert none == ((), (), ())
+    assert [len(part) for part in weights] == [2, 2, 2]
+
+
+@norms
+def test_no_position_sees_the_target_s_future(generator, source, target_in, norm_first):
+    model = make(generator, norm_first=norm_first)
+    logits, _ = model(source, target_in)
+    for place in range(M):
+        changed = target_in.clone()
+        changed[:, place] = 9
+        other, _ = model(source, changed)
+        assert_close(other[:, :place], logits[:, :place], **TIGHT)
+        assert not torch.allclose(other[0, place], logits[0, place])
+
+
+def test_what_stands_under_padding_changes_nothing(generator, source, target_in):
+    model = make(generator)
+    logits, weights = model(source, target_in)
+    longer = torch.cat([source, torch.zeros(BATCH, 3, dtype=torch.long)], dim=1)
+    assert_close(model(longer, target_in)[0], logits, **TIGHT)
+    alone, _ = model(source[1:, :4], target_in[1:])
+    assert_close(alone, logits[1:], **TIGHT)
+    assert weights.cross[0][1, :, :, 4:].eq(0).all()
+    assert weights.encoder[1][1, :, :, 4:].eq(0).all()
+
+
+def test_without_positions_the_encoder_would_be_blind_to_order(generator):
+    model = make(generator)
+    order = torch.tensor([4, 0, 6, 2, 5, 1, 3])
+    source = torch.arange(3, 10)[None]
+    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
+    assert not torch.allclose(states[:, order], shuffled, atol=1e-3)
+    model._embed = lambda embedding, ids, start: embedding(ids)
+    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
+    assert_close(states[:, order], shuffled, **TIGHT)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize("layer", [0, 1, None])
+def test_an_edge_can_be_closed_at_one_layer_or_at_all(generator, source, target_in, part, layer):
+    model = make(generator)
+    free, used = model(source, target_in)
+    rows, columns = getattr(used, part)[0].shape[-2:]
+    mask = torch.ones(rows, columns, dtype=torch.bool)
+    mask[3, 1] = False
+    masks = mask if layer is None else [mask if i == layer else None for i in range(2)]
+    logits, weights = model(source, target_in, **{f"{part}_mask": masks})
+    for i, each in enumerate(getattr(weights, part)):
+        closed = layer in (i, None)
+        assert each[:, :, 3, 1].eq(0).all() == closed
+        assert_close(each[0].sum(-1), torch.ones(HEADS, rows, dtype=torch.float64))
+    assert not torch.allclose(logits, free)
+    as_float = torch.zeros(rows, columns, dtype=torch.float64).masked_fill(~mask, -torch.inf)
+    masks = as_float if layer is None else [as_float if i == layer else None for i in range(2)]
+    assert_close(model(source, target_in, **{f"{part}_mask": masks})[0], logits, **TIGHT)
+
+
+def test_masks_may_differ_between_heads_and_sentences(generator, source, target_in):
+    model = make(generator)
+    mask = torch.rand(BATCH, HEADS, M, N, generator=generator) < 0.7
+    mask[..., 0] = True
+    _, weights = model(source, target_in, cross_mask=mask)
+    open_to = mask & (source != PAD)[:, None, None]
+    assert torch.equal(weights.cross[1] > 0, open_to)
+    _, weights = model(source, target_in, cross_mask=mask[:, 0])
+    assert torch.equal(weights.cross[1] > 0, open_to[:, :1].expand_as(mask))
+
+
+def test_a_generator_decides_all_first_weights():
+    def first(seed):
+        torch.manual_seed(seed)  # the global one must not matter
+        return Transformer(SOURCE, TARGET, generator=torch.Generator().manual_seed(3)).state_dict()
+
+    for one, other in zip(first(0).values(), first(1).values(), strict=True):
+        assert torch.equal(one, other)
+    embedded = first(0)["source_embedding.weight"] * math.sqrt(64)
+    assert embedded.std().item() == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m: m(torch.zeros(2, 3), torch.ones(2, 3).long()), TypeError,
+         "source must hold token ids of dtype torch.int64; got torch.float32"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()), ValueError,
+         "target_in must be (batch, m) with at least one position; got shape (3,)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]), ValueError,
+         "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
+        (lambda m: greedy(nn.Linear(2, 2), torch.ones(1, 2).long()), TypeError,
+         "model must be a Transformer; got Linear"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), 0), ValueError, "max_length must be at least 1; got 0"),
+        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), ValueError, "num_beams must be at least 1; got 0"),
+        (lambda m: Transformer(3, 2), ValueError, "target_size must be at least 3; got 2"),
+    ],
+)  # fmt: skip
+def test_a_mistake_gets_an_error_that_names_it(generator, call, error, message):
+    model = make(generator)
+    assert_raises(lambda: call(model), error, message)
+
+
+# ---- Writing --------------------------------------------------------------------------------------------------------
+
+
+def log_prob(model, source, tokens):
+    """The logarithm of the probability of a sentence, step by step, with nothing kept; padding ends it."""
+    total, written = 0.0, [BEGIN]
+    for token in tokens:
+        if token == PAD:
+            break
+        logits, _ = model(source[None], torch.tensor([written]))
+        allowed = [i for i in range(TARGET) if i not in (PAD, BEGIN)]
+        total += (logits[0, -1, token] - logits[0, -1, allowed].logsumexp(0)).item()
+        written.append(token)
+    return total
+
+
+@norms
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_greedy_takes_the_likeliest_token_at_each_step(generator, source, norm_first, use_cache):
+    model = make(generator, norm_first=norm_first)
+    found = greedy(model, source, 6, use_cache=use_cache)
+    for row, ids in enumerate(source):
+        written = [BEGIN]
+        for _ in range(6):
+            logits, _ = model(ids[None], torch.tensor([written]))
+            written.append(max((i for i in range(TARGET) if i > 1), key=lambda i: logits[0, -1, i].item()))
+            if written[-1] == END:
+                break
+        tokens = [token for token in found.tokens[row].tolist() if token != PAD]
+        assert tokens == written[1:]
+        assert found.log_probs[row].item() == pytest.approx(log_prob(model, ids, tokens))
+
+
+@norms
+def test_a_cache_changes_nothing_in_the_logits(generator, source, target_in, norm_first):
+    model = make(generator, norm_first=norm_first)
+    whole, weights = model(source, target_in)
+    memory = model.encode(source)
+    for sizes in ((1,) * M, (2, 3), (4, 1)):
+        kept, done = model.start(memory), 0
+        for size in sizes:
+            new = target_in[:, done : done + size]
+            logits, written, read, kept = model.go_on(new, memory, kept)
+            done += size
+            assert_close(logits, whole[:, done - size : done], **TIGHT)
+            assert_close(read[1], weights.cross[1][:, :, done - size : done], **TIGHT)
+            assert_close(written[1], weights.decoder[1][:, :, done - size : done, :done], **TIGHT)
+
+
+def ending(generator, **options):
+    """A model that ends its sentences now and then."""
+    model = make(generator, **options)
+    with torch.no_grad():
+        model.readout.bias[END] += 1.5
+    return model
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
+    generator = torch.Generator().manual_seed(seed)
+    model = fill(Transformer(SOURCE, 5, d_model=6, num_heads=2, d_ff=5), generator)
+    source = torch.tensor([[3, 4, 5], [6, 7, 0]])
+    length, letters = 3, (3, 4)  # all that may be written besides the end
+    found = beam_search(model, source, 40, length, length_penalty=length_penalty)
+    for row, ids in enumerate(source):
+        sentences = [(*s, END) for n in range(length) for s in itertools.product(letters, repeat=n)]
+        sentences += list(itertools.product(letters, repeat=length))
+        ids = ids[ids != PAD]
+
+        def score(sentence, ids=ids):
+            total, written = 0.0, [BEGIN]
+            for token in sentence:
+                logits, _ = model(ids[None], torch.tensor([written]))
+                total += logits[0, -1, 2:].log_softmax(0)[token - 2].item()
+                written.append(token)
+            return total / ((5 + len(sentence)) / 6) ** length_penalty
+
+        best = max(sentences, key=score)
+        assert [token for token in found.tokens[row].tolist() if token != PAD] == list(best)
+        assert found.log_probs[row].item() / ((5 + len(best)) / 6) ** length_penalty == pytest.approx(score(best))
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_one_beam_is_greedy_and_a_cache_changes_nothing(generator, source, use_cache):
+    model = ending(generator)
+    one, plain = beam_search(model, source, 1, 8, use_cache=use_cache), greedy(model, source, 8)
+    assert torch.equal(one.tokens, plain.tokens)
+    assert_close(one.log_probs, plain.log_probs, **TIGHT)
+    many, again = beam_search(model, source, 5, 8, use_cache=use_cache), beam_search(model, source, 5, 8)
+    assert torch.equal(many.tokens, again.tokens)
+    for row, ids in enumerate(source):
+        assert many.log_probs[row].item() == pytest.approx(log_prob(model, ids, many.tokens[row].tolist()))
+
+
+def test_a_sentence_is_written_the_same_alone_and_in_a_batch(generator, source):
+    model = ending(generator)
+    for write in (greedy, lambda *a: beam_search(a[0], a[1], 4, a[2])):
+        together = write(model, source, 8)
+        for row, ids in enumerate(source):
+            alone = write(model, ids[None, : int((ids != PAD).sum())], 8)
+            kept = [token for token in together.tokens[row].tolist() if token != PAD]
+            assert [token for token in alone.tokens[0].tolist() if token != PAD] == kept
+            assert_close(together.log_probs[row], alone.log_probs[0], **TIGHT)
+
+
+def test_writing_stops_when_all_have_ended_and_never_writes_padding_or_the_beginning(generator, source):
+    model = make(generator)
+    with torch.no_grad():
+        model.readout.bias[[PAD, BEGIN]] += 50
+    assert greedy(model, source, 6).tokens.min() >= END
+    with torch.no_grad():
+        model.readout.bias[END] += 60
+    for found in (greedy(model, source, 30), beam_search(model, source, 3, 30)):
+        assert found.tokens.tolist() == [[END], [END]]
