@@ -34,6 +34,7 @@ from .tables import inline, make_row, make_table
 logger = logging.getLogger(__name__)
 
 REPLICATION = "replication.json"  # beside the page
+NOT_YET = "not yet run"  # for a claim that this file does not know
 COLUMNS = (
     ("Claim", 8),
     ("What the chapter says", 44),
@@ -79,7 +80,8 @@ def drawn_again(found: Mapping[str, Any]) -> str:
 def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -> nodes.row:
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
-    again = nodes.Text(drawn_again(replication.get(claim.id, {})))
+    found = replication.get(claim.id)
+    again = nodes.Text(NOT_YET if found is None else drawn_again(found))
     values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
     kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.identity else []
     sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
