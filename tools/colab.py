@@ -1,6 +1,7 @@
 """Give every chapter the two cells that let it run in Colab: the link that opens it there, and the installing cell.
 
-    python -m tools.colab                     every chapter (then run `make notebooks`: the new cells need executing)
+    python -m tools.colab                     every chapter (then run `make notebooks`: the new cells need executing),
+                                              and the installing cell of every assignment
     python -m tools.colab PATH ...            only these
     python -m tools.colab --check [PATH ...]  write nothing; name the notebooks whose cells are missing or old
 
@@ -107,6 +108,18 @@ def refresh(path: Path, root: Path, address: Address, *, check: bool = False) ->
     return stale
 
 
+def refresh_master(path: Path, address: Address, *, check: bool = False) -> bool:
+    """Bring an assignment's installing cell up to date, unless `check` is set; return whether it was not."""
+    notebook = read(path)
+    (cell,) = (cell for cell in notebook.cells if cell.get("id") == INSTALL)
+    source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
+    stale: bool = cell.source != source
+    if stale and not check:
+        cell.source = source  # its other cells and their metadata belong to nbgrader
+        path.write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
+    return stale
+
+
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Run the command line; with --check, return 1 if a notebook's cells are not up to date."""
     parser = argparse.ArgumentParser(description="Give every chapter the cells that let it run in Colab.")
@@ -115,11 +128,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(arguments)
     address = Address.read(root)
     paths = options.paths or chapters(root)
+    masters = [] if options.paths else sorted(root.glob("assignments/source/*/*.ipynb"))
     stale = [path for path in paths if refresh(path, root, address, check=options.check)]
-    verdict = "not up to date; run python -m tools.colab" if options.check else "updated; now run make notebooks"
-    for path in stale:
-        print(f"{path.name}: {verdict}")
-    return 1 if stale and options.check else 0
+    old = [path for path in masters if refresh_master(path, address, check=options.check)]
+    for path in (*stale, *old):
+        done = "updated; now run make notebooks" if path in stale else "updated"
+        print(f"{path.name}: {'not up to date; run python -m tools.colab' if options.check else done}")
+    return 1 if (stale or old) and options.check else 0
 
 
 if __name__ == "__main__":

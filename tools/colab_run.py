@@ -8,9 +8,11 @@
 `make test-colab` makes the environment and runs all of it. Each notebook runs alone, in an empty folder with an empty
 home, and without the book's package: its own first cell has to install it, from a git server on this machine (--source
 git) and from a wheel (--source wheel). Afterwards the package is taken away again and no other version may have
-moved. Two notebooks that are no chapters ask what Colab's widgets do, and what a reader sees without a network.
+moved. Two notebooks that are no chapters ask what Colab's widgets do, and what a reader sees without a network. What
+students get of the assignments runs too, as it is handed out and solved.
 
-Nothing but nbclient, nbformat and PyYAML is needed, which Colab's image has.
+Nothing but nbclient, nbformat and PyYAML is needed, which Colab's image has; for the assignments also nbgrader, and
+they are left out where it is missing.
 """
 
 import argparse
@@ -27,6 +29,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +248,36 @@ def chapter(runtime: Runtime, path: Path, address: colab.Address, source: str) -
             yield f"cell {cell_id} says something else than is stored:\n- {old}\n+ {new}"
 
 
+# ---- Assignments -------------------------------------------------------------------------------------------------
+
+A_MINUTE = 60  # in which an assignment opens, runs and can be checked
+
+
+def assignment(runtime: Runtime, path: Path, source: str) -> Iterator[str]:
+    """Run what students get of a master, as it is handed out and solved; say what its checks find wrong."""
+    from attention_tutorial.classroom import load
+    from attention_tutorial.classroom.release import answers, make_release
+    from attention_tutorial.classroom.variants import plain_variant
+
+    hidden = load(path.parents[2] / "hidden" / f"{path.stem}.py")
+    for make, expected in ((make_release, "not"), (answers, "right")):
+        notebook = make(read(path), hidden, plain_variant(hidden))
+        start = time.perf_counter()
+        execute(runtime, notebook, ATTENTION_TUTORIAL_SOURCE=source)
+        if (seconds := time.perf_counter() - start) > A_MINUTE:
+            yield f"it took {seconds:.0f} s"
+        yield from unexpected(notebook, expected)
+
+
+def unexpected(notebook: NotebookNode, expected: str) -> Iterator[str]:
+    """Yield what checks said of answers that was not expected: "right", or "not" (filled in) yet."""
+    said = [line for cell in notebook.cells if cell.cell_type == "code" for line in printed(cell).splitlines()]
+    said = [line for line in said if re.match(r"\w+: (not|right) ", line)]
+    if not said:
+        yield "no check said anything"
+    yield from (line for line in said if f": {expected} " not in line)
+
+
 # ---- Widgets and controls ----------------------------------------------------------------------------------------
 
 PROBE = [
@@ -340,7 +373,7 @@ class Report:
         self.failures += bool(faults)
 
 
-def run(python: Path, paths: list[Path], sources: list[str]) -> int:
+def run(python: Path, paths: list[Path], masters: list[Path], sources: list[str]) -> int:
     """Run all parts; return 1 if one failed."""
     report = Report()
     address = colab.Address.read()
@@ -360,6 +393,13 @@ def run(python: Path, paths: list[Path], sources: list[str]) -> int:
             (f"{path.name} from {name}", functools.partial(chapter, runtime, path, address, place))
             for name, place in places.items()
             for path in paths
+        ]
+        if masters and not find_spec("nbgrader"):
+            print("The assignments are left out: nbgrader is missing here.")
+            masters = []
+        parts += [
+            (f"assignment {path.name}", functools.partial(assignment, runtime, path, next(iter(places.values()))))
+            for path in masters
         ]
         parts += [
             ("the widgets and controls", functools.partial(probe, runtime, next(iter(places.values())), install)),
@@ -397,7 +437,8 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
-        return run(python, options.paths or chapters(), options.source)
+        masters = [] if options.paths else sorted(ROOT.glob("assignments/source/*/*.ipynb"))
+        return run(python, options.paths or chapters(), masters, options.source)
     except Unfit as error:
         print(error)
         return 1

@@ -34,6 +34,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from tools.book import ROOT, chapters, read
+from tools.colab import INSTALL
 
 RESULTS = ROOT / "book" / "replication.json"
 KEPT = ROOT / "_build" / "replication"
@@ -117,12 +118,23 @@ def run_alone(path: Path, offset: int, kept: Path) -> None:
 
 
 def code_of(notebook: NotebookNode) -> str:
-    """Return what a chapter computes: its code, without comments, layout and the sentences of claims."""
-    trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    """Return what a chapter computes: its code, without comments, layout, and how claims are worded and shown.
+
+    The installing cell, exercises, and what only shows the package's source compute nothing that a claim measures.
+    """
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL]
+    trees = [ast.parse(cell.source) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
+    trees = [tree for tree in trees if not all(map(_only_shows, tree.body))]
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
+            node.keywords = [each for each in node.keywords if each.arg != "finding"]
     return "\n".join(map(ast.dump, trees))
+
+
+def _only_shows(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "show_source"
 
 
 def mark_of(*texts: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 PROGRAM = "python -m attention_tutorial.classroom"
 NEEDED = {"nbformat": "nbformat", "nbgrader": "nbgrader", "safetensors": "safetensors"}
 DONE, LOOK, REFUSED = 0, 1, 2
+NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
 EPILOG = """\
 a course in a minute:
@@ -224,6 +225,8 @@ def _quickstart(options: argparse.Namespace) -> int:
         print("What they hand in is in examples/. For your own class put your list into students.csv.")
     print("Keep the file `secret`: variants are drawn from it, and whoever has it can draw them too.")
     first = course.assignments[0]
+    if options.empty:
+        print(f"Put your list into {options.folder / 'students.csv'}, below the names of the columns.")
     print(f"Next: cd {options.folder} && {PROGRAM} release {first}")
     return DONE
 
@@ -358,12 +361,14 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from .course import open_course
+    from .course import CourseError, open_course
     from .gradebook import feedback
     from .report import NOT_GRADED, read_rows, report
 
     course = open_course(options.course)
     name = course.named(options.name)
+    if not course.students and not course.received_from(name):
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
     folder = report(course, name)
     if options.nbgrader:
         feedback(course, name)
@@ -417,11 +422,14 @@ def _export_grades(options: argparse.Namespace) -> int:
 
 
 def _sheet(options: argparse.Namespace) -> int:
-    from .course import open_course
+    from .course import CourseError, open_course
     from .sheet import sheets
 
     course = open_course(options.course)
-    folder = sheets(course, course.named(options.name), options.student or list(course.students))
+    name = course.named(options.name)
+    if not course.students:
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = sheets(course, name, options.student or list(course.students))
     print(f"{folder / 'sheets.html'} is to be printed, a page for each student.")
     print(f"{folder / 'answers.html'} is for you alone.")
     return DONE

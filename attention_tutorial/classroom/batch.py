@@ -29,13 +29,15 @@ from .assignment import Assignment, Variant, load, variant_for
 from .child import die_with
 from .course import Course, open_course
 from .grading import Result, grade, not_judged
-from .rebuild import Flag, Unreadable, rebuild
+from .rebuild import Flag, Unreadable, is_common, rebuild
 from .sandbox import Layer, Limits, NoSandbox
+from .variants import PLAIN
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
 
 PACKAGE = Path(__file__).parents[1]
 ATTEMPTS = 2  # at a submission whose grader ended
+COMMON = "it is the notebook for everybody, not this student's own, and was judged as such"
 
 
 def limits_of(course: Course) -> Limits:
@@ -125,10 +127,17 @@ def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
     key = _key(course, name, student, received, layer, limits)
     assignment = load(course.hidden(name))
     variant = variant_for(assignment, student, course.secret)
-    release = make_release(nbformat.read(course.master(name), as_version=4), assignment, variant)
-    flags: list[Flag]
+    master = nbformat.read(course.master(name), as_version=4)
+    release = make_release(master, assignment, variant)
+    common = dataclasses.replace(variant_for(assignment, PLAIN, course.secret), student=student)
+    contents = received.read_bytes()
+    flags: list[Flag] = []
+    if is_common(contents, release, lambda: make_release(master, assignment, common)):
+        variant, release = common, make_release(master, assignment, common)
+        flags = [{"kind": "common", "task": "", "words": COMMON}]
     try:
-        notebook, flags = rebuild(received.read_bytes(), release)
+        notebook, more = rebuild(contents, release)
+        flags += more
     except Unreadable as error:
         flags = [{"kind": "unreadable", "task": "", "words": f"{received.name} cannot be graded: {error}"}]
         notebook = copy.deepcopy(release)

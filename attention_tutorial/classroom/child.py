@@ -22,6 +22,7 @@ import json
 import linecache
 import os
 import random
+import re
 import sys
 import types
 import warnings
@@ -31,7 +32,7 @@ from typing import Any
 
 PACKAGE = "attention_tutorial"
 SPOKEN = 600  # characters of one error's message
-PICTURES, PICTURE_BYTES = 20, 4_000_000
+PICTURES, PICTURE_BYTES, ALL_PICTURES = 20, 4_000_000, 32_000_000  # of one cell: how many, bytes of one and of all
 
 # ---- Taking rights away ---------------------------------------------------------------------------------------------
 
@@ -235,7 +236,7 @@ class Screen(io.RawIOBase):
     def clear(self) -> None:
         """Forget everything."""
         self.events: list[dict[str, Any]] = []
-        self.used = self.asked = self.pictures = 0
+        self.used = self.asked = self.pictures = self.drawn = 0
 
     def writable(self) -> bool:
         """It takes text."""
@@ -259,8 +260,10 @@ class Screen(io.RawIOBase):
         picture, text = data.get("image/png"), data.get("text/plain")
         if isinstance(picture, bytes):
             picture = base64.b64encode(picture).decode()
-        if isinstance(picture, str) and len(picture) <= PICTURE_BYTES and self.pictures < PICTURES:
+        size = len(picture) if isinstance(picture, str) else ALL_PICTURES
+        if size <= min(PICTURE_BYTES, ALL_PICTURES - self.drawn) and self.pictures < PICTURES:
             self.pictures += 1
+            self.drawn += size
             self.events.append({"png": picture})
         elif isinstance(text, str):
             self.write(text.encode("utf-8", "replace") + b"\n")
@@ -311,9 +314,10 @@ MODULES = (
     "socket ssl subprocess urllib"
 )
 NAMES = (
-    "_exit _getframe __builtins__ __globals__ __reduce__ __reduce_ex__ __subclasses__ __torch_function__ "
-    "__torch_dispatch__ abort environ execv execve fork forkpty get_objects get_referrers getenv getppid kill killpg "
-    "popen posix_spawn settrace setprofile system addaudithook"
+    "_exit _getframe __builtins__ __closure__ __globals__ __reduce__ __reduce_ex__ __subclasses__ __torch_function__ "
+    "__torch_dispatch__ abort cell_contents currentframe environ execv execve f_back f_globals f_locals fork forkpty "
+    "get_objects get_referrers getenv getppid gi_frame kill killpg meta_path popen posix_spawn settrace setprofile "
+    "system tb_frame addaudithook"
 )
 UNUSUAL_MODULES, UNUSUAL_NAMES = frozenset(MODULES.split()), frozenset(NAMES.split())
 UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
@@ -539,8 +543,9 @@ class Worker:
         config.HistoryManager.hist_file = ":memory:"
         config.InteractiveShell.colors = "nocolor"
         self.shell = Shell.instance(config=config)
+        sys.modules["__mp_main__"] = self.shell.user_module  # in place of this one
         self.shell.system_raw = self.shell.system_piped = self.shell.system  # type: ignore[method-assign]
-        for magic in ("pip", "conda", "mamba", "uv"):
+        for magic in ("pip", "conda", "mamba", "uv", "matplotlib"):  # figures are drawn inline, whatever is asked for
             self.shell.register_magic_function(silent, "line", magic)  # type: ignore[arg-type]
         self.shell.compile.get_code_name = lambda *args: f"<{self.cell}>"  # type: ignore[method-assign]
         self.shell.user_ns.update(check=silent, load=silent)  # the visible checks
@@ -551,6 +556,7 @@ class Worker:
         sys.meta_path.insert(0, self.not_there)
         sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
         sys.stdin = open(os.devnull)  # noqa: SIM115
+        _draw_png()
         builtins.input = lambda prompt="": _no_input()
         warnings.filterwarnings("ignore", message="tqdm:disabling monitor")  # its monitor is a thread
         np.random.seed(0)  # noqa: NPY002  (a student's code may still draw from it)
@@ -572,8 +578,12 @@ class Worker:
         """Say what is in a cell."""
         try:
             return read_cell(self.shell.transform_cell(source), forbids)
-        except Exception as error:
+        except SyntaxError as error:
             return {"error": self.told(error)}
+        except Exception:  # such as a sum of a thousand terms, on which the reading of trees fails
+            names = set(re.findall(r"\w+", source))
+            unusual = [*names & (UNUSUAL_MODULES | UNUSUAL_NAMES), "what cannot be read as a tree"]
+            return {"uses": sorted(names & set(forbids)), "unusual": sorted(unusual)[-20:]}
 
     def run(self, cell: str, source: str, released: bool) -> dict[str, Any]:
         """Run a cell; say what it showed and what it raised."""
@@ -669,6 +679,21 @@ class Worker:
             "stub": stub,
             "memory": memory,
         }
+
+
+def _draw_png() -> None:
+    """Have figures come as PNG too where a notebook asks for SVG or JPEG."""
+    from IPython.core import pylabtools
+
+    select = pylabtools.select_figure_formats
+
+    def with_png(shell: Any, formats: Any, **rest: Any) -> None:
+        select(shell, {formats, "png"} if isinstance(formats, str) else {*formats, "png"}, **rest)
+
+    pylabtools.select_figure_formats = with_png
+    found = sys.modules.get("matplotlib_inline.backend_inline")
+    if found is not None:
+        found.select_figure_formats = with_png  # type: ignore[attr-defined]
 
 
 def _no_input() -> str:

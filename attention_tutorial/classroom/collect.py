@@ -34,6 +34,8 @@ OF_THE_SYSTEM = re.compile(
 MAX_FILE = 200 * 2**20
 MAX_ALL = 8 * 2**30
 MAX_ENTRIES = 50_000
+MAX_INSIDE = 2_000  # entries of a zip that one student hands in
+MAX_PATH = 400  # bytes; a system takes 1024 or 4096, with the folders around
 MAX_RATIO = 200  # of a large zip unpacked to its packed size; notebooks with figures reach 3
 SHORTEST_ID = 3  # shorter ids are looked for as a whole name only: "1" is in "notebook-1" too
 
@@ -268,15 +270,15 @@ def _of_folder(source: Path, collected: Collected) -> Iterator[_Item]:
                 yield _Item(inside, _changed(path), path.read_bytes)
 
 
-def _of_zip(file: Path | io.BytesIO, what: str) -> Iterator[_Item]:
+def _of_zip(file: Path | io.BytesIO, what: str, most: int = MAX_ENTRIES) -> Iterator[_Item]:
     """Return what is in a zip, or raise a `CourseError` that names what is not safe in it. Nothing is written."""
     try:
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise CourseError(f"{what} must be a zip that can be read; {error}") from error
-    if len(entries) > MAX_ENTRIES:
-        raise CourseError(f"{what} must hold at most {MAX_ENTRIES} files; got {len(entries)}")
+    if len(entries) > most:
+        raise CourseError(f"{what} must hold at most {most} files; got {len(entries)}")
     for entry in entries:
         name = entry.filename
         if re.match(r"[/\\]|[A-Za-z]:", name) or ".." in re.split(r"[/\\]", name) or "\0" in name:
@@ -367,9 +369,10 @@ def _receive(
     collected: Collected,
 ) -> None:
     contents: dict[PurePosixPath, bytes] = {}
+    taken: set[str] = set()
     for item, place in attempt:
         try:
-            contents[_free(_writable(place), contents)] = item.read()
+            contents[_free(_writable(place), taken)] = item.read()
         except (CourseError, OSError) as error:
             collected.unmatched.append((item.name, str(error)))
     if not contents:
@@ -408,10 +411,13 @@ def _unpack(folder: Path, data: bytes, place: PurePosixPath, collected: Collecte
     """Unpack a zip that a student handed in, beside it. One that is not safe stays as it is, and is listed."""
     try:
         inside: dict[PurePosixPath, bytes] = {}
-        for item in _of_zip(io.BytesIO(data), f"{student}'s {place}"):
+        taken: set[str] = set()
+        size = 0
+        for item in _of_zip(io.BytesIO(data), f"{student}'s {place}", MAX_INSIDE):
             if not OF_THE_SYSTEM.fullmatch(item.name):
-                inside[_free(_writable(PurePosixPath(item.name)), inside)] = item.read()
-            if sum(map(len, inside.values())) > MAX_FILE:
+                content = inside[_free(_writable(PurePosixPath(item.name)), taken)] = item.read()
+                size += len(content)
+            if size > MAX_FILE:
                 raise CourseError(f"{student}'s {place} is refused: it unpacks to more than {MAX_FILE >> 20} MB")
     except CourseError as error:
         collected.unmatched.append((str(place), f"kept, but not opened: {error}"))
@@ -429,7 +435,10 @@ def _write(path: Path, data: bytes) -> None:
 def _writable(place: PurePosixPath) -> PurePosixPath:
     """Return a path that can be written on every system: as it was, but for what would not be a name."""
     parts = [re.sub(r'[\x00-\x1f<>:"|?*\\]', "_", part).strip() or "_" for part in place.parts]
-    return PurePosixPath(*(part if len(part.encode()) < 200 else _short(part) for part in parts))
+    short = [part if len(part.encode()) < 200 else _short(part) for part in parts]
+    while len(short) > 1 and len("/".join(short).encode()) > MAX_PATH:
+        del short[0]
+    return PurePosixPath(*short)
 
 
 def _short(part: str) -> str:
@@ -437,10 +446,20 @@ def _short(part: str) -> str:
     return part.encode()[:150].decode(errors="ignore") + suffix
 
 
-def _free(place: PurePosixPath, taken: Mapping[PurePosixPath, bytes]) -> PurePosixPath:
+def _free(place: PurePosixPath, taken: set[str]) -> PurePosixPath:
+    """Return a path that clashes with none of those taken, files or the folders around them, and take it."""
+
+    def folders(path: PurePosixPath) -> list[str]:
+        return [str(parent).lower() for parent in path.parents if parent.name]
+
+    if any(folder in taken for folder in folders(place)):  # a file's name, too
+        place = _writable(PurePosixPath("_".join(place.parts)))
     others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in range(2, MAX_ENTRIES))
-    lower = {str(each).lower() for each in taken}
-    return next(each for each in itertools.chain([place], others) if str(each).lower() not in lower)
+    chosen = next(
+        each for each in itertools.chain([place], others) if not {str(each).lower(), f"{each}/".lower()} & taken
+    )
+    taken.update([str(chosen).lower(), *(f"{folder}/" for folder in folders(chosen))])
+    return chosen
 
 
 def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:

@@ -44,6 +44,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from .assignment import load
 from .course import Course, CourseError, open_course
+from .rebuild import EXTRA, METADATA
 from .variants import PLAIN, variant_for
 
 __all__ = [
@@ -60,7 +61,7 @@ __all__ = [
 
 Converted = tuple[NotebookNode, dict[str, Any]]
 KEY = "attention_tutorial_result"  # in a notebook's metadata: which result it shows
-FOR_INFORMATION = {"duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
+FOR_INFORMATION = {"common", "duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
 
 
 def configure(c: Config, root: str | Path | None = None) -> None:
@@ -332,11 +333,11 @@ class MakeRelease(_Step):
 
 
 class LayOnRelease(_Step):
-    """Lays answers on the student's own release where the engine has not: what came in by hand is safe too."""
+    """Lays answers on the student's release where the engine has not: what came in by hand is safe too."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace what was submitted by the student's release with the answers in it."""
-        from .rebuild import rebuild
+        from .rebuild import is_common, rebuild
         from .release import make_release
 
         course, name, student = self.where(resources)
@@ -345,8 +346,10 @@ class LayOnRelease(_Step):
             return nb, resources
         assignment = load(course.hidden(name))
         master = nbformat.read(course.master(name), as_version=4)
-        release = make_release(master, assignment, variant_for(assignment, student, course.secret))
-        rebuilt, _ = rebuild(nbformat.writes(nb).encode(), release)
+        variants = [variant_for(assignment, whose, course.secret) for whose in (student, PLAIN)]
+        releases = [make_release(master, assignment, variant) for variant in variants]
+        received = nbformat.writes(nb).encode()
+        rebuilt, _ = rebuild(received, releases[is_common(received, releases[0], lambda: releases[1])])
         return rebuilt, resources
 
 
@@ -496,8 +499,9 @@ class Defuse(NbGraderPreprocessor):
     """Makes written answers and their attachments harmless where nbgrader shows them as web pages."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
-        """Defuse a cell that a student could write."""
-        if cell.cell_type != "code" and not utils.is_locked(cell) and cell.metadata.get("nbgrader"):
+        """Defuse a cell that a student could write: an answer, or one that was added."""
+        added = cell.metadata.get(METADATA, {}).get(EXTRA)
+        if cell.cell_type != "code" and (added or utils.is_solution(cell)):
             cell.source = defuse(cell.source)
             cell.pop("attachments", None)
         return cell, resources

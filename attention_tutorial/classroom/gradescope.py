@@ -43,8 +43,9 @@ def main(root: Path) -> int:
 
 
 def _graded(root: Path) -> dict[str, Any]:
+    from .batch import COMMON
     from .grading import grade
-    from .rebuild import Unreadable, rebuild
+    from .rebuild import Flag, Unreadable, is_common, rebuild
     from .release import make_release
 
     source = root / "source"
@@ -60,8 +61,14 @@ def _graded(root: Path) -> dict[str, Any]:
     if not notebooks:
         return {"score": 0, "output": f"There is no notebook in what you handed in: hand in {name}.ipynb."}
     chosen = max(notebooks, key=lambda path: (path.stem.startswith(name), path.stat().st_size))
+    common = Variant(name, student, settings["variants"][PLAIN])
+    flags: list[Flag] = []
+    if is_common(chosen.read_bytes(), release, lambda: make_release(master, assignment, common)):
+        variant, release = common, make_release(master, assignment, common)
+        flags = [{"kind": "common", "task": "", "words": COMMON}]
     try:
-        rebuilt, flags = rebuild(chosen.read_bytes(), release)
+        rebuilt, more = rebuild(chosen.read_bytes(), release)
+        flags += more
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
     where: Layer = layer("limits") if settings["unsafe"] and not _confined() else strongest()

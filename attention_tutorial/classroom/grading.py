@@ -11,6 +11,7 @@ Flags say what a teacher should know beside the points. Their kinds:
     output     more output than is kept                     broken     an answer that is no plain data
     forbidden  uses what the task forbids                   unusual    uses what an answer has no need of
     ungraded   the grader failed: not the student's fault
+    common     the notebook for everybody, judged as such
     and those of `rebuild`: tampered, edited, duplicate, guessed, ids, variant, unreadable
 """
 
@@ -30,6 +31,7 @@ from ..exercises.judging import NOT_FILLED_IN
 from ..exercises.running import TookTooLong
 from . import wire
 from .assignment import Assignment, Check, Task
+from .child import PICTURES
 from .rebuild import EXTRA, METADATA, SKIPPED, Flag
 from .sandbox import Child, Died, Layer, Limits, NoSandbox, TooLong
 from .variants import Variant
@@ -39,10 +41,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Flag", "Limits", "Result", "grade"]
 
-RESTARTS = 4  # of a child, in one submission
+RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
+STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
+KEPT = 24_000_000  # letters of all that one submission shows, its figures among them
+FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
-LEAVES_ANSWER_S = 0.5  # so that an answer is stopped before its judge is
 
 
 class CheckResult(TypedDict):
@@ -181,7 +185,7 @@ class Remote:
             self.flags["forbidden"] = f"{name} was called while the answer ran; it was refused"
         if reply.get("too_much") is True:
             self.flags["output"] = "the function prints more than is kept"
-        if reply.get("exit"):
+        if reply.get("exit") is True:
             raise Mistake("your code called exit(); return the result instead")
         error = reply.get("error")
         if isinstance(error, dict):
@@ -196,8 +200,8 @@ class Remote:
                 raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
             _not_filled_in()
         changed = reply.get("changed")
-        if isinstance(changed, dict) and changed:
-            i = min(key for key in changed if isinstance(key, int))
+        if isinstance(changed, dict) and (places := [key for key in changed if type(key) is int and key >= 0]):
+            i = min(places)
             name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
             raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
         self.results.append(result)
@@ -293,12 +297,14 @@ class _Grading:
     prints: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     used: dict[str, list[str]] = field(default_factory=dict)  # forbidden names, by cell
-    open: list[Task] = field(default_factory=list)  # not filled in where they were to be
+    open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
+    kept: int = 0  # letters of what was shown so far
+    early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet
 
     def flag(self, kind: str, task: str, words: str) -> None:
         """Add a flag, once."""
         flag: Flag = {"kind": kind, "task": task, "words": words}
-        if flag not in self.flags and len(self.flags) < 100:
+        if flag not in self.flags and sum(other["kind"] == kind for other in self.flags) < FLAGS:
             self.flags.append(flag)
 
     def task_of(self, cell: str) -> str:
@@ -306,7 +312,11 @@ class _Grading:
         return next((task.id for task in self.tasks if cell in (task.id, f"{task.id}-plot")), "")
 
     def run(self, cells: Sequence[_Cell]) -> None:
-        """Read and run the cells; judge each task where its check stands."""
+        """Read and run the cells; judge each task where its check stands.
+
+        What needs a name that comes further down is tried again at the end: in a notebook the cells may have been run
+        in another order.
+        """
         for cell in cells:
             if cell.kind in ("answer", "extra"):
                 self.read(cell)
@@ -316,6 +326,8 @@ class _Grading:
                 self.run_cell(cell)
             elif cell.id in waiting:
                 self.judge(waiting.pop(cell.id))
+        for cell in list(self.early):
+            self.run_cell(cell)
         for task in [*waiting.values(), *self.open]:
             self.judge(task, last=True)
 
@@ -350,12 +362,20 @@ class _Grading:
         except _OutOfTime as error:
             self.stopped(cell, "timeout", "was not run any more", {"error": f"Not run: {error}"})
             return
-        outputs = [_output(event) for event in reply.get("shown") or () if isinstance(event, dict)]
+        begun = time.monotonic()
+        outputs = _outputs(reply.get("shown"), self.limits.output_kb) if self.kept < KEPT else []
+        self.session.used += time.monotonic() - begun
+        self.kept += sum(len(text) for output in outputs for text in output.values())
+        if self.kept >= KEPT:
+            outputs = [{"text": "(not kept, since the notebook shows too much in all)"}]
+            self.flag("output", "", f"its cells show more than {KEPT // 10**6} MB in all; the rest is not kept")
         raised = reply.get("error")
         if isinstance(raised, dict):
             kind, message = _text(raised.get("type"), 60), _text(raised.get("message"), 300)
             self.errors[cell.id] = f"{kind}: {message}".strip(": ")
             outputs.append({"error": "\n".join([*_texts(raised.get("lines")), self.errors[cell.id]])})
+            if kind == "NameError" and cell.kind != "released" and cell not in self.early:
+                self.early.append(cell)
             if cell.kind != "released":
                 self.flag(
                     "memory" if raised.get("memory") is True else "error",
@@ -379,15 +399,16 @@ class _Grading:
         answer = None
         try:
             answer = self.take(task)
-            checks = [self.check(task, check, answer) for check in task.checks]
+            checks = self.checks(task, answer)
         except _OutOfTime as error:
             self.flag("timeout", task.id, str(error))
             words = f"not judged: {error}"
             checks = [(_no_points(check, words), None) for check in task.checks]
         missing = all(result["words"] == NOT_FILLED_IN for result, _ in checks) or isinstance(answer, _Missing)
-        if missing and not last:
+        if not last and (missing or any("raised NameError" in result["words"] for result, _ in checks)):
             self.open.append(task)
-            return
+            if missing:
+                return
         if isinstance(answer, _Missing):
             self.flag("missing", task.id, answer.words)
         if isinstance(answer, Remote):
@@ -406,8 +427,11 @@ class _Grading:
             self.flag("forbidden", task.id, f"the answer's cell uses {', '.join(used)}: no points")
         for cell, names in elsewhere.items():
             self.flag("forbidden", task.id, f"cell {cell} uses {', '.join(names)}; refused only while the answer runs")
+        points = sum(result["points"] for result in results)
+        if task.id in self.results and self.results[task.id]["points"] >= points:
+            return
         self.results[task.id] = {
-            "points": sum(result["points"] for result in results),
+            "points": points,
             "max": task.automatic,
             "by_hand": task.by_hand,
             "words": list(dict.fromkeys(result["words"] for result in results if result["words"])),
@@ -421,13 +445,26 @@ class _Grading:
             found = self.session.ask(self.limits.cell_s, keep=True, do="take", task=task.id, name=task.name)
         except (TooLong, Died) as error:
             return _Missing(f"what `{task.name}` is cannot be found out: {error or 'it takes too long'}")
-        if found.get("kind") == "value":
+        kind = _text(found.get("kind"), 20)
+        if kind == "value":
             return found.get("value")
-        if found.get("kind") == "function":
+        if kind == "function":
             return Remote(self.session, task, _texts(found.get("parameters")), found.get("does") is True)
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
+
+    def checks(self, task: Task, answer: Any) -> list[tuple[CheckResult, str | None]]:
+        """Judge an answer by all hidden checks, until it had to be stopped too often."""
+        found: list[tuple[CheckResult, str | None]] = []
+        stops = 0
+        for check in task.checks:
+            if stops == STOPS:
+                found.append((_no_points(check, "not tried, since your code had to be stopped before"), None))
+                continue
+            found.append(self.check(task, check, answer))
+            stops += isinstance(answer, Remote) and self.session.child is None
+        return found
 
     def check(self, task: Task, check: Check, answer: Any) -> tuple[CheckResult, str | None]:
         """Judge an answer by one hidden check; return that and the mistake that was recognized."""
@@ -469,12 +506,23 @@ def _no_points(check: Check, words: str) -> CheckResult:
     return {"says": check.says, "points": 0.0, "max": check.points, "words": words}
 
 
-def _output(event: Mapping[str, Any]) -> dict[str, str]:
-    """Make a plain output of what a child says that a cell showed."""
-    if isinstance(event.get("png"), str):
-        picture = _picture(event["png"])
-        return {"png": picture} if picture else {"text": "(a figure that cannot be read)"}
-    return {"text": _text(event.get("text"), 10**7)}
+def _outputs(shown: Any, kilobytes: int) -> list[dict[str, str]]:
+    """Make plain outputs of what a child says that a cell showed. It may say more than it was told to."""
+    outputs: list[dict[str, str]] = []
+    letters = (kilobytes + 1) * 1024
+    pictures = 0
+    for event in shown if isinstance(shown, list) else ():
+        if not isinstance(event, dict):
+            continue
+        if isinstance(event.get("png"), str):
+            pictures += 1
+            if pictures <= PICTURES:
+                picture = _picture(event["png"])
+                outputs.append({"png": picture} if picture else {"text": "(a figure that cannot be read)"})
+        elif letters > 0:
+            outputs.append({"text": _text(event.get("text"), letters)})
+            letters -= len(outputs[-1]["text"]) + 1
+    return outputs
 
 
 def _picture(data: str) -> str:

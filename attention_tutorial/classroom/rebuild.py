@@ -8,14 +8,14 @@ stay where they were, as cells of code and text without rights. What was handed 
 import copy
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["EXTRA", "Flag", "Unreadable", "rebuild"]
+__all__ = ["EXTRA", "METADATA", "Flag", "Unreadable", "is_common", "rebuild"]
 
 MEGABYTES = 100  # of a file; outputs may be large
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
@@ -65,6 +65,13 @@ class _Slot:
     id: str
     answer: bool
     found: list[int] = field(default_factory=list)
+    beside: list[int] = field(default_factory=list)  # cells of the student's that stand in its place
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether it is an answer that a person marks: a text, or a figure."""
+        about = self.cell.metadata.get("nbgrader", {})
+        return self.answer and bool(about.get("grade"))
 
     @property
     def task(self) -> str:
@@ -198,7 +205,9 @@ def _find(slots: list[_Slot], cells: list[_Cell]) -> tuple[set[int], list[_Slot]
         names = _defined(slot.cell.source) if slot.answer and slot.cell.cell_type == "code" else set()
         if not slot.found and names:
             take(slot, [i for i, cell in enumerate(cells) if cell.kind == "code" and names & _defined(cell.source)])
-    return taken, _find_by_place(slots, cells, taken)
+    guessed = _find_by_place(slots, cells, taken)
+    _find_beside(slots, cells, taken)
+    return taken, guessed
 
 
 def _defined(source: str) -> set[str]:
@@ -225,6 +234,24 @@ def _find_by_place(slots: list[_Slot], cells: list[_Cell], taken: set[int]) -> l
             taken.add(between[0])
             guessed.append(slot)
     return guessed
+
+
+def _find_beside(slots: list[_Slot], cells: list[_Cell], taken: set[int]) -> None:
+    """Where an answer that a person marks was left as it is, take the cells that the student added beside it."""
+    for slot in slots:
+        empty = ("", _bare(slot.cell.source))
+        if not slot.by_hand or not slot.found or any(_bare(cells[i].source) not in empty for i in slot.found):
+            continue
+        others = [i for other in slots if other is not slot for i in other.found]
+        first = max((i for i in others if i < min(slot.found)), default=-1) + 1
+        last = min((i for i in others if i > max(slot.found)), default=len(cells))
+        is_code = slot.cell.cell_type == "code"
+        slot.beside = [
+            i
+            for i in range(first, last)
+            if i not in taken and cells[i].source.strip() and (cells[i].kind == "code") == is_code
+        ]
+        taken.update(slot.beside)
 
 
 # ---- Laying ----------------------------------------------------------------------------------------------------------
@@ -280,6 +307,10 @@ class _Laying:
         if not slot.found:
             self.flag("missing", slot.task, f"the cell {slot.id} is gone")
             return
+        if slot.beside:
+            cell.source = "\n\n".join(self.cells[i].source for i in slot.beside)
+            self.flag("guessed", slot.task, f"the cell {slot.id} was left as it is; what stands beside it was taken")
+            return
         filled = [i for i in slot.found if _bare(self.cells[i].source) not in ("", stub)]
         chosen = (filled or slot.found)[-1]
         others = [i for i in filled if _bare(self.cells[i].source) != _bare(self.cells[chosen].source)]
@@ -292,7 +323,7 @@ class _Laying:
 
     def place_extras(self, taken: set[int]) -> None:
         """Put each cell that the student added behind the slot that it stood behind."""
-        place = {i: number for number, slot in enumerate(self.slots) for i in slot.found}
+        place = {i: number for number, slot in enumerate(self.slots) for i in (*slot.found, *slot.beside)}
         at = -1
         for i, cell in enumerate(self.cells):
             if i in taken:
@@ -354,6 +385,36 @@ def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", l
     laying.place_extras(taken)
     notebook.cells = laying.cells_in_order(notebook)
     return notebook, laying.flags
+
+
+def is_common(received: bytes, own: "NotebookNode", common: Callable[[], "NotebookNode"]) -> bool:
+    """Whether a file was made from the notebook that is the same for everybody, and not from the student's own.
+
+    Args:
+        received: a file's contents, whatever it is.
+        own: the student's release.
+        common: makes the common release. It is called only where the file does not say that it is the student's own.
+
+    Returns:
+        Whether it was: by the mark in its metadata, and where that is lost by the cells that vary.
+    """
+    try:
+        cells, metadata = _read(received)
+    except Unreadable:
+        return False
+    theirs = metadata.get(METADATA)
+    mark = theirs.get("variant") if isinstance(theirs, dict) else None
+    if mark is not None and mark == own.metadata[METADATA]["variant"]:
+        return False
+    other = common()
+    if isinstance(mark, str):
+        return mark == str(other.metadata[METADATA]["variant"])
+    there = {_bare(cell.source) for cell in cells}
+
+    def fits(release: "NotebookNode") -> bool:
+        return all(_bare(slot.cell.source) in there for slot in _slots(release) if slot.varies and not slot.answer)
+
+    return fits(other) and not fits(own)
 
 
 def _look_at_variant(laying: _Laying, metadata: Mapping[str, Any], release: "NotebookNode") -> None:

@@ -114,6 +114,7 @@ def report(course: Course, name: str, *, progress: Callable[[str], None] = lambd
     released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
     pairs = similar_pairs(answers, released)
     _flag_pairs(rows, pairs)
+    _pass_over_common(rows)
     folder = course.reports(name)
     (folder / "feedback").mkdir(parents=True, exist_ok=True)
     progress("writing grades.csv")
@@ -212,6 +213,15 @@ def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
                 row.flags.append({"kind": "similar", "task": "", "words": f"{what} like {shown}{more}"})
 
 
+def _pass_over_common(rows: Iterable[Row]) -> None:
+    """Where most handed in the notebook that is the same for everybody, that is what was handed out: nobody's flag."""
+    graded = [row for row in rows if row.result is not None]
+    have = [row for row in graded if any(flag["kind"] == "common" for flag in row.flags)]
+    if 2 * len(have) > len(graded):
+        for row in have:
+            row.flags = [flag for flag in row.flags if flag["kind"] != "common"]
+
+
 def _points(points: float | None) -> str:
     """Write points for people and spreadsheets; nothing where there are none."""
     return "" if points is None else f"{points:.4g}"
@@ -268,7 +278,7 @@ def _feedback(course: Course, title: str, row: Row, tasks: Iterable[Task]) -> st
     rest = " so far; some answers are still to be marked by hand" if row.waiting else ""
     late = f", {row.penalty:g} points less for lateness" if row.penalty else ""
     parts.append(f"<p>{score}{rest}{late}.</p>")
-    parts += [_box(f) for f in row.flags if not f.get("task") and f["kind"] not in {"similar", "gradebook"}]
+    parts += [_box(f) for f in row.flags if not f.get("task") and f["kind"] not in {"similar", "gradebook", "common"}]
     for task in tasks:
         parts += _feedback_on(task, row)
     return page(f"{title}: {row.student.name}", "\n".join(parts))

@@ -31,6 +31,8 @@ __all__ = ["LAYERS", "Child", "Died", "Layer", "Limits", "NoSandbox", "TooLong",
 CHILD = Path(__file__).with_name("child.py")
 MESSAGE = 64 * 2**20  # bytes of one answer
 TAIL = 2000  # bytes of what a child says outside the wire, kept to tell how it ended
+LEAST = 1024  # bytes that any file or folder counts for
+LONGEST_PATH = 2000  # signs; the system sees no more than 4096
 LOOKS_EVERY = 0.2  # seconds between two looks at a folder without a limit of its own
 HOMES = "attention-classroom-"  # folders of children without a disk of their own; the grader's process id follows
 HIDDEN_PACKAGE = "attention_tutorial"  # its functions are answers
@@ -364,7 +366,7 @@ class Child:
         self.number += 1
         request = wire.pack({"do": do, "number": self.number, **rest})
         reply = self._receive(request, time.monotonic() + seconds)
-        if type(reply) is not dict or reply.get("number") != self.number:
+        if type(reply) is not dict or type(reply.get("number")) is not int or reply["number"] != self.number:
             raise self._dead("it answered what was not asked", "broken")
         return reply
 
@@ -455,7 +457,8 @@ class Child:
                 self.tail = (self.tail + (os.read(self._err, 2**18) or b""))[-TAIL:]
             said = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
             if said:
-                words += f"; its last words: {said[0][:300]}"
+                spoken = "".join(c if c.isprintable() else "�" for c in said[0][:300])
+                words += f"; its last words: {spoken}"
             if b"MemoryError" in self.tail or b"bad_alloc" in self.tail or b"allocate memory" in self.tail:
                 kind = "memory"
         self.close()
@@ -467,9 +470,12 @@ class Child:
             return
         size = 0
         for folder, _, files in os.walk(self._home):
+            size += LEAST * (len(files) + 1)
+            if len(folder) > LONGEST_PATH:  # what lies deeper cannot be seen from here
+                raise self._dead("it made folders in folders without end", "files")
             for file in files:
                 with contextlib.suppress(OSError):
-                    size += os.lstat(os.path.join(folder, file)).st_blocks * 512
+                    size += max(0, os.lstat(os.path.join(folder, file)).st_blocks * 512 - LEAST)
         if size > (self.limits.files_mb + 8) * 2**20:  # the list of fonts lies there too
             raise self._dead(f"it wrote more than {self.limits.files_mb} MB of files", "files")
 
@@ -488,7 +494,7 @@ class Child:
 
     def _clean(self) -> None:
         if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
+            _remove(self._home)
             self._home = None
 
     def __enter__(self) -> "Child":
@@ -503,7 +509,16 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{HOMES}*"):
         owner = folder.name.removeprefix(HOMES).split("-")[0]
         if owner.isdecimal() and not _lives(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: str | Path) -> None:
+    """Remove a folder and all that is in it, however deep."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):
+        with contextlib.suppress(OSError):
+            subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 def _lives(process: int) -> bool:

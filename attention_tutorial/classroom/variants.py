@@ -38,8 +38,13 @@ class Variant:
 
     @property
     def mark(self) -> str:
-        """Return a short name of the values. It is the same for the same values, and nothing can be read off it."""
-        text = json.dumps([self.assignment, dict(self.values)], sort_keys=True)
+        """Return a short name for the values that a student sees. It is the same for the same, and made of them alone.
+
+        Values called ``hidden...`` have no part in it. A hash of them could be searched through: a student knows all
+        the others.
+        """
+        shown = {name: value for name, value in self.values.items() if not name.startswith("hidden")}
+        text = json.dumps([self.assignment, shown], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -35,6 +35,7 @@ DTYPES = frozenset(
 DEPTH = 20  # of containers in containers
 NODES = 100_000  # in one message
 BITS = 4096  # of one integer
+SIGNS = 2_000_000  # commas, brackets and braces: what becomes of each takes fifty times its place
 
 
 class WireError(ValueError):
@@ -70,8 +71,9 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
             return x if abs(x) < 2**53 else {"i": hex(x)} if x.bit_length() <= BITS else other(x)
         if kind is float:
             return {"f": x.hex()}
-        if kind in (list, tuple):
-            return {"l" if kind is list else "t": [write(one, depth + 1) for one in x]}
+        if kind in (list, tuple) or (not strict and isinstance(x, list | tuple)):
+            # A named tuple, or what torch returns with names, is a tuple to whoever reads it.
+            return {"l" if isinstance(x, list) else "t": [write(one, depth + 1) for one in x]}
         if kind is dict:
             return {"d": [[write(key, depth + 1), write(value, depth + 1)] for key, value in x.items()]}
         if kind is torch.Tensor or (not strict and kind is torch.nn.Parameter):
@@ -148,7 +150,10 @@ def unpack(message: bytes) -> Any:
         text, blob = HEADER.unpack_from(message)
         if len(message) != HEADER.size + text + blob:
             raise WireError("the lengths do not fit")
-        data = json.loads(message[HEADER.size : HEADER.size + text])
+        words = message[HEADER.size : HEADER.size + text]
+        if sum(map(words.count, (b",", b"[", b"{"))) > SIGNS:
+            raise WireError("too many things in one message")
+        data = json.loads(words)
         tensors = safetensors.torch.load(message[HEADER.size + text :]) if blob else {}
         return _read(data, tensors, [0])
     except WireError:
@@ -179,7 +184,8 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
     if kind == "i":
         return int(value[: BITS // 4 + 4], 16)
     if kind in ("x", "n"):
-        return _read_tensor(tensors[value], array=kind == "n", grad=x.get("grad") is True)
+        # Taken out: a tensor that is named a thousand times would be copied a thousand times.
+        return _read_tensor(tensors.pop(value), array=kind == "n", grad=x.get("grad") is True)
     if kind == "o":
         return _unknown(value)
     raise WireError("no plain data")

@@ -38,8 +38,9 @@ VOCABULARY = ("<pad>", "the", *ANIMALS, *PLACES, *_VERBS, *_PREPOSITIONS, *_ADJE
 PEOPLE = ("sherry", "ryan", "alma", "boris", "chloe", "david", "emma", "felix")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 TOWNS = ("oxford", "leeds", "durham", "york", "bath", "wells")
+# Both senses have as many words that the other lacks: eight, with "river" and "merchants".
 _ACTIVITIES = (
-    "is lying on", "was fishing from", "rested on", "walked along",
+    "is lying on", "was fishing from", "rested beside", "needed to gather reeds along",
     "is saving at", "was borrowing from", "paid into", "needed to transfer money to",
 )  # fmt: skip
 _PER_SENSE = len(_ACTIVITIES) // 2
@@ -139,8 +140,9 @@ def bank_sentences(
     """Draw sentences such as "on monday sherry is lying on the bank of the river in oxford".
 
     Who, when, where and the activity are drawn independently of each other, and the activity decides which bank is
-    meant. Half of the sentences also say whose bank it is ("of the river", "of the merchants"). A quarter of the pairs
-    of a person and an activity is held out, as many of either sense.
+    meant. Half of the sentences also say whose bank it is ("of the river", "of the merchants"). Eight words occur with
+    one sense only, eight with the other. A quarter of the pairs of a person and an activity is held out, as many of
+    either sense.
 
     Args:
         size: number of sentences.

@@ -13,7 +13,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from .judging import NOT_FILLED_IN, SECONDS, Diagnosis, judge
+from .judging import NOT_FILLED_IN, SECONDS, Diagnosis, judge, sentence
 from .running import Mistake
 from .table import MISTAKES, Case, Exercise, Read, Slip
 
@@ -92,4 +92,4 @@ def check(exercise_id: str, answer: Any) -> None:
     elif found == NOT_FILLED_IN:
         print(f"Exercise {exercise_id}: {found}.")
     else:
-        print(f"Exercise {exercise_id}: not yet. {found[0].upper()}{found[1:].rstrip('.')}.")
+        print(f"Exercise {exercise_id}: not yet. {sentence(found)}")

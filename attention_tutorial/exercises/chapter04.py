@@ -906,5 +906,5 @@ DEBUG_THE_HEADS = Exercise(
         ),
     ],
     explain=_explain_masked,
-    rest="the shape is right, but the numbers are not; compare each tensor's shape with the table of section 4.4",
+    rest="the shape is right, but the numbers are not; compare each tensor's shape with the table of section 4.5",
 )

@@ -703,6 +703,10 @@ LEAKY: dict[str, Model] = {  # what only one kind of answer misses comes first
     "it misses a weak leak, a ten-thousandth of the next input; any difference counts": lambda x: _add_at(
         x, 4, 5, 1e-4
     ),
+    "it misses a model that normalises its inputs first (layer normalisation) and has no mask: a number added to all "
+    "features of a position is taken out again; put random numbers there": lambda x: (
+        x + _attend(torch.nn.functional.layer_norm(x, x.shape[-1:]), None)
+    ),
 }
 
 
@@ -741,16 +745,19 @@ def _explain_verdicts(given: Tensor, right: Any) -> str:
 Look = Callable[[Tensor, int], Any]
 
 
-def _looking(look: Look, change: Callable[[Tensor, int], None] | None = None) -> Callable[[Model, Tensor], bool]:
+def _change_all_features(x: Tensor, j: int) -> None:
+    x[:, j] = random(*x[:, j].shape, seed=j)
+
+
+def _looking(
+    look: Look, change: Callable[[Tensor, int], None] = _change_all_features
+) -> Callable[[Model, Tensor], bool]:
     """Return an answer that changes one position j at a time, and looks at the difference of the outputs."""
 
     def answer(model: Model, x: Tensor) -> bool:
         for j in range(1, x.size(1)):
             changed = x.clone()
-            if change:
-                change(changed, j)
-            else:
-                changed[:, j] += 1.0
+            change(changed, j)
             if look((model(changed) - model(x)).detach(), j):
                 return True
         return False
@@ -760,6 +767,10 @@ def _looking(look: Look, change: Callable[[Tensor, int], None] | None = None) ->
 
 def _change_first_feature(x: Tensor, j: int) -> None:
     x[:, j, 0] += 1.0
+
+
+def _add_one_to_all(x: Tensor, j: int) -> None:
+    x[:, j] += 1.0
 
 
 def _differ_before(difference: Tensor, j: int) -> bool:
@@ -773,7 +784,7 @@ def _by_gradients(model: Model, x: Tensor) -> bool:
 
 def _last_changed(model: Model, x: Tensor) -> bool:
     changed = x.clone()
-    changed[:, -1] += 1.0
+    _change_all_features(changed, -1)
     return _differ_before(model(changed) - model(x), x.size(1) - 1)
 
 
@@ -803,6 +814,7 @@ FINDS_LEAKS = Exercise(
         Read("it misses a weak leak", _looking(lambda d, j: (d[:, :j].abs() > 1e-2).any())),
         Read("it calls a running sum leaky", _looking(lambda d, j: (d[:, : j + 1].abs() > 1e-9).any())),
         Read("it calls attention with a causal mask leaky", _puts_in_nan),
+        Read("normalises its inputs first", _looking(_differ_before, _add_one_to_all)),
         Read("through one of the d features", _looking(_differ_before, _change_first_feature)),
         Read("whose differences cancel in a sum", _looking(lambda d, j: d[:, :j].sum() > 1e-9)),
         Read("one diagonal too wide", _looking(lambda d, j: (d[:, : j - 1].abs() > 1e-9).any())),

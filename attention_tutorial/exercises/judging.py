@@ -25,6 +25,16 @@ class Diagnosis:
     slip: Slip | None = None
 
 
+def sentence(words: str) -> str:
+    """Write a diagnosis as a sentence, as `check` prints it.
+
+    Example:
+        >>> sentence("weights sum to 1; yours sum to 1.1")
+        'Weights sum to 1; yours sum to 1.1.'
+    """
+    return f"{words[0].upper()}{words[1:].rstrip('.')}."
+
+
 def judge(
     exercise: Exercise, answer: Any, *, cases: Sequence[Case] | None = None, seconds: float = SECONDS
 ) -> Diagnosis | None:

@@ -6,17 +6,22 @@ from what the executed notebooks hold, so neither can drift from the other.
 
 import html
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["Claim", "claim"]
 
-# What stands before the two values of a claim, in chapters and on the page of claims
-PREDICTED, MEASURED = "predicted", "measured"
+# What stands before the two values of a claim, in chapters and on the page of claims. A notebook's output calls a bound
+# predicted too; the site says that it was accepted.
+PREDICTED, ACCEPTED, MEASURED = "predicted", "accepted", "measured"
 
 METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
 RECORDED = ("id", "sentence", "predicted", "measured")  # the first fields of a claim
+ROUNDING = 1e-5  # a tolerance of at most this share is there for rounding alone, also that of float32
+NUMBER = r"[-+]?[0-9][-+.0-9e]*"
+WITH_TOLERANCE = re.compile(rf"({NUMBER}) ± ({NUMBER})")
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Claim:
         predicted: what had to be measured, in words.
         measured: what was measured.
         stable: whether the digits measured are the same on every machine.
+        finding: whether it is one of the few things that a chapter is about.
+        unrounded: what was measured, where ``measured`` is rounded to the tolerance; else empty.
     """
 
     id: str
@@ -36,6 +43,28 @@ class Claim:
     predicted: str
     measured: str
     stable: bool = True
+    finding: bool = False
+    unrounded: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it had to lie within bounds. Bounds say what is accepted; they predict no value."""
+        return self.predicted.startswith(("at least", "at most"))
+
+    @property
+    def identity(self) -> bool:
+        """Whether two sides are said to be equal, up to rounding.
+
+        Example:
+            >>> [Claim("X1a", "s", words, "1").identity for words in ("1 ± 1e-12", "1 ± 0.05", "1", "at most 1")]
+            [True, False, False, False]
+            >>> Claim("X1b", "The two agree to within 1e-12", "True", "True").identity
+            True
+        """
+        if self.predicted == "True":
+            return "to within 1e-" in self.sentence
+        value = WITH_TOLERANCE.fullmatch(self.predicted)
+        return value is not None and float(value[2]) <= ROUNDING * max(1.0, abs(float(value[1])))
 
     @property
     def _measured(self) -> str:
@@ -52,13 +81,12 @@ class Claim:
             f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
         )
         metadata = {field: getattr(self, field) for field in RECORDED}
+        metadata |= {field: getattr(self, field) for field in ("finding", "unrounded") if getattr(self, field)}
         return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: metadata}
 
     @classmethod
     def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
         """Return the claim that a stored output of a notebook records; None if it records none.
-
-        Whether its digits are the same on every machine stands in the output's text alone.
 
         Raises:
             ValueError: if the record lacks a part.
@@ -70,7 +98,9 @@ class Claim:
         if missing:
             raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
         id, sentence, predicted, measured = (str(record[field]) for field in RECORDED)
-        return cls(id, sentence, predicted, measured)
+        stable = f"{MEASURED} ≈" not in "".join(output.get("data", {}).get("text/plain", ""))
+        finding, unrounded = bool(record.get("finding", False)), str(record.get("unrounded", ""))
+        return cls(id, sentence, predicted, measured, stable, finding, unrounded)
 
     @classmethod
     def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
@@ -91,6 +121,7 @@ def claim(
     rtol: float = 0.0,
     digits: int = 3,
     stable: bool = True,
+    finding: bool = False,
 ) -> None:
     r"""Assert a claim and show it as an output of the cell.
 
@@ -104,14 +135,16 @@ def claim(
         id: such as ``"V1a"``; unique in the book.
         sentence: what is claimed, in one sentence.
         measured: a number (a one-element tensor will do), a bool or a string.
-        equals: the value predicted.
+        equals: the value predicted, derived before it was measured. What was not derived gets a bound.
         at_least: a lower bound.
         at_most: an upper bound.
         atol: absolute tolerance of ``equals``.
         rtol: relative tolerance of ``equals``.
-        digits: significant digits shown. A measurement that should be 0 is shown to the tolerance.
+        digits: significant digits shown. A measurement that should be 0 is shown to the tolerance (and recorded
+            as it is).
         stable: False if the digits differ between machines. They are then shown behind "≈", and the notebook tests do
             not compare them: what is compared is that the claim held.
+        finding: True for the three or four claims that a chapter is about; on the site they stand out.
 
     Raises:
         AssertionError: if the measurement contradicts the claim, with both in the message.
@@ -131,6 +164,7 @@ def claim(
         raise ValueError("give either equals, or at_least and/or at_most; "
                          f"got equals={equals}, at_least={at_least}, at_most={at_most}")  # fmt: skip
     value: Any = measured.item() if hasattr(measured, "item") else measured
+    unrounded = ""
     if bounded and isinstance(value, str):
         raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
     if equals is None:
@@ -142,11 +176,13 @@ def claim(
         predicted = _show(equals, digits) + (f" ± {tolerance:.2g}" if tolerance else "")
         holds = not isinstance(value, (bool, str)) and abs(value - equals) <= tolerance
         if holds and equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
+            unrounded = _show(value, digits)
             value = round(value, -math.floor(math.log10(tolerance)))
     if not holds:
-        shown = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
-        raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {shown}")
-    _display(Claim(id, sentence, predicted, _show(value, digits), stable))
+        found = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
+        raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {found}")
+    shown = _show(value, digits)
+    _display(Claim(id, sentence, predicted, shown, stable, finding, unrounded))
 
 
 def _within(value: Any, at_least: float | None, at_most: float | None, digits: int) -> tuple[str, bool]:

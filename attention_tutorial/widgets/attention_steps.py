@@ -27,10 +27,18 @@ def _identity() -> Matrix:
     return [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
-def _sentence(words: dict[str, list[float]], text: str, features: list[str], w_q: Matrix, focus: int, note: str) -> Any:
+def _sentence(
+    words: dict[str, list[float]],
+    text: str,
+    features: list[str],
+    w_q: Matrix,
+    focus: int,
+    note: str,
+    askers: list[int] | None = None,
+) -> Any:
     """Describe a sentence whose words have given features, and whose keys and values are the words themselves."""
     tokens = text.split()
-    return {
+    return ({} if askers is None else {"askers": askers}) | {
         "queries": tokens,
         "keys": tokens,
         "features": features,
@@ -76,7 +84,7 @@ SENTENCES: dict[str, dict[str, Any]] = {
         ["noun", "verb", "place"],
         [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
         focus=2,
-        note="The sentence of section 2.8. A verb looks for a noun: follow the row of sat.",
+        note="The sentence of section 2.7. A verb looks for a noun: follow the row of sat.",
     ),
     "The cat sat on the mat": _sentence(
         _CAT | {"The": _CAT["the"]},
@@ -85,6 +93,7 @@ SENTENCES: dict[str, dict[str, Any]] = {
         [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 6.0]],
         focus=3,
         note="The word sat asks who, the word on asks where. Follow their two rows.",
+        askers=[2, 3],
     ),
     "the bank of the river": _sentence(
         _BANK, "the bank of the river", _BANK_FEATURES, _BANK_QUERY, focus=1, note=_BANK_NOTE
@@ -126,6 +135,7 @@ class AttentionSteps(BookWidget):
         causal: close every key that comes after its query.
         padding: positions of keys that are padding, and therefore closed.
         predict: hide each step's result until the reader has made a prediction.
+        compact: show one row of weights and its output, and let the reader choose only who asks.
 
     Raises:
         TypeError: if a switch is not a bool.
@@ -151,6 +161,8 @@ class AttentionSteps(BookWidget):
     causal = traitlets.Bool(False).tag(sync=True)
     padding = traitlets.List(traitlets.Int()).tag(sync=True)
     predict = traitlets.Bool(False).tag(sync=True)
+    compact = traitlets.Bool(False).tag(sync=True)
+    asking = traitlets.Int(-1).tag(sync=True)
 
     def __init__(
         self,
@@ -161,8 +173,11 @@ class AttentionSteps(BookWidget):
         causal: bool = False,
         padding: Sequence[int] = (),
         predict: bool = False,
+        compact: bool = False,
     ) -> None:
-        super().__init__(**_first_state(SENTENCES, sentence, step, scaling, causal, padding, predict))
+        check_flag("compact", compact)
+        state = _first_state(SENTENCES, sentence, step, scaling, causal, padding, predict)
+        super().__init__(**state, compact=compact)
 
     @classmethod
     def of(

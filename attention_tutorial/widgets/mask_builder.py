@@ -105,6 +105,8 @@ FORMS = {
     "module": "True = closed (nn.MultiheadAttention)",
     "float": "float, added to the scores",
 }
+#: The masks of the small form, which a chapter opens with.
+FEW = ["open", "one_too_far", "causal"]
 #: The lengths to begin with, where there is room.
 USUAL = {"window": 2, "first": 3}
 
@@ -231,6 +233,7 @@ class MaskBuilder(BookWidget):
     scores: "traitlets.List[list[float]]" = traitlets.List().tag(sync=True)  # 8 by 8; the mask uses its upper left part
     empty = traitlets.Enum(list(EMPTY), default_value="zeros").tag(sync=True)
     form = traitlets.Enum(list(FORMS), default_value="calls").tag(sync=True)
+    few: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # empty, or the small form's masks
 
     def __init__(
         self,
@@ -244,8 +247,12 @@ class MaskBuilder(BookWidget):
         first: int | None = None,
         scores: Tensor | Sequence[Sequence[float]] | None = None,
         empty: str = "zeros",
+        compact: bool = False,
     ) -> None:
         _check_name("task", task, TASKS)
+        if compact and (task != "write" or not isinstance(mask, str) or mask not in FEW):
+            known = f"the task 'write' and the masks {', '.join(FEW)}"
+            raise ValueError(f"the compact form has {known}; got {task!r} and {mask!r}")
         _check_name("empty", empty, EMPTY)
         offer = TASKS[task]
         m, n = _sizes(task, mask, m, n)
@@ -268,6 +275,7 @@ class MaskBuilder(BookWidget):
             first=first,
             scores=_all_scores(scores, m, n),
             empty=empty,
+            few=FEW if compact else [],
         )
 
     def __repr__(self) -> str:

@@ -52,6 +52,15 @@
     for (const fold of opened) fold.open = false;
   });
 
+  /* A link to a claim in a folded table unfolds it; not every browser does so by itself. */
+  function unfoldTarget() {
+    const there = location.hash.startsWith("#claim-") && document.getElementById(location.hash.slice(1));
+    const fold = there && there.closest("details:not([open])");
+    if (!fold) return;
+    fold.open = true;
+    there.scrollIntoView();
+  }
+
   let waiting = 0;
   function later() {
     cancelAnimationFrame(waiting);
@@ -60,6 +69,8 @@
   function start() {
     nameParts();
     updateStops();
+    unfoldTarget();
+    addEventListener("hashchange", unfoldTarget);
     new ResizeObserver(later).observe(document.querySelector("main"));
     document.addEventListener("toggle", later, true);
   }

@@ -102,6 +102,23 @@ def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
     assert notebook_of(book) == right
 
 
+def test_an_assignment_gets_its_installing_cell_and_keeps_the_rest(book, capsys):
+    path = book / "assignments" / "source" / "one" / "one.ipynb"
+    path.parent.mkdir(parents=True)
+    graded = new_code_cell("2", id="task", metadata={"nbgrader": {"points": 1}})
+    installing = new_code_cell("old", id=colab.INSTALL, metadata={"nbgrader": {"locked": True}})
+    master = new_notebook(cells=[installing, graded])
+    path.write_text(writes(master) + "\n")
+    colab.main([], book)
+    after = reads(path.read_text())
+    assert after.cells[0].source.startswith("# Where this book's package is missing")
+    after.cells[0].source = "old"
+    assert after == master
+    path.write_text(writes(master) + "\n")
+    assert colab.main(["--check"], book) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "one.ipynb: not up to date; run python -m tools.colab"
+
+
 def test_the_cells_are_made_from_the_address():
     assert ADDRESS.in_colab("a/b.ipynb") == "https://colab.example/github/some-school/some-book/blob/v1.2.3/a/b.ipynb"
     assert LINK.source.endswith(

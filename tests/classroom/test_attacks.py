@@ -127,6 +127,33 @@ def test_a_figure_comes_back_and_other_rich_output_does_not():
     assert "alert" not in said(result) and "\\u001b" not in said(result)
 
 
+LATER = "def weigh(q, k):\n    return rows(q @ k.T / math.sqrt(k.size(-1)))"
+TWICE = "@twice\nclass Double(torch.nn.Module):\n    def forward(self, x):\n        return x\ndouble = Double()"
+HELPERS = """def rows(scores):
+    return scores.softmax(-1)
+def twice(module):
+    forward = module.forward
+    module.forward = lambda self, x: 2 * forward(self, x)
+    return module"""
+FIGURES = [
+    "%config InlineBackend.figure_format = 'svg'\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+    "%matplotlib notebook\nplt.plot([1, 2]);",
+    "%matplotlib widget\nplt.plot([1, 2]);",
+    "%config InlineBackend.figure_formats = ['jpeg', 'pdf']\nplt.plot([1, 2]);",
+    "%load_ext autoreload\n%autoreload 2\ntorch.set_num_threads(8)\ntorch.set_default_dtype(torch.float16)",
+    "async def later():\n    return await asyncio.sleep(0.01, 'awaited')\nimport asyncio\nprint(await later())",
+]
+
+
+def test_cells_that_were_run_in_another_order_and_figures_of_every_format_earn_everything():
+    notebook = submission(LATER, TWICE, extra=[*FIGURES, HELPERS], behind="double-check")
+    result = graded(notebook)
+    assert points(result) == FULL and about(result) == {("error", "double")}  # said, and done again at the end
+    shown = [output for outputs in result["cells"].values() for output in outputs]
+    assert sum("png" in output for output in shown) == 4
+    assert "awaited" in said(result) and "Traceback" not in said(result)
+
+
 def test_code_that_differs_only_in_names_has_the_same_print():
     renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
@@ -300,10 +327,12 @@ for number in range(3, 64):
 
 def test_ending_python_and_speaking_for_the_worker_cost_what_does_it_only():
     ends = "import os\ndef double(x):\n    os._exit(0)"
-    result = graded(submission(double=ends, extra=["import os\nos._exit(3)", FORGE]))
+    last_words = "import os\nos.write(2, b'\\x1b]0;title\\x07 my last words')\nos._exit(3)"
+    result = graded(submission(double=ends, extra=[last_words, FORGE]))
     assert points(result) == {"weigh": 4, "double": 0}
     assert about(result) == {("crash", ""), ("broken", ""), ("crash", "double"), ("unusual", ""), ("unusual", "double")}
     assert "exit status 3" in said(result) and "no plain data" in said(result)
+    assert "my last words" in said(result) and "\\u001b" not in json.dumps(result)
     assert "ended Python itself" in words(result, "double")
 
 
@@ -369,6 +398,81 @@ def test_pickles_are_never_read(tmp_path):
     )
     assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"broken", "unusual"}
     assert "got Payload" in words(result, "weigh") and not ran.exists()
+
+
+ODD = """
+import numpy as np
+odd = [
+    torch.zeros(3, 7).to_sparse(), torch.zeros(3, 7, device="meta"), torch.ones(3, 7, dtype=torch.complex64),
+    torch.quantize_per_tensor(torch.ones(3, 7), 0.1, 0, torch.qint8), torch.zeros(0, 2**40), torch.zeros(()),
+    torch.full((3, 7), float("inf")), (x for x in range(3)), "x" * 10**6, 10**5000, {"a": {1, 2}}, np.longdouble(3),
+    np.zeros((3, 7), dtype="U5"), object, print, b"xx", [[]] * 5, Ellipsis,
+]
+def weigh(q, k):
+    return odd
+def double(x):
+    return odd.pop() if odd else 2 * x
+"""
+TAMPERS = """
+import atexit, builtins, gc, json, os, safetensors.torch, signal, struct, sys, threading, time
+atexit.register(lambda: os.write(1, b"x" * 1000))
+sys.settrace(lambda *a: None)
+sys.setprofile(lambda *a: None)
+sys.addaudithook(lambda event, args: None)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+signal.signal(signal.SIGALRM, lambda *a: None)
+for folder in [*sys.path, os.path.dirname(torch.__file__), "/run/classroom"]:
+    for name in ("sitecustomize.py", "x.pth"):
+        try:
+            open(os.path.join(folder, name), "w").write("raise SystemExit")
+            print("WRITTEN", folder)
+        except OSError:
+            pass
+os.environ.update(OMP_NUM_THREADS="64", PYTHONPATH="/tmp", LD_PRELOAD="x.so")
+torch.set_default_device("meta")
+torch.set_grad_enabled(False)
+torch.use_deterministic_algorithms(True)
+time.monotonic = time.time = lambda: 0.0
+json.dumps = safetensors.torch.save = struct.pack = lambda *a, **k: b"x"
+sys.modules["safetensors.torch"] = sys.modules["json"] = None
+builtins.len = lambda x: 0
+sys.setrecursionlimit(10**6)
+"""
+
+
+def test_what_is_no_tensor_is_named_and_what_was_tampered_with_hurts_nobody_else():
+    """The child may break itself: it costs no more than its own points, and no other child knows of it."""
+    result = graded(submission("weigh = ...", ODD))
+    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == set(), result["flags"]
+    result = graded(submission(extra=[TAMPERS], behind="why-task"))
+    assert points(result) == FULL and kinds(result["flags"], "crash", "broken") == {"unusual"}
+    assert "WRITTEN" not in said(result)
+
+
+FLOOD = """
+import base64, io, sys
+from PIL import Image
+file, screen = io.BytesIO(), sys.stdout.buffer
+Image.new("RGB", (4, 4)).save(file, "PNG")
+screen.events += [{"png": base64.b64encode(file.getvalue()).decode()}] * 1000 + [{"bytes": b"y" * 10**6}] * 3
+"""
+SHAPELESS = "import sys\nsys.stdout.buffer.take = lambda: torch.ones(2)"
+UNREAD = f"x = {' + '.join(['0'] * 1500)}\n{USES}"
+
+
+def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
+    result = graded(submission(UNREAD, extra=[FLOOD, SHAPELESS]))
+    assert points(result) == {"weigh": 0, "double": 2}
+    shown = result["cells"]["extra-1"]
+    assert sum("png" in output for output in shown) == grading.PICTURES and len(said(result)) < 10**6
+    assert result["cells"]["extra-2"] == []
+    # A source on which the reading of trees fails is read as words.
+    assert {("forbidden", "weigh"), ("unusual", "weigh")} <= about(result) and "ungraded" not in kinds(result["flags"])
+
+
+def test_many_errors_hide_no_other_flag():
+    result = graded(submission(USES, extra=["1 / 0  # " + str(i) for i in range(200)]))
+    assert ("forbidden", "weigh") in about(result) and len(result["flags"]) < 40
 
 
 FAKE = """
@@ -594,7 +698,10 @@ def test_what_a_layer_without_a_disk_of_its_own_must_count_is_counted():
     needs("landlock")
     many = "for i in range(10**4):\n    open(f'f{i}', 'wb').write(bytes(10**7))"
     hog = "hog = []\nwhile True:\n    hog.append(bytearray(10**8))"
-    result = graded(submission(double=SLEEPS, extra=[hog, "del hog", many]), LAYERS["landlock"], SMALL)
+    deep = "import os\nwhile True:\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)"  # soon it has no path
+    extra = [hog, "del hog", many, deep]
+    result = graded(submission(double=SLEEPS, extra=extra), LAYERS["landlock"], SMALL)
+    assert "folders in folders without end" in said(result)
     assert points(result) == {"weigh": 4, "double": 0} and result["layer"] == "landlock"
     assert kinds(result["flags"]) == {"timeout", "memory", "files"}
     assert not list(Path(tempfile.gettempdir()).glob(f"attention-classroom-{os.getpid()}-*"))

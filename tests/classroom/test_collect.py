@@ -207,6 +207,31 @@ def test_a_zip_that_a_student_hands_in_is_kept_and_opened_beside_it(course, tmp_
 
 
 @pytest.mark.parametrize(
+    "files",
+    [
+        {"a": "1", "a/b": "2"},
+        {"a/b": "1", "a": "2"},
+        {"a/B/c": "1", "A/b": "2", "a": "3"},
+        {"/".join(["d" * 50] * 200) + "/x.ipynb": "1", "x.ipynb": "2"},
+    ],
+)
+def test_a_zip_whose_names_cannot_all_be_written_stops_nobody(course, tmp_path, files):
+    """A file and a folder of one name, and folders too deep for any path: all that is in them is kept."""
+    inner = make_zip(tmp_path / "inner.zip", files).read_bytes()
+    source = make_folder(tmp_path / "in", {"s101/work.zip": inner, "s103.ipynb": "good"})
+    found = collect(course, "scaling", source)
+    assert found.unmatched == [] and received(course)["s103"] == [{"s103.ipynb": b"good"}]
+    ((_, *inside),) = [[attempt.pop("work.zip"), *attempt.values()] for attempt in received(course)["s101"]]
+    assert sorted(inside) == sorted(text.encode() for text in files.values())
+
+
+def test_a_zip_of_thousands_of_files_is_kept_and_not_opened(course, tmp_path):
+    inner = make_zip(tmp_path / "inner.zip", {f"x{i}": "" for i in range(2001)}).read_bytes()
+    found = collect(course, "scaling", make_folder(tmp_path / "in", {"s101/work.zip": inner}))
+    assert "at most 2000 files" in found.unmatched[0][1] and received(course)["s101"] == [{"work.zip": inner}]
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "../evil_s101.ipynb",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import toy
 from test_sandbox import children, lives, wait_until
 from toy import ASSIGNMENT, FULL, VARIANT, kinds, submission, written
 
-from attention_tutorial.classroom import batch, grading, sandbox
+from attention_tutorial.classroom import batch, grading, sandbox, variant_for
 from attention_tutorial.classroom.batch import grade_all, limits_of, read_result
 from attention_tutorial.classroom.course import open_course
 from attention_tutorial.classroom.grading import grade
@@ -30,7 +31,9 @@ def stored(course):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted((course / "results").rglob("*.json"))}
 
 
+EVERYBODYS = variant_for(ASSIGNMENT, "", b"5" * 40)
 HANDED_IN = {
+    "gil": ("toy.ipynb", written(submission(variant=EVERYBODYS))),
     "ann": ("Kopie von final (2).ipynb", written(submission())),
     "cem": ("toy.ipynb", written(submission())[:700]),
     "dana": ("toy.ipynb", b""),
@@ -43,6 +46,7 @@ EXPECTED = {
     "cem": (NOTHING, {"unreadable"}),
     "dana": (NOTHING, {"unreadable"}),
     "eve": (NOTHING, {"unreadable"}),
+    "gil": (FULL, {"common"}),
     "finn": ({"weigh": 0, "double": 2}, {"variant", "crash", "missing", "unusual"}),
 }
 
@@ -57,6 +61,8 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     for name in HANDED_IN:
         nbformat.validate(nbformat.read(course / "submitted" / name / "toy" / "toy.ipynb", as_version=4))
     assert {path: path.read_bytes() for path in received} == received
+    gil = nbformat.read(course / "submitted" / "gil" / "toy" / "toy.ipynb", as_version=4)
+    assert toy.named(gil, "yours").source.endswith(f"{EVERYBODYS['number']}.") and results["gil"]["student"] == "gil"
     first = stored(course)
     assert len(first) == len(HANDED_IN) and not list(course.rglob("*.part"))
 
@@ -127,7 +133,7 @@ def test_where_no_sandbox_starts_nothing_is_graded_and_it_is_said(tmp_path, monk
     course = toy.course(tmp_path, {"ann": ("toy.ipynb", written(submission()))})
     broken = tmp_path / "bin"
     broken.mkdir()
-    (broken / "bwrap").symlink_to("/bin/false")
+    (broken / "bwrap").symlink_to(shutil.which("false"))
     monkeypatch.setenv("PATH", f"{broken}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(NoSandbox, match=r"not graded: ann: bubblewrap does not start"):
         grade_all(course, "toy", jobs=1, layer=sandbox.LAYERS["bubblewrap"], progress=False)
@@ -206,6 +212,46 @@ def test_what_a_child_says_becomes_words(reply, words, flagged):
 def test_a_stub_elsewhere_is_a_stub_here(reply):
     with pytest.raises(NotImplementedError):
         remote(does=False, **reply)(1)
+
+
+class Mortal:
+    """A child that dies of some cells, and of one answer."""
+
+    def ask(self, do, seconds, **rest):
+        if rest.get("task") == "weigh" and do == "call":
+            raise sandbox.Died("gone")
+        if do == "run" and "die" in rest["source"]:
+            raise sandbox.TooLong
+        if do == "run" and "loud" in rest["source"]:
+            return {"shown": [{"text": "x" * 200_000}]}
+        function = {"kind": "function", "does": True, "parameters": []}
+        return {"take": function, "call": {"value": 2 * rest["args"][0]} if do == "call" else {}}.get(do, {})
+
+    def close(self):
+        pass
+
+
+def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_points(monkeypatch):
+    started = []
+    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: started.append(Mortal()) or started[-1])
+    result = grade(submission(extra=["die()"] * 5), ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    assert points(result) == {"weigh": 0, "double": 2} and len(started) == 1 + 5 + 2
+    task = ASSIGNMENT.tasks(VARIANT)[0]
+    task = replace(task, points=7, checks=[*task.checks, replace(task.checks[0], points=3)])
+    session = grading._Session(sandbox.LAYERS["landlock"], grading.Limits())
+    judging = grading._Grading([task], session, session.limits)
+    judging.judge(task, last=True)
+    assert session.starts == 2
+    assert "had to be stopped before" in judging.results["weigh"]["checks"][2]["words"]
+
+
+def test_what_a_notebook_shows_in_all_is_limited(monkeypatch):
+    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: Mortal())
+    loud = submission(extra=[f"loud({i})" for i in range(200)])
+    result = grade(loud, ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    assert points(result)["double"] == 2 and len(json.dumps(result["cells"])) < 1.1 * grading.KEPT
+    assert [flag["kind"] for flag in result["flags"]].count("output") == 1
+    assert "not kept" in json.dumps(list(result["cells"].values())[-3])
 
 
 def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):

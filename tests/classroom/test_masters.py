@@ -53,7 +53,9 @@ def test_the_stored_master_shows_the_plain_variant(name):
 def test_the_master_installs_the_package_as_the_chapters_do(name):
     address = colab.Address.read()
     (cell,) = (cell for cell in master(name).cells if cell.id == colab.INSTALL)
-    assert cell.source == colab.INSTALL_SOURCE.format(url=address.url, branch=address.branch)
+    assert cell.source == colab.INSTALL_SOURCE.format(url=address.url, branch=address.branch), (
+        "run python -m tools.colab"
+    )
     first = next(cell for cell in master(name).cells if cell.cell_type == "code")
     assert first.id == colab.INSTALL
 

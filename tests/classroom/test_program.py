@@ -144,6 +144,15 @@ def test_what_is_wrong_is_named_in_one_message(course, arguments, says, capsys, 
     assert "Traceback" not in said
 
 
+def test_a_course_without_students_says_where_they_go(masters, tmp_path, capsys):
+    folder = tmp_path / "empty"
+    assert main(["quickstart", str(folder), "--empty", "--masters", str(masters)]) == DONE
+    assert "Put your list into" in capsys.readouterr().out
+    for command in ("report", "sheet"):
+        assert main([command, NAME, "--course", str(folder)]) == REFUSED
+        assert "lists nobody yet" in " ".join(capsys.readouterr().err.split())
+
+
 def test_without_the_masters_it_is_said_where_they_are(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("attention_tutorial.classroom.quickstart.MASTERS", tmp_path / "assignments")
     assert main(["quickstart", str(tmp_path / "c")]) == REFUSED

@@ -12,7 +12,7 @@ import toy
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from toy import DOUBLE, TEXT, WEIGH, kinds, named, submission, written
 
-from attention_tutorial.classroom.rebuild import CELLS, Unreadable, rebuild
+from attention_tutorial.classroom.rebuild import CELLS, Unreadable, is_common, rebuild
 from attention_tutorial.classroom.variants import Variant
 
 
@@ -156,6 +156,37 @@ def test_a_deleted_answer_is_flagged_and_the_stub_stands():
 def test_a_text_that_lost_its_ids_is_found_by_its_place_and_said_to_be_a_guess():
     notebook, flags = laid(toy.changed(strip_all, why="Anything at all."))
     assert named(notebook, "why").source == "Anything at all." and "guessed" in kinds(flags)
+
+
+def beside(*sources, code=False):
+    """Leave the written answer as it was handed out, and write it in cells of one's own."""
+
+    def change(notebook):
+        make = new_code_cell if code else new_markdown_cell
+        notebook.cells += [make(source) for source in sources]
+
+    return change
+
+
+def test_an_answer_in_a_cell_of_its_own_beside_the_one_for_it_is_found():
+    """Else nbgrader takes the cell for empty and gives it 0, and nobody would look."""
+    notebook, flags = laid(toy.changed(beside("Because", "it grows."), why=toy.STUBS["why"]))
+    assert named(notebook, "why").source == "Because\n\nit grows." and len(notebook.cells) == len(toy.release().cells)
+    assert [(flag["kind"], flag["task"]) for flag in flags] == [("guessed", "why")]
+    for change, why in ((beside("x = 1", code=True), toy.STUBS["why"]), (beside("More."), TEXT), (beside(), "")):
+        notebook, flags = laid(toy.changed(change, why=why))
+        assert flags == [] and named(notebook, "why").source == why
+
+
+def test_the_notebook_for_everybody_is_known_by_its_mark_or_by_what_varies():
+    common = toy.release(Variant("toy", "", {"number": 8}))
+    another = toy.release(Variant("toy", "bob", {"number": 9}))
+    for handed_in, is_it in ((common, True), (submission(), False), (another, False)):
+        for change in (lambda nb: None, as_colab, lambda nb: nb.metadata.clear(), strip_all):
+            notebook = copy.deepcopy(handed_in)
+            change(notebook)
+            assert is_common(written(notebook), toy.release(), lambda: common) is is_it
+    assert not is_common(b"no notebook", toy.release(), lambda: common)
 
 
 def test_locked_cells_are_those_of_the_release_and_what_stood_there_is_not_lost():

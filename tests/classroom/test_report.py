@@ -7,12 +7,12 @@ from itertools import combinations
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from tiny_course import NAME, hand_in, make_course, solved, variant, write_result
 
 from attention_tutorial.classroom import gradebook, pages
 from attention_tutorial.classroom.course import Student, open_course
-from attention_tutorial.classroom.report import Row, _alike, _flag_pairs, report
+from attention_tutorial.classroom.report import Row, _alike, _flag_pairs, _pass_over_common, report
 from attention_tutorial.classroom.similar import Pair, similar_pairs, tokens_of
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -32,7 +32,11 @@ def course(tmp_path_factory):
     write_result(course, "s1")
     hand_in(course, "s2", solved(course, "s2", why=empty), "2027-01-02T060000Z")
     write_result(course, "s2", (1, 0), mistakes=["mistake:4", "=1+1"])
-    hand_in(course, "s3", solved(course, "s3", times=f"def times(x): return '{EVIL}'", why=EVIL), "2027-01-01T000000Z")
+    evil = solved(course, "s3", times=f"def times(x): return '{EVIL}'", why=EVIL)
+    added = {"attention_tutorial": {"extra": True}}  # as `rebuild` lays cells that a student adds
+    link = f"{EVIL} [x](javascript:alert(3)) $\\href{{javascript:alert(4)}}{{x}}$"
+    evil.cells += [new_markdown_cell(link, metadata=added), new_raw_cell(EVIL, metadata=added)]
+    hand_in(course, "s3", evil, "2027-01-01T000000Z")
     flag = {"kind": "timeout", "task": "times", "words": f"stopped {EVIL}"}
     cells = {"times": [{"text": EVIL}, {"error": f"ValueError: {EVIL}"}, {"png": f'x" onload="{EVIL}'}]}
     write_result(course, "s3", (0, 0), flags=[flag], cells=cells, seconds=20.5)
@@ -124,6 +128,14 @@ def test_no_page_runs_a_script_or_asks_another_server(folder):
         assert "default-src 'none'" in policy
         assert "script-src" not in policy
         assert page.open == [], "every tag is closed"
+
+
+def test_nothing_that_a_student_wrote_works_in_nbgraders_pages(course):
+    """In answers, and in cells that were added: formgrader shows them from here too."""
+    notebook = nbformat.read(course.root / "autograded" / "s3" / NAME / f"{NAME}.ipynb", as_version=4)
+    texts = [cell.source for cell in notebook.cells if cell.cell_type != "code"]
+    assert sum("alert(1)" in text for text in texts) == 3
+    assert not re.search(r"<(?:script|img)|\]\(|\\href", "".join(texts))
 
 
 def test_what_a_student_wrote_is_shown_as_it_is(folder):
@@ -291,6 +303,16 @@ def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch)
     assert "similar: code like s1 (100%)" in rows["s6"]
     assert "s1, s6codethe same" in Reader((folder / "index.html").read_text()).text
     assert "similar" not in rows["s2"] + (folder / "feedback" / "s1.html").read_text()
+
+
+def test_the_notebook_for_everybody_is_told_where_it_is_an_exception():
+    def rows(*common):
+        flag = {"kind": "common", "task": "", "words": "everybody's"}
+        return [Row(Student(str(i)), result={}, flags=[flag] * has) for i, has in enumerate(common)]
+
+    for given, left in ((rows(True, False, False), 1), (rows(True, True, False), 0), (rows(False), 0)):
+        _pass_over_common(given)
+        assert sum(bool(row.flags) for row in given) == left
 
 
 def test_pages_read_in_light_and_dark():

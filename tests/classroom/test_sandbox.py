@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 import toy
 from toy import ASSIGNMENT, VARIANT, submission
 
@@ -94,6 +95,35 @@ def test_a_child_that_hangs_or_ends_is_dead_and_leaves_nothing():
     with LAYERS["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
         other.ask("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
     assert not list(Path(tempfile.gettempdir()).glob(f"{sandbox.HOMES}{os.getpid()}-*"))
+
+
+def test_a_child_that_answers_in_place_of_the_worker_is_dead(monkeypatch):
+    """A number that is a tensor is no number; to compare it would fail in the grader."""
+    for number in (torch.ones(2), True, "1", 2):
+        forged = object.__new__(Child)
+        forged.number, dead = 0, []
+        monkeypatch.setattr(Child, "_receive", lambda *args, number=number: {"number": number})
+        monkeypatch.setattr(Child, "_dead", lambda self, *args, dead=dead: dead.append(args) or Died(*args))
+        with pytest.raises(Died, match="what was not asked"):
+            forged.ask("read", 1.0)
+        assert dead
+
+
+def test_a_folder_is_removed_however_deep_it_is(tmp_path):
+    made = tmp_path / "made"
+    made.mkdir()
+    place = os.open(made, os.O_RDONLY)
+    for _ in range(1500):  # deeper than Python recurses, longer than a path may be
+        os.mkdir("d" * 50, dir_fd=place)
+        inner = os.open("d" * 50, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+    try:
+        sandbox._remove(made)
+        assert not made.exists()
+    finally:
+        subprocess.run(["rm", "-rf", str(made)], check=True)  # pytest could not
 
 
 def test_folders_of_graders_that_were_killed_are_swept():

@@ -89,6 +89,13 @@ def test_a_mark_is_that_of_the_values():
     assert len(one.mark) == 12 and set(one.mark) <= set("0123456789abcdef")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_hidden_number_can_be_searched_for_by_the_mark(name):
+    one = variant(name, "ada")
+    assert one.mark == replace(one, values={**one.values, "hidden": 1}).mark
+    assert {key for key in one.values if key.startswith("hidden")} == {"hidden"}
+
+
 # ---- Faults ----------------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,11 @@ import json
 import math
 import pickle
 import struct
+from collections import namedtuple
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +76,21 @@ def test_what_is_no_plain_data_crosses_as_a_name_only(thing):
     assert type(came).__name__ == wire.type_name(thing) and not isinstance(came, torch.Tensor) and not callable(came)
 
 
+def test_tuples_and_lists_with_names_cross_as_what_they_are():
+    """What a student's own check takes for a tuple is one here too."""
+
+    class Own(list):
+        pass
+
+    def there(x):
+        return wire.unpack(wire.pack(x, strict=False))
+
+    assert there(namedtuple("Pair", "a b")(1, 2)) == (1, 2) and there(Own([1, 2])) == [1, 2]
+    assert there(torch.ones(2, 3).shape) == (2, 3)
+    both = there(torch.tensor([[1.0, 2.0]]).max(-1))
+    assert type(both) is tuple and [x.item() for x in both] == [2.0, 1]
+
+
 def test_a_parameter_crosses_as_its_numbers():
     came = wire.unpack(wire.pack(torch.nn.Parameter(torch.ones(2)), strict=False))
     assert type(came) is torch.Tensor and came.tolist() == [1, 1]
@@ -105,11 +122,17 @@ def message(text, blob=b""):
         message(1.5),
         message({"l": [None] * (wire.NODES + 1)}),
         wire.HEADER.pack(2, 0) + b"{}{}",
+        message({"l": [{"x": "0"}] * 1000}, safetensors.torch.save({"0": torch.ones(10**6)})),  # 4 MB, or 4 GB
     ],
 )
 def test_bytes_that_are_no_message_are_refused(data):
     with pytest.raises(wire.WireError):
         wire.unpack(data)
+
+
+def test_a_text_that_would_take_fifty_times_its_place_is_not_parsed():
+    with pytest.raises(wire.WireError, match="too many things"):
+        wire.unpack(message(b'{"l": [' + b"{}," * 10**6 + b"{}]}"))
 
 
 def test_a_length_beyond_the_limit_is_refused_before_it_is_read():

@@ -65,7 +65,7 @@ def bank_words(ids):
     return [BANK_VOCABULARY[i] for i in ids if i != PAD]
 
 
-RIVER = {"is lying on", "was fishing from", "rested on", "walked along"}
+RIVER = {"is lying on", "was fishing from", "rested beside", "needed to gather reeds along"}
 MONEY = {"is saving at", "was borrowing from", "paid into", "needed to transfer money to"}
 
 
@@ -128,6 +128,13 @@ def test_every_word_of_the_bank_grammar_is_drawn_and_the_senses_are_balanced():
     assert set(drawn.ids.unique().tolist()) == set(range(len(BANK_VOCABULARY)))
     assert len(set(BANK_VOCABULARY)) == len(BANK_VOCABULARY)
     assert abs(drawn.sense.double().mean() - 0.5) < 0.05
+
+
+def test_each_sense_has_as_many_words_that_the_other_lacks():
+    drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(0), day_and_town=False)
+    words = [{word for ids in drawn.ids[drawn.sense == sense] for word in bank_words(ids)} for sense in (0, 1)]
+    river, money = words[0] - words[1] - {"on"}, words[1] - words[0]  # "on" stands before every day as well
+    assert len(river) == len(money) == 8
 
 
 def test_encode_takes_another_vocabulary():

@@ -126,6 +126,34 @@ def test_what_rounding_leaves_of_zero_is_shown_as_zero(measured, capsys):
     assert printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05).endswith(f"| {MEASURED}: 0.04\n")
 
 
+@pytest.mark.parametrize(("measured", "options", "recorded"), [
+    (3.8e-6, {"equals": 0, "atol": 1e-5}, "3.8e-06"),
+    (0.0, {"equals": 0, "atol": 1e-5}, "0"),
+    (0.5, {"equals": 0.5, "atol": 1e-5}, ""),
+    (0, {"equals": 0}, ""),
+])  # fmt: skip
+def test_what_was_rounded_away_is_recorded_but_not_compared(measured, options, recorded, monkeypatch):
+    shown = []
+    monkeypatch.setattr("attention_tutorial.notebook.claims._display", shown.append)
+    claim("X1a", "s", measured, **options)
+    data, metadata = DisplayFormatter().format(shown[0])
+    assert metadata["attention_tutorial_claim"].get("unrounded", "") == recorded
+    assert "3.8" not in str(data)
+
+
+def test_a_finding_is_recorded_and_its_text_is_that_of_any_claim():
+    found, other = (DisplayFormatter().format(Claim("X1a", "s", "1", "1", finding=each)) for each in (True, False))
+    assert found[0] == other[0]
+    assert found[1]["attention_tutorial_claim"].pop("finding") is True
+    assert found[1] == other[1]
+
+
+def test_a_record_is_read_as_it_was_written():
+    for written in (Claim("X1a", "s", "1", "1"), Claim("X1a", "s", "0 ± 1", "0", False, True, "0.1")):
+        data, metadata = DisplayFormatter().format(written)
+        assert Claim.from_output({"data": data, "metadata": metadata}) == written
+
+
 def test_a_failure_shows_more_digits_than_the_claim():
     with pytest.raises(AssertionError, match=re.escape(f"{PREDICTED} 0.333, {MEASURED} 0.333333333")):
         claim("X1a", "s", 1 / 3, equals=0.333)

@@ -89,6 +89,21 @@ def test_a_cell_that_fails_is_named(runtime, capsys):
     assert "FAILED" in said and "ZeroDivisionError: division by zero" in said and "\x1b" not in said
 
 
+# ---- Assignments -------------------------------------------------------------------------------------------------
+
+
+def test_what_checks_say_of_an_assignment_s_answers_is_read():
+    lines = [
+        "merge: right on all inputs tried here.",
+        "near: not filled in yet.",
+        "step: not yet. The heads are scrambled.",
+    ]
+    notebook = new_notebook(cells=[new_code_cell("check(...)", outputs=printed(line + "\n")) for line in lines])
+    assert list(colab_run.unexpected(notebook, "right")) == lines[1:]
+    assert list(colab_run.unexpected(notebook, "not")) == lines[:1]
+    assert list(colab_run.unexpected(new_notebook(), "right")) == ["no check said anything"]
+
+
 # ---- Widgets, and no network -------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from notebook_rules import BOOK, headings
 from PIL import Image
 
 from attention_tutorial import plotting
-from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED
 from tools.book import ROOT, chapters, files_of_the_working_tree, pages, settings
 
 
@@ -46,7 +46,7 @@ def test_pyproject_asks_for_the_oldest_python():
     assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md"])
+@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md", "book/teach.md"])
 def test_readers_are_told_the_supported_pythons(name):
     told = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
     assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
@@ -55,8 +55,16 @@ def test_readers_are_told_the_supported_pythons(name):
 def test_the_workflow_runs_the_tests_on_every_supported_python():
     jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
+    told = {each["python"] for each in jobs["test"]["strategy"]["matrix"]["include"]}
+    assert told <= set(PYTHONS), ".github/workflows/tests.yml: `include` of `test`"
     (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
     assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
+
+
+def test_gradescope_s_image_may_have_any_supported_python():
+    name = "attention_tutorial/classroom/templates/setup.sh"
+    (tried,) = re.findall(r"for version in (.+); do", text(name))
+    assert sorted(tried.split()) == sorted(PYTHONS), f"{name}: the versions that it tries"
 
 
 def test_no_other_python_is_named():
@@ -132,7 +140,7 @@ def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
 
 def test_the_style_sheet_has_the_labels_of_a_claim():
     labels = re.findall(r'table\.claims td.*content: "(\w+): "', text("book/_static/custom.css"))
-    assert labels == [PREDICTED.capitalize(), MEASURED.capitalize()], "book/_static/custom.css: the claims on a phone"
+    assert labels == [ACCEPTED.capitalize(), MEASURED.capitalize()], "book/_static/custom.css: the claims on a phone"
 
 
 @pytest.mark.parametrize("name", ["book/claims.md", "notebooks/01_bottleneck.ipynb"])
@@ -140,7 +148,7 @@ def test_where_claims_are_explained_their_labels_stand(name):
     words = text(name) if name.endswith(".md") else "\n".join(
         cell.source for cell in BOOK[ROOT / name].cells if cell.cell_type == "markdown"
     )  # fmt: skip
-    for label in (PREDICTED, MEASURED):
+    for label in (PREDICTED, ACCEPTED, MEASURED):
         assert re.search(rf"\b{label}\b", words, re.IGNORECASE), f"{name} must say what {label!r} means"
 
 

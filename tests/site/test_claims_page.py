@@ -142,7 +142,7 @@ def test_the_page_follows_the_notebooks(book):
         "notebooks/c2.html#claim-S1b",
     ]
     cells = [cell.get_text(strip=True) for cell in rows[1].find_all("td")]
-    assert cells == ["S1a", r"The variance of\(q\)is\(d_k\)", "64 ± 3", "63.8", ""]
+    assert cells == ["S1a", r"The variance of\(q\)is\(d_k\)", "predicted 64 ± 3", "63.8", "not yet run"]
     assert "3 claims from 2 chapters." in page.get_text()
 
     # Only the notebook changes; the page of claims is made again all the same.

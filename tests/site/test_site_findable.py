@@ -262,8 +262,8 @@ def test_a_search_leads_first_to_the_section_that_explains(search, words, expect
 def test_a_result_lands_at_its_place_and_colours_nothing(search):
     page = search("padding changes nothing")
     page.locator("ul.search li > a").first.click()
-    page.wait_for_url("**/05_masking.html#section-5-3")
-    top = "document.querySelector('#section-5-3 h2').getBoundingClientRect().top"
+    page.wait_for_url("**/05_masking.html#section-5-4")
+    top = "document.querySelector('#section-5-4 h2').getBoundingClientRect().top"
     page.wait_for_function(f"0 <= {top} && {top} <= 200")
     assert not page.locator("article .highlighted").count()
     assert page.evaluate("Object.keys(localStorage)") in ([], ["mode", "theme"], ["theme", "mode"])

@@ -11,11 +11,15 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+import torch
+from attention_book.depths import number_of
 from attention_book.fonts import write_subset
 from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import characters, set_formulas
 from attention_book.pictures import pack
+from attention_book.style_sheets import SHEETS, names_in, pruned
 from attention_book.theme import FONTS, icons_in
+from attention_book.two_banks import FEATURES, SENTENCES, attend, make_widget
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
@@ -46,6 +50,61 @@ def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site)
         }
         for part, mark in (("sphinx-design", "[class*=sd-]"), ("design-tabs", ".sd-tab-set"), ("mystnb", ".cell")):
             assert any(part in path for path in loaded) == bool(soup.select(f"article {mark}")), (name, part)
+
+
+START_RAW, START_SENT = 500_000, 150_000  # bytes of the start page with its style sheets and scripts; sent: with gzip
+
+
+def test_the_start_page_is_light(site):
+    page = site / "book" / "index.html"
+    loaded = [each.get("href") or each["src"] for each in soup_of(page).select("link[rel~=stylesheet], script[src]")]
+    files = {page, *((page.parent / unquote(urlsplit(url).path)).resolve() for url in loaded)}
+    raw, sent = sum(path.stat().st_size for path in files), sum(map(bytes_sent, files))
+    print(f"\nthe start page: {raw / 1000:.0f} kB, {sent / 1000:.0f} kB sent")
+    assert raw <= START_RAW and sent <= START_SENT
+
+
+def test_style_sheets_are_pruned_to_what_pages_and_scripts_name(site):
+    sheets = [path.read_text(encoding="utf-8") for pattern in SHEETS for path in (site / "_static").glob(pattern)]
+    assert len(sheets) >= len(SHEETS)
+    names = names_in(site)
+    assert {"bd-article", "sd-card", "claim-group"} <= names
+    for sheet in sheets:
+        assert pruned(sheet, names) == sheet, "nothing is left to prune"
+    assert ".ratio-16x9" not in "".join(sheets) and ".navbar" in "".join(sheets)
+
+
+def test_a_rule_stays_where_one_of_its_selectors_can_match():
+    assert pruned(".a, .b .a { x: y }", {"a"}) == ".a{x: y}"
+    assert pruned("#c { x: y } #a:hover::before { x: y }", {"a"}) == "#a:hover::before{x: y}"
+    assert pruned(":root { --x: 1 } html[data-theme=dark] p:not(.b, .c) { x: y }", set()).count("{") == 2
+    assert pruned("@media print { @supports (x: y) { .b { x: y } } }", {"a"}) == ""
+    assert pruned("@keyframes k { from { x: y } }", set()).startswith("@keyframes")
+
+
+# ---- What the start page opens with -------------------------------------------------------------------------------
+
+
+def test_the_start_page_opens_with_bank_in_two_sentences_and_one_step_on(site):
+    article = soup_of(site / "book" / "index.html").select_one("article")
+    (widget,) = article.select("[data-widget]")
+    assert len(" ".join(each.get_text() for each in widget.find_all_previous("p") if each in article.select("p"))) < 400
+    cases = json.loads(widget["data-state"])["cases"]
+    assert [case["model"] for case in cases] == list(SENTENCES)
+    assert [case["queries"] for case in cases] == [["bank"], ["bank"]]
+    steps = [link["href"] for link in article.select("a.sd-btn")]
+    assert steps == ["../notebooks/01_bottleneck.html"] * 2, "the same at head and foot"
+
+
+@pytest.mark.parametrize(("sentence", "looked_at", "more"), [(SENTENCES[0], "river", 0), (SENTENCES[1], "money", 1)])
+def test_bank_becomes_what_it_looks_at(sentence, looked_at, more):
+    words, weights, out = attend(sentence)
+    assert words[weights[0].argmax()] == looked_at
+    expected = sum(w * torch.tensor(FEATURES.get(word, (0.0, 0.0))) for w, word in zip(weights[0], words, strict=True))
+    assert torch.allclose(out, expected.double())
+    assert out[more] > 1.5 and out[1 - more] < 0.5
+    (case,) = [case for case in make_widget().cases if case["model"] == sentence]
+    assert f"water {out[0]:.2f}, money {out[1]:.2f}" in case["answers"]
 
 
 def test_the_site_holds_no_file_for_developers_only(site):
@@ -82,10 +141,21 @@ def test_figures_of_the_site_have_the_very_pixels_of_the_notebook(site, name):
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     stored = [b64decode(output["data"]["image/png"]) for output in outputs if "image/png" in output.get("data", {})]
     shown = [image["src"] for image in soup_of(site / f"{name}.html").select("article .cell_output img[src*=_images]")]
-    assert len(shown) == len(stored) > 0
+    assert len(shown) == len(stored)
     for data, address in zip(stored, shown, strict=True):
         with Image.open(io.BytesIO(data)) as before, Image.open(site / "_images" / address.rpartition("/")[2]) as after:
             assert np.array_equal(np.asarray(before.convert("RGBA")), np.asarray(after.convert("RGBA")))
+
+
+@pytest.mark.parametrize("name", [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()])
+def test_figures_are_numbered_and_their_line_says_what_they_show(site, name):
+    images = soup_of(site / f"{name}.html").select("article .cell_output img[src*=_images]")
+    for place, image in enumerate(images, start=1):
+        line = image.find_next("p", class_="figure-caption")
+        number, _, words = line.get_text().removeprefix("Figure ").partition(". ")
+        assert number == f"{number_of(name)}.{place}" and line["id"] == f"figure-{number.replace('.', '-')}"
+        assert image["alt"].startswith(words) and words
+    assert len(soup_of(site / f"{name}.html").select(".figure-caption")) == len(images)
 
 
 @pytest.mark.parametrize("name", TOC)

@@ -75,6 +75,42 @@ def test_the_worked_example_is_that_of_chapter_2():
     assert torch.allclose(made["output"], torch.tensor([[3.413249, 4.413249]]).double(), atol=1e-6)
 
 
+def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
+    widget = AttentionSteps("The cat sat on the mat", compact=True)
+    assert (widget.compact, widget.asking) == (True, -1)
+    (chosen,) = (one for one in widget.sentences if one["name"] == widget.sentence)
+    assert [chosen["queries"][asker] for asker in chosen["askers"]] == ["sat", "on"]
+    widget.set_state({"asking": 2})
+    assert widget.steps()["weights"][widget.asking].argmax() == 1
+    with pytest.raises(TypeError, match="compact must be True or False; got int"):
+        AttentionSteps(compact=1)
+
+
+def test_the_small_form_shows_the_weights_of_the_package_in_the_browser(run_in_node):
+    widget = AttentionSteps("The cat sat on the mat", compact=True)
+    program = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { state, sentence } = JSON.parse(readFileSync(0, "utf8"));
+const all = widget.compute(state);
+const rows = [-1, 2, 3].map((asking) => widget.rowOf(asking, all));
+const said = [-1, 2, 3].map((asking, i) => widget.sayRow(asking, rows[i].weights, sentence));
+console.log(JSON.stringify({ rows, said }));
+"""
+    (sentence,) = (one for one in widget.sentences if one["name"] == widget.sentence)
+    found = run_in_node("attention_steps", program, {"state": widget.state(), "sentence": sentence})
+    made = widget.steps()
+    equal = torch.full((6,), 1 / 6, dtype=torch.float64)
+    expected = [(equal, made["v"].mean(dim=0)), *((made["weights"][i], made["output"][i]) for i in (2, 3))]
+    for row, (weights, output) in zip(found["rows"], expected, strict=True):
+        assert close([row["weights"]], weights[None]) and close([row["output"]], output[None])
+    assert found["said"] == [
+        "Nobody asks: each of the 6 words counts the same, 0.17.",
+        "sat asks: most of the weight, 0.53, goes to cat.",
+        "on asks: most of the weight, 0.47, goes to mat.",
+    ]
+
+
 def test_one_word_gets_two_meanings_unless_it_cannot_see_what_follows():
     def output_of_bank(sentence, causal):
         return AttentionSteps(sentence, causal=causal).steps()["output"][1]

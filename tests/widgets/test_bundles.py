@@ -15,6 +15,7 @@ from tools.node import node
 ROOT = Path(__file__).parents[2]
 JS = ROOT / "js"
 (HOST,) = (ROOT / "book" / "_ext").rglob("widgets_host.js")
+PAGES = ROOT / "book" / "_ext" / "attention_book" / "built"  # the scripts of pages
 SOURCES = sorted(path for folder in ("kit", "widgets") for path in (JS / folder).rglob("*.*"))
 MODULES = sorted(getattr(widgets, name).module for name in widgets.__all__)
 
@@ -33,8 +34,11 @@ def test_the_bundles_are_what_the_sources_build(tmp_path):
             pytest.fail(f"{said}; with CI=true this test must run")
         pytest.skip(said)
     subprocess.run([node(), str(JS / "build.mjs"), str(tmp_path)], check=True, timeout=60)
-    for path in sorted(tmp_path.iterdir()):
-        assert path.read_bytes() == (STATIC / path.name).read_bytes(), f"{path.name} is stale: run `make widgets`"
+    for built, stored in ((tmp_path, STATIC), (tmp_path / "pages", PAGES)):
+        made = sorted(path.name for path in built.iterdir() if path.is_file())
+        assert made == sorted(path.name for path in stored.iterdir() if path.is_file())
+        for name in made:
+            assert (built / name).read_bytes() == (stored / name).read_bytes(), f"{name} is stale: run `make widgets`"
 
 
 LOADS = r"https?:|//cdn|\bfetch\(|XMLHttpRequest|\beval\(|new Function|\bimport\(|@import|url\("
@@ -51,7 +55,7 @@ def without_names(source):
     return source
 
 
-@pytest.mark.parametrize("path", sorted(STATIC.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted([*STATIC.iterdir(), *PAGES.iterdir()]), ids=lambda path: path.name)
 def test_a_bundle_asks_for_nothing(path):
     source = without_names(path.read_text(encoding="utf-8"))
     assert not re.findall(LOADS, source)

@@ -39,7 +39,7 @@ def by_hand(name, m, n, padding, window, first):
     def is_open(i, j):
         place = i + (n - m)  # the queries are the newest
         past, real, same = j <= place, j not in padding, (place < first) == (j < first)
-        return {
+        hand = {
             "open": True,
             "causal": past,
             "one_too_far": j <= place + 1,
@@ -53,7 +53,9 @@ def by_hand(name, m, n, padding, window, first):
             "block": same,
             "block_and_causal": same and past,
             "prefix": past or j < first,
-        }[name]
+        }
+        assert name in hand, f"work out the mask {name!r} by hand here, from what the chapter says about it"
+        return hand[name]
 
     return torch.tensor([[is_open(i, j) for j in range(n)] for i in range(m)])
 
@@ -897,3 +899,40 @@ def test_lengths_are_cut_to_the_next_tasks_size(visit):
     page.select_option("[id$='-task']", "answer")
     assert page.input_value("[id$='-first']") == "5"
     assert page.text_content(".mb-verdict").startswith("✗Leak"), "the last word is not part of the question"
+
+
+# ---- The small form, which chapter 5 opens with ---------------------------------------------------------------------
+
+
+def test_the_small_form_is_for_writing_and_its_three_masks():
+    assert MaskBuilder(compact=True).few == ["open", "one_too_far", "causal"]
+    assert MaskBuilder().few == []
+    for arguments in (("read",), ("write", "window"), ("write", causal_mask(5))):
+        with pytest.raises(
+            ValueError, match=r"compact form has the task 'write' and the masks open, one_too_far, causal"
+        ):
+            MaskBuilder(*arguments, compact=True)
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((site / "notebooks" / "05_masking.html").as_uri())
+    small = page.locator("[data-widget=mask_builder]").first
+    small.locator(".mb-verdict").first.wait_for()
+    assert small.locator("input, select, button").count() == 3
+    heights = set()
+    for name, said in (
+        ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
+        ("causal", "This mask fits the task"),
+        ("open", "Leak: 10 cells. “<start>” gives 0.75"),
+    ):
+        small.locator(f"[data-mask={name}]").click()
+        assert small.locator(f"[data-mask={name}]").get_attribute("aria-pressed") == "true"
+        assert said in small.locator(".mb-verdict").first.inner_text().replace("\n", " ")
+        shown = small.locator("[data-matrix=weights]").evaluate_all("all => all.map(c => Number(c.dataset.value))")
+        assert shown == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
+        heights.add(round(small.bounding_box()["height"]))
+    assert len(heights) == 1
+    assert heights.pop() <= (400 if width > 600 else 480)
+    page.close()

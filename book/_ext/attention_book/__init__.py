@@ -17,6 +17,9 @@ def setup(app: Sphinx) -> dict[str, object]:
         address,
         bibliography,
         callouts,
+        captions,
+        cards,
+        claim_lines,
         depths,
         descriptions,
         downloads,
@@ -24,6 +27,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         moved,
         pictures,
         search,
+        style_sheets,
         theme,
         widgets,
     )
@@ -32,11 +36,14 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
     from .predictions import PredictionsDirective
+    from .two_banks import TwoBanksDirective
 
     # What a page may write
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("predictions", PredictionsDirective)
+    app.add_directive("review-cards", cards.CardsDirective)
+    app.add_directive("two-banks", TwoBanksDirective)
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
     register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)
@@ -48,6 +55,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("book_static_files", "", "html", str)
     app.connect("config-inited", theme.mark_of_static_files)
     app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
+    app.connect("builder-inited", cards.write_files)
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in_address)
@@ -61,7 +69,8 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
     app.add_post_transform(pictures.PackedPictures)
-    app.connect("doctree-resolved", formulas.set_claims)
+    app.connect("doctree-resolved", claim_lines.set_claims)
+    app.connect("doctree-resolved", captions.number_figures)
     app.add_html_math_renderer(formulas.RENDERER, (formulas.visit_math, None), (formulas.visit_math_block, None))
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
@@ -71,13 +80,16 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", formulas.add_to_page)
     app.connect("html-page-context", descriptions.describe_page)
     app.connect("html-page-context", widgets.add_to_page)
+    app.connect("html-page-context", cards.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
     app.connect("build-finished", address.write_robots)
+    app.connect("build-finished", cards.write_deck)
     app.connect("build-finished", search.write_index)
     app.connect("build-finished", theme.cut_icons)
     app.connect("build-finished", theme.remove_unused)
+    app.connect("build-finished", style_sheets.prune, priority=900)  # the theme writes a sheet at the end, too
 
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -24,8 +24,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook import Claim
-from attention_tutorial.notebook.claims import MEASURED, PREDICTED
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED
 
+from .claim_lines import accepted_in_words, measured_in_words
 from .depths import is_deep
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
@@ -33,10 +34,11 @@ from .tables import inline, make_row, make_table
 logger = logging.getLogger(__name__)
 
 REPLICATION = "replication.json"  # beside the page
+NOT_YET = "not yet run"  # for a claim that this file does not know
 COLUMNS = (
     ("Claim", 8),
     ("What the chapter says", 44),
-    (PREDICTED.capitalize(), 16),
+    (ACCEPTED.capitalize(), 16),
     (MEASURED.capitalize(), 14),
     ("Fresh runs", 18),
 )
@@ -78,8 +80,12 @@ def drawn_again(found: Mapping[str, Any]) -> str:
 def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -> nodes.row:
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
-    again = nodes.Text(drawn_again(replication.get(claim.id, {})))
-    return make_row([[anchor], inline(claim.sentence), inline(claim.predicted), inline(claim.measured), [again]])
+    found = replication.get(claim.id)
+    again = nodes.Text(NOT_YET if found is None else drawn_again(found))
+    values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
+    kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.identity else []
+    sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
+    return make_row([[anchor], [*kind, *sentence], *values, [again]])
 
 
 def make_section(

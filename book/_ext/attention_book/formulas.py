@@ -3,7 +3,7 @@
 MathJax itself does it, in the Node that comes with Playwright; its files come from the package `django-static-mathjax`,
 which needs no Django. So the repository holds no third-party code, and nobody has to install Node. A page gets the
 finished HTML with MathML for screen readers beside it; the site gets one style sheet, and MathJax's fonts cut down to
-the characters in use. Formulas in the cards of claims are set too. A formula that MathJax does not understand is a
+the characters in use. Formulas in claims are set too (claim_lines.py). A formula that MathJax does not understand is a
 warning, which fails a strict build.
 """
 
@@ -154,14 +154,6 @@ def visit_math_block(translator: HTML5Translator, node: nodes.math_block) -> Non
         translator.body.append("</span>")
     translator.body.append(f"{html_of(displayed(node), True)}</div>\n")
     raise nodes.SkipNode
-
-
-def set_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Set the formulas in the cards of claims."""
-    if isinstance(app.builder, StandaloneHTMLBuilder):
-        for raw in list(filter(is_claim, doctree.findall(nodes.raw))):
-            card = CLAIM_FORMULA.sub(lambda match: html_of(html.unescape(match[1]), False), raw.astext())
-            raw.replace_self(nodes.raw("", card, format="html"))
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, object], doctree: object) -> None:

@@ -19,6 +19,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial import exercises
+from attention_tutorial.exercises import judging
 
 from .notebooks import headings, read_chapters, title_of
 from .tables import inline, make_row, make_table
@@ -34,11 +35,6 @@ class Told(NamedTuple):
     exercise: str
     words: str
     mistake: int | None
-
-
-def sentence(words: str) -> str:
-    """Write a diagnosis as `check` prints it."""
-    return f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
 class MistakesDirective(SphinxDirective):
@@ -123,7 +119,7 @@ class MistakesDirective(SphinxDirective):
             for told in wrong:
                 if told.exercise == exercise:
                     common = f" (Mistake {told.mistake}.)" if told.mistake else ""
-                    words = nodes.Text(sentence(told.words) + common)
+                    words = nodes.Text(judging.sentence(told.words) + common)
                     said += nodes.list_item("", nodes.paragraph("", "", words))
             name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
             count = f"What the check says about {len(said)} wrong answers"

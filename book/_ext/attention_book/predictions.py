@@ -7,6 +7,7 @@ stands for a list for each chapter, made from the notebooks when the site is bui
 """
 
 import re
+from typing import NamedTuple
 
 from docutils import nodes
 from nbformat import NotebookNode
@@ -16,18 +17,30 @@ from .anchors import lasting_id
 from .notebooks import headings, read_chapters, title_of
 from .tables import inline
 
-PREDICTION = re.compile(r"^> \*\*Predict first\.?\*\*(.*(?:\n>.*)*)", re.MULTILINE)
+PREDICTION = re.compile(
+    r"^> \*\*Predict first\.?\*\*(?P<asked>[^\n]*(?:\n>[^\n]*)*)"
+    r"(?:\s*<details><summary>Answer</summary>\n\n(?P<answer>.*?)\n\n</details>)?",
+    re.MULTILINE | re.DOTALL,
+)
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-def predictions(notebook: NotebookNode) -> list[tuple[str, str]]:
-    r"""Return (section, words) of every prediction that a chapter asks for.
+class Prediction(NamedTuple):
+    """What a reader is asked to predict: the section, the words, and the folded answer, which may be empty."""
+
+    section: str
+    asked: str
+    answer: str
+
+
+def predictions(notebook: NotebookNode) -> list[Prediction]:
+    r"""Return every prediction that a chapter asks for.
 
     Example:
         >>> from nbformat.v4 import new_markdown_cell, new_notebook
-        >>> cell = new_markdown_cell("## 1.2 Two\n\n> **Predict first.** Which\n> one?")
+        >>> cell = new_markdown_cell("## 1.2 Two\n\n> **Predict first.** Which\n> one?\n\nIt goes on.")
         >>> predictions(new_notebook(cells=[cell]))
-        [('1.2 Two', 'Which one?')]
+        [Prediction(section='1.2 Two', asked='Which one?', answer='')]
     """
     found = []
     section = ""
@@ -41,7 +54,8 @@ def predictions(notebook: NotebookNode) -> list[tuple[str, str]]:
             if match.re is HEADING:
                 section = match[1]
             else:
-                found.append((section, " ".join(re.sub(r"^>", "", match[1], flags=re.MULTILINE).split())))
+                asked = re.sub(r"^> ?", "", match["asked"], flags=re.MULTILINE).strip()
+                found.append(Prediction(section, asked, (match["answer"] or "").strip()))
     return found
 
 
@@ -56,12 +70,18 @@ class PredictionsDirective(SphinxDirective):
         page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
         title = title_of(notebook, docname)
         asked = nodes.bullet_list()
-        for section, words in predictions(notebook):
+        for section, words, _ in predictions(notebook):
             address = f"{page}#{lasting_id(section) or nodes.make_id(section)}"
             link = nodes.reference("", "", *inline(section), refuri=address, internal=True)
             asked += nodes.list_item(
                 "",
-                nodes.paragraph("", "", link, nodes.Text(" " if section[-1:] in {"?", "!"} else ": "), *inline(words)),
+                nodes.paragraph(
+                    "",
+                    "",
+                    link,
+                    nodes.Text(" " if section[-1:] in {"?", "!"} else ": "),
+                    *inline(" ".join(words.split())),
+                ),
             )
         questions = nodes.reference("", "questions with folded answers", refuri=f"{page}#questions", internal=True)
         rest = nodes.paragraph("", "", nodes.Text("At its end are "), questions, nodes.Text("."))

@@ -2,12 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Boxes, Button, Menu, Toggle } from "../../kit/controls.tsx";
+import { Lettering, Picture, useWidth } from "../../kit/chart.tsx";
+import { Boxes, Button, Choice, Menu, Toggle } from "../../kit/controls.tsx";
 import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { weightStyle } from "../../kit/colour.ts";
 import { sum } from "../../kit/maths.ts";
-import { InWords, Panel, Scroll } from "../../kit/panel.tsx";
+import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
 import { NO_NUMBER, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -20,11 +21,12 @@ import {
   type Name,
   type Numbers,
   origins,
+  rowOf,
   type Sentence,
   type State,
 } from "./maths.ts";
 import "./style.css";
-import { arithmetic, describe, isName, layout, meaning, NAMES, question, showCell } from "./words.ts";
+import { arithmetic, describe, isName, layout, meaning, NAMES, question, sayRow, showCell } from "./words.ts";
 
 export { weightColours } from "../../kit/colour.ts";
 export { parseNumber, show } from "../../kit/text.ts";
@@ -41,6 +43,7 @@ const stepsOf = ({ source, step_names }: State) =>
 const settle = (state: State): State => ({
   ...state,
   step: stepsOf(state).includes(state.step) ? state.step : stepsOf(state)[0]!,
+  asking: Math.min(Math.max(state.asking, -1), sentenceOf(state).queries.length - 1),
 });
 
 const GIVEN: Given[] = ["x", "w_q", "w_k", "w_v", "q", "k", "v"];
@@ -70,7 +73,95 @@ function Symbolic({ text }: { text: string }) {
 
 type Props = ViewProps<State, Computed>;
 
-function View({ state, data: all, write }: Props) {
+function View(props: Props) {
+  return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
+}
+
+/** What a chapter opens with: who asks, the words as wide as their weights, and one sentence. */
+function Small({ state, data: all, write }: Props) {
+  const sentence = sentenceOf(state);
+  const [place, width] = useWidth<HTMLDivElement>();
+  const offered = [-1, ...(sentence.askers ?? [sentence.focus])];
+  const sentences = offered.map((asking) => sayRow(asking, rowOf(asking, all).weights, sentence));
+  return (
+    <>
+      <Heading>One sentence, several askers</Heading>
+      <div class="bw-controls">
+        <Choice
+          name="asking"
+          label="Weights"
+          options={offered.map((asking) => ({
+            value: String(asking),
+            text: asking < 0 ? "plain average" : sentence.queries[asking],
+          }))}
+          value={String(state.asking)}
+          onChange={(asking) => write({ asking: Number(asking) })}
+        />
+      </div>
+      <div ref={place}>{width && <Row state={state} all={all} sentence={sentence} width={width} />}</div>
+      <p class="ats-sum">
+        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+          {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
+        </Steady>
+      </p>
+    </>
+  );
+}
+
+/** The words of a sentence, streams from them as wide as their weights, and the output that they flow into. */
+function Row({
+  state: { asking },
+  all,
+  sentence,
+  width,
+}: {
+  state: State;
+  all: Computed;
+  sentence: Sentence;
+  width: number;
+}) {
+  const { weights, output } = rowOf(asking, all);
+  const [top, foot, middle] = [58, 150, width / 2];
+  const centre = (j: number) => ((j + 0.5) * width) / weights.length;
+  const named = output.map((value, f) => `${all.meant.values ? sentence.features[f] : f + 1} ${value.toFixed(2)}`);
+  const asker = asking < 0 ? "the plain average" : `the output of ${sentence.queries[asking]}`;
+  const told = weights.map((weight, j) => `${sentence.keys[j]} ${weight.toFixed(2)}`).join(", ");
+  return (
+    <Picture label={`Weights: ${told}. ${asker}: ${named.join(", ")}.`} width={width} height={204} class="ats-row">
+      {weights.map((weight, j) => (
+        <path
+          key={j}
+          d={`M${centre(j)},${foot - 17} C${centre(j)},${(top + foot) / 2} ${middle},${(top + foot) / 2} ${middle},${top}`}
+          class="ats-flow"
+          stroke-width={(1 + 30 * weight).toFixed(2)}
+          data-key={j}
+          data-value={weight}
+        />
+      ))}
+      <Lettering at={[middle, 20]} kind="ats-letter">
+        {asker}
+      </Lettering>
+      <Lettering at={[middle, 46]} kind={`ats-letter ats-value${width < 340 ? " ats-narrow" : ""}`}>
+        {named.join(" · ")}
+      </Lettering>
+      {sentence.keys.map((word, j) => (
+        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " ats-asks" : ""}`}>
+          {word}
+        </Lettering>
+      ))}
+      {asking >= 0 && (
+        <line x1={centre(asking) - 18} x2={centre(asking) + 18} y1={foot + 12} y2={foot + 12} class="ats-under" />
+      )}
+      {weights.map((weight, j) => (
+        <Lettering key={j} at={[centre(j), foot + 36]} kind="ats-letter ats-weight">
+          {weight.toFixed(2)}
+        </Lettering>
+      ))}
+    </Picture>
+  );
+}
+
+function Whole({ state, data: all, write }: Props) {
   const sentence = sentenceOf(state);
   const { sentence: name, source, step, scaling, causal, padding, predict } = state;
   const subject = JSON.stringify([name, source, step, scaling, causal, padding, predict]);
@@ -445,6 +536,8 @@ export default defineWidget<State, Computed>({
     causal: true,
     padding: true,
     predict: true,
+    compact: true,
+    asking: true,
   },
   settle,
   compute,

@@ -7,7 +7,7 @@ import { Boxes, Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
-import { Folded, InWords, Panel, Scroll } from "../../kit/panel.tsx";
+import { Folded, InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
 import { count, NO_NUMBER, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
@@ -74,7 +74,62 @@ function setCells(state: State, all: Audit, places: readonly Place[], on: boolea
 
 // ---- The view -----------------------------------------------------------------------------------------------------
 
-function View({ state, data, write }: Props) {
+function View(props: Props) {
+  return props.state.few.length ? <Small {...props} /> : <Whole {...props} />;
+}
+
+/** The buttons of some masks, and what else stands beside them. */
+function Chips({
+  state,
+  data: { all },
+  write,
+  names,
+  children,
+}: Props & { names: string[]; children?: ComponentChildren }) {
+  return (
+    <div class="mb-chips" role="group" aria-label="Mask">
+      {names
+        .flatMap((wanted) => offered(state, all).filter(({ name }) => name === wanted))
+        .map(({ name, label }) => (
+          <Button
+            key={name}
+            name={`mask-${name}`}
+            data-mask={name}
+            pressed={name === state.preset}
+            onClick={() => write(remake(state, all, { preset: name }))}
+          >
+            {label}
+          </Button>
+        ))}
+      {children}
+    </div>
+  );
+}
+
+/** What a chapter opens with: some masks to choose from, the weights and the judgement, which keeps its room. */
+function Small({ state, data, write }: Props) {
+  const judged = (preset: string) => {
+    const other = { ...state, ...remake(state, data.all, { preset }) };
+    const all = audit(other);
+    const { kind, headline, text } = verdict(other, all, data.words);
+    const most = Math.max(...all.leaked);
+    const who = data.words.query[all.leaked.indexOf(most)];
+    const leak = `“${who}” gives ${short(most)} of its weight to words not yet written.`;
+    return <Judgement kind={kind} headline={headline} text={most > 0 ? leak : text} />;
+  };
+  return (
+    <>
+      <Heading>Who may look at whom?</Heading>
+      <Chips state={state} data={data} write={write} names={state.few} />
+      <div class="mb-stage mb-small" data-keys={data.all.n}>
+        <WeightGrid data={data} looked={null} look={() => {}} />
+        <Steady longest={state.few.map(judged)}>{judged(state.preset)}</Steady>
+      </div>
+    </>
+  );
+}
+
+function Whole({ state, data, write }: Props) {
   const { all, words } = data;
   const subject = JSON.stringify([words.queries, words.keys]);
   const [looked, look] = useStateFor<Place | null>(subject, null);
@@ -97,22 +152,11 @@ function View({ state, data, write }: Props) {
         />
       </div>
       <p class="bw-note">{task.note}</p>
-      <div class="mb-chips" role="group" aria-label="Mask">
-        {offered(state, all).map(({ name, label }) => (
-          <Button
-            key={name}
-            name={`mask-${name}`}
-            data-mask={name}
-            pressed={name === state.preset}
-            onClick={() => write(remake(state, all, { preset: name }))}
-          >
-            {label}
-          </Button>
-        ))}
+      <Chips state={state} data={data} write={write} names={task.masks}>
         <Button name="reset" kind="plain" onClick={startAgain}>
           Start again
         </Button>
-      </div>
+      </Chips>
       <Lengths state={state} data={data} write={write} />
       <div class="mb-stage" data-keys={all.n}>
         <MaskGrid state={state} data={data} write={write} looked={looked} look={look} />
@@ -615,6 +659,7 @@ export default defineWidget({
     scores: true,
     empty: true,
     form: true,
+    few: true,
   },
   compute,
   View,

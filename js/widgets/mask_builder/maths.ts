@@ -53,6 +53,8 @@ export interface State {
   scores: Matrix;
   empty: string;
   form: string;
+  /** Empty, or the masks of the small form, which shows these alone with the weights and the judgement. */
+  few: string[];
 }
 
 // ---- Rules --------------------------------------------------------------------------------------------------------

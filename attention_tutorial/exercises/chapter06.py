@@ -1,0 +1,371 @@
+"""The exercises of chapter 6."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..positions import change_pairing, frequencies, rotate, sinusoidal_positions
+from .results import alike, close, near, number, random, same_shape, tensor
+from .table import Case, Exercise, Read, Slip
+
+Speeds = Callable[[int], Tensor]  # d -> by how many radians each of d/2 pairs turns a position
+
+# What people take for 10000 ** (-2i / d); the words say what is wrong.
+WRONG_SPEEDS: dict[str, Speeds] = {
+    "your exponent is i/d; it is 2i/d": lambda d: 10000.0 ** (-torch.arange(d // 2) / d),
+    "your exponent is 4i/d; it is 2i/d: torch.arange(0, d, 2) holds 2i already": (
+        lambda d: 10000.0 ** (-2 * torch.arange(0, d, 2) / d)
+    ),
+    "your exponent is 2i/(d-2), which gives the last pair 1/10000; it is 2i/d": (
+        lambda d: 10000.0 ** (-torch.arange(0, d, 2) / (d - 2))
+    ),
+    "your exponent begins at 2/d; pairs count from 0, and the first turns by 1": (
+        lambda d: 10000.0 ** (-torch.arange(2, d + 1, 2) / d)
+    ),
+    "the slowest pair comes first in yours; the first turns by 1": lambda d: frequencies(d).flip(0),
+    "the sign of your exponent is wrong: the first pair is the fastest": lambda d: 1 / frequencies(d),
+    "all pairs turn equally fast in yours; pair i turns by 10000^(-2i/d)": lambda d: torch.ones(d // 2),
+}
+
+# ---- 6.1 ------------------------------------------------------------------------------------------------------------
+
+
+def _sines(n: int, d: int, speeds: Speeds = frequencies, start: int = 0) -> Tensor:
+    angles = torch.outer(torch.arange(start, start + n).double(), speeds(d).double())
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+def _a_speed_for_each_feature(n: int, d: int) -> Tensor:
+    angles = torch.outer(torch.arange(n).double(), 10000.0 ** (-torch.arange(d).double() / d))
+    angles[:, 0::2], angles[:, 1::2] = angles[:, 0::2].sin(), angles[:, 1::2].cos()
+    return angles
+
+
+def _explain_sines(given: Tensor, right: Tensor, n: int, d: int) -> str:
+    row, column = (given - right).abs().gt(1e-5).nonzero()[0].tolist()
+    return (
+        f"the shape is right, but at position {row}, feature {column}, both counted from 0, the table must hold "
+        f"{right[row, column]:.4f}; yours holds {given[row, column]:.4f}"
+    )
+
+
+SINES = Exercise(
+    number="6.1",
+    asks="The sinusoidal positions 0 to n - 1 with d features, sines and cosines in turns.",
+    right=sinusoidal_positions,
+    returns=tensor("(n, d)", "the table"),
+    cases=[Case((7, 10)), Case((12, 6))],
+    slips=[
+        Slip(
+            "features and positions are swapped: a row for each position, (n, d)",
+            lambda n, d: _sines(n, d).T,
+            like=same_shape,
+        ),
+        Slip(
+            "all sines come first in yours, then all cosines; they must take turns: sin, cos, sin, cos",
+            lambda n, d: _sines(n, d).unflatten(1, (-1, 2)).transpose(1, 2).flatten(1),
+        ),
+        Slip(
+            "sine and cosine are swapped: feature 2i is the sine",
+            lambda n, d: _sines(n, d).unflatten(1, (-1, 2)).flip(-1).flatten(1),
+        ),
+        Slip("you count positions from 1; the first is position 0", lambda n, d: _sines(n, d, start=1)),
+        Slip(
+            "each of your features has a speed of its own; sine and cosine of a pair share 10000^(-2i/d)",
+            _a_speed_for_each_feature,
+        ),
+        *(Slip(words, lambda n, d, speeds=speeds: _sines(n, d, speeds)) for words, speeds in WRONG_SPEEDS.items()),
+        Read("the table must hold", lambda n, d: _sines(n, d, lambda d: frequencies(d, 1000.0))),
+    ],
+    explain=_explain_sines,
+)
+
+# ---- 6.2 ------------------------------------------------------------------------------------------------------------
+
+
+def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
+    return (distance * speeds(d)).cos().sum().item()
+
+
+DOT = Exercise(
+    number="6.2",
+    asks="The dot product of two sinusoidal positions with d features that stand a distance apart.",
+    right=_dot,
+    returns=number("the dot product"),
+    cases=[Case((5, 10)), Case((0, 6)), Case((-3, 14), "right for distances of 0 and more; {found}")],
+    slips=[
+        Slip("there are d/2 pairs; you summed over d features", lambda s, d: 2 * _dot(s, d)),
+        Slip("a dot product is a sum; you took the mean", lambda s, d: _dot(s, d) / (d // 2)),
+        Slip("you divided by the square root of d; no score is asked for", lambda s, d: _dot(s, d) / math.sqrt(d)),
+        Slip("that is the cosine of the distance alone: each pair has a speed of its own", lambda s, d: math.cos(s)),
+        Slip(
+            "you summed sines; the two products of a pair add up to a cosine",
+            lambda s, d: (s * frequencies(d)).sin().sum().item(),
+        ),
+        Slip(
+            "that is the sum of all features of one position vector; two vectors meet in a dot product",
+            lambda s, d: sinusoidal_positions(1, d, start=s).sum().item(),
+        ),
+        *(Slip(words, lambda s, d, speeds=speeds: _dot(s, d, speeds)) for words, speeds in WRONG_SPEEDS.items()
+          if "slowest" not in words),
+    ],
+    rest="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
+)  # fmt: skip
+
+# ---- 6.3 ------------------------------------------------------------------------------------------------------------
+
+
+def _price(m: int, n: int, slopes: Tensor, first: int | None = None) -> Tensor:
+    distance = (torch.arange(m)[:, None] + (n - m if first is None else first) - torch.arange(n)).abs()
+    return -slopes[:, None, None] * distance
+
+
+def _signed(m: int, n: int, slopes: Tensor) -> Tensor:
+    return -slopes[:, None, None] * (torch.arange(n - m, n)[:, None] - torch.arange(n))
+
+
+def _explain_price(given: Tensor, right: Tensor, m: int, n: int, slopes: Tensor) -> str:
+    head, row, column = (given - right).abs().gt(1e-6).nonzero()[0].tolist()
+    return (
+        f"the shape is right, but in head {head}, at row {row}, column {column}, counted from 0, the mask must be "
+        f"{right[head, row, column]:.4g}; yours is {given[head, row, column]:.4g}"
+    )
+
+
+_SLOPES = torch.tensor([0.713, 0.311, 0.1234], dtype=torch.float64)
+
+PRICE = Exercise(
+    number="6.3",
+    asks="ALiBi's float mask (heads, m, n) for given slopes, aligned lower right.",
+    right=_price,
+    returns=tensor("(heads, m, n)", "the mask"),
+    cases=[Case((5, 5, _SLOPES)), Case((5, 7, _SLOPES)), Case((1, 7, _SLOPES))],
+    slips=[
+        Slip(
+            "the heads come first: (heads, m, n)",
+            lambda m, n, slopes: _price(m, n, slopes).movedim(0, -1),
+            like=same_shape,
+        ),
+        Slip(
+            "queries and keys are swapped: a row for each query, (heads, m, n)",
+            lambda m, n, slopes: _price(n, m, slopes),
+            like=same_shape,
+        ),
+        Slip(
+            "the axis of the heads is missing: each head has a slope of its own",
+            lambda m, n, slopes: _price(m, n, slopes)[0],
+            like=same_shape,
+        ),
+        Slip("distance must cost: the sign is turned around", lambda m, n, slopes: -_price(m, n, slopes)),
+        Slip("keys after the query get a bonus; take the distance without its sign", _signed),
+        Slip(
+            "keys before the query get a bonus, and the distance keeps its sign",
+            lambda m, n, slopes: -_signed(m, n, slopes),
+        ),
+        Slip(
+            "aligned upper left: with fewer queries than keys, query i stands at position i + (n - m)",
+            lambda m, n, slopes: _price(m, n, slopes, first=0),
+        ),
+        Slip(
+            "only the past has a price in yours; the distance to later keys counts too",
+            lambda m, n, slopes: _price(m, n, slopes).tril(n - m),
+        ),
+        Slip(
+            "you squared the distance", lambda m, n, slopes: -_price(m, n, slopes.sqrt()).square()
+        ),
+        Slip(
+            "these are the factors on the weights; the mask is added to the scores, before the softmax",
+            lambda m, n, slopes: _price(m, n, slopes).exp(),
+        ),
+    ],
+    explain=_explain_price,
+)  # fmt: skip
+
+# ---- 6.4 ------------------------------------------------------------------------------------------------------------
+
+
+def explain_rotary(given: Tensor, x: Tensor) -> str | None:
+    """Say by which conventions x (n, d) was turned, where they differ from this book's; None if it was not turned.
+
+    A pair of features that is turned keeps its length in every row, and numbers drawn at random have no other such
+    pair. The angle by which it was turned says its speed, its direction and from where positions are counted.
+    """
+    d = x.size(1)
+    if close(given, x):
+        return "nothing is turned: you return x as it is"
+    lengths, kept = ((y[:, :, None].square() + y[:, None].square()) for y in (x, given))
+    same = torch.isclose(lengths, kept, rtol=1e-5, atol=1e-7).all(dim=0) & ~torch.eye(d, dtype=torch.bool)
+    still = torch.isclose(given, x, rtol=1e-7, atol=1e-8).all(dim=0)
+    if still.any():
+        return f"features {still.nonzero().flatten().tolist()}, counted from 0, are left as they are; turn all pairs"
+    if not bool((same.sum(dim=1) == 1).all()):
+        return None
+    partner = same.double().argmax(dim=1)
+    found, first = [], torch.arange(d)[partner > torch.arange(d)]
+    second = partner[first]
+    if not second.equal(first + d // 2):
+        neighbours = first.equal(torch.arange(0, d, 2)) and second.equal(first + 1)
+        names = "neighbours, 2i and 2i + 1" if neighbours else f"{[*zip(first.tolist(), second.tolist(), strict=True)]}"
+        found.append(f"your pairs are {names}; here feature i goes with i + d/2")
+    angle = torch.atan2(given[:, second], given[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
+    step = torch.remainder(angle[1:] - angle[:-1] + math.pi, 2 * math.pi) - math.pi
+    if not close(step, step[:1].expand_as(step), 1e-4):
+        return "the angle between a position and the next must be the same everywhere; yours is not"
+    speed = step.mean(dim=0)
+    if (speed < 0).all():
+        found.append("you turn backwards: the first of a pair becomes a cos - b sin")
+    found += _explain_speed(speed.abs(), d)
+    start = torch.remainder(angle[0] * speed.sign() + math.pi, 2 * math.pi) - math.pi
+    if not close(start, torch.zeros_like(start), 1e-4):
+        offset = (start / speed.abs())[speed.abs().argmax()].item()
+        found.append(
+            f"you count positions from {offset:.3g}; the first is 0, and is not turned"
+            if close(start, offset * speed.abs(), 1e-3)
+            else "the first position is turned; its angle must be 0"
+        )
+    return "; ".join(found) or None
+
+
+def _explain_speed(speed: Tensor, d: int) -> list[str]:
+    if close(speed, frequencies(d), 1e-4):
+        return []
+    for words, speeds in WRONG_SPEEDS.items():
+        if close(speed, speeds(d), 1e-4):
+            return [words]
+    base = (speed[0] / speed[1]).item() ** (d / 2)
+    if near(speed[0].item(), 1.0) and close(speed, frequencies(d, base), 1e-3):
+        return [f"your speeds are those of a base of {base:.4g}; here it is 10000"]
+    turned = ", ".join(f"{s:.4f}" for s in speed.tolist())
+    return [f"your pairs turn by {turned} a position; pair i must turn by 10000^(-2i/d)"]
+
+
+def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apart: bool = True) -> Any:
+    def answer(x: Tensor) -> Tensor:
+        angles = sign * torch.outer(torch.arange(len(x)) + start, speeds(x.size(1)).double())
+        a, b = x.chunk(2, dim=1) if apart else (x[:, 0::2], x[:, 1::2])
+        pairs = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+        return torch.cat(pairs, dim=1) if apart else torch.stack(pairs, dim=-1).flatten(1)
+
+    return answer
+
+
+TURN = Exercise(
+    number="6.4",
+    asks="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
+    right=lambda x: rotate(x),
+    returns=tensor("(n, d)", "the turned rows"),
+    cases=[Case((random(7, 10),)), Case((random(5, 6),))],
+    slips=[
+        Slip(
+            "features 2i and 2i + 1 are turned right, but written into two halves: keep them in their places",
+            lambda x: _turned(apart=False)(x).unflatten(1, (-1, 2)).transpose(1, 2).flatten(1),
+        ),
+        Slip(
+            "the second half has a wrong sign: a sin + b cos",
+            lambda x: torch.cat([1.0 * _turned()(x)[:, : x.size(1) // 2], -_turned(sign=-1)(
+                torch.cat([-x[:, : x.size(1) // 2], x[:, x.size(1) // 2 :]], 1))[:, x.size(1) // 2 :]], 1),
+        ),
+        Slip(
+            "you added the positions to x; they must turn it", lambda x: x + _sines(*x.shape)
+        ),
+        Slip(
+            "each feature is multiplied by a cosine alone: the part with the sine is missing",
+            lambda x: x * torch.outer(torch.arange(len(x)).double(), frequencies(x.size(1))).cos().repeat(1, 2),
+        ),
+        Read("your pairs are neighbours", _turned(apart=False)),
+        Read("you turn backwards", _turned(sign=-1)),
+        Read("you count positions from 1;", _turned(start=1.0)),
+        *(Read(words, _turned(speeds)) for words, speeds in WRONG_SPEEDS.items() if "sign of your" not in words),
+        Read("your speeds are those of a base of 500", _turned(lambda d: frequencies(d, 500.0))),
+        Read("nothing is turned", lambda x: x.clone()),
+        Read("are left as they are", lambda x: torch.cat([_turned()(x[:, :4]), x[:, 4:]], dim=1)),
+    ],
+    explain=lambda given, right, x: explain_rotary(given, x),
+    rest="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
+)  # fmt: skip
+
+# ---- 6.5 ------------------------------------------------------------------------------------------------------------
+
+
+def _convert(weight: Tensor, heads: int) -> Tensor:
+    return change_pairing(weight, heads, to="halves")
+
+
+def _explain_rows(given: Tensor, right: Tensor, weight: Tensor, heads: int) -> str | None:
+    rows = [(weight == row).all(dim=1).nonzero().flatten().tolist() for row in given]
+    if not all(rows):
+        return "your rows are not rows of the given matrix: only their order may change"
+    order, wanted = ([(weight == row).all(dim=1).nonzero()[0].item() for row in matrix] for matrix in (given, right))
+    return f"your rows come in the order {order}; here it must be {wanted}"
+
+
+CONVERT = Exercise(
+    number="6.5",
+    asks="W^Q or W^K as nn.Linear stores it, trained with neighbours as pairs, for use with halves.",
+    right=_convert,
+    returns=tensor("(heads * d_head, d_model)", "the weight"),
+    cases=[Case((random(30, 7), 3)), Case((random(16, 5), 2))],
+    slips=[
+        Slip(
+            "that is the way back, from halves to neighbours",
+            lambda w, heads: change_pairing(w, heads, to="neighbours"),
+        ),
+        Slip(
+            "each head has halves of its own; you cut the whole matrix into two",
+            lambda w, heads: change_pairing(w, 1, to="halves"),
+        ),
+        Slip("nothing is changed", lambda w, heads: w.clone()),
+        Slip(
+            "heads are turned around, and rows inside a head stay",
+            lambda w, heads: w.unflatten(0, (heads, -1)).flip(0).flatten(0, 1),
+        ),
+        Slip(
+            "that is the order of a matrix whose heads stand in turns; all rows of head 1 come first",
+            lambda w, heads: w.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1),
+        ),
+        Slip(
+            "the odd features come first in yours; the even ones must",
+            lambda w, heads: w.unflatten(0, (heads, -1, 2)).flip(2).transpose(1, 2).flatten(0, 2),
+        ),
+        Slip(
+            "the result must have the shape of the given matrix; yours has an axis for the heads",
+            lambda w, heads: _convert(w, heads).unflatten(0, (heads, -1)),
+            like=same_shape,
+        ),
+        Read("your rows come in the order", lambda w, heads: w.roll(1, 0)),
+    ],
+    explain=_explain_rows,
+)
+
+# ---- 6.6 ------------------------------------------------------------------------------------------------------------
+
+
+def _slow(n: int, d: int, base: float) -> int:
+    return sum(2 * math.pi / speed > n for speed in frequencies(d, base).tolist())
+
+
+SLOW = Exercise(
+    number="6.6",
+    asks="How many of d/2 rotary pairs have a wavelength longer than n positions, for a base.",
+    right=_slow,
+    returns=number("the number of pairs"),
+    cases=[Case((2048, 64, 10000.0)), Case((2048, 128, 500000.0)), Case((300, 16, 100.0)), Case((6, 8, 10.0))],
+    same=alike,
+    slips=[
+        Slip("those are the pairs that turn at least once; the others are asked for",
+             lambda n, d, base: d // 2 - _slow(n, d, base)),
+        Slip("you counted features; a pair has two", lambda n, d, base: 2 * _slow(n, d, base)),
+        Slip("a full turn is 2 pi radians; you took 1 / omega for the wavelength",
+             lambda n, d, base: sum(1 / s > n for s in frequencies(d, base).tolist())),
+        Slip("you took the base for 10000; it is an argument", lambda n, d, base: _slow(n, d, 10000.0)),
+        Slip("that is their share; the number of them is asked for", lambda n, d, base: _slow(n, d, base) / (d // 2)),
+        Slip("a full turn is 2 pi radians; you took pi, half a turn",
+             lambda n, d, base: sum(math.pi / s > n for s in frequencies(d, base).tolist())),
+        Slip("your exponent is i/d; it is 2i/d, with i from 0 to d/2 - 1",
+             lambda n, d, base: sum(2 * math.pi * base ** (i / d) > n for i in range(d // 2))),
+    ],
+    rest="that is another number of pairs; pair i has the wavelength 2 pi base^(2i/d)",
+)  # fmt: skip

@@ -1,0 +1,218 @@
+"""Show claims so that they can be found and do not shout.
+
+A notebook's cell shows each claim as a card. On the site a claim becomes a line, and the claims of one cell, or of
+cells with nothing between them, become a table that folds, with their code at its foot:
+
+- A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
+- An identity, two sides that are equal to rounding, is marked as one; a table of nothing else opens folded.
+- A finding (`claim(..., finding=True)`) stands out before the table.
+- What was measured is shown unrounded, also where it should have been 0.
+
+The words come from the records in the notebook's outputs (`attention_tutorial.notebook.Claim`), as do those of the page
+of claims.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED
+
+from .formulas import CLAIM_FORMULA, html_of, is_claim
+from .notebooks import read_notebook
+
+CARD_ID = re.compile(r'id="claim-([^"]+)"')
+CODE = "Code"  # the fold that holds it
+
+Member = tuple[nodes.Element, list[Claim], bool]  # a cell, its claims, and whether it shows nothing else
+
+
+def measured_in_words(claim: Claim) -> str:
+    """Return what was measured, with the sign for "about" where its digits differ between machines.
+
+    Example:
+        >>> measured_in_words(Claim("X1a", "s", "0 ± 1e-05", "0", unrounded="3.8e-06"))
+        '3.8e-06'
+        >>> measured_in_words(Claim("X1a", "s", "0 ± 1e-05", "0"))  # recorded before there was more to show
+        '0 to within 1e-05'
+        >>> measured_in_words(Claim("X1a", "s", "at least 0.9", "0.97", stable=False))
+        '≈ 0.97'
+        >>> measured_in_words(Claim("X1a", "The two agree", "True", "True"))
+        'true'
+    """
+    if claim.measured in {"True", "False"}:
+        return claim.measured.lower()
+    tolerance = claim.predicted.removeprefix("0 ± ")
+    if claim.measured == "0" and tolerance != claim.predicted and not claim.unrounded:
+        return f"0 to within {tolerance}"
+    return f"{'' if claim.stable else '≈ '}{claim.unrounded or claim.measured}"
+
+
+def accepted_in_words(claim: Claim) -> str:
+    """Return what had to be measured: within which bounds, or which value.
+
+    Example:
+        >>> [accepted_in_words(Claim("X1a", "s", words, "1")) for words in ("at least 0.9", "1 ± 0.05", "1 ± 1e-12")]
+        ['if at least 0.9', 'predicted 1 ± 0.05', '1 ± 1e-12']
+    """
+    words = claim.predicted.lower() if claim.predicted in {"True", "False"} else claim.predicted
+    return f"if {words}" if claim.bounded else words if claim.identity else f"{PREDICTED} {words}"
+
+
+def with_formulas(text: str) -> str:
+    """Return a sentence as HTML, its formulas set."""
+    return CLAIM_FORMULA.sub(lambda match: html_of(html.unescape(match[1]), False), html.escape(text))
+
+
+def attributes(claim: Claim) -> str:
+    """Return class and id of a claim's element."""
+    kinds = ["claim", *["finding"] * claim.finding, *["identity"] * claim.identity]
+    return f'class="{" ".join(kinds)}" id="claim-{claim.id}"'
+
+
+def parts(claim: Claim) -> tuple[str, str, str, str]:
+    """Return the HTML of a claim's sentence, of what was measured and accepted, and of the link to itself."""
+    kind = "Finding" * claim.finding or "Identity" * claim.identity
+    mark = f'<span class="claim-kind">{kind}</span> ' if kind else ""
+    sentence = f'{mark}<span class="claim-sentence">{with_formulas(claim.sentence)}</span>'
+    measured, accepted = (with_formulas(words(claim)) for words in (measured_in_words, accepted_in_words))
+    link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
+    return sentence, measured, accepted, link
+
+
+def line(claim: Claim) -> str:
+    """Set a claim that stands alone as a line."""
+    sentence, measured, accepted, link = parts(claim)
+    verb = "" if accepted.startswith(PREDICTED) else f"{ACCEPTED} "
+    values = f'{MEASURED} <b class="claim-measured">{measured}</b>, {verb}{accepted} {link}'
+    return f'<div {attributes(claim)}>{sentence} <span class="claim-values">{values}</span></div>'
+
+
+def row(claim: Claim) -> str:
+    """Set a claim as the row of a table."""
+    sentence, measured, accepted, link = parts(claim)
+    kind = " predicted" if accepted.startswith(PREDICTED) else ""
+    values = f'<td class="claim-measured">{measured}</td><td class="claim-accepted{kind}">{accepted}</td>'
+    return f"<tr {attributes(claim)}><td>{sentence}</td>{values}<td>{link}</td></tr>"
+
+
+def counted(claims: list[Claim]) -> str:
+    """Say how many claims there are, and how many of them are identities.
+
+    Example:
+        >>> claims = [Claim("X1a", "s", "1 ± 1e-12", "1"), Claim("X1b", "s", "at least 1", "2")]
+        >>> counted(claims), counted(claims[:1] * 2), counted(claims[1:] * 3)
+        ('2 claims, 1 of them an identity', '2 identities', '3 claims')
+    """
+    identities = sum(claim.identity for claim in claims)
+    if identities == len(claims):
+        return f"{identities} identities"
+    some = f", {identities} of them {'an identity' if identities == 1 else 'identities'}" if identities else ""
+    return f"{len(claims)} claims{some}"
+
+
+def shown(claims: list[Claim], code: list[nodes.Node]) -> Iterator[nodes.Node]:
+    """Yield what a page shows of claims that stand together: findings first, then a line or a table, with the code."""
+    rest = [claim for claim in claims if not claim.finding]
+    for claim in claims:
+        if claim.finding:
+            yield raw(line(claim))
+    if len(rest) > 1:
+        state = "" if all(claim.identity for claim in rest) else " open"
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", MEASURED.title(), ACCEPTED.title(), "Id"))
+        yield raw(
+            f'<details class="claim-group"{state}><summary>{counted(rest)}</summary><table class="claim-table">'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(row, rest))}</tbody></table>"
+        )
+        yield from code
+        yield raw("</details>")
+    else:
+        yield raw('<div class="claim-alone">' + "".join(map(line, rest)))
+        yield from code
+        yield raw("</div>")
+
+
+def raw(text: str) -> nodes.raw:
+    """Return HTML as a node."""
+    return nodes.raw("", text, format="html")
+
+
+# ---- In the build -------------------------------------------------------------------------------------------------
+
+
+def part(cell: nodes.Element, kind: str) -> list[nodes.Element]:
+    """Return the parts of a cell of a kind: its source, or its output."""
+    return [node for node in cell.findall(nodes.container) if node.get("nb_element") == f"cell_code_{kind}"]
+
+
+def code_of(cell: nodes.Element) -> list[nodes.Element]:
+    """Return the code of a cell, folded if the author folded it."""
+    folds = list(cell.findall(HideCodeCellNode))
+    for fold in folds:
+        fold["prompt_show"] = fold["prompt_hide"] = CODE
+    return folds or part(cell, "source")
+
+
+def groups_of(doctree: nodes.document, known: dict[str, Claim]) -> Iterator[list[Member]]:
+    """Yield the cells whose claims belong together."""
+    group: list[Member] = []
+    for cell in list(doctree.findall(nodes.container)):
+        if cell.get("nb_element") != "cell_code":
+            continue
+        outputs = [each for output in part(cell, "output") for each in output]
+        cards = [each for each in outputs if isinstance(each, nodes.raw) and is_claim(each)]
+        ids = [name for card in cards for name in CARD_ID.findall(card.astext())]
+        if not ids or not set(ids) <= known.keys():
+            continue
+        alone = len(cards) == len(outputs)
+        if group and not (alone and group[-1][2] and cell.parent is group[-1][0].parent
+                          and cell.parent.index(cell) == cell.parent.index(group[-1][0]) + 1):  # fmt: skip
+            yield group
+            group = []
+        group.append((cell, [known[name] for name in ids], alone))
+    if group:
+        yield group
+
+
+def set_group(group: list[Member]) -> None:
+    """Put lines and tables in the place of the cards of a group of cells."""
+    claims = [claim for _, found, _ in group for claim in found]
+    first, _, alone = group[0]
+    if alone:
+        code = [each for cell, _, _ in group for each in code_of(cell)]
+        first.children = []
+        first.extend(shown(claims, code))
+        for cell, _, _ in group[1:]:
+            cell.parent.remove(cell)
+        first["classes"].append("claim-cell")
+        return
+    for output in part(first, "output"):
+        for card in [each for each in output if isinstance(each, nodes.raw) and is_claim(each)]:
+            output.remove(card)
+    holder = nodes.container("", *shown(claims, []), classes=["cell", "claim-cell"])
+    first.parent.insert(first.parent.index(first) + 1, holder)
+
+
+def set_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Set the claims of a page, when myst-nb has chosen which output of a cell to show."""
+    path = Path(app.env.doc2path(docname))
+    if not isinstance(app.builder, StandaloneHTMLBuilder) or path.suffix != ".ipynb":
+        return
+    known = {claim.id: claim for claim in stored_in(path)}
+    for group in list(groups_of(doctree, known)):
+        set_group(group)
+
+
+def stored_in(path: Path) -> Iterable[Claim]:
+    """Return the claims of a notebook; none if one lacks a part, which the page of claims reports."""
+    try:
+        return Claim.stored_in(read_notebook(path))
+    except ValueError:
+        return []

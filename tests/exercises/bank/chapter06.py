@@ -1,0 +1,109 @@
+"""Right and wrong answers to the exercises of chapter 6."""
+
+import math
+
+import torch
+
+from . import Wrong
+
+
+def omega(d, base=10000.0):
+    return base ** (-torch.arange(0, d, 2).double() / d)
+
+
+def sines_in_a_loop(n, d):
+    table = torch.zeros(n, d)
+    for t in range(n):
+        for j in range(d):
+            angle = t / 10000 ** (2 * (j // 2) / d)
+            table[t, j] = math.cos(angle) if j % 2 else math.sin(angle)
+    return table
+
+
+def sines_by_exponentials(n, d):
+    speeds = torch.exp(torch.arange(0, d, 2) * (-math.log(10000.0) / d))
+    angles = torch.arange(n)[:, None] * speeds
+    return torch.stack([angles.sin(), angles.cos()], -1).reshape(n, d)
+
+
+def turn_by_complex(x):
+    a, b = x.chunk(2, dim=1)
+    angles = torch.outer(torch.arange(len(x)).double(), omega(x.size(1)))
+    turned = torch.complex(a.double(), b.double()) * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat([turned.real, turned.imag], dim=1)
+
+
+def turn_with_rotated_half(x, speeds=omega, start=0, sign=1):
+    angles = torch.outer(torch.arange(len(x)).double() + start, speeds(x.size(1))).repeat(1, 2)
+    a, b = x.chunk(2, dim=1)
+    return x * angles.cos() + sign * torch.cat([-b, a], dim=1) * angles.sin()
+
+
+def turn_neighbours(x, speeds=omega, start=0, sign=1):
+    angles = sign * torch.outer(torch.arange(len(x)).double() + start, speeds(x.size(1)))
+    a, b = x[:, 0::2], x[:, 1::2]
+    pairs = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.stack(pairs, dim=-1).flatten(1)
+
+
+def rows_by_index(weight, heads):
+    d = len(weight) // heads
+    order = [h * d + i for h in range(heads) for i in [*range(0, d, 2), *range(1, d, 2)]]
+    return weight[order]
+
+
+def rows_by_slices(weight, heads):
+    return torch.cat([torch.cat([w[0::2], w[1::2]]) for w in weight.chunk(heads)])
+
+
+RIGHT = {
+    "6.1": {
+        "loop": sines_in_a_loop,
+        "exponentials": sines_by_exponentials,
+        "float32": lambda n, d: sines_in_a_loop(n, d).float(),
+    },
+    "6.2": {
+        "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
+        "tensor": lambda s, d: (s * omega(d)).cos().sum(),
+        "two vectors": lambda s, d: sines_in_a_loop(20, d)[9] @ sines_in_a_loop(20, d)[9 + s],
+    },
+    "6.3": {
+        "einsum": lambda m, n, slopes: -torch.einsum(
+            "h,mn->hmn", slopes, (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs().double()
+        ),
+        "cdist": lambda m, n, slopes: -slopes.view(-1, 1, 1) * torch.cdist(
+            torch.arange(n - m, n).double()[:, None], torch.arange(n).double()[:, None]
+        ),
+    },
+    "6.4": {
+        "complex": turn_by_complex,
+        "rotated half": turn_with_rotated_half,
+        "float32": lambda x: turn_with_rotated_half(x).float(),
+    },
+    "6.5": {"index": rows_by_index, "slices": rows_by_slices},
+    "6.6": {
+        "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
+        "tensor": lambda n, d, base: (omega(d, base) * n < 2 * math.pi).sum(),
+    },
+}  # fmt: skip
+
+WRONG = [
+    Wrong("6.1", "at position 0, feature 0", lambda n, d: sines_in_a_loop(n, d) + 0.5),
+    Wrong("6.2", "that is another number", lambda s, d: 0.25),
+    Wrong("6.3", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
+        torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()),
+    Wrong("6.4", "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
+          lambda x: turn_neighbours(x, lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d), sign=-1)),
+    Wrong("6.4", "you count positions from 2", lambda x: turn_neighbours(x, start=2)),
+    Wrong("6.4", "you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
+    Wrong("6.4", "a cos - b sin; your speeds are those of a base of 300",
+          lambda x: turn_with_rotated_half(x, lambda d: omega(d, 300.0), sign=-1)),
+    Wrong("6.4", "[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)]",
+          lambda x: torch.cat([(y := turn_with_rotated_half(torch.cat([x[:, : x.size(1) // 2],
+              x[:, x.size(1) // 2 :].flip(1)], 1)))[:, : x.size(1) // 2], y[:, x.size(1) // 2 :].flip(1)], 1)),
+    Wrong("6.4", "a turned pair keeps its length", lambda x: 2 * turn_with_rotated_half(x)),
+    Wrong("6.4", "must be the same everywhere", lambda x: turn_with_rotated_half(x)[[*range(len(x) - 1), 0]] * 0
+          + torch.cat([turn_with_rotated_half(x)[:-1], x[-1:]])),
+    Wrong("6.5", "only their order may change", lambda w, heads: -w),
+    Wrong("6.6", "another number of pairs", lambda n, d, base: 1000),
+]  # fmt: skip

@@ -1,0 +1,142 @@
+"""Claims as a page shows them: lines and tables in the place of cards, made from the records in a notebook."""
+
+import json
+import re
+
+import pytest
+from attention_book.claim_lines import accepted_in_words, measured_in_words
+from bs4 import BeautifulSoup
+from website import small_book
+
+from attention_tutorial.notebook import Claim
+
+CONF = """
+from attention_book import claim_lines
+extensions = ["myst_nb"]
+nb_execution_mode = "off"
+nb_mime_priority_overrides = [["html", "text/html", 0]]
+exclude_patterns = ["_out", "jupyter_execute"]
+def setup(app):
+    app.connect("doctree-resolved", claim_lines.set_claims)
+"""
+LINE = {"output_type": "stream", "name": "stdout", "text": ["a print\n"]}
+
+
+def output(id, predicted="at least 0.9", measured="0.97", sentence="A share < 1", **options):
+    """Return the output that a claim leaves in a notebook."""
+    claim = Claim(id, sentence, predicted, measured, **options)
+    data, metadata = claim._repr_mimebundle_()
+    return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+
+def cell(name, *outputs, kind="code"):
+    base = {"id": name, "metadata": {"tags": ["hide-input"]} if kind == "code" else {}, "source": [f"code_{name} = 1"]}
+    return {"cell_type": kind, **base} | ({"execution_count": 1, "outputs": list(outputs)} if kind == "code" else {})
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Return a function that builds a book of one notebook, and parses its page."""
+
+    def build(*cells):
+        title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# One"]}
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [title, *cells]}
+        (tmp_path / "conf.py").write_text(CONF)
+        (tmp_path / "index.ipynb").write_text(json.dumps(notebook))
+        status, said = small_book(tmp_path)
+        assert status == 0, said
+        return BeautifulSoup((tmp_path / "_out" / "index.html").read_text(encoding="utf-8"), "html.parser")
+
+    return build
+
+
+def words(element):
+    return re.sub(r"\s+", " ", element.get_text(" ")).strip().replace(" ,", ",")
+
+
+def test_a_claim_alone_is_a_line_with_its_code_folded_beside_it(page):
+    (alone,) = page(cell("a", output("X1a", stable=False))).select(".claim-alone")
+    (claim,) = alone.select(".claim")
+    assert claim["id"] == "claim-X1a"
+    assert words(claim) == "A share < 1 measured ≈ 0.97, accepted if at least 0.9 X1a"
+    assert claim.select_one("a.claim-id")["href"] == "#claim-X1a"
+    (fold,) = alone.select("details")
+    assert "code_a" in fold.get_text() and not fold.has_attr("open")
+    assert {each.get_text() for each in fold.select("summary p")} == {"Code"}
+
+
+def test_claims_of_one_cell_and_of_neighbours_are_one_table_that_folds(page):
+    text = cell("t", kind="markdown")
+    soup = page(cell("a", output("X1a")), cell("b", output("X1b"), output("X1c")), text, cell("c", output("X1d")))
+    (group,) = soup.select("details.claim-group")
+    assert group.has_attr("open") and group.summary.get_text() == "3 claims"
+    assert [row["id"] for row in group.select("tbody tr.claim")] == ["claim-X1a", "claim-X1b", "claim-X1c"]
+    assert words(group.select_one("tbody tr")) == "A share < 1 0.97 if at least 0.9 X1a"
+    assert [fold.select_one(".highlight").get_text().strip() for fold in group.select("details")] == [
+        "code_a = 1",
+        "code_b = 1",
+    ]
+    assert [claim["id"] for claim in soup.select(".claim-alone .claim")] == ["claim-X1d"]
+    assert len(soup.select("[id^=claim-]")) == 4
+
+
+def test_identities_are_marked_and_a_table_of_nothing_else_is_folded(page):
+    identity = {"predicted": "0 ± 1e-05", "measured": "0", "unrounded": "3.8e-06"}
+    soup = page(cell("a", output("X1a", **identity), output("X1b", **identity)))
+    (group,) = soup.select("details.claim-group")
+    assert not group.has_attr("open") and group.summary.get_text() == "2 identities"
+    assert words(group.select_one("tbody tr")) == "Identity A share < 1 3.8e-06 0 ± 1e-05 X1a"
+    mixed = page(cell("a", output("X1a", **identity), output("X1b")))
+    assert mixed.select_one("details.claim-group").has_attr("open")
+    assert mixed.select_one("summary").get_text() == "2 claims, 1 of them an identity"
+    assert len(mixed.select(".claim.identity")) == 1
+
+
+def test_a_finding_stands_before_the_table_of_the_others(page):
+    soup = page(cell("a", output("X1a"), output("X1b", finding=True), output("X1c")))
+    (finding,) = soup.select("div.claim.finding")
+    assert words(finding).startswith("Finding A share < 1 measured 0.97")
+    assert [row["id"] for row in finding.find_next("table").select("tr.claim")] == ["claim-X1a", "claim-X1c"]
+
+
+def test_what_a_cell_prints_beside_its_claims_stays(page):
+    soup = page(cell("a", LINE, output("X1a"), output("X1b")))
+    assert soup.select_one(".cell_output").get_text().strip() == "a print"
+    assert len(soup.select("tr.claim")) == 2 and len(soup.select("[id^=claim-]")) == 2
+
+
+def test_formulas_of_a_claim_are_handed_on(page):
+    assert "d_k" in words(page(cell("a", output("X1a", sentence="At $d_k = 4$"))).select_one(".claim"))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "sentence", "measured", "accepted", "identity"),
+    [
+        ("at least 0.9", "s", "1", "if at least 0.9", False),
+        ("at most 2 and at least 1", "s", "1", "if at most 2 and at least 1", False),
+        ("4 ± 0.1", "s", "3.96", "predicted 4 ± 0.1", False),
+        ("3", "s", "3", "predicted 3", False),
+        ("0.486 ± 1e-12", "s", "0.486", "0.486 ± 1e-12", True),
+        ("-2e+06 ± 2", "s", "-2e+06", "-2e+06 ± 2", True),
+        ("-2 ± 2", "s", "-2", "predicted -2 ± 2", False),
+        ("True", "They agree to within 1e-12", "true", "true", True),
+        ("True", "It is longer", "true", "predicted true", False),
+        ("river", "s", "river", "predicted river", False),
+    ],
+)
+def test_only_a_value_is_predicted_and_a_bound_is_accepted(predicted, sentence, measured, accepted, identity):
+    claim = Claim("X1a", sentence, predicted, measured.capitalize() if measured == "true" else measured)
+    assert (measured_in_words(claim), accepted_in_words(claim), claim.identity) == (measured, accepted, identity)
+
+
+def test_every_claim_of_the_book_is_a_line_or_a_row(site):
+    from test_site import TOC
+
+    from tools.book import ROOT, read
+
+    for name in TOC:
+        if (ROOT / f"{name}.ipynb").is_file():
+            soup = BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+            shown = [claim["id"].removeprefix("claim-") for claim in soup.select(".claim")]
+            assert sorted(shown) == sorted(claim.id for claim in Claim.stored_in(read(ROOT / f"{name}.ipynb")))
