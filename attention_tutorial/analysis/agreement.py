@@ -82,8 +82,8 @@ def italian_places(sentence: Sentence) -> dict[str, int]:
         sentence: a sentence of the grammar.
 
     Returns:
-        Positions by name: ``article`` (the subject's), ``subject``, ``adjective``, ``other``, ``leading``; -1 for what it
-        has not. ``agrees`` is the first word of the verb that shows the gender.
+        Positions by name: ``article`` (the subject's), ``subject``, ``adjective``, ``other``, ``leading``; -1 for what
+        it has not. ``agrees`` is the first word of the verb that shows the gender.
 
     Example:
         >>> from attention_tutorial.data.translation import read_sentence
