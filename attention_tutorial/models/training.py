@@ -1,4 +1,4 @@
-"""Training and measuring the encoder-decoders of chapter 1: one loop, and greedy accuracy."""
+"""Training and measuring encoder-decoders: one loop for all of them, and greedy accuracy."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from .._validation import check_float_tensor, check_ids, check_positive, shape_of
-from ..data.copying import shift_right
+from .._validation import check_float_tensor, check_ids, check_positive, check_size, shape_of
+from ..data.copying import START, shift_right
 from .seq2seq import Seq2Seq
 
 __all__ = ["sequence_loss", "token_accuracy", "train"]
@@ -28,7 +28,7 @@ class Batches(Protocol):
     def __iter__(self) -> Iterator[Batch]: ...
 
 
-def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
+def sequence_loss(logits: Tensor, target: Tensor, *, padding: int | None = None) -> Tensor:
     r"""Average the surprise at the right tokens (the cross-entropy, in nats).
 
     .. math:: L = -\frac{1}{m} \sum_{i=1}^{m} \log p_i(y_i), \qquad p_i = \operatorname{softmax}(\text{logits}_i)
@@ -36,6 +36,7 @@ def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
     Args:
         logits: (batch, m, vocab_size).
         target: token ids (batch, m).
+        padding: the id that fills up short targets; its positions do not count. ``None`` counts all.
 
     Returns:
         One number, the mean over positions and sequences.
@@ -53,7 +54,8 @@ def sequence_loss(logits: Tensor, target: Tensor) -> Tensor:
     if logits.shape[:-1] != target.shape:
         raise ValueError("logits must be (batch, m, vocab_size) for target (batch, m); "
                          f"got logits {shape_of(logits)}, target {shape_of(target)}")  # fmt: skip
-    return F.cross_entropy(logits.flatten(0, -2), target.flatten())
+    ignored = -100 if padding is None else padding  # (-100 is no id)
+    return F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=ignored)
 
 
 def train(
@@ -62,6 +64,8 @@ def train(
     *,
     learning_rate: float = 1e-2,
     max_norm: float = 1.0,
+    start: int = START,
+    padding: int | None = None,
     description: str = "training",
 ) -> Tensor:
     """Train one model, or several of one architecture side by side, to predict each next token of the target.
@@ -77,6 +81,8 @@ def train(
             (models, batch, n) and (models, batch, m).
         learning_rate: the highest one.
         max_norm: largest norm of one model's gradient.
+        start: the id that stands before the first token of a target.
+        padding: the id that fills up short targets; the model learns nothing from its positions. ``None`` for none.
         description: the words beside the progress bar.
 
     Returns:
@@ -98,7 +104,10 @@ def train(
     _check_batches(batches)
     check_positive(learning_rate=learning_rate, max_norm=max_norm)
     parameters, _ = stack_module_state(team)  # every parameter gets a first axis: the models
-    losses_of = _losses_of_team(team[0], len(team))
+    check_size("start", start)
+    if padding is not None:
+        check_size("padding", padding)
+    losses_of = _losses_of_team(team[0], len(team), start, padding)
     optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=len(batches))
     device = next(team[0].parameters()).device
@@ -118,13 +127,15 @@ def train(
     return recorded if several else recorded[:, 0]
 
 
-def _losses_of_team(model: nn.Module, num_models: int) -> Callable[..., Tensor]:
+def _losses_of_team(
+    model: nn.Module, num_models: int, start: int = START, padding: int | None = None
+) -> Callable[..., Tensor]:
     """Return a function of (stacked parameters, sources, targets) that gives the loss of every model."""
     skeleton = deepcopy(model).train()
 
     def loss(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
-        logits, _ = functional_call(skeleton, parameters, (source, shift_right(target)))
-        return sequence_loss(logits, target)
+        logits, _ = functional_call(skeleton, parameters, (source, shift_right(target, start)))
+        return sequence_loss(logits, target, padding=padding)
 
     def loss_of_one(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
         return loss({name: stacked[0] for name, stacked in parameters.items()}, source[0], target[0])[None]

@@ -13,7 +13,7 @@ from attention_tutorial.models.seq2seq import GRU, RNN, Seq2Seq
 from attention_tutorial.models.transformer import Transformer
 from attention_tutorial.positions import LearnedPositions
 
-SIZES = {"copy_examples": (3, 4), "who_where": (3,), "bank_sentences": (3,), "card_rows": (3,)}
+SIZES = {"copy_examples": (3, 4), "who_where": (3,), "bank_sentences": (3,), "card_rows": (3,), "draw_sentences": (3,)}
 MODELS = {
     "RNN": lambda **more: RNN(2, 3, **more),
     "GRU": lambda **more: GRU(2, 3, **more),

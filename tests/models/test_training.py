@@ -55,6 +55,32 @@ def test_training_side_by_side_equals_training_alone(kind):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-7, msg=name)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_padding_teaches_nothing_and_the_start_token_can_be_another(several):
+    batches = list(CopyBatches(8, batch_size=4, min_length=3, max_length=5, num_symbols=4, num_models=2))
+    for _, target in batches:
+        target[:, 1, -2:] = 5  # fills up
+    ours, theirs = [make("additive", s) for s in range(2)], [make("additive", s) for s in range(2)]
+    if several:
+        train(ours, batches, learning_rate=0.02, max_norm=1e9, start=1, padding=5)
+    for i in range(2):
+        own = [(s[i], t[i]) for s, t in batches]
+        if not several:
+            train(ours[i], own, learning_rate=0.02, max_norm=1e9, start=1, padding=5)
+        optimizer = torch.optim.Adam(theirs[i].parameters(), lr=0.02)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.02, total_steps=len(own))
+        for source, target in own:
+            logits, _ = theirs[i](source, torch.cat([torch.ones_like(target[:, :1]), target[:, :-1]], dim=1))
+            counts = target != 5
+            loss = -logits.log_softmax(-1).gather(2, target[..., None])[..., 0][counts].mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+        for mine, other in zip(ours[i].parameters(), theirs[i].parameters(), strict=True):
+            torch.testing.assert_close(mine, other, rtol=0, atol=1e-7)
+
+
 def test_training_one_model_equals_training_it_alone():
     ours, theirs = make(), make()
     batches = CopyBatches(10, batch_size=4, max_length=4, num_symbols=5)
