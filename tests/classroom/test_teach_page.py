@@ -22,7 +22,7 @@ def test_every_prediction_is_listed_with_its_section():
         found = predictions(notebook)
         assert len(found) == text.count("**Predict first"), path
         titles = [title for _, title in headings(notebook)]
-        assert all(section in titles and re.match(r"\d+[a-z]?\.\d+ ", section) for section, _ in found), path
+        assert all(section in titles and re.match(r"\d+[a-z]?\.\d+ ", section) for section, *_ in found), path
         assert is_deep(path.stem) or (found and "Questions" in titles), path
 
 

@@ -40,7 +40,7 @@ def predictions(notebook: NotebookNode) -> list[Prediction]:
         >>> from nbformat.v4 import new_markdown_cell, new_notebook
         >>> cell = new_markdown_cell("## 1.2 Two\n\n> **Predict first.** Which\n> one?\n\nIt goes on.")
         >>> predictions(new_notebook(cells=[cell]))
-        [Prediction(section='1.2 Two', asked='Which one?', answer='')]
+        [Prediction(section='1.2 Two', asked='Which\none?', answer='')]
     """
     found = []
     section = ""
