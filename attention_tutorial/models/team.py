@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from .._validation import check_positive
+from .training import copy_back
 
 __all__ = ["share_right", "train_team"]
 
@@ -58,10 +59,7 @@ def train_team(
         total.backward()
         optimizer.step()
         schedule.step()
-    with torch.no_grad():
-        for i, model in enumerate(models):
-            for name, parameter in model.named_parameters():
-                parameter.copy_(parameters[name][i])
+    copy_back(parameters, models)
     return models
 
 

@@ -122,7 +122,7 @@ def train(
         optimizer.step()
         schedule.step()
         history.append(losses.detach())
-    _copy_back(parameters, team)
+    copy_back(parameters, team)
     recorded = torch.stack(history).cpu()
     return recorded if several else recorded[:, 0]
 
@@ -154,7 +154,8 @@ def clip_by_global_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Te
 
 
 @torch.no_grad()
-def _copy_back(parameters: Mapping[str, Tensor], team: Sequence[nn.Module]) -> None:
+def copy_back(parameters: Mapping[str, Tensor], team: Sequence[nn.Module]) -> None:
+    """Give each model of a team its share of the parameters that were trained together (first axis: models)."""
     for i, model in enumerate(team):
         for name, parameter in model.named_parameters():
             parameter.copy_(parameters[name][i])
