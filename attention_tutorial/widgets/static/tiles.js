@@ -1,0 +1,1 @@
+var e={render(){},traits:[]};export{e as default};
