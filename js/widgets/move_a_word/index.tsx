@@ -36,10 +36,9 @@ function Small(props: Props) {
       <Lanes {...props} />
       <Together {...props} />
       <Plots state={state} data={data} kinds={kinds} />
-      <div class="bw-panel mw-small">
-        <p class="bw-title">{<Steady longest={[sayMoved(state, 0)]}>{sayMoved(state)}</Steady>}</p>
-        <p class="bw-sums">{<Changes state={state} kinds={kinds} />}</p>
-      </div>
+      <p class="bw-unseen" role="status">
+        {sayMoved(state)} <Changes state={state} kinds={kinds} />
+      </p>
     </>
   );
 }
@@ -321,17 +320,17 @@ function Plots({ state, data, kinds }: PlotsProps) {
     >
       {width !== null &&
         kinds.map((one) => <Plot key={one.kind} state={state} one={one} distance={data.distance} width={each} />)}
-      <Legend />
+      <Legend whole={state.compact} />
     </div>
   );
 }
 
-function Legend() {
+function Legend({ whole }: { whole: boolean }) {
   return (
-    <p class="mw-legend">
-      To the right: the distance, place of the key less place of the query. <Swatch kind="mw-curve" /> score with the
-      key at every place. <Swatch kind="mw-then" /> the same before all moved. <Swatch kind="mw-band" /> where it can
-      lie as both move through the text. Dot: the key now.
+    <p class={`mw-legend${whole ? " mw-whole" : ""}`}>
+      Across: distance, place of the key less place of the query. <Swatch kind="mw-curve" /> score with the key at every
+      place. <Swatch kind="mw-then" /> the same before all moved. <Swatch kind="mw-band" /> where it lies as both move
+      through the text.
     </p>
   );
 }
@@ -432,11 +431,11 @@ function Settings({ state, write }: Props) {
       <div class="bw-controls mw-settings">
         <Slider
           name="content"
-          label="loudness of the words"
+          label="loudness of words"
           min={0}
           max={state.contents.length - 1}
           value={at(state.contents, state.content)}
-          say={(place) => `× ${show(state.contents[place]!)}${state.contents[place] === 0 ? ", places only" : ""}`}
+          say={(place) => `× ${show(state.contents[place]!)}`}
           onChange={(place) => write({ content: state.contents[place]! })}
         />
         <Slider

@@ -58,7 +58,6 @@ export function questions(state: State): Asked[] {
   };
   const { sentence, query, key, content, length } = first;
   const begin = { sentence, query, key, content, length, shift: 0 };
-  const list = (kinds: readonly Kind[]) => kinds.map((kind) => nameOf(state, kind)).join(", ");
   const which = (options: readonly (readonly [string, readonly Kind[]])[], found: Kind[]) =>
     options.map(([label, kinds]) => ({ label, right: kinds.join() === found.join() }));
 
@@ -88,9 +87,9 @@ export function questions(state: State): Asked[] {
       (found) =>
         which(
           [
-            ["All but no positions", ["sinusoidal", "learned", "rotary", "alibi"]],
-            [list(["sinusoidal", "learned"]), ["sinusoidal", "learned"]],
-            [list(["learned"]), ["learned"]],
+            ["all but no positions", ["sinusoidal", "learned", "rotary", "alibi"]],
+            ["sinusoidal and learned", ["sinusoidal", "learned"]],
+            ["learned only", ["learned"]],
           ],
           found,
         ),
@@ -103,9 +102,9 @@ export function questions(state: State): Asked[] {
       (found) =>
         which(
           [
-            [list(["none"]), ["sinusoidal", "learned", "rotary", "alibi"]],
-            [list(["none", "rotary"]), ["sinusoidal", "learned", "alibi"]],
-            ["Nobody's", KINDS],
+            ["no positions only", ["sinusoidal", "learned", "rotary", "alibi"]],
+            ["no positions and rotary", ["sinusoidal", "learned", "alibi"]],
+            ["nobody's", KINDS],
           ],
           found,
         ),
@@ -116,8 +115,8 @@ export function questions(state: State): Asked[] {
       { content: 0 },
       { places: [24, 32, 40], shift: 20 },
       (found) => [
-        { label: "Yes", right: found.includes("sinusoidal") },
-        { label: "No", right: !found.includes("sinusoidal") },
+        { label: "yes", right: found.includes("sinusoidal") },
+        { label: "no", right: !found.includes("sinusoidal") },
       ],
       "What is left is place with place, and of two sinusoidal positions the dot product depends on the distance only. What moved the score before were the parts in which a word meets a place.",
     ),
@@ -125,7 +124,7 @@ export function questions(state: State): Asked[] {
       "ALiBi with slope 1/4. “dog” moves from 4 places before “bites” to 12 before. By how much does the score fall?",
       { places: [8, 12, 20], head: 2 },
       { places: [0, 12, 20] },
-      (_, by) => [2, 4, 8].map((fall) => ({ label: `By ${fall}`, right: Math.abs(by("alibi") + fall) < 1e-9 })),
+      (_, by) => [2, 4, 8].map((fall) => ({ label: `by ${fall}`, right: Math.abs(by("alibi") + fall) < 1e-9 })),
       "Eight steps further at a quarter each. A straight line, whatever the words are.",
     ),
   ];
