@@ -45,7 +45,10 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
   return [
     ["m", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(m)}`],
     ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; nothing came before` : why],
-    ["e^(s − m)", exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`)],
+    [
+      no_maximum ? "e^s" : "e^(s − m)",
+      exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
+    ],
     ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
     ["u", `${kept(uBefore)} + ${tell(gain)} = ${tell(u)}`],
     ["o", l === 0 && o === 0 ? "l = 0: no key is open, the output is 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
@@ -65,15 +68,13 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
   if (right && state.no_maximum) return "No maximum was taken off, and these scores are small enough for that.";
   if (right && state.careless) return "Nobody took care, and here no care was needed.";
   if (right) return "Block by block or all at once: the same output, up to rounding.";
+  const nothing = Number.isNaN(last.o) ? "0 / 0 is NaN." : "the output is taken for that of a row without open keys.";
   if (steps.some((step) => step.exps.includes(Infinity)))
     return "Overflow: e to the power of a large score is ∞, and ∞ / ∞ is NaN.";
-  if (last.m === -Infinity || steps.some((step) => step.m === -Infinity && Number.isNaN(step.l)))
-    return state.no_maximum
-      ? "No key is open, so the sum is 0, and 0 / 0 is NaN."
-      : "A block without an open key: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
-  if (last.l === 0 && open.length > 0)
-    return "Underflow: every exponential is 0 to the computer, so the sum is 0, though keys are open.";
-  if (Number.isNaN(last.o)) return "Underflow: every exponential is 0 to the computer, and 0 / 0 is NaN.";
+  if (open.length === 0 && last.l === 0) return "No key is open, so the sum is 0, and 0 / 0 is NaN.";
+  if (last.l === 0) return `Underflow: every exponential is 0 to the computer, so the sum is 0, and ${nothing}`;
+  if (Number.isNaN(last.o))
+    return "A block without an open key: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
   return `Wrong by ${tell(difference)}, and nothing warns of it: what was summed before a new maximum counts too much.`;
 }
 
