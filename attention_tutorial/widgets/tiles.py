@@ -185,7 +185,7 @@ class Tiles(BookWidget):
         is_open = torch.ones(len(scores), dtype=torch.bool)
         is_open[list(self.masked)] = False
         closed = scores.masked_fill(~is_open, -torch.inf)
-        m, l, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
+        m, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
         parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
         found: dict[str, list[Tensor]] = {name: [] for name in ("m", "factor", "l", "u", "o", "weights")}
         for first in range(0, len(scores), self.block):
@@ -195,10 +195,10 @@ class Tiles(BookWidget):
             factor = torch.ones_like(m) if self.forget or self.no_maximum else (before - taken_off).exp()
             parts = factor * parts
             parts[here] = (closed[here] - taken_off).exp()
-            l = factor * l + parts[here].sum()
+            total = factor * total + parts[here].sum()
             u = factor * u + (parts[here] * values[here]).sum()
-            total = torch.ones_like(l) if l == 0 and not self.careless else l
-            made = {"m": m, "factor": factor, "l": l, "u": u, "o": u / total, "weights": parts / total}
+            below = torch.ones_like(total) if total == 0 and not self.careless else total
+            made = {"m": m, "factor": factor, "l": total, "u": u, "o": u / below, "weights": parts / below}
             for name, tensor in made.items():
                 found[name].append(tensor)
         whole, weights = scaled_dot_product_attention(

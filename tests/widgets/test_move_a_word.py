@@ -182,7 +182,9 @@ def random_turns():
 @pytest.fixture(scope="module")
 def node(run_in_node):
     """What the ES module computes and says in Node."""
-    return run_in_node("move_a_word", IN_NODE, {"states": [w.state() for w in random_widgets()], "turns": random_turns()})
+    return run_in_node(
+        "move_a_word", IN_NODE, {"states": [w.state() for w in random_widgets()], "turns": random_turns()}
+    )
 
 
 def test_the_browsers_scores_are_the_packages(node):
@@ -316,7 +318,14 @@ def test_a_word_is_dragged_and_walked(visit, width):
     widget.places = [24, 12, 20]
     agrees(page, widget)
     word(page, 1).focus()
-    for key, place in [("ArrowRight", 13), ("PageUp", 21), ("ArrowLeft", 20), ("Home", 0), ("ArrowLeft", 0), ("End", 63)]:
+    for key, place in [
+        ("ArrowRight", 13),
+        ("PageUp", 21),
+        ("ArrowLeft", 20),
+        ("Home", 0),
+        ("ArrowLeft", 0),
+        ("End", 63),
+    ]:
         page.keyboard.press(key)
         assert word(page, 1).get_attribute("aria-valuenow") == str(place)
         assert word(page, 1).evaluate("x => x === document.activeElement")

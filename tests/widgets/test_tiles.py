@@ -211,7 +211,7 @@ def test_the_arithmetic_ends_in_the_number_it_explains(node):
     for made in node["made"]:
         for step, told in zip(made["steps"], made["told"], strict=True):
             lines = dict(told)
-            assert list(lines)[0] == "m" and list(lines)[-1] == "o"
+            assert [*lines][::5] == ["m", "o"]
             if step["l"] is not None and 0.01 < step["l"] < 1000:
                 shown = float(lines["l"].rsplit("= ", 1)[1].replace("−", "-"))
                 assert shown == pytest.approx(step["l"], abs=5.1e-4)
@@ -239,7 +239,9 @@ def press(page, name):
 def agrees(page, widget):
     """Assert that what the page shows are the numbers of the widget's Python twin, and nothing of blocks ahead."""
     found = widget.steps()
-    shown = page.eval_on_selector_all("[data-step]", "all => all.map(x => [x.dataset.step, x.dataset.of, x.dataset.value])")
+    shown = page.eval_on_selector_all(
+        "[data-step]", "all => all.map(x => [x.dataset.step, x.dataset.of, x.dataset.value])"
+    )
     assert len(shown) == widget.step * len(KEPT)
     for b, name, value in shown:
         assert same(value, found[name][int(b)].item()), (b, name)
