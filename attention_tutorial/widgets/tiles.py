@@ -35,7 +35,9 @@ def _row(note: str, scores: list[float], masked: Sequence[int] = (), block: int 
 #: The rows that the widget offers, by name.
 ROWS: dict[str, dict[str, Any]] = {
     "ordinary": _row(
-        "The maximum rises three times on the way. Each time, what was summed before is made smaller.", _SCORES
+        "With two keys in a block the maximum rises twice after the first block. Each time, what was summed before is "
+        "made smaller.",
+        _SCORES,
     ),
     "largest first": _row(
         "The largest score stands in the first block, so the maximum never rises. Forget to rescale: who would notice?",
@@ -49,12 +51,12 @@ ROWS: dict[str, dict[str, Any]] = {
         "Every exponential is 0 to the computer, unless the maximum is taken off first.", [s - 1000 for s in _SCORES]
     ),
     "first block masked": _row(
-        "The first block has no open key, so its maximum is minus infinity. Then comes minus infinity minus minus "
-        "infinity, for those who do not take care.",
+        "With two keys in a block the first block has no open key, and its maximum is minus infinity. Who does not take "
+        "care subtracts minus infinity from minus infinity.",
         _SCORES,
         masked=[0, 1],
     ),
-    "ragged tail": _row("Seven keys in blocks of three: the last block has one key.", _SCORES[:7], block=3),
+    "ragged tail": _row("Seven keys. In blocks of three, the last block has one.", _SCORES[:7], block=3),
     "all masked": _row("No key is open. The package answers with zeros.", _SCORES, masked=range(8)),
 }
 
@@ -91,9 +93,9 @@ class Tiles(BookWidget):
         Tiles('ordinary', block=4, step=0)
         >>> found = widget.steps()
         >>> [round(m, 2) for m in found["m"].tolist()], [round(o, 4) for o in found["o"].tolist()]
-        ([3.0, 4.0], [3.2706, 5.6818])
+        ([3.0, 4.0], [3.228, 5.7577])
         >>> round(found["naive"].item(), 4)
-        5.6818
+        5.7577
         >>> Tiles("first block masked", careless=True).steps()["o"].isnan().all().item()
         True
     """
