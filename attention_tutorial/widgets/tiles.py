@@ -51,8 +51,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "Every exponential is 0 to the computer, unless the maximum is taken off first.", [s - 1000 for s in _SCORES]
     ),
     "first block masked": _row(
-        "With two keys in a block the first block has no open key, and its maximum is minus infinity. Who does not take "
-        "care subtracts minus infinity from minus infinity.",
+        "With two keys in a block the first block has no open key, and its maximum is minus infinity. Who does not "
+        "take care subtracts minus infinity from minus infinity.",
         _SCORES,
         masked=[0, 1],
     ),
