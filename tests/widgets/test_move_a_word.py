@@ -256,6 +256,12 @@ def word(page, number):
     return page.locator(".mw-word").nth(number)
 
 
+def place_width(page, one=0, other=1):
+    """How many pixels a place is wide: measured on two words that stand 8 apart."""
+    left = "x => parseFloat(x.style.left)"
+    return (word(page, other).evaluate(left) - word(page, one).evaluate(left)) / 8
+
+
 def agrees(page, widget):
     """Assert that what the page shows are the numbers of the widget's Python twin."""
     scores, changes, ranges = widget.scores(), widget.changes(), widget.ranges()
@@ -307,8 +313,7 @@ def test_the_page_shows_the_packages_numbers_through_every_change(visit):
 def test_a_word_is_dragged_and_walked(visit, width):
     page, widget = visit(width=width), MoveAWord()
     word(page, 0).scroll_into_view_if_needed()
-    box, lane = word(page, 0).bounding_box(), page.locator(".mw-lane").first.bounding_box()
-    step = (lane["width"] - 68) / 63
+    box, step = word(page, 0).bounding_box(), place_width(page)
     x, y = box["x"] + box["width"] / 2 + 3, box["y"] + box["height"] / 2  # not held in the very middle
     page.mouse.move(x, y)
     page.mouse.down()
@@ -349,8 +354,7 @@ def test_a_finger_drags_a_word_and_scrolls_the_page_past_it(visit):
       fire("pointermove", from + 120);
     }"""
     word(page, 0).evaluate(drag)
-    lane = page.locator(".mw-lane").first.bounding_box()
-    assert int(word(page, 0).locator("span").text_content()) == round(4 + 60 / ((lane["width"] - 68) / 63))
+    assert int(word(page, 0).locator("span").text_content()) == round(4 + 60 / place_width(page, 1, 2))
 
 
 def test_beyond_the_table_there_is_no_learned_score(visit):

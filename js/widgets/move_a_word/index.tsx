@@ -133,7 +133,10 @@ function Asking({ state, write }: Props) {
           label="Sentence"
           value={state.sentence}
           options={state.sentences.map((one) => [one, one] as const)}
-          onChange={(sentence) => write({ ...settle({ ...state, sentence, shift: 0 }) })}
+          onChange={(sentence) => {
+            const { places, query, key } = settle({ ...state, sentence });
+            write({ sentence, places, shift: 0, query, key });
+          }}
         />
       )}
       <Choice
@@ -156,13 +159,16 @@ function Asking({ state, write }: Props) {
 
 // ---- Words at places ----------------------------------------------------------------------------------------------
 
-const SIDE = 34; // pixels left and right of the first and the last place: half a word
+/** Pixels left and right of the first and the last place: half of the longest word. */
+const sideOf = (words: readonly string[]): number =>
+  Math.round(Math.max(34, 22 + 4.3 * Math.max(...words.map((word) => word.length))));
 
 /** Each word in a lane of its own, on a ruler of places. */
 function Lanes({ state, data, write }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const words = wordsOf(state);
-  const x = (place: number) => SIDE + ((width! - 2 * SIDE) * place) / (state.length - 1);
+  const side = sideOf(words);
+  const x = (place: number) => side + ((width! - 2 * side) * place) / (state.length - 1);
   const [t, s] = [state.places[state.query]!, state.places[state.key]!];
   const role = (i: number) => (i === state.query ? "query" : i === state.key ? "key" : "");
   return (
@@ -174,6 +180,7 @@ function Lanes({ state, data, write }: Props) {
           role={role(i)}
           place={state.places[i]!}
           length={state.length}
+          side={side}
           width={width}
           onMove={(place) => write(moveWord(state, i, place))}
         />
@@ -219,6 +226,7 @@ interface LaneProps {
   role: "query" | "key" | "";
   place: number;
   length: number;
+  side: number;
   width: number | null;
   onMove: (place: number) => void;
 }
@@ -233,11 +241,11 @@ const STEPS: Record<string, number> = {
 };
 
 /** A word that is dragged along its lane, or walked with the arrow keys. */
-function Lane({ word, role, place, length, width, onMove }: LaneProps) {
+function Lane({ word, role, place, length, side, width, onMove }: LaneProps) {
   const held = useRef<number | null>(null); // where in the word it is held, in pixels
   const lane = useRef<HTMLDivElement>(null);
-  const step = width === null ? 1 : (width - 2 * SIDE) / (length - 1);
-  const placeAt = (pixels: number) => (pixels - lane.current!.getBoundingClientRect().left - SIDE) / step;
+  const step = width === null ? 1 : (width - 2 * side) / (length - 1);
+  const placeAt = (pixels: number) => (pixels - lane.current!.getBoundingClientRect().left - side) / step;
   const said = role === "" ? "" : role === "query" ? ", asks" : ", is asked";
 
   function walk(event: KeyboardEvent) {
@@ -250,7 +258,7 @@ function Lane({ word, role, place, length, width, onMove }: LaneProps) {
   }
 
   return (
-    <div class="mw-lane" ref={lane}>
+    <div class="mw-lane" ref={lane} style={{ backgroundSize: `calc(100% - ${2 * side}px) 1px` }}>
       <div
         class={`mw-word ${role}`}
         role="slider"
@@ -259,12 +267,12 @@ function Lane({ word, role, place, length, width, onMove }: LaneProps) {
         aria-valuemin={0}
         aria-valuemax={length - 1}
         aria-valuenow={place}
-        style={{ left: `${SIDE + step * place}px` }}
+        style={{ left: `${side + step * place}px` }}
         onKeyDown={walk}
         onPointerDown={(event) => {
           if (event.button !== 0) return;
           event.currentTarget.setPointerCapture(event.pointerId);
-          held.current = event.clientX - lane.current!.getBoundingClientRect().left - SIDE - step * place;
+          held.current = event.clientX - lane.current!.getBoundingClientRect().left - side - step * place;
         }}
         onPointerMove={(event) => {
           if (held.current !== null) onMove(placeAt(event.clientX - held.current));
