@@ -104,8 +104,12 @@ function Changes({ state, kinds }: { state: State; kinds: Kept[] }) {
       {kinds.map(({ kind, change }) => (
         <span key={kind}>
           <span class="mw-name">{nameOf(state, kind)}</span>{" "}
-          <b class={stays(change) ? "mw-stays" : "mw-moved"} data-change={kind} data-value={change}>
-            {showChange(change)}
+          <b
+            class={state.shift === 0 ? "bw-none" : stays(change) ? "mw-stays" : "mw-moved"}
+            data-change={kind}
+            data-value={change}
+          >
+            {state.shift === 0 ? "–" : showChange(change)}
           </b>{" "}
         </span>
       ))}
