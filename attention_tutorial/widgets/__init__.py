@@ -16,6 +16,8 @@ from .attention_steps import AttentionSteps
 from .bottleneck import Bottleneck
 from .heads import Heads
 from .mask_builder import MaskBuilder
+from .move_a_word import MoveAWord
 from .temperature import TemperatureAndWidth
+from .tiles import Tiles
 
-__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "TemperatureAndWidth"]
+__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "MoveAWord", "TemperatureAndWidth", "Tiles"]

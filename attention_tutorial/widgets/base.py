@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import anywidget
 import numpy as np
+import torch
+from torch import Tensor
 
 from .._environment import static_widgets
 
@@ -24,6 +26,27 @@ def encode_floats(numbers: Iterable[float]) -> str:
     The tests compare such numbers as numbers, to 1e-6, since their last digits differ between machines.
     """
     return "f32:" + base64.b64encode(np.fromiter(numbers, "<f4").tobytes()).decode("ascii")
+
+
+#: One letter stands for one number: the 64 letters, in order, are -63/16, -61/16, ..., 63/16.
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_MIDDLE, _PER_UNIT = (len(LETTERS) - 1) / 2, 8
+
+
+def draw_letters(count: int, seed: int) -> str:
+    """Draw normal numbers and write each, rounded to odd sixteenths, as a letter.
+
+    Rounded so, products and their sums are exact, in a browser as in torch, and a number has variance 1.001.
+    """
+    normal = torch.randn(count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    places = (normal * _PER_UNIT + _MIDDLE).round().clamp(0, len(LETTERS) - 1)
+    return "".join(LETTERS[int(place)] for place in places)
+
+
+def read_letters(letters: str, width: int) -> Tensor:
+    """Return the numbers that the letters stand for, in rows of a given width, float64."""
+    places = torch.tensor([LETTERS.index(letter) for letter in letters], dtype=torch.float64)
+    return ((places - _MIDDLE) / _PER_UNIT).view(-1, width)
 
 
 class BookWidget(anywidget.AnyWidget):

@@ -12,7 +12,7 @@ from .._validation import check_flag, check_size
 from ..analysis.weights import entropy, softmax_jacobian
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import LETTERS, BookWidget, draw_letters, html_table, read_letters
 
 __all__ = ["TemperatureAndWidth"]
 
@@ -28,27 +28,17 @@ DIVISORS: dict[str, dict[str, Any]] = {
 LEAST, LARGEST = 0.25, 1024.0  # temperatures on the slider, which has four steps to an octave
 
 QUERIES, KEYS, SEED = 49, 16, 1
-#: One letter stands for one feature: the 64 letters, in order, are -63/16, -61/16, ..., 63/16.
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_MIDDLE, _PER_UNIT = (len(LETTERS) - 1) / 2, 8
 
 
 @functools.cache
 def draw_features() -> str:
-    """Draw normal numbers for all queries and keys and write each, rounded to odd sixteenths, as a letter.
-
-    Rounded so, products and their sums are exact, in a browser as in torch, and a feature has variance 1.001.
-    """
-    generator = torch.Generator().manual_seed(SEED)
-    normal = torch.randn((QUERIES + KEYS) * WIDTHS[-1], generator=generator, dtype=torch.float64)
-    places = (normal * _PER_UNIT + _MIDDLE).round().clamp(0, len(LETTERS) - 1)
-    return "".join(LETTERS[int(place)] for place in places)
+    """Draw normal numbers for all queries and keys, and write them as letters."""
+    return draw_letters((QUERIES + KEYS) * WIDTHS[-1], SEED)
 
 
 def read_features(letters: str) -> Tensor:
     """Return the features that the letters stand for: the queries, then the keys, one a row."""
-    places = torch.tensor([LETTERS.index(letter) for letter in letters], dtype=torch.float64)
-    return ((places - _MIDDLE) / _PER_UNIT).view(QUERIES + KEYS, WIDTHS[-1])
+    return read_letters(letters, WIDTHS[-1])
 
 
 class TemperatureAndWidth(BookWidget):

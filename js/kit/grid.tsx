@@ -142,21 +142,23 @@ interface NumberFieldProps {
   label: string;
   value: number;
   tabIndex: number;
+  /** The largest size that a number may have; a thousand, unless something else is said. */
+  largest?: number;
   onChange: (value: number) => void;
   /** What was typed is no number (true), or that no longer matters (false). */
   onInvalid: (invalid: boolean) => void;
 }
 
 /** A field with a number: what is typed counts at once; what is no number does not, and is gone when one leaves. */
-export function NumberField({ label, value, tabIndex, onChange, onInvalid }: NumberFieldProps) {
+export function NumberField({ label, value, tabIndex, largest, onChange, onInvalid }: NumberFieldProps) {
   const [typed, setTyped] = useState<string | null>(null); // null: nobody types
   const text = typed ?? showInField(value);
-  const invalid = typed !== null && Number.isNaN(parseNumber(typed));
+  const invalid = typed !== null && Number.isNaN(parseNumber(typed, largest));
 
   function type(event: TargetedInputEvent<HTMLInputElement>) {
     const given = event.currentTarget.value;
     setTyped(given);
-    const number = parseNumber(given);
+    const number = parseNumber(given, largest);
     onInvalid(Number.isNaN(number));
     if (!Number.isNaN(number)) onChange(number);
   }

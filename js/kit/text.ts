@@ -15,10 +15,10 @@ export function show(value: number): string {
 export const showInField = (value: number): string => minus(String(Number(value.toFixed(6))));
 
 /** What a reader typed, as a number; NaN if it is none or too large to be shown. */
-export function parseNumber(text: string): number {
+export function parseNumber(text: string, largest = 1000): number {
   const plain = text.trim().replace("−", "-").replace(",", ".");
   if (!/^[-+]?(\d+\.?\d*|\.\d+)$/.test(plain)) return NaN;
-  return Math.abs(Number(plain)) <= 1000 ? Number(plain) : NaN;
+  return Math.abs(Number(plain)) <= largest ? Number(plain) : NaN;
 }
 
 /** Said of a field in which there is no such number. */

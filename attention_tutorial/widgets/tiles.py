@@ -1,0 +1,297 @@
+"""Step through the tiles: softmax of a row that is read block by block, with a running maximum and a running sum."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import traitlets
+from torch import Tensor
+
+from .._validation import check_flag, check_size
+from ..functional import scaled_dot_product_attention
+from ..notebook.display import rounded
+from .base import BookWidget, html_table
+
+__all__ = ["Tiles"]
+
+LARGEST = 12  # scores that still fit on a screen
+LIMIT = 100_000.0  # the largest score that can be typed
+
+_SCORES = [1.0, 2.0, 0.5, 3.0, -1.0, 2.5, 4.0, 1.5]
+_VALUES = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def _row(note: str, scores: list[float], masked: Sequence[int] = (), block: int = 2) -> dict[str, Any]:
+    return {
+        "scores": scores,
+        "values": _VALUES[: len(scores)],
+        "masked": list(masked),
+        "block": block,
+        "note": note,
+    }
+
+
+#: The rows that the widget offers, by name.
+ROWS: dict[str, dict[str, Any]] = {
+    "ordinary": _row(
+        "With two keys in a block the maximum rises twice after the first block. Each time, what was summed before is "
+        "made smaller.",
+        _SCORES,
+    ),
+    "largest first": _row(
+        "The largest score stands in the first block, so the maximum never rises. Forget to rescale: who would notice?",
+        [4.0, 2.0, 0.5, 3.0, -1.0, 2.5, 1.0, 1.5],
+    ),
+    "one score of 10,000": _row(
+        "The exponential of 10,000 is no number that a computer holds. Leave out the maximum and see.",
+        [1.0, 2.0, 0.5, 10_000.0, -1.0, 2.5, 4.0, 1.5],
+    ),
+    "all far below zero": _row(
+        "Every exponential is 0 to the computer, unless the maximum is taken off first.", [s - 1000 for s in _SCORES]
+    ),
+    "first block masked": _row(
+        "With two keys in a block the first block has no open key, and its maximum is minus infinity. Who does not "
+        "take care subtracts minus infinity from minus infinity.",
+        _SCORES,
+        masked=[0, 1],
+    ),
+    "ragged tail": _row("Seven keys. In blocks of three, the last block has one.", _SCORES[:7], block=3),
+    "all masked": _row("No key is open. The package answers with zeros.", _SCORES, masked=range(8)),
+}
+
+
+class Tiles(BookWidget):
+    r"""Compute one row of attention block by block, as kernels do that never hold the whole row, one step at a time.
+
+    For each block, with the scores :math:`s_j` and values :math:`v_j` of its keys:
+
+    .. math:: m' = \max(m, \max_j s_j), \quad r = e^{m - m'}, \quad
+        l' = r\, l + \sum_j e^{s_j - m'}, \quad u' = r\, u + \sum_j e^{s_j - m'} v_j, \quad o = \frac{u'}{l'}
+
+    with :math:`m = -\infty` and :math:`l = u = 0` before the first. After the last block, :math:`o` is the output of
+    the softmax over the whole row, which stands beside it. Three mistakes can be switched on.
+
+    :meth:`of` shows your own scores.
+
+    Args:
+        row: the name of a row, such as ``"first block masked"``.
+        block: how many keys a block has; the row's own number when left out.
+        step: how many blocks have been read.
+        forget: do not rescale what was summed before when the maximum rises.
+        no_maximum: do not take the maximum off the scores.
+        careless: do not take care of blocks, and rows, in which no key is open.
+        predict: hide what comes of it until the reader has made a prediction.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if there is no such row, block or step.
+
+    Example:
+        >>> widget = Tiles("ordinary", block=4)
+        >>> widget
+        Tiles('ordinary', block=4, step=0)
+        >>> found = widget.steps()
+        >>> [round(m, 2) for m in found["m"].tolist()], [round(o, 4) for o in found["o"].tolist()]
+        ([3.0, 4.0], [3.228, 5.7577])
+        >>> round(found["naive"].item(), 4)
+        5.7577
+        >>> Tiles("first block masked", careless=True).steps()["o"].isnan().all().item()
+        True
+    """
+
+    module = "tiles"
+
+    rows: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    limit = traitlets.Float(LIMIT).tag(sync=True)
+    row = traitlets.Unicode().tag(sync=True)
+    scores = traitlets.List(traitlets.Float()).tag(sync=True)
+    values = traitlets.List(traitlets.Float()).tag(sync=True)
+    masked = traitlets.List(traitlets.Int()).tag(sync=True)
+    block = traitlets.Int(2).tag(sync=True)
+    step = traitlets.Int(0).tag(sync=True)
+    forget = traitlets.Bool(False).tag(sync=True)
+    no_maximum = traitlets.Bool(False).tag(sync=True)
+    careless = traitlets.Bool(False).tag(sync=True)
+    predict = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self,
+        row: str = "ordinary",
+        *,
+        block: int | None = None,
+        step: int = 0,
+        forget: bool = False,
+        no_maximum: bool = False,
+        careless: bool = False,
+        predict: bool = False,
+    ) -> None:
+        super().__init__(**_first_state(ROWS, row, block, step, forget, no_maximum, careless, predict))
+
+    @classmethod
+    def of(
+        cls,
+        scores: Tensor | Sequence[float],
+        values: Tensor | Sequence[float] | None = None,
+        *,
+        masked: Sequence[int] = (),
+        block: int = 2,
+        step: int = 0,
+        forget: bool = False,
+        no_maximum: bool = False,
+        careless: bool = False,
+        predict: bool = False,
+    ) -> "Tiles":
+        """Show your own scores and values in place of a row of the widget's.
+
+        Args:
+            scores: one to twelve finite scores.
+            values: one number for each; 1, 2, 3, ... when left out.
+            masked: places of keys that are closed.
+            block: how many keys a block has.
+            step: as for the class, like all that follow.
+            forget: do not rescale what was summed before when the maximum rises.
+            no_maximum: do not take the maximum off the scores.
+            careless: do not take care of blocks in which no key is open.
+            predict: hide what comes of it until the reader has made a prediction.
+
+        Raises:
+            TypeError: if a switch is not a bool.
+            ValueError: if numbers, places, the block or the step do not fit.
+
+        Example:
+            >>> Tiles.of([0.0, 1.0, 5.0], masked=[1])
+            Tiles('your own numbers', block=2, step=0)
+        """
+        name = "your own numbers"
+        own = _own_row(scores, values, masked, block)
+        widget = cls.__new__(cls)
+        state = _first_state({name: own} | ROWS, name, block, step, forget, no_maximum, careless, predict)
+        super(Tiles, widget).__init__(**state)
+        return widget
+
+    def __repr__(self) -> str:
+        return f"Tiles({self.row!r}, block={self.block}, step={self.step})"
+
+    def steps(self) -> dict[str, Tensor]:
+        """Compute what stands in the widget after every block, and with the package's own function the whole row.
+
+        Returns:
+            Float64 tensors by name. One number for each block: the running maximum ``m``, the ``factor`` that what
+            came before is multiplied by, the running sums ``l`` and ``u`` and the output ``o`` so far. For each block
+            and key (blocks, keys): the ``weights`` so far, 0 for keys not yet read. Of the whole row: ``naive_weights``
+            (keys,) and the output ``naive``.
+        """
+        scores = torch.tensor(self.scores, dtype=torch.float64)
+        values = torch.tensor(self.values, dtype=torch.float64)
+        is_open = torch.ones(len(scores), dtype=torch.bool)
+        is_open[list(self.masked)] = False
+        closed = scores.masked_fill(~is_open, -torch.inf)
+        m, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
+        parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
+        found: dict[str, list[Tensor]] = {name: [] for name in ("m", "factor", "l", "u", "o", "weights")}
+        for first in range(0, len(scores), self.block):
+            here = slice(first, first + self.block)
+            before, m = m, torch.maximum(m, closed[here].max())
+            taken_off = torch.zeros_like(m) if self.no_maximum or (m == -torch.inf and not self.careless) else m
+            factor = torch.ones_like(m) if self.forget or self.no_maximum else (before - taken_off).exp()
+            parts = factor * parts
+            parts[here] = (closed[here] - taken_off).exp()
+            total = factor * total + parts[here].sum()
+            u = factor * u + (parts[here] * values[here]).sum()
+            below = torch.ones_like(total) if total == 0 and not self.careless else total
+            made = {"m": m, "factor": factor, "l": total, "u": u, "o": u / below, "weights": parts / below}
+            for name, tensor in made.items():
+                found[name].append(tensor)
+        whole, weights = scaled_dot_product_attention(
+            torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], is_open[None], scale=1.0
+        )
+        return {name: torch.stack(all_) for name, all_ in found.items()} | {
+            "naive_weights": weights[0],
+            "naive": whole[0, 0],
+        }
+
+    def static_html(self) -> str:
+        """Return what stands after each block as a table, for pages on which no script runs."""
+        found = self.steps()
+        names = {"m": "maximum m", "factor": "factor", "l": "sum l", "u": "sum u", "o": "output so far"}
+        keys = range(0, len(self.scores), self.block)
+        rows = [f"block {b + 1}" for b, _ in enumerate(keys)] + ["whole row"]
+        cells = [[_told(found[name][b]) for name in names] for b, _ in enumerate(keys)]
+        cells.append(["", "", "", "", _told(found["naive"])])
+        caption = f"One row of {len(self.scores)} scores ({self.row}), read in blocks of {self.block}."
+        return html_table(caption, rows, list(names.values()), cells)
+
+
+def _told(number: Tensor) -> str:
+    """Write a number that may be infinite or none."""
+    value = number.item()
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return rounded(number)
+
+
+def _first_state(
+    offered: dict[str, dict[str, Any]],
+    row: str,
+    block: int | None,
+    step: int,
+    forget: bool,
+    no_maximum: bool,
+    careless: bool,
+    predict: bool,
+) -> dict[str, Any]:
+    """Check how the widget is to begin, and return its traits."""
+    switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
+    for name, flag in switches.items():
+        check_flag(name, flag)
+    if row not in offered:
+        raise ValueError(f"row must be one of {', '.join(map(repr, offered))}; got {row!r}")
+    chosen = offered[row]
+    block = chosen["block"] if block is None else block
+    check_size("block", block, minimum=1)
+    n = len(chosen["scores"])
+    if block > n:
+        raise ValueError(f"block must be at most the number of scores, {n}; got {block}")
+    check_size("step", step)
+    blocks = -(-n // block)
+    if step > blocks:
+        raise ValueError(f"step must be at most the number of blocks, {blocks}; got {step}")
+    return {
+        "rows": [{"name": name, **offer} for name, offer in offered.items()],
+        "row": row,
+        "scores": chosen["scores"],
+        "values": chosen["values"],
+        "masked": chosen["masked"],
+        "block": block,
+        "step": step,
+        **switches,
+    }
+
+
+def _own_row(scores: Any, values: Any, masked: Sequence[int], block: int) -> dict[str, Any]:
+    """Check a reader's own scores, values and mask, and describe them as ``ROWS`` does."""
+    own = torch.as_tensor(scores).detach().cpu().double()
+    if own.dim() != 1 or not 1 <= len(own) <= LARGEST:
+        raise ValueError(f"scores must be a row of 1 to {LARGEST} numbers; got shape {tuple(own.shape)}")
+    if not (own.abs() <= LIMIT).all():
+        raise ValueError(f"scores must be finite numbers up to {LIMIT:g}; masked closes keys; got {own.tolist()}")
+    n = len(own)
+    given = torch.arange(1, n + 1) if values is None else torch.as_tensor(values)
+    given = given.detach().cpu().double()
+    if given.shape != own.shape:
+        raise ValueError(f"values must have a number for each of the {n} scores; got shape {tuple(given.shape)}")
+    if not (given.abs() <= LIMIT).all():
+        raise ValueError(f"values must be finite numbers up to {LIMIT:g}; got {given.tolist()}")
+    if not all(isinstance(place, int) and 0 <= place < n for place in masked):
+        raise ValueError(f"masked must hold places from 0 to {n - 1}; got {list(masked)}")
+    closed = sorted(set(masked))
+    return {
+        "scores": own.tolist(),
+        "values": given.tolist(),
+        "masked": closed,
+        "block": block,
+        "note": "Your own numbers.",
+    }

@@ -1,0 +1,106 @@
+/* What is said about a step, and what is asked before it is seen. */
+
+import type { Question } from "../../kit/quiz.tsx";
+import { minus, show } from "../../kit/text.ts";
+import { type Computed, closedScores, compute, type State, type Step } from "./maths.ts";
+
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const raised = (power: number): string =>
+  Array.from(String(power), (digit) => (digit === "-" ? "⁻" : RAISED[Number(digit)])).join("");
+
+/** A number for the eye, in a few letters, also where it is infinite, none, huge or tiny. */
+export function tell(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (Math.abs(value) === Infinity) return value > 0 ? "∞" : "−∞";
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 0.0005 && size < 1e6)) {
+    return size < 1000 ? show(value) : minus(String(Number(value.toFixed(1))));
+  }
+  const [digits = "", power = ""] = value.toExponential(1).split("e");
+  return `${minus(digits)} · 10${raised(Number(power))}`;
+}
+
+/** How far the output by blocks is from the other one, in words; equal but for rounding is equal. */
+export function compare(byTiles: number, whole: number): { right: boolean; difference: number } {
+  const difference = Math.abs(byTiles - whole);
+  return { right: difference <= 1e-9 * Math.max(1, Math.abs(whole)), difference };
+}
+
+/** The arithmetic of a step, a line each. */
+export function arithmetic(step: Step, { no_maximum, forget }: State): [name: string, sum: string][] {
+  const { before, m, top, off, due, factor, lBefore, l, exps, gain, uBefore, u, o } = step;
+  const taken = off < 0 ? `+ ${tell(-off)}` : `− ${tell(off)}`;
+  const first = before === -Infinity;
+  const less = `${tell(before)} − ${m < 0 ? `(${tell(m)})` : tell(m)}`;
+  const why = no_maximum
+    ? "1, no maximum is taken off"
+    : forget
+      ? `1, forgotten: e^(${less}) would be ${tell(due)}`
+      : Number.isNaN(due)
+        ? `e^(${less}) = NaN`
+        : m === -Infinity
+          ? `${tell(due)}: no key is open so far, and 0 is taken off in place of −∞`
+          : `e^(${less}) = ${tell(due)}`;
+  const kept = (part: number) => `${tell(factor)} · ${tell(part)}`;
+  return [
+    ["m", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(m)}`],
+    ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; nothing came before` : why],
+    [
+      no_maximum ? "e^s" : "e^(s − m)",
+      exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
+    ],
+    ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
+    ["u", `${kept(uBefore)} + ${tell(gain)} = ${tell(u)}`],
+    ["o", l === 0 && o === 0 ? "l = 0: no key is open, the output is 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
+  ];
+}
+
+/** What has gone wrong, if something has: the cause that the numbers show. */
+export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" | "whole">): string {
+  const last = steps.at(-1)!;
+  const { right, difference } = compare(last.o, whole.output);
+  const open = closedScores(state).filter((score) => score !== -Infinity);
+  if (right && last.m === -Infinity) return "No key is open. Both answer with 0, as the package does.";
+  if (right && state.forget && steps.some((step) => step.due !== step.factor && step.lBefore > 0))
+    return "Right by luck: what was not rescaled was next to nothing.";
+  if (right && state.forget && !state.no_maximum)
+    return "The factor was forgotten, and nobody notices: the maximum did not rise after the first block.";
+  if (right && state.no_maximum) return "No maximum was taken off, and these scores are small enough for that.";
+  if (right && state.careless) return "Nobody took care, and here no care was needed.";
+  if (right) return "Block by block or all at once: the same output, up to rounding.";
+  const nothing = Number.isNaN(last.o) ? "0 / 0 is NaN." : "the output is taken for that of a row without open keys.";
+  if (steps.some((step) => step.exps.includes(Infinity)))
+    return "Overflow: e to the power of a large score is ∞, and ∞ / ∞ is NaN.";
+  if (open.length === 0 && last.l === 0) return "No key is open, so the sum is 0, and 0 / 0 is NaN.";
+  if (last.l === 0) return `Underflow: every exponential is 0 to the computer, so the sum is 0, and ${nothing}`;
+  if (Number.isNaN(last.o))
+    return "A block without an open key: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
+  return `Wrong by ${tell(difference)}, and nothing warns of it: what was summed before a new maximum counts too much.`;
+}
+
+/** What a step adds to what came before, as a line of a list. */
+export function describe(steps: readonly Step[], whole: Computed["whole"]): string[] {
+  return [
+    ...steps.map(
+      ({ first, end, m, factor, l, u, o }, b) =>
+        `Block ${b + 1}, keys ${first + 1} to ${end}: maximum ${tell(m)}, factor ${tell(factor)}, sum l ${tell(l)}, sum u ${tell(u)}, output so far ${tell(o)}.`,
+    ),
+    `The whole row at once: weights ${whole.weights.map(tell).join(", ")}; output ${tell(whole.output)}.`,
+  ];
+}
+
+/** What comes out at the end, as a question; the numbers say which option is right. */
+export function question(state: State): Question {
+  const { steps, whole } = compute(state);
+  const { o } = steps.at(-1)!;
+  const { right } = compare(o, whole.output);
+  return {
+    text: "All blocks are read with these switches. What is the output?",
+    options: [
+      { label: "The softmax's", right },
+      { label: "Another number", right: !right && !Number.isNaN(o) },
+      { label: "NaN", right: Number.isNaN(o) },
+    ],
+    why: diagnose(state, { steps, whole }),
+  };
+}

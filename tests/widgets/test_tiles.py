@@ -1,0 +1,357 @@
+"""Laws of the widget on tiles: block by block it computes the package's softmax, and its mistakes are mistakes."""
+
+import functools
+import json
+import math
+import random
+import re
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from website import serious_findings, slide
+
+from attention_tutorial.widgets import Tiles
+from attention_tutorial.widgets.tiles import LARGEST, ROWS
+
+MISTAKES = ("forget", "no_maximum", "careless")
+KEPT = ("m", "factor", "l", "u", "o")
+
+
+def same(given, expected):
+    """Whether two numbers agree, with NaN and the infinities each equal to itself; JSON has null for all three."""
+    if given is None:
+        return not math.isfinite(expected)
+    given = float(given)
+    if math.isnan(expected) or math.isinf(expected):
+        return repr(given) == repr(expected)
+    return given == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+# ---- The class ----------------------------------------------------------------------------------------------------
+
+
+def random_rows():
+    """Rows of 1 to 12 scores of every size, some closed, in blocks of every size."""
+    draw = random.Random(2)
+    made = []
+    for number in range(120):
+        n = number % LARGEST + 1
+        size = [0.1, 1.0, 10.0, 1000.0, 90_000.0][number % 5]
+        closed = [j for j in range(n) if draw.random() < [0.0, 0.3, 0.8, 1.0][number % 4]]
+        made.append(
+            Tiles.of(
+                [draw.uniform(-size, size) for _ in range(n)],
+                [draw.uniform(-5, 5) for _ in range(n)],
+                masked=closed,
+                block=draw.randint(1, n),
+            )
+        )
+    return made
+
+
+def test_block_by_block_is_softmax_whatever_the_row():
+    for widget in random_rows():
+        found = widget.steps()
+        scores = torch.tensor(widget.scores, dtype=torch.float64)
+        scores[widget.masked] = -torch.inf
+        weights = torch.softmax(scores, dim=0).nan_to_num()  # no open key: the package answers with zeros
+        assert torch.allclose(found["naive_weights"], weights)
+        assert torch.allclose(found["weights"][-1], weights)
+        assert torch.allclose(found["o"][-1], (weights * torch.tensor(widget.values)).sum(), atol=1e-12)
+        assert torch.allclose(found["o"][-1], found["naive"], atol=1e-12)
+        for b, so_far in enumerate(found["weights"]):
+            end = (b + 1) * widget.block
+            assert torch.allclose(so_far[:end], torch.softmax(scores[:end], 0).nan_to_num()), "of the keys read so far"
+            assert not so_far[end:].any()
+
+
+def test_the_mistakes_do_what_the_chapter_says():
+    def last(row, **mistakes):
+        found = Tiles(row, **mistakes).steps()
+        return found["o"][-1].item(), found["naive"].item()
+
+    for row in ROWS:
+        given, right = last(row)
+        assert given == pytest.approx(right), row
+    for row, mistake in [("ordinary", "forget"), ("ragged tail", "forget"), ("all far below zero", "no_maximum")]:
+        given, right = last(row, **{mistake: True})
+        assert abs(given - right) > 0.5, "wrong, and finite: nothing warns"
+    assert last("largest first", forget=True)[0] == pytest.approx(last("largest first")[1]), "nobody notices"
+    for row, mistake in [("one score of 10,000", "no_maximum"), ("first block masked", "careless"),
+                         ("all masked", "careless")]:  # fmt: skip
+        assert math.isnan(last(row, **{mistake: True})[0]), (row, mistake)
+    assert math.isnan(last("all far below zero", no_maximum=True, careless=True)[0]), "0 / 0"
+
+
+def test_a_computation_by_hand():
+    """Scores 0 and ln 2 in one block, then ln 4: sums 3/2 and 1/2 * 3/2 + 1, weights 1/7, 2/7, 4/7."""
+    widget = Tiles.of([0.0, math.log(2), math.log(4)], [7.0, 14.0, 21.0])
+    found = widget.steps()
+    assert found["m"].tolist() == pytest.approx([math.log(2), math.log(4)])
+    assert found["factor"].tolist() == pytest.approx([0, 0.5])
+    assert found["l"].tolist() == pytest.approx([1.5, 1.75])
+    assert found["u"].tolist() == pytest.approx([17.5, 29.75])
+    assert found["o"].tolist() == pytest.approx([35 / 3, 17])
+    assert found["weights"][-1].tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    forgot = Tiles.of([0.0, math.log(2), math.log(4)], [7.0, 14.0, 21.0], forget=True).steps()
+    assert forgot["o"][-1].item() == pytest.approx((17.5 + 21) / 2.5)
+
+
+def test_the_html_holds_the_state_and_every_block():
+    widget = Tiles("first block masked", careless=True)
+    soup = BeautifulSoup(widget.to_html(), "html.parser")
+    assert json.loads(soup.select_one("[data-widget=tiles]")["data-state"]) == widget.state()
+    rows = [[cell.text for cell in row.select("td")] for row in soup.select("tbody tr")]
+    assert rows[0] == ["−∞", "NaN", "NaN", "NaN", "NaN"]
+    assert rows[-1] == ["", "", "", "", "6.194"]
+    assert len(rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Tiles("flat"), ValueError, "row must be one of 'ordinary', .*; got 'flat'"),
+        (lambda: Tiles(block=0), ValueError, "block must be at least 1; got 0"),
+        (lambda: Tiles(block=9), ValueError, "block must be at most the number of scores, 8; got 9"),
+        (lambda: Tiles(block=2.0), TypeError, "block must be an int; got float"),
+        (lambda: Tiles(step=5), ValueError, "step must be at most the number of blocks, 4; got 5"),
+        (lambda: Tiles(forget=1), TypeError, "forget must be True or False; got int"),
+        (lambda: Tiles(no_maximum="yes"), TypeError, "no_maximum must be True or False; got str"),
+        (lambda: Tiles(careless=0), TypeError, "careless must be True or False; got int"),
+        (lambda: Tiles(predict=None), TypeError, "predict must be True or False; got NoneType"),
+        (lambda: Tiles.of([]), ValueError, "scores must be a row of 1 to 12 numbers; got shape"),
+        (lambda: Tiles.of([[1.0]]), ValueError, "scores must be a row of 1 to 12 numbers; got shape"),
+        (lambda: Tiles.of([1.0, -math.inf]), ValueError, "scores must be finite numbers up to 100000; masked closes"),
+        (lambda: Tiles.of([1.0], [1.0, 2.0]), ValueError, "values must have a number for each of the 1 scores"),
+        (lambda: Tiles.of([1.0], [math.nan], block=1), ValueError, "values must be finite numbers up to 100000"),
+        (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold places from 0 to 1; got \[2\]"),
+    ],
+)
+def test_a_mistake_is_explained(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+# ---- The maths, in Node -------------------------------------------------------------------------------------------
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const states = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify({
+  made: states.map((state) => {
+    const all = widget.compute(state);
+    const told = all.steps.map((step) => widget.arithmetic(step, state));
+    const { options } = widget.question(state);
+    return { ...all, told, options, said: widget.diagnose(state, all), words: widget.describe(all.steps, all.whole) };
+  }),
+  tell: [0, -0, 1, 2.5, 0.3678794, -1000, 10000, 1.3e-7, 4.4e250, NaN, Infinity, -Infinity, 1234.56].map(widget.tell),
+  parsed: ["10000", "1e4", "100001"].map((text) => widget.settle({ ...states[0], block: 99, step: 99 }).block),
+}));
+"""
+
+
+def all_widgets():
+    """Every row with every set of mistakes, and random ones, each with some mistakes."""
+    draw = random.Random(4)
+    sets = [dict(zip(MISTAKES, on, strict=True)) for on in [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]]
+    made = [Tiles(row, **{name: bool(on) for name, on in mistakes.items()}) for row in ROWS for mistakes in sets]
+    for widget in random_rows():
+        for name in MISTAKES:
+            setattr(widget, name, draw.random() < 0.4)
+        made.append(widget)
+    return made
+
+
+@pytest.fixture(scope="module")
+def node(run_in_node):
+    """What the ES module computes and says in Node."""
+    return run_in_node("tiles", IN_NODE, [widget.state() for widget in all_widgets()])
+
+
+def test_the_browsers_numbers_are_torchs(node):
+    for widget, made in zip(all_widgets(), node["made"], strict=True):
+        found = widget.steps()
+        assert len(made["steps"]) == len(found["m"])
+        for b, step in enumerate(made["steps"]):
+            for name in KEPT:
+                assert same(step[name], found[name][b].item()), (widget.state(), b, name)
+            for j, weight in enumerate(step["weights"]):
+                assert same(weight, found["weights"][b, j].item()), (widget.state(), b, j)
+        assert all(map(same, made["whole"]["weights"], found["naive_weights"].tolist()))
+        assert same(made["whole"]["output"], found["naive"].item())
+
+
+def test_what_is_said_fits_the_numbers(node):
+    for widget, made in zip(all_widgets(), node["made"], strict=True):
+        found = widget.steps()
+        output, right = found["o"][-1].item(), found["naive"].item()
+        answer = [option["label"] for option in made["options"] if option["right"]]
+        if math.isnan(output):
+            assert answer == ["NaN"]
+            assert "NaN" in made["said"], widget.state()
+        elif abs(output - right) <= 1e-9 * max(1, abs(right)):
+            assert answer == ["The softmax's"]
+            assert not re.search("Wrong|NaN|Overflow|Underflow", made["said"]), widget.state()
+        else:
+            assert answer == ["Another number"]
+            assert re.search("Wrong by|Underflow", made["said"]), widget.state()
+        if "Overflow" in made["said"]:
+            assert max(made["steps"], key=lambda s: s["end"])["l"] is None
+            assert not found["l"][-1].isfinite()
+        if "−∞ − (−∞)" in made["said"]:
+            assert widget.careless and found["m"][0] == -math.inf
+        if "by luck" in made["said"] or "nobody notices" in made["said"]:
+            assert widget.forget
+        assert len(made["words"]) == len(found["m"]) + 1
+
+
+def test_the_arithmetic_ends_in_the_number_it_explains(node):
+    for made in node["made"]:
+        for step, told in zip(made["steps"], made["told"], strict=True):
+            lines = dict(told)
+            assert [*lines][::5] == ["m", "o"]
+            if step["l"] is not None and 0.01 < step["l"] < 1000:
+                shown = float(lines["l"].rsplit("= ", 1)[1].replace("−", "-"))
+                assert shown == pytest.approx(step["l"], abs=5.1e-4)
+
+
+def test_numbers_are_told_in_few_letters(node):
+    assert node["tell"] == ["0", "0", "1", "2.5", "0.368", "−1000", "10000", "1.3 · 10⁻⁷", "4.4 · 10²⁵⁰", "NaN", "∞",
+                            "−∞", "1234.6"]  # fmt: skip
+    assert node["parsed"] == [8, 8, 8], "a block is no longer than the row"
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visit(visit_widget):
+    """Open the page of this widget."""
+    return functools.partial(visit_widget, "tiles")
+
+
+def press(page, name):
+    page.click(f"[id$='-{name}']")
+
+
+def agrees(page, widget):
+    """Assert that what the page shows are the numbers of the widget's Python twin, and nothing of blocks ahead."""
+    found = widget.steps()
+    shown = page.eval_on_selector_all(
+        "[data-step]", "all => all.map(x => [x.dataset.step, x.dataset.of, x.dataset.value])"
+    )
+    assert len(shown) == widget.step * len(KEPT)
+    for b, name, value in shown:
+        assert same(value, found[name][int(b)].item()), (b, name)
+    bars = page.eval_on_selector_all("[data-weight]", "all => all.map(x => Number(x.dataset.weight))")
+    reached = min(widget.step * widget.block, len(widget.scores))
+    if widget.step:
+        weights = found["weights"][widget.step - 1][:reached]
+        assert all(map(same, bars, weights[~weights.isnan()].tolist()))
+    whole = page.eval_on_selector_all("[data-whole]", "all => all.map(x => Number(x.dataset.whole))")
+    assert whole == pytest.approx(found["naive_weights"].tolist())
+    assert float(page.get_attribute("[data-number=whole]", "data-value")) == pytest.approx(found["naive"].item())
+
+
+def test_the_page_shows_torchs_numbers_step_by_step(visit):
+    page, widget = visit(), Tiles()
+    agrees(page, widget)
+    for step in range(1, 5):
+        press(page, "next")
+        widget.step = step
+        agrees(page, widget)
+    assert float(page.get_attribute("[data-number=difference]", "data-value")) < 1e-12
+    assert "the same output" in page.text_content(".tl-verdict .tl-right")
+    for name in MISTAKES:
+        page.check(f"[id$='-{name}']")
+        setattr(widget, name, True)
+        agrees(page, widget)
+    for row in ("one score of 10,000", "first block masked", "all masked", "ragged tail"):
+        page.select_option("[id$='-row']", row)
+        fresh = Tiles(row, forget=True, no_maximum=True, careless=True)
+        while fresh.step < -(-len(fresh.scores) // fresh.block):
+            press(page, "next")
+            fresh.step += 1
+        agrees(page, fresh)
+
+
+def test_numbers_and_masks_are_changed_in_the_row(visit):
+    page, widget = visit(), Tiles()
+    page.fill("[aria-label='score of key 3']", "10000")
+    page.fill("[aria-label='value of key 3']", "−2.5")
+    page.click("[aria-label='key 1 masked']")
+    slide(page, "block", 3)
+    widget.scores = [*widget.scores[:2], 10_000.0, *widget.scores[3:]]
+    widget.values = [*widget.values[:2], -2.5, *widget.values[3:]]
+    widget.masked, widget.block = [0], 3
+    for step in (1, 2, 3):
+        press(page, "next")
+        widget.step = step
+        agrees(page, widget)
+    page.fill("[aria-label='score of key 3']", "ten")
+    assert "Type a number" in page.text_content(".bw-panel")
+    agrees(page, widget)
+    press(page, "next")
+    assert page.locator("[data-step]").count() == 0, "starts over"
+
+
+def test_everything_is_done_by_keyboard(visit):
+    page, widget = visit(), Tiles()
+    page.focus("[aria-label='score of key 1']")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("[aria-label='key 1 masked']", "aria-pressed") == "true"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.type("9")
+    widget.masked, widget.values = [0], [9.0, *widget.values[1:]]
+    page.focus("[id$='-next']")
+    page.keyboard.press("Enter")
+    widget.step = 1
+    agrees(page, widget)
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    widget.step = 0
+    agrees(page, widget)
+    assert page.evaluate("document.activeElement.id").endswith("-next"), "what was pressed can no longer be pressed"
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_it_plays_on_request_and_stops_at_the_end(visit, motion):
+    page, widget = visit("http", reduced_motion=motion), Tiles()
+    page.wait_for_timeout(100)
+    agrees(page, widget)
+    slide(page, "block", 4)
+    press(page, "play")
+    assert page.text_content("[id$='-play']") == "Pause"
+    page.wait_for_selector("[data-step='1']", timeout=6000)
+    page.wait_for_selector("[id$='-play']:text-is('Play')")
+    widget.block, widget.step = 4, 2
+    agrees(page, widget)
+
+
+def test_a_prediction_comes_before_the_answer(visit):
+    page = visit("http", width=360)
+    page.check("[id$='-predict']")
+    assert not page.locator(".tl-ledger").is_visible()
+    assert not page.locator(".tl-walk").is_visible()
+    page.click(".bw-options button:text-is('NaN')")
+    assert page.text_content(".bw-wrong").startswith("Not quite. The answer: The softmax's.")
+    agrees(page, Tiles(step=4))
+    page.check("[id$='-forget']")
+    assert not page.locator(".tl-ledger").is_visible(), "another question"
+    page.click(".bw-options button:text-is('Another number')")
+    assert page.text_content(".bw-right").startswith("Yes: Another number. Wrong by 1.427")
+    assert serious_findings(page, ".bw") == []
+
+
+def test_pictures_and_cells_say_what_they_are(visit):
+    page, found = visit(), Tiles(step=1).steps()
+    press(page, "next")
+    label = page.get_attribute(".tl-bars svg", "aria-label")
+    assert label.startswith(f"Weights so far: {found['weights'][0, 0]:.3f}, {found['weights'][0, 1]:.3f}. Weights of")
+    assert page.get_attribute(".bw-panel", "role") == "status"
+    words = page.locator(".bw-words li").all_text_contents()
+    assert len(words) == 5
+    assert f"output {found['naive']:.3f}" in words[-1]
