@@ -17,5 +17,6 @@ from .bottleneck import Bottleneck
 from .heads import Heads
 from .mask_builder import MaskBuilder
 from .temperature import TemperatureAndWidth
+from .translator import Translator
 
-__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "TemperatureAndWidth"]
+__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "TemperatureAndWidth", "Translator"]
