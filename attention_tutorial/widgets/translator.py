@@ -1,7 +1,9 @@
 """The trained translator in the page: type a sentence, see every matrix, close edges, remove heads, change numbers."""
 
+import copy
+import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import torch
@@ -22,8 +24,8 @@ STORY = "the transformer architecture was introduced in 2017"
 MOST_WORDS, MOST_PADDING = 40, 8
 
 #: What a reader may try: a full sentence, an answer, a long sentence, and one that the grammar does not make.
-EXAMPLES = {
-    "the story": STORY,
+EXAMPLES: dict[str, Any] = {
+    "the story": {"sentence": STORY, "step": 5},
     "an answer": "what about the architecture? it was introduced in 2017",
     "two nouns": "the model of the network will be tested in 2030",
     "a long one": "after the theory, the famous machine that the program uses will be improved in 2041",
@@ -55,7 +57,7 @@ class Translator(BookWidget):
         padding: how many positions of padding stand behind the sentence.
         unmasked: of ``"encoder"`` and ``"cross"``, where the padding is open.
         changes: numbers ``(matrix, row, column, value)`` to put into a matrix or a parameter.
-        step: the word that is looked at first, counted from 1, or a word it writes; the last one if left out.
+        step: the word that is looked at first, counted from 1, or a word that the untouched machine writes.
         attention: whose weights are shown first.
         head: whose weights are shown first, from 1, or 0 for the mean of all.
         examples: what is offered to try: for each name a sentence, or a mapping with ``sentence`` and any of ``closed``,
@@ -181,28 +183,29 @@ class Translator(BookWidget):
 
     def touch(self) -> Touch:
         """Return what is done to the machine that is shown, for :func:`~attention_tutorial.analysis.touch.trace`."""
-        lists = {name: [tuple(each) for each in getattr(self, name)] for name in _LISTS}
-        return Touch(**lists, shift=self.shift, padding=self.padding, unmasked=list(self.unmasked))
+        lists = {name: tuple(tuple(each) for each in getattr(self, name)) for name in _LISTS}
+        return Touch(**lists, shift=self.shift, padding=self.padding, unmasked=tuple(self.unmasked))
 
     def model(self) -> Transformer:
         """Return the translator that is shown, untouched, in double precision."""
-        return _model(self.machine)
+        return copy.deepcopy(_model(self.machine))
 
     def written(self, *, touched: bool = True) -> str:
         """Return what the shown machine writes; with ``touched=False``, what it would write untouched."""
-        ids, _ = write_touched(self.model(), _ids(self.sentence), self.touch() if touched else None)
+        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch() if touched else None)
         return spell_italian(ids)
 
     def matrices(self) -> dict[str, Tensor]:
         """Return every matrix of the shown machine when it has written its sentence, by name, float64."""
-        ids, _ = write_touched(self.model(), _ids(self.sentence), self.touch())
+        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch())
         read = torch.cat([torch.tensor([BEGIN]), ids[:-1]])
-        return trace(self.model(), _ids(self.sentence), read, self.touch())
+        return trace(_model(self.machine), _ids(self.sentence), read, self.touch())
 
     def static_html(self) -> str:
         """Return what is written and the mean weights of cross-attention as a table."""
-        ids, _ = write_touched(self.model(), _ids(self.sentence), self.touch())
-        found = self.matrices()
+        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch())
+        read = torch.cat([torch.tensor([BEGIN]), ids[:-1]])
+        found = trace(_model(self.machine), _ids(self.sentence), read, self.touch())
         heads = [found[name] for name in found if name.startswith("decoder.0.cross_attention.weights.")]
         looks = torch.stack(heads).mean(dim=0)
         rows = ["(end)" if i == END else ITALIAN[i] for i in ids.tolist()]
@@ -217,6 +220,7 @@ class Translator(BookWidget):
 _LISTS = ("closed", "heads_off", "swapped", "changes")
 
 
+@functools.lru_cache(maxsize=2)
 def _model(machine: str) -> Transformer:
     return unpack_translator(json.loads(machine), torch.float64) if machine else load_translator(torch.float64)
 
@@ -245,8 +249,12 @@ def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> di
         raise ValueError(f"padding must be at most {MOST_PADDING}; got {padding}")
     if shift not in (-1, 0, 1):
         raise ValueError(f"shift must be -1, 0 or 1; got {shift!r}")
-    written, _ = write_touched(model, _ids(sentence))
-    italian = [ITALIAN[i] for i in written.tolist()]
+
+    @functools.cache
+    def italian() -> list[str]:
+        """What the untouched machine writes; it is worked out where a word of it is named."""
+        return [ITALIAN[i] for i in write_touched(model, _ids(sentence))[0].tolist()]
+
     heads = model.decoder[0].attention.num_heads  # type: ignore[union-attr]
     attention = _one_of("attention", given.get("attention", "cross"), ATTENTIONS)
     head = given.get("head", 0)
@@ -267,7 +275,7 @@ def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> di
         "padding": padding,
         "unmasked": [_one_of("unmasked", name, ("encoder", "cross")) for name in given.get("unmasked", ())],
         "changes": [_change(model, sentence, one) for one in given.get("changes", ())],
-        "step": step or len(italian),
+        "step": step or min(2, len(words)),
         "attention": attention,
         "head": head,
     }
@@ -279,12 +287,13 @@ def _one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     return str(value)
 
 
-def _place(name: str, value: Any, words: Sequence[str]) -> int:
+def _place(name: str, value: Any, words_of: Callable[[], Sequence[str]]) -> int:
     """Return the position that a number or a word stands for; -1 stands for all."""
     if isinstance(value, str):
+        words = list(words_of())
         if value not in words:
             raise ValueError(f"{name} must be a word of {join_italian(words)!r}; got {value!r}")
-        return list(words).index(value)
+        return words.index(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int or a word; got {type(value).__name__}")
     if value < -1:
@@ -292,7 +301,7 @@ def _place(name: str, value: Any, words: Sequence[str]) -> int:
     return value
 
 
-def _edge(edge: Sequence[Any], words: Sequence[str], italian: Sequence[str], heads: int) -> list[Any]:
+def _edge(edge: Sequence[Any], words: Sequence[str], italian: Callable[[], Sequence[str]], heads: int) -> list[Any]:
     if len(edge) not in (3, 4):
         raise ValueError(f"an edge must be (attention, row, column) or (attention, head, row, column); got {edge!r}")
     kind = _one_of("attention", edge[0], ATTENTIONS)
@@ -300,8 +309,8 @@ def _edge(edge: Sequence[Any], words: Sequence[str], italian: Sequence[str], hea
     check_size("head", head)
     if head > heads:
         raise ValueError(f"head must be from 0 to {heads}; got {head}")
-    row = _place("row", edge[-2], words if kind == "encoder" else italian)
-    column = _place("column", edge[-1], ["<begin>", *italian] if kind == "decoder" else words)
+    row = _place("row", edge[-2], (lambda: words) if kind == "encoder" else italian)
+    column = _place("column", edge[-1], (lambda: ["<begin>", *italian()]) if kind == "decoder" else lambda: words)
     return [kind, 0, head, row, column]
 
 

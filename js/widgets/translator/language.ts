@@ -4,7 +4,10 @@ import type { Grammar, Machine } from "./machine.ts";
 
 /** Cut a text into words, commas and question marks, in small letters; an apostrophe ends its word. */
 export const splitWords = (text: string): string[] =>
-  text.toLowerCase().replaceAll("’", "'").match(/[\p{L}\p{N}]+'?|[^\p{L}\p{N}_\s]/gu) ?? [];
+  text
+    .toLowerCase()
+    .replaceAll("’", "'")
+    .match(/[\p{L}\p{N}]+'?|[^\p{L}\p{N}_\s]/gu) ?? [];
 
 /** The words that the machine reads: a full stop or an exclamation mark says nothing. */
 export const wordsOf = (text: string): string[] => splitWords(text).filter((word) => word !== "." && word !== "!");
@@ -92,10 +95,10 @@ export function parse(words: readonly string[], grammar: Grammar): Parsed | null
   const text = words.join(" ");
   const found = pattern.exec(text)?.groups;
   if (!found) return null;
-  const year = Number(found["year"]);
+  const year = Number(found.year);
   const past = grammar.past.includes(year);
   if (!past && !grammar.future.includes(year)) return null;
-  if (!!found["answer"] !== !!found["question"] || !` ${text} `.includes(past ? " was " : " will be ")) return null;
+  if (!!found.answer !== !!found.question || !` ${text} `.includes(past ? " was " : " will be ")) return null;
 
   const noun = (english: string) => grammar.nouns.find(([own]) => own === english)!;
   const the = ([, italian, isFeminine]: Grammar["nouns"][number], of = false) => {
@@ -103,17 +106,17 @@ export function parse(words: readonly string[], grammar: Grammar): Parsed | null
     const article = vowel ? "l'" : isFeminine ? "la" : /^(s[^aeiou]|z)/.test(italian) ? "lo" : "il";
     return [of ? { "l'": "dell'", la: "della", lo: "dello", il: "del" }[article]! : article, italian];
   };
-  const subject = noun(found["subject"]!);
-  const verb = found["verb"]!;
+  const subject = noun(found.subject!);
+  const verb = found.verb!;
   const agreeing = (word: string) => (subject[2] ? feminine(word) : word);
-  const [adjective, leading, of, user] = [found["adjective"], found["leading"], found["of"], found["user"]];
-  const answer = !!found["answer"];
+  const [adjective, leading, of, user] = [found.adjective, found.leading, found.of, found.user];
+  const answer = !!found.answer;
   const italian = [
     ...(!answer && leading ? ["dopo", ...the(noun(leading)), ","] : []),
     ...(answer ? [] : the(subject)),
     ...(!answer && adjective ? [agreeing(grammar.adjectives[adjective]!)] : []),
     ...(!answer && of ? the(noun(of), true) : []),
-    ...(!answer && user ? ["che", ...the(noun(user)), grammar.relatives[found["relation"]!]!] : []),
+    ...(!answer && user ? ["che", ...the(noun(user)), grammar.relatives[found.relation!]!] : []),
     ...(past ? ["è", agreeing("stato")] : ["verrà"]),
     agreeing(grammar.verbs[verb]!),
     "nel",

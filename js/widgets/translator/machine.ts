@@ -3,8 +3,8 @@
    A matrix is a flat Float64Array with its rows one behind the other. Names of matrices are those of PyTorch and of
    `trace` in Python. Heads count from 1; layers, rows and columns from 0. */
 
-import { range } from "../../kit/maths.ts";
 import trained from "../../../attention_tutorial/models/trained/translator.json";
+import { range } from "../../kit/maths.ts";
 
 export interface Sheet {
   rows: number;
@@ -95,7 +95,11 @@ export function unpack(record: Packed): Machine {
   for (const [name, shape] of record.parameters as [string, number[]][]) {
     const [rows, columns] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
     const from = at;
-    parameters.set(name, { rows, columns, data: Float64Array.from({ length: rows * columns }, (_, i) => number(from + i)) });
+    parameters.set(name, {
+      rows,
+      columns,
+      data: Float64Array.from({ length: rows * columns }, (_, i) => number(from + i)),
+    });
     at += rows * columns;
   }
   const { sizes, english, italian } = record;
@@ -272,9 +276,17 @@ function attend(
   if (touch.swapped.some(([which, where]) => which === kind && where === layer)) [k, v] = [v, k];
   const merged = sheet(x.rows, width * sizes.num_heads);
   for (let head = 1; head <= sizes.num_heads; head++) {
-    const [qs, ks, vs] = ([["q", q], ["k", k], ["v", v]] as const).map(([letter, all]) =>
-      note(`${name}.${letter}.${head}`, columnsOf(all, (head - 1) * width, width)),
-    ) as [Sheet, Sheet, Sheet];
+    const [qs, ks, vs] = (
+      [
+        ["q", q],
+        ["k", k],
+        ["v", v],
+      ] as const
+    ).map(([letter, all]) => note(`${name}.${letter}.${head}`, columnsOf(all, (head - 1) * width, width))) as [
+      Sheet,
+      Sheet,
+      Sheet,
+    ];
     const raw = sheet(x.rows, memory.rows);
     for (let i = 0; i < x.rows; i++) {
       for (let j = 0; j < memory.rows; j++) {
@@ -310,7 +322,10 @@ function feed(work: Work, name: string, x: Sheet): Sheet {
   const { note } = work;
   const seen = note(`${name}.feed_forward_norm`, norm(work, `${name}.feed_forward_norm`, x));
   const before = note(`${name}.feed_forward.before`, project(work, `${name}.feed_forward.w_1`, seen));
-  const hidden = note(`${name}.feed_forward.hidden`, { ...before, data: before.data.map((value) => Math.max(value, 0)) });
+  const hidden = note(`${name}.feed_forward.hidden`, {
+    ...before,
+    data: before.data.map((value) => Math.max(value, 0)),
+  });
   const output = note(`${name}.feed_forward.output`, project(work, `${name}.feed_forward.w_2`, hidden));
   return note(`${name}.after_feed_forward`, plus(x, output));
 }
@@ -362,7 +377,10 @@ export function decode(patient: Patient, targetIn: readonly number[]): Trace {
   }
   x = note("decoder_norm", norm(work, "decoder_norm", x));
   const logits = note("logits", project(work, "readout", x));
-  note("probabilities", softmax(logits, (_, id) => id !== PAD && id !== BEGIN));
+  note(
+    "probabilities",
+    softmax(logits, (_, id) => id !== PAD && id !== BEGIN),
+  );
   return trace;
 }
 
