@@ -2,8 +2,8 @@
 
     python -m tools.translator
 
-trains exactly as the chapter does (half a minute) and writes `attention_tutorial/models/trained/translator.json`. After
-it: `make widgets`, since the browser's side holds the same file, and `make notebooks`. It says what half precision costs.
+trains exactly as the chapter does (half a minute), writes `attention_tutorial/models/trained/translator.json` and says
+what half precision costs. After it: `make widgets`, since the browser's side holds the same file, and `make notebooks`.
 """
 
 import json

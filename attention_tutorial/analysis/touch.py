@@ -1,12 +1,13 @@
 """A translator under the knife: every matrix of it for one sentence, with edges closed, heads removed, numbers changed.
 
-:func:`trace` goes through the Transformer step by step and keeps each matrix under a name; :func:`write_touched` lets it
-write. What was done to it is described by a :class:`Touch`. The page's own translator, in the widget
+:func:`trace` goes through the Transformer step by step and keeps each matrix under a name; :func:`write_touched` lets
+it write. What was done to it is described by a :class:`Touch`. The page's own translator, in the widget
 :class:`~attention_tutorial.widgets.Translator`, does the same in the reader's browser, and the tests compare the two
 number by number.
 
-Names: `encoder.0.attention.weights.2` are the weights of head 2 in the encoder's first layer. Heads count from 1; layers,
-rows and columns from 0. An attention is called `"encoder"`, `"decoder"` (the decoder's self-attention) or `"cross"`.
+Names: `encoder.0.attention.weights.2` are the weights of head 2 in the encoder's first layer. Heads count from 1;
+layers, rows and columns from 0. An attention is called `"encoder"`, `"decoder"` (the decoder's self-attention) or
+`"cross"`.
 """
 
 import copy

@@ -40,12 +40,12 @@ class Translator(BookWidget):
 
     Everything on the screen is computed in the browser, in double precision, with the numbers that
     :func:`~attention_tutorial.models.translator.load_translator` returns;
-    :func:`~attention_tutorial.analysis.touch.trace` computes the same matrices in PyTorch. Beside what the touched machine
-    writes always stands what the untouched one writes.
+    :func:`~attention_tutorial.analysis.touch.trace` computes the same matrices in PyTorch. Beside what the touched
+    machine writes always stands what the untouched one writes.
 
     Edges are given as ``(attention, row, column)`` or ``(attention, head, row, column)``, with the attentions
-    ``"encoder"``, ``"decoder"`` (its self-attention) and ``"cross"``. A row or column is a position from 0, -1 for all, or
-    a word: English for what is read, Italian for what the untouched machine writes. A row of the decoder is the word
+    ``"encoder"``, ``"decoder"`` (its self-attention) and ``"cross"``. A row or column is a position from 0, -1 for all,
+    or a word: English for what is read, Italian for what the untouched machine writes. A row of the decoder is the word
     that it is about to write. Without a head an edge is closed in all of them.
 
     Args:
@@ -60,8 +60,9 @@ class Translator(BookWidget):
         step: the word that is looked at first, counted from 1, or a word that the untouched machine writes.
         attention: whose weights are shown first.
         head: whose weights are shown first, from 1, or 0 for the mean of all.
-        examples: what is offered to try: for each name a sentence, or a mapping with ``sentence`` and any of ``closed``,
-            ``heads_off``, ``swapped``, ``shift``, ``padding``, ``unmasked``, ``step``, ``attention`` and ``head``.
+        examples: what is offered to try: for each name a sentence, or a mapping with ``sentence`` and any of
+            ``closed``, ``heads_off``, ``swapped``, ``shift``, ``padding``, ``unmasked``, ``step``, ``attention``
+            and ``head``.
         compact: the small form: the sentence, what is written, and words that may not be looked at.
         note: a line of text above.
 
@@ -120,8 +121,18 @@ class Translator(BookWidget):
         compact: bool = False,
         note: str = "",
     ) -> None:
-        chosen = {"closed": closed, "heads_off": heads_off, "swapped": swapped, "shift": shift, "padding": padding,
-                  "unmasked": unmasked, "changes": changes, "step": step, "attention": attention, "head": head}  # fmt: skip
+        chosen = {
+            "closed": closed,
+            "heads_off": heads_off,
+            "swapped": swapped,
+            "shift": shift,
+            "padding": padding,
+            "unmasked": unmasked,
+            "changes": changes,
+            "step": step,
+            "attention": attention,
+            "head": head,
+        }
         self._begin(None, sentence, chosen, examples=examples, compact=compact, note=note)
 
     @classmethod
@@ -255,7 +266,8 @@ def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> di
         """What the untouched machine writes; it is worked out where a word of it is named."""
         return [ITALIAN[i] for i in write_touched(model, _ids(sentence))[0].tolist()]
 
-    heads = model.decoder[0].attention.num_heads  # type: ignore[union-attr]
+    first: Any = model.decoder[0]
+    heads = first.attention.num_heads
     attention = _one_of("attention", given.get("attention", "cross"), ATTENTIONS)
     head = given.get("head", 0)
     check_size("head", head)

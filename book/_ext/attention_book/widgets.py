@@ -10,8 +10,8 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
     58896d1b
     ```
 
-The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it shows
-the widget's table, and with one a button of this name that fetches it.
+The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
+shows the widget's table, and with one a button of this name that fetches it.
 """
 
 import json

@@ -358,8 +358,8 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
       <p class="tr-title">
         <b>It reads</b>{" "}
         <span class="tr-quiet">
-          the darker, the more it looks there when it writes “{every.steps[step - 1]}”. Tap a word, and it may not look
-          at it.
+          the stronger the colour, the more it looks there when it writes “{every.steps[step - 1]}”. Tap a word to hide
+          it.
         </span>
       </p>
       <WordRow label="English words" stop={0}>

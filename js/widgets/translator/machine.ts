@@ -85,11 +85,23 @@ export function half(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** The i-th ten bits of some bytes. */
+function tenBits(bytes: Uint8Array, i: number): number {
+  const [at, skip] = [(10 * i) >> 3, (10 * i) & 7];
+  return (((bytes[at]! << 8) | (bytes[at + 1] ?? 0)) >> (6 - skip)) & 1023;
+}
+
+/** The parameters: sign and exponent of each are a letter, the ten bits of all fractions stand behind a colon. */
 export function unpack(record: Packed): Machine {
-  const bytes = Uint8Array.from(atob(record.numbers), (character) => character.charCodeAt(0));
+  const [tops, rest = tops] = record.numbers.split(":") as [string, string?];
+  const bytes = Uint8Array.from(atob(rest), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
-  const is16 = record.precision === "float16";
-  const number = (i: number) => (is16 ? half(view.getUint16(2 * i, true)) : view.getFloat32(4 * i, true));
+  const number =
+    record.precision === "float16"
+      ? (i: number) => half((LETTERS.indexOf(tops[i]!) << 10) | tenBits(bytes, i))
+      : (i: number) => view.getFloat32(4 * i, true);
   const parameters = new Map<string, Sheet>();
   let at = 0;
   for (const [name, shape] of record.parameters as [string, number[]][]) {
