@@ -95,7 +95,7 @@ def drawn(count, seed):
 
 
 def test_every_matrix_of_the_untouched_machine_is_pytorchs(run_in_node, model):
-    cases = [(source, target, Touch(), 30) for source, target in drawn(6, 31)]
+    cases = [(source, target, Touch(), 24) for source, target in drawn(3, 31)]
     print(f"\nlargest difference: {compare(run_in_node, model, cases):.1e}")
 
 
@@ -177,7 +177,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_matrix_of_the_touched_machine_is_pytorchs(run_in_node, model, kind):
     dice = random.Random(f"touch {kind}")
-    cases = [(source, target, touch_of(kind, dice, len(source), len(target)), 16) for source, target in drawn(4, 50)]
+    cases = [(source, target, touch_of(kind, dice, len(source), len(target)), 5) for source, target in drawn(2, 50)]
     compare(run_in_node, model, cases)
     plain = [trace(model, s, t)["logits"] for s, t, *_ in cases]
     touched = [trace(model, s, t, touch)["logits"] for s, t, touch, _ in cases]
@@ -271,17 +271,13 @@ def test_other_texts_are_judged_as_python_judges_them(run_in_node):
         assert (answer["parsed"] and answer["parsed"]["italian"]) == italian, text
 
 
-@pytest.mark.parametrize(
-    ("word", "near"),
-    [
-        ("netwrk", "network"), ("architectur", "architecture"), ("introducd", "introduced"), ("teh", "the"),
-        ("1999", "2008"), ("2025", "2027"), ("2050", "2042"), ("transformers", "transformer"), ("modle", "model"),
-    ],
-)  # fmt: skip
-def test_a_word_that_is_nearly_right_is_found(run_in_node, word, near):
-    answer = run_in_node("translator", LANGUAGE, {"texts": [f"the {word} was"], "halves": []})["read"][0]
-    (unknown,) = answer["trouble"]["words"]
-    assert unknown["word"] == word and unknown["near"][0] == near and len(unknown["near"]) <= 3
+def test_a_word_that_is_nearly_right_is_found(run_in_node):
+    nearly = {"netwrk": "network", "architectur": "architecture", "introducd": "introduced", "teh": "the", "1999": "2008",
+              "2025": "2027", "2050": "2042", "transformers": "transformer", "modle": "model"}  # fmt: skip
+    answers = run_in_node("translator", LANGUAGE, {"texts": [f"the {word} was" for word in nearly], "halves": []})
+    for (word, near), answer in zip(nearly.items(), answers["read"], strict=True):
+        (unknown,) = answer["trouble"]["words"]
+        assert unknown["word"] == word and unknown["near"][0] == near and len(unknown["near"]) <= 3
 
 
 def test_words_like_nothing_get_no_suggestion_and_long_texts_are_refused(run_in_node):
@@ -401,7 +397,8 @@ def italian(sentence, **options):
 
 def agrees(page, widget):
     """Assert that words, probabilities and all weights in sight are PyTorch's."""
-    ids, _ = write_touched(widget.model(), encode_english([widget.sentence.replace(".", "")])[0], widget.touch())
+    source = encode_english([widget.sentence.replace(".", "")])[0]
+    ids, _ = write_touched(widget.model(), source, widget.touch())
     assert written(page) == (widget.written(touched=False), [ITALIAN[i] for i in ids.tolist() if i != 2])
     found = widget.matrices()
     heads = torch.stack([found[f"decoder.0.cross_attention.weights.{h}"] for h in (1, 2, 3, 4)])
@@ -414,8 +411,10 @@ def agrees(page, widget):
         "all => all.map(x => [x.dataset.candidate, x.querySelector('.tr-now').dataset.value].map(Number))",
     )
     assert len(rows) == 5
+    read = torch.cat([torch.tensor([BEGIN]), ids[:step]])
+    likely = trace(widget.model(), source, read, widget.touch())["probabilities"][-1]
     for word, value in rows:
-        assert value == pytest.approx(found["probabilities"][step, int(word)].item(), abs=CLOSE)
+        assert value == pytest.approx(likely[int(word)].item(), abs=CLOSE)
 
 
 def test_what_is_typed_is_translated_at_once_and_agrees_with_pytorch(page):

@@ -8,7 +8,7 @@ import { FaintDot, Grid, NumberField, nextCell, type Place } from "../../kit/gri
 import "../../kit/kit.css";
 import { range, rememberLast } from "../../kit/maths.ts";
 import { Folded, InWords, Panel, Scroll } from "../../kit/panel.tsx";
-import { count, isFaint, NO_NUMBER, named, show } from "../../kit/text.ts";
+import { count, isFaint, NO_NUMBER, named, quoted, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
 import {
@@ -305,7 +305,12 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
                 )}
               </p>
             ))}
-            {trouble.words.length > 3 && <p>Nor {count(trouble.words.length - 3, "other word")} in it.</p>}
+            {trouble.words.length > 3 && (
+              <p>
+                Nor {quoted(trouble.words.slice(3, 9).map(({ word }) => word))}
+                {trouble.words.length > 9 ? " and more" : ""}.
+              </p>
+            )}
             <p>Until then the last sentence stays: “{state.sentence}”.</p>
           </>
         )}
@@ -914,7 +919,11 @@ function About({
 }) {
   const { machine, trace, beside, axes, layer, written, plain, touched } = data;
   const [now, before] = [spell(written.ids, machine), spell(plain.ids, machine)];
-  const result = touched ? (now === before ? "It writes the same." : `It writes: ${now || "(nothing)"}`) : now;
+  const result = touched
+    ? now === before
+      ? "Touched, it writes the same."
+      : `Touched, it writes: ${now || "(nothing)"}`
+    : now;
   if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
   if (looked?.what === "weight") {
     const kind = state.attention;
@@ -949,7 +958,7 @@ function About({
       );
     }
   }
-  return <Panel title={touched ? "Touched" : "Untouched, it writes"}>{result}</Panel>;
+  return <Panel title={touched ? `Untouched, it writes: ${before}` : "Untouched, it writes"}>{result}</Panel>;
 }
 
 /** Each step: what is written, how likely, and where each head looks most. */
