@@ -272,8 +272,17 @@ def test_other_texts_are_judged_as_python_judges_them(run_in_node):
 
 
 def test_a_word_that_is_nearly_right_is_found(run_in_node):
-    nearly = {"netwrk": "network", "architectur": "architecture", "introducd": "introduced", "teh": "the", "1999": "2008",
-              "2025": "2027", "2050": "2042", "transformers": "transformer", "modle": "model"}  # fmt: skip
+    nearly = {
+        "netwrk": "network",
+        "architectur": "architecture",
+        "introducd": "introduced",
+        "teh": "the",
+        "1999": "2008",
+        "2025": "2027",
+        "2050": "2042",
+        "transformers": "transformer",
+        "modle": "model",
+    }
     answers = run_in_node("translator", LANGUAGE, {"texts": [f"the {word} was" for word in nearly], "halves": []})
     for (word, near), answer in zip(nearly.items(), answers["read"], strict=True):
         (unknown,) = answer["trouble"]["words"]
