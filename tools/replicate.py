@@ -120,11 +120,13 @@ def run_alone(path: Path, offset: int, kept: Path) -> None:
 def code_of(notebook: NotebookNode) -> str:
     """Return what a chapter computes: its code, without comments, layout, and how claims are worded and shown.
 
-    The installing cell, exercises, and what only shows the package's source compute nothing that a claim measures.
+    The installing cell, exercises, widgets, and what shows the package's source compute nothing that a claim measures.
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL]
     trees = [ast.parse(cell.source) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
     trees = [tree for tree in trees if not all(map(_only_shows, tree.body))]
+    for tree in trees:
+        tree.body = [each for each in tree.body if not _imports_widgets(each)]
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
@@ -133,8 +135,15 @@ def code_of(notebook: NotebookNode) -> str:
 
 
 def _only_shows(statement: ast.stmt) -> bool:
+    from attention_tutorial import widgets
+
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "show_source"
+    shown = {"show_source", *widgets.__all__}
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in shown
+
+
+def _imports_widgets(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "attention_tutorial.widgets"
 
 
 def mark_of(*texts: str) -> str:

@@ -24,6 +24,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         descriptions,
         downloads,
         formulas,
+        listings,
         moved,
         pictures,
         search,
@@ -78,6 +79,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", depths.lead_on)
     app.connect("html-page-context", moved.add_to_page)
     app.connect("html-page-context", formulas.add_to_page)
+    app.connect("html-page-context", listings.lighten_page)
     app.connect("html-page-context", descriptions.describe_page)
     app.connect("html-page-context", widgets.add_to_page)
     app.connect("html-page-context", cards.add_to_page)
