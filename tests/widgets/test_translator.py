@@ -274,14 +274,14 @@ def test_other_texts_are_judged_as_python_judges_them(run_in_node):
 def test_a_word_that_is_nearly_right_is_found(run_in_node):
     nearly = {
         "netwrk": "network",
-        "architectur": "architecture",
+        "architecturr": "architecture",
         "introducd": "introduced",
         "teh": "the",
         "1999": "2008",
         "2025": "2027",
         "2050": "2042",
         "transformers": "transformer",
-        "modle": "model",
+        "modeel": "model",
     }
     answers = run_in_node("translator", LANGUAGE, {"texts": [f"the {word} was" for word in nearly], "halves": []})
     for (word, near), answer in zip(nearly.items(), answers["read"], strict=True):
@@ -378,7 +378,7 @@ def test_a_model_of_ones_own_is_shown():
         ({"head": 5}, ValueError, "head must be from 0 to 4; got 5"),
         ({"step": 0}, ValueError, "step must be at least 1; got 0"),
         ({"compact": 1}, TypeError, "compact must be"),
-        ({"examples": {"one": {"sentense": STORY}}}, ValueError, "there is no sentense; choose from"),
+        ({"examples": {"one": {"phrase": STORY}}}, ValueError, "there is no phrase; choose from"),
     ],
 )
 def test_a_mistake_is_explained(arguments, error, message):
@@ -455,7 +455,7 @@ def test_rubbish_unknown_words_and_long_texts_get_a_clear_answer_and_nothing_is_
         assert said in page.text_content(".tr-said")
         assert written(page) == before, "the last sentence stays"
         assert field.input_value() == text
-    field.fill("The modle of the netwrk was tested in 2020")
+    field.fill("The modeel of the netwrk was tested in 2020")
     page.get_by_role("button", name="model", exact=True).click()
     assert field.input_value() == "The model of the netwrk was tested in 2020"
     page.get_by_role("button", name="network", exact=True).click()

@@ -368,13 +368,13 @@ export function encode(machine: Machine, sentence: readonly number[], touch: Tou
 }
 
 /** Have the decoder read target ids: all matrices, those of the encoder among them. */
-export function decode(patient: Patient, targetIn: readonly number[]): Trace {
+export function decode(patient: Patient, target: readonly number[]): Trace {
   const trace: Trace = new Map(patient.trace);
   const work = begin(patient, trace);
   const { note, touch } = work;
   const memory = trace.get("encoder_norm")!;
   const open = touch.unmasked.includes("cross");
-  let x = embed(work, "target", targetIn);
+  let x = embed(work, "target", target);
   for (let layer = 0; layer < patient.machine.sizes.decoder_layers; layer++) {
     const name = `decoder.${layer}`;
     let normed = note(`${name}.attention_norm`, norm(work, `${name}.attention_norm`, x));
