@@ -155,7 +155,8 @@ class Translator(BookWidget):
             Translator('the idea was praised in 2020')
         """
         widget = cls.__new__(cls)
-        widget._begin(pack_translator(model, "float32"), sentence, options)
+        apart = {name: options.pop(name) for name in ("examples", "compact", "note") if name in options}
+        widget._begin(pack_translator(model, "float32"), sentence, options, **apart)
         return widget
 
     def _begin(

@@ -352,6 +352,8 @@ def test_a_model_of_ones_own_is_shown():
         a.equal(b.float()) for a, b in zip(own.state_dict().values(), widget.model().state_dict().values(), strict=True)
     )
     assert widget.head == 2 and widget.closed == [["cross", 0, 0, 0, 1]]
+    small = Translator.of(own, compact=True, note="mine", examples={"one": "the idea was praised in 2020"})
+    assert (small.compact, small.note, len(small.examples)) == (True, "mine", 1)
 
 
 @pytest.mark.parametrize(
