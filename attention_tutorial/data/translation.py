@@ -297,11 +297,13 @@ def draw_sentences(
 
 
 _NOUN = "|".join(noun.english for noun in NOUNS)
-_ENGLISH_SENTENCE = re.compile(
+#: The sentences of the grammar, but for years and tenses that must fit, and questions that must be answered.
+SENTENCE_PATTERN = (
     rf"(?:after the (?P<leading>{_NOUN}) , )?(?P<answer>what about )?the (?:(?P<adjective>{'|'.join(ADJECTIVES)}) )?"
     rf"(?P<subject>{_NOUN})(?: of the (?P<of>{_NOUN})| that the (?P<user>{_NOUN}) (?P<relation>{'|'.join(RELATIVES)}))?"
     rf"(?P<question> \? it)? (?:was|will be) (?P<verb>{'|'.join(VERBS)}) in (?P<year>\d+)"
 )
+_ENGLISH_SENTENCE = re.compile(SENTENCE_PATTERN)
 
 
 def read_sentence(text: str) -> Sentence:

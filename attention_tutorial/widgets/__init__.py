@@ -19,5 +19,15 @@ from .mask_builder import MaskBuilder
 from .move_a_word import MoveAWord
 from .temperature import TemperatureAndWidth
 from .tiles import Tiles
+from .translator import Translator
 
-__all__ = ["AttentionSteps", "Bottleneck", "Heads", "MaskBuilder", "MoveAWord", "TemperatureAndWidth", "Tiles"]
+__all__ = [
+    "AttentionSteps",
+    "Bottleneck",
+    "Heads",
+    "MaskBuilder",
+    "MoveAWord",
+    "TemperatureAndWidth",
+    "Tiles",
+    "Translator",
+]

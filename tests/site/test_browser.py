@@ -247,6 +247,36 @@ def test_a_page_opened_as_a_file_is_whole_too(browser, site, name):
     context.close()
 
 
+def translator_asked_for(visit):
+    return any("widgets/translator" in url for url in visit.asked)
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_the_start_page_fetches_the_translator_only_when_it_is_asked_to(browser, site, address, way):
+    context = browser.new_context(viewport=PHONE, reduced_motion="reduce", has_touch=True)
+    visit = Visit(context, address if way == "http" else site.as_uri(), "book/index.html")
+    assert not translator_asked_for(visit)
+    visit.page.get_by_role("button", name="Load the trained translator").tap()
+    visit.page.wait_for_selector(".translator")
+    assert translator_asked_for(visit)
+    field = visit.page.get_by_label("Type an English sentence")
+    field.fill("the museum was opened in 2011")
+    assert visit.page.get_attribute("[data-untouched]", "data-untouched") == "il museo è stato aperto nel 2011"
+    assert not page_faults.overflow(visit.page)
+    assert not visit.complaints()
+    context.close()
+
+
+def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((site / "book" / "index.html").as_uri())
+    table = page.locator("[data-later-widget=translator] table")
+    assert table.is_visible() and "architettura" in table.inner_text()
+    assert page.get_by_role("button", name="Load the trained translator").count() == 0
+    context.close()
+
+
 def test_the_theme_follows_the_readers_system(browser, address):
     for theme in ("light", "dark"):
         context = browser.new_context(color_scheme=theme)

@@ -10,15 +10,18 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
     58896d1b
     ```
 
-The second line is the id of the cell.
+The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
+shows the widget's table, and with one a button of this name that fetches it.
 """
 
 import json
 import re
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import SphinxDirective
@@ -29,6 +32,7 @@ from attention_tutorial.widgets.base import BookWidget
 WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__all__]
 HOST = Path(__file__).with_name("widgets_host.js")
 MARK = re.compile(r'data-widget="(\w+)"')
+LATER = "data-later-widget="
 
 
 def script(widget: type[BookWidget]) -> str:
@@ -51,8 +55,9 @@ def write_files(app: Sphinx) -> None:
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have a page load what its widgets need."""
-    used = {name for raw in doctree.findall(nodes.raw) for name in MARK.findall(raw.astext())} if doctree else set()
-    if not used:
+    pieces = [raw.astext() for raw in doctree.findall(nodes.raw)] if doctree else []
+    used = {name for piece in pieces for name in MARK.findall(piece)}
+    if not used and not any(LATER in piece for piece in pieces):
         return
     for name in sorted(used):
         app.add_css_file(f"widgets/{name}.css")
@@ -65,6 +70,7 @@ class ChapterWidget(SphinxDirective):
 
     required_arguments = 1
     has_content = True
+    option_spec: ClassVar[Any] = {"offer": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Take the widget's HTML out of the executed notebook."""
@@ -75,5 +81,8 @@ class ChapterWidget(SphinxDirective):
             for output in cell.get("outputs", []):
                 page = "".join(output.get("data", {}).get("text/html", ""))
                 if cell["id"] == wanted and MARK.search(page):
+                    if "offer" in self.options:
+                        words = f'data-offer="{escape(self.options["offer"])}" {LATER}'
+                        page = page.replace("data-widget=", words, 1)
                     return [nodes.raw("", page, format="html")]
         raise self.error(f"{self.arguments[0]} has no cell {wanted!r} that shows a widget")

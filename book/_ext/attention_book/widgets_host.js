@@ -10,7 +10,7 @@
 
   // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
   const kept = `widgets of ${location.pathname}`;
-  const left = []; // for each widget of the page: what it began with, and what it came to
+  const left = {}; // for each widget of the page: what it began with, and what it came to
   const [entry] = performance.getEntriesByType("navigation");
   const before = ["reload", "back_forward"].includes(entry?.type) ? recall() : [];
 
@@ -74,7 +74,49 @@
     }
   }
 
-  const mountAll = () => document.querySelectorAll("[data-widget]").forEach(mount);
+  // A widget that is heavy stands on some pages as a table, with a button that fetches its bundle.
+  const home = document.currentScript?.src ?? "";
+
+  function fetched(kind, name) {
+    const address = new URL(`${name}.${kind}`, home).href;
+    const sheet = kind === "css";
+    const part = document.createElement(sheet ? "link" : "script");
+    if (sheet) Object.assign(part, { rel: "stylesheet", href: address });
+    else part.src = address;
+    return new Promise((done, failed) => {
+      part.onload = done;
+      part.onerror = () => failed(new Error(`${address} did not come`));
+      document.head.append(part);
+    });
+  }
+
+  function offer(element) {
+    const name = element.dataset.laterWidget;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "attention-widget-later";
+    button.textContent = element.dataset.offer;
+    const rest = [...element.childNodes];
+    element.replaceChildren(button);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        await Promise.all([fetched("css", name), fetched("js", name)]);
+        element.dataset.widget = name;
+        element.replaceChildren(...rest);
+        await mount(element, `later ${name}`);
+        element.querySelector("input, button, select")?.focus({ preventScroll: true });
+      } catch (error) {
+        element.replaceChildren(...rest); // the table of results stands there, as without a script
+        console.error(`The widget ${name} could not be fetched.`, error);
+      }
+    });
+  }
+
+  const mountAll = () => {
+    document.querySelectorAll("[data-widget]").forEach(mount);
+    document.querySelectorAll("[data-later-widget]").forEach(offer);
+  };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);
   else mountAll();
 })();
