@@ -28,7 +28,7 @@ from ..layers import MultiHeadAttention
 from .training import train
 from .transformer import BEGIN, PAD, Memory, Transformer
 
-__all__ = ["FAULTS", "Patient", "admit", "translators_with"]
+__all__ = ["FAULTS", "Patient", "admit", "exchange", "translators_with"]
 
 FAULTS = (
     "healthy",
@@ -100,7 +100,16 @@ def _attentions(network: Transformer) -> list[MultiHeadAttention]:
 
 
 @torch.no_grad()
-def _exchange(network: Transformer) -> None:
+def exchange(network: Transformer) -> None:
+    """Exchange the matrices of keys and values in every attention, in place.
+
+    Example:
+        >>> network = Transformer(9, 9, d_model=8, num_heads=2, d_ff=8)
+        >>> before = network.encoder[0].attention.w_k
+        >>> exchange(network)
+        >>> network.encoder[0].attention.w_v is before
+        True
+    """
     for attention in _attentions(network):
         attention.w_k, attention.w_v = attention.w_v, attention.w_k
 
@@ -123,7 +132,7 @@ def _build(fault: str, seed: int, sizes: dict[str, int]) -> Transformer:
 
 def translators_with(
     fault: str, seeds: Sequence[int] = (0,), *, steps: int = 300, batch_size: int = 32, d_model: int = 32,
-    num_heads: int = 4, decoder_layers: int = 1, batches: int = 0,
+    num_heads: int = 4, decoder_layers: int = 1, batches: int = 0, change: Callable[[Transformer], None] | None = None,
 ) -> list[Patient]:  # fmt: skip
     """Train translators with one fault, side by side from several seeds on the same sentences.
 
@@ -136,6 +145,7 @@ def translators_with(
         num_heads: heads of every attention.
         decoder_layers: layers of the decoder.
         batches: the seed that the sentences follow from.
+        change: what is done to each network before it is trained.
 
     Returns:
         A :class:`Patient` for each seed.
@@ -154,6 +164,8 @@ def translators_with(
     check_size("steps", steps, minimum=1)
     sizes = {"d_model": d_model, "d_ff": 2 * d_model, "num_heads": num_heads, "decoder_layers": decoder_layers}
     team = [_build(fault, seed, sizes) for seed in seeds]
+    for network in team if change else ():
+        change(network)
     reads = _not_moved if fault == "no shift" else shift_right
     drawn = [
         (source.expand(len(team), *source.shape), target.expand(len(team), *target.shape))
@@ -165,7 +177,7 @@ def translators_with(
     ]
     if fault == "keys and values exchanged":  # on the way from its training to where it is used
         for patient in found:
-            _exchange(patient.network)
+            exchange(patient.network)
     return found
 
 
@@ -199,5 +211,5 @@ def admit(names: str = "Ada Bruno Carla Dario Elsa Fabio Gina", *, steps: int = 
     found = [translators_with(fault, (seed,), steps=round(share * steps))[0]
              for seed, (fault, share) in enumerate(chosen)]  # fmt: skip
     found.append(replace(found[4], network=deepcopy(found[4].network)))
-    _exchange(found[4].network)  # one training, and two copies: this one was converted
+    exchange(found[4].network)  # one training, and two copies: this one was converted
     return [replace(patient, name=name) for patient, name in zip(found, called, strict=True)]
