@@ -386,7 +386,7 @@ CHRF_BY_HAND = Exercise(
     slips=[
         Slip("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
         Slip(
-            "precision counts more in yours, or the two texts are exchanged: recall, of what was asked for, counts more",
+            "precision counts more in yours, or the texts are exchanged: recall, of what was asked for, counts more",
             lambda w, a: _chrf(w, a, beta=0.5),
         ),
         Slip("blanks count in yours; chrF takes them out first", lambda w, a: _chrf(w, a, blanks=True)),
@@ -409,11 +409,11 @@ _few = {"steps": 20, "batch_size": 16, "d_model": 16, "num_heads": 2}
 
 
 def _second_layer_alone(network: Transformer) -> None:
-    network.decoder[0].attention.__class__ = MultiHeadAttention  # type: ignore[assignment, union-attr]
+    network.decoder[0].attention.__class__ = MultiHeadAttention
 
 
 def _no_output_in_cross_attention(network: Transformer) -> None:
-    network.decoder[0].cross_attention.w_o = torch.nn.Identity()  # type: ignore[assignment, union-attr]
+    network.decoder[0].cross_attention.w_o = torch.nn.Identity()  # type: ignore[union-attr]
 
 
 # What a fresh translator has, what it is called, what is said of whoever calls it otherwise, and how it is made.
@@ -421,8 +421,8 @@ WARD: list[tuple[str, str, dict[str, Any]]] = [
     ("no shift", "a translator whose decoder reads the very word it must say, though the network by itself looks at no "
      "later word: change a word of the *target* and look at what `step` says for that word", {}),
     ("mask too far", "a network that sees one word too far: change a word of what it *reads*, and look before it", {}),
-    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, and at every "
-     "place before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
+    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, at every place "
+     "before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
     ("padding open", "a translator that sees padding: put zeros behind the source, and nothing may change", {}),
     ("W^O missing", "a translator without W^O: silence one head, and see how many features of the attention's output "
      "move", {}),

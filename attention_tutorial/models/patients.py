@@ -114,7 +114,7 @@ def exchange(network: Transformer) -> None:
         attention.w_k, attention.w_v = attention.w_v, attention.w_k
 
 
-def _build(fault: str, seed: int, sizes: dict[str, int]) -> Transformer:
+def _build(fault: str, seed: int, sizes: dict[str, Any]) -> Transformer:
     """Return an untrained network with what is wrong in its code."""
     kind = _Open if fault == "padding open" else Transformer
     network = kind(len(ENGLISH), len(ITALIAN), **sizes, generator=torch.Generator().manual_seed(seed))
@@ -164,17 +164,16 @@ def translators_with(
     check_size("steps", steps, minimum=1)
     sizes = {"d_model": d_model, "d_ff": 2 * d_model, "num_heads": num_heads, "decoder_layers": decoder_layers}
     team = [_build(fault, seed, sizes) for seed in seeds]
-    for network in team if change else ():
-        change(network)
+    if change is not None:
+        for network in team:
+            change(network)
     reads = _not_moved if fault == "no shift" else shift_right
     drawn = [
         (source.expand(len(team), *source.shape), target.expand(len(team), *target.shape))
         for source, target in TranslationBatches(steps, batch_size=batch_size, seed=batches)
     ]
     losses = train(team, drawn, learning_rate=1e-2, start=BEGIN, padding=PAD, reads=reads)
-    found = [
-        _scored(Patient(fault, network, log, reads)) for network, log in zip(team, losses.unbind(1), strict=True)
-    ]
+    found = [_scored(Patient(fault, network, log, reads)) for network, log in zip(team, losses.unbind(1), strict=True)]
     if fault == "keys and values exchanged":  # on the way from its training to where it is used
         for patient in found:
             exchange(patient.network)
