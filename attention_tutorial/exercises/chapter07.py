@@ -311,7 +311,7 @@ FORCED_MARKS = Exercise(
     right=lambda logits, target: _marked_sentences(logits, target).double().mean().item(),
     returns=number("the share"),
     cases=[
-        Case((_guesses(0, [(2, 1)], TARGETS), TARGETS)),
+        Case((_guesses(0, [(2, 1)], TARGETS[:3]), TARGETS[:3])),
         Case((_guesses(1, [(0, 3), (2, 4), (2, 0)], TARGETS), TARGETS)),
     ],
     slips=[
@@ -421,8 +421,8 @@ WARD: list[tuple[str, str, dict[str, Any]]] = [
     ("no shift", "a translator whose decoder reads the very word it must say, though the network by itself looks at no "
      "later word: change a word of the *target* and look at what `step` says for that word", {}),
     ("mask too far", "a network that sees one word too far: change a word of what it *reads*, and look before it", {}),
-    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, at every place "
-     "before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
+    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, at every "
+     "place before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
     ("padding open", "a translator that sees padding: put zeros behind the source, and nothing may change", {}),
     ("W^O missing", "a translator without W^O: silence one head, and see how many features of the attention's output "
      "move", {}),
