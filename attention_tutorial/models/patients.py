@@ -103,6 +103,9 @@ def _attentions(network: Transformer) -> list[MultiHeadAttention]:
 def exchange(network: Transformer) -> None:
     """Exchange the matrices of keys and values in every attention, in place.
 
+    Args:
+        network: a translator.
+
     Example:
         >>> network = Transformer(9, 9, d_model=8, num_heads=2, d_ff=8)
         >>> before = network.encoder[0].attention.w_k
