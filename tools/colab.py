@@ -11,7 +11,9 @@ whose pages have launch buttons; the installing cell comes before the first code
 """
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from tools.book import ROOT, chapters, read, settings
 
 LINK = "open-in-colab"
+# What single chapters import besides, and what comes with it: only their own installing cell asks for it.
+ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
 INSTALL = "install-the-package"
 NOT_ON_THE_SITE = "remove-cell"
 
@@ -72,10 +76,18 @@ class Address:
         return f"{self.colab}/github/{repository}/blob/{self.branch}/{path}"
 
 
-def own_cells(path: str, address: Address) -> tuple[NotebookNode, NotebookNode]:
+def also_imported(notebook: NotebookNode) -> list[str]:
+    """Return which packages of `ALSO` a notebook imports."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL)
+    return [name for name in ALSO if re.search(rf"^\s*(?:import|from) {name}\b", code, re.MULTILINE)]
+
+
+def own_cells(path: str, address: Address, also: Sequence[str] = ()) -> tuple[NotebookNode, NotebookNode]:
     """Return the link and the installing cell for the notebook at `path`, relative to the repository's root."""
     link = new_markdown_cell(f"[Open this notebook in Colab]({address.in_colab(path)})", id=LINK)
-    install = new_code_cell(INSTALL_SOURCE.format(url=address.url, branch=address.branch), id=INSTALL)
+    source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
+    source = source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
+    install = new_code_cell(source, id=INSTALL)
     for cell in (link, install):
         cell.metadata.tags = [NOT_ON_THE_SITE]
     return link, install
@@ -86,7 +98,7 @@ def put_own_cells(notebook: NotebookNode, path: str, address: Address) -> None:
     there = {cell.get("id"): cell for cell in notebook.cells}
     link, install = (
         there[cell.id] if cell.id in there and _same(there[cell.id], cell) else cell
-        for cell in own_cells(path, address)
+        for cell in own_cells(path, address, also_imported(notebook))
     )
     others = [cell for cell in notebook.cells if cell.get("id") not in (LINK, INSTALL)]
     first_code = next((number for number, cell in enumerate(others) if cell.cell_type == "code"), len(others))

@@ -173,7 +173,9 @@ class Runtime:
     def clean(self) -> list[str]:
         """Take the package away again; say which other versions have moved since the beginning."""
         pip = [self.python, "-m", "pip", "-qq", "--disable-pip-version-check"]
-        subprocess.run([*pip, "uninstall", "--yes", "--root-user-action=ignore", PACKAGE], check=True)
+        theirs = {name for package, others in colab.ALSO.items() for name in (package, *others)}
+        brought = sorted(theirs & (installed(self.python).keys() - self.before.keys()))
+        subprocess.run([*pip, "uninstall", "--yes", "--root-user-action=ignore", PACKAGE, *brought], check=True)
         after = installed(self.python)
         return moved(self.before, after) + [f"{name} is new" for name in sorted(after.keys() - self.before.keys())]
 

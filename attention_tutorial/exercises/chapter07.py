@@ -1,13 +1,21 @@
 """The exercises of chapter 7."""
 
+import functools
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.translation import draw_sentences, encode_english, encode_italian
+from ..layers import MultiHeadAttention
+from ..models.patients import FAULTS, Patient, exchange, translators_with
+from ..models.transformer import BEGIN, PAD, Transformer
 from .reading import explain_weights
-from .results import mask, number, random, same_shape, tensor
+from .results import mask, number, numbers, random, same_shape, tensor
+from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 
 # ---- 7.1 ------------------------------------------------------------------------------------------------------------
@@ -278,3 +286,243 @@ CLOSED_EDGE = Exercise(
     ],
     explain=_explain_edges,
 )  # fmt: skip
+
+# ---- 7.7 ------------------------------------------------------------------------------------------------------------
+
+
+def _marked_sentences(logits: Tensor, target: Tensor) -> Tensor:
+    return ((logits.argmax(dim=-1) == target) | (target == 0)).all(dim=1)
+
+
+def _guesses(seed: int, wrong: list[tuple[int, int]], target: Tensor) -> Tensor:
+    """Logits whose likeliest ids are those of the target, but for these places, and something else in the padding."""
+    logits = random(*target.shape, 12, seed=seed)
+    said = target.masked_fill(target == 0, 7)
+    for row, column in wrong:
+        said[row, column] = (said[row, column] + 3) % 12
+    return logits.scatter_add(2, said[..., None], torch.full((*target.shape, 1), 9.0, dtype=logits.dtype))
+
+
+TARGETS = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 11, 8, 2], [5, 2, 0, 0, 0]])
+
+FORCED_MARKS = Exercise(
+    number="7.7",
+    asks="The exact match that greedy writing would have, read off the logits under teacher forcing.",
+    right=lambda logits, target: _marked_sentences(logits, target).double().mean().item(),
+    returns=number("the share"),
+    cases=[
+        Case((_guesses(0, [(2, 1)], TARGETS[:3]), TARGETS[:3])),
+        Case((_guesses(1, [(0, 3), (2, 4), (2, 0)], TARGETS), TARGETS)),
+    ],
+    slips=[
+        Slip(
+            "that is the share of words; one wrong word, and the sentence is written wrong",
+            lambda logits, target: (logits.argmax(-1) == target)[target != 0].double().mean().item(),
+        ),
+        Slip(
+            "padding counts in yours: what is said there does not matter",
+            lambda logits, target: (logits.argmax(-1) == target).all(dim=1).double().mean().item(),
+        ),
+        Slip(
+            "that is the share of words, with padding counted too",
+            lambda logits, target: (logits.argmax(-1) == target).double().mean().item(),
+        ),
+        Slip(
+            "that counts the sentences; divide by their number",
+            lambda logits, target: _marked_sentences(logits, target).double().sum().item(),
+        ),
+        Slip(
+            "that is the share of wrong sentences",
+            lambda logits, target: 1 - _marked_sentences(logits, target).double().mean().item(),
+        ),
+        Slip(
+            "one right word is not enough: all of a sentence must be right",
+            lambda logits, target: ((logits.argmax(-1) == target) & (target != 0)).any(dim=1).double().mean().item(),
+        ),
+    ],
+)
+
+# ---- 7.8 ------------------------------------------------------------------------------------------------------------
+
+
+def _pieces(text: str, order: int) -> Counter[str]:
+    return Counter(text[i : i + order] for i in range(len(text) - order + 1))
+
+
+def _chrf(
+    written: str, asked: str, *, orders: int = 6, beta: float = 2.0, blanks: bool = False, each: bool = False,
+    sets: bool = False,
+) -> float:  # fmt: skip
+    if not blanks:
+        written, asked = written.replace(" ", ""), asked.replace(" ", "")
+    found: list[tuple[float, float]] = []
+    for order in range(1, orders + 1):
+        ours, theirs = _pieces(written, order), _pieces(asked, order)
+        if sets:
+            ours, theirs = Counter(set(ours)), Counter(set(theirs))
+        if ours and theirs:
+            both = (ours & theirs).total()
+            found.append((both / ours.total(), both / theirs.total()))
+    if each:
+        return 100 * sum(_f(p, r, beta) for p, r in found) / len(found)
+    return 100 * _f(sum(p for p, _ in found) / len(found), sum(r for _, r in found) / len(found), beta)
+
+
+def _f(precision: float, recall: float, beta: float) -> float:
+    below = beta**2 * precision + recall
+    return (1 + beta**2) * precision * recall / below if below else 0.0
+
+
+CHRF_BY_HAND = Exercise(
+    number="7.8",
+    asks="The chrF of one written text against the one asked for, from 0 to 100.",
+    right=_chrf,
+    returns=number("the score"),
+    cases=[
+        Case(("la rete è stato provato", "la rete è stata provata")),
+        Case(("la legge della scuola verrà lodata", "la mappa verrà lodata nel 2030")),
+        Case(("lode", "la lode del lodo"), "right for longer texts, but not where one is shorter than six characters"),
+    ],
+    slips=[
+        Slip("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
+        Slip(
+            "precision counts more in yours, or the texts are exchanged: recall, of what was asked for, counts more",
+            lambda w, a: _chrf(w, a, beta=0.5),
+        ),
+        Slip("blanks count in yours; chrF takes them out first", lambda w, a: _chrf(w, a, blanks=True)),
+        Slip("yours stops at another length: pieces of 1 to 6 characters count", lambda w, a: _chrf(w, a, orders=4)),
+        Slip(
+            "you averaged the F-scores of the lengths; average the precisions and the recalls first",
+            lambda w, a: _chrf(w, a, each=True),
+        ),
+        Slip(
+            "a piece that stands twice must be found twice: count pieces, do not make sets of them",
+            lambda w, a: _chrf(w, a, sets=True),
+        ),
+        Slip("that lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
+    ],
+)
+
+# ---- 7.9 ------------------------------------------------------------------------------------------------------------
+
+_few = {"steps": 20, "batch_size": 16, "d_model": 16, "num_heads": 2}
+
+
+def _second_layer_alone(network: Transformer) -> None:
+    network.decoder[0].attention.__class__ = MultiHeadAttention
+
+
+def _no_output_in_cross_attention(network: Transformer) -> None:
+    network.decoder[0].cross_attention.w_o = torch.nn.Identity()  # type: ignore[union-attr]
+
+
+# What a fresh translator has, what it is called, what is said of whoever calls it otherwise, and how it is made.
+WARD: list[tuple[str, str, dict[str, Any]]] = [
+    ("no shift", "a translator whose decoder reads the very word it must say, though the network by itself looks at no "
+     "later word: change a word of the *target* and look at what `step` says for that word", {}),
+    ("mask too far", "a network that sees one word too far: change a word of what it *reads*, and look before it", {}),
+    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, at every "
+     "place before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
+    ("padding open", "a translator that sees padding: put zeros behind the source, and nothing may change", {}),
+    ("W^O missing", "a translator without W^O: silence one head, and see how many features of the attention's output "
+     "move", {}),
+    ("W^O missing", "a translator that lacks W^O in its cross-attention alone: look at every attention it has",
+     {"fault": "healthy", "change": _no_output_in_cross_attention}),
+    ("keys and values exchanged", "a translator that was spoilt behind its training: compare its loss now with the end "
+     "of its log, on sentences as in training", {"steps": 80}),
+    ("healthy", "a translator with nothing wrong", {"steps": 80}),
+    ("healthy", "a translator that had only five steps of training; to know little is no fault in the code",
+     {"steps": 5}),
+    ("healthy", "a translator whose keys and values were exchanged *before* training, which is only a change of names",
+     {"steps": 80, "change": exchange}),
+]  # fmt: skip
+
+
+@functools.cache
+def _ward() -> list[Patient]:
+    """Train the ward, once for all answers."""
+    found = []
+    for seed, (name, _, others) in enumerate(WARD):
+        how = {"fault": name, "seeds": (70 + seed,), "batches": 70 + seed, **_few, **others}
+        found += translators_with(how.pop("fault"), **how)
+    return found
+
+
+def _verdicts(answer: Callable[..., Any]) -> list[int]:
+    found = []
+    for patient in _ward():
+        verdict = call(answer, patient)
+        if verdict not in FAULTS:
+            raise Mistake(f"return one of {', '.join(map(repr, FAULTS))}; got {verdict!r}")
+        found.append(FAULTS.index(verdict))
+    return found
+
+
+def _reach(attention: MultiHeadAttention) -> int:
+    x = random(1, 5, attention.d_model)
+    k, v = attention.project(x)
+    quiet = torch.cat([torch.zeros_like(v[:, :1]), v[:, 1:]], dim=1)
+    difference = attention.attend(x, k, v)[0] - attention.attend(x, k, quiet)[0]
+    return int((difference.abs().amax(dim=(0, 1)) > 1e-9).sum())
+
+
+@torch.no_grad()
+def _examine(patient: Patient, *, skip: str = "", at: int = 4, worst: float = 0.35) -> str:
+    """Examine a patient by every instrument but one."""
+    drawn = draw_sentences(24, generator=torch.Generator().manual_seed(41))
+    source = encode_english([each.english for each in drawn])
+    target = encode_italian([each.italian for each in drawn])
+    read = patient.reads(target, BEGIN)
+    said = patient.network(source, read)[0]
+    if skip != "padding" and not torch.allclose(patient.network(F.pad(source, (0, 9)), read)[0], said, atol=1e-8):
+        return "padding open"
+    for place in range(1, at + 1):
+        later = read.clone()
+        later[:, place:] = target.roll(1, 0)[:, place:]
+        differs = (patient.network(source, later)[0] - said)[:, :place].abs().amax() > 1e-9
+        if skip != "network" and differs:
+            return "mask too far"
+        others = target.clone()
+        others[:, place:] = target.roll(1, 0)[:, place:]
+        differs = (patient.step(source, others) - patient.step(source, target))[:, : place + 1].abs().amax() > 1e-9
+        if skip != "step" and differs:
+            return "no shift"
+    attentions = [module for module in patient.network.modules() if isinstance(module, MultiHeadAttention)]
+    reached = [_reach(attention) < attention.d_model for attention in attentions]
+    if skip != "heads" and (any(reached) if skip != "cross" else reached[0]):
+        return "W^O missing"
+    loss = F.cross_entropy(said.flatten(0, 1), target.flatten(), ignore_index=PAD).item()
+    if skip != "log" and loss > (worst if skip == "loss" else patient.losses[-5:].mean().item() + worst):
+        return "keys and values exchanged"
+    return "healthy"
+
+
+def _explain_doctor(given: Tensor, right: Any) -> str:
+    first = int((given != torch.tensor(right)).nonzero()[0, 0])
+    return f"it says {FAULTS[int(given[first])]!r} of {WARD[first][1]}"
+
+
+def _prepared(answer: Any) -> None:
+    _ward()  # its training is no part of an answer's time
+
+
+DOCTOR = Exercise(
+    number="7.9",
+    asks="A function that says what is wrong with a translator, or that nothing is.",
+    right=_examine,
+    returns=numbers("the verdicts", "there is one for each patient"),
+    ask=_verdicts,
+    rounding=False,
+    slips=[
+        Slip("your function calls every translator healthy", lambda patient: "healthy"),
+        Read("whose decoder reads the very word it must say", lambda patient: _examine(patient, skip="step")),
+        Read("a network that sees one word too far", lambda patient: _examine(patient, skip="network")),
+        Read("that sees padding", lambda patient: _examine(patient, skip="padding")),
+        Read("a translator without W^O", lambda patient: _examine(patient, skip="heads")),
+        Read("lacks W^O in its cross-attention alone", lambda patient: _examine(patient, skip="cross")),
+        Read("spoilt behind its training", lambda patient: _examine(patient, skip="log")),
+        Read("a translator with nothing wrong", lambda patient: _examine(patient, skip="loss")),
+    ],
+    explain=_explain_doctor,
+    further=[_prepared],
+)

@@ -66,6 +66,7 @@ def train(
     max_norm: float = 1.0,
     start: int = START,
     padding: int | None = None,
+    reads: Callable[[Tensor, int], Tensor] = shift_right,
     description: str = "training",
 ) -> Tensor:
     """Train one model, or several of one architecture side by side, to predict each next token of the target.
@@ -83,6 +84,8 @@ def train(
         max_norm: largest norm of one model's gradient.
         start: the id that stands before the first token of a target.
         padding: the id that fills up short targets; the model learns nothing from its positions. ``None`` for none.
+        reads: makes what the decoder reads of the target and ``start``; all but ``shift_right`` are mistakes to learn
+            from.
         description: the words beside the progress bar.
 
     Returns:
@@ -107,7 +110,7 @@ def train(
     check_size("start", start)
     if padding is not None:
         check_size("padding", padding)
-    losses_of = _losses_of_team(team[0], len(team), start, padding)
+    losses_of = _losses_of_team(team[0], len(team), start, padding, reads)
     optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=len(batches))
     device = next(team[0].parameters()).device
@@ -128,13 +131,17 @@ def train(
 
 
 def _losses_of_team(
-    model: nn.Module, num_models: int, start: int = START, padding: int | None = None
+    model: nn.Module,
+    num_models: int,
+    start: int = START,
+    padding: int | None = None,
+    reads: Callable[[Tensor, int], Tensor] = shift_right,
 ) -> Callable[..., Tensor]:
     """Return a function of (stacked parameters, sources, targets) that gives the loss of every model."""
     skeleton = deepcopy(model).train()
 
     def loss(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
-        logits, _ = functional_call(skeleton, parameters, (source, shift_right(target, start)))
+        logits, _ = functional_call(skeleton, parameters, (source, reads(target, start)))
         return sequence_loss(logits, target, padding=padding)
 
     def loss_of_one(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:

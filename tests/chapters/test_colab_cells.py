@@ -256,3 +256,14 @@ def test_no_annotation_asks_traitlets_for_more_than_colab_has():
                 f"{path.name}, line {node.lineno}" for part in generic if "traitlets." in ast.unparse(part.value)
             ]
     assert not faults, "put the annotation in quotes"
+
+
+# ---- What single chapters need besides ---------------------------------------------------------------------------
+
+
+def test_only_a_chapter_that_imports_more_installs_more():
+    plain, more = (new_notebook(cells=[new_code_cell(code)]) for code in ("x = 1", "from sacrebleu.metrics import X"))
+    for notebook in (plain, more):
+        colab.put_own_cells(notebook, "notebooks/01_chapter.ipynb", ADDRESS)
+    assert plain.cells[1].source == INSTALL.source
+    assert more.cells[1].source == INSTALL.source.replace('"anywidget"]', '"anywidget", "sacrebleu"]')

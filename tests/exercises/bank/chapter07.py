@@ -2,9 +2,11 @@
 
 import torch
 import torch.nn.functional as F
+from sacrebleu.metrics import CHRF
 
 from attention_tutorial.analysis.agreement import close
 from attention_tutorial.data.copying import shift_right
+from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
 
 from . import Wrong
 
@@ -40,6 +42,48 @@ def edge_in_a_loop(rows, columns, m, n):
     return mask
 
 
+def in_a_loop(logits, target):
+    rows = zip(logits.argmax(-1).tolist(), target.tolist(), strict=True)
+    marks = [all(a == b for a, b in zip(said, asked, strict=True) if b) for said, asked in rows]
+    return sum(marks) / len(marks)
+
+
+def by_loss(logits, target):
+    missed = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=0, reduction="none") > 2  # they are sure
+    return 1 - missed.any(dim=1).double().mean().item()
+
+
+def by_slices(written, asked):
+    written, asked = ("".join(text.split()) for text in (written, asked))
+    precision, recall = [], []
+    for order in range(1, 1 + min(6, len(written), len(asked))):
+        ours, theirs = ([text[i:][:order] for i in range(len(text) + 1 - order)] for text in (written, asked))
+        both = sum(min(ours.count(piece), theirs.count(piece)) for piece in set(ours))
+        precision.append(both / len(ours))
+        recall.append(both / len(theirs))
+    p, r = (sum(each) / len(each) for each in (precision, recall))
+    return 100 * 5 * p * r / (4 * p + r)
+
+
+def by_weights(patient, factor=None):
+    drawn = draw_sentences(20, generator=torch.Generator().manual_seed(8))
+    source, target = encode_english([s.english for s in drawn]), encode_italian([s.italian for s in drawn])
+    read = patient.reads(target, 1)
+    logits, weights = patient.network(source, read)
+    if any((w * (source == 0)[:, None, None]).sum() > 0 for w in (*weights.encoder, *weights.cross)):
+        return "padding open"
+    if any(w.triu(1).sum() > 0 for w in weights.decoder):
+        return "mask too far"
+    if read.equal(target):
+        return "no shift"
+    if any(name.endswith("w_o") and not hasattr(part, "weight") for name, part in patient.network.named_modules()):
+        return "W^O missing"
+    loss = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=0)
+    before = patient.losses[-10:].mean()
+    worst = before * factor if factor else before + 0.4
+    return "keys and values exchanged" if loss > worst else "healthy"
+
+
 RIGHT = {
     "7.1": {
         "the package's": shift_right,
@@ -58,6 +102,9 @@ RIGHT = {
     },
     "7.5": {"lists": by_lists, "tensor": as_tensor},
     "7.6": {"the package's": close, "loop": edge_in_a_loop},
+    "7.7": {"loop": in_a_loop, "loss": by_loss},
+    "7.8": {"sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score, "slices": by_slices},
+    "7.9": {"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2)},
 }  # fmt: skip
 
 WRONG = [
@@ -67,4 +114,8 @@ WRONG = [
     Wrong("7.4", "it is not the right result", lambda x, a, b: x),
     Wrong("7.5", "it is not the right result", lambda written, asked: 0.123),
     Wrong("7.6", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)),
+    Wrong("7.7", "it is not the right result", lambda logits, target: 0.123),
+    Wrong("7.8", "it is not the right result", lambda written, asked: 12.5),
+    Wrong("7.9", "it says 'padding open' of", lambda patient: "padding open"),
+    Wrong("7.9", "return one of 'healthy', 'no shift'", lambda patient: "ill"),
 ]
