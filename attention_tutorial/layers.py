@@ -417,10 +417,10 @@ class MultiHeadAttention(nn.Module):
         if mask is None:
             return None
         check_mask_type("mask", mask)
-        target = (query.size(0), self.num_heads, query.size(1), n)
         axes = mask.dim()
         per_head = mask.unsqueeze(1) if axes == 3 else mask
-        if axes not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
+        target = (query.size(0), self.num_heads, query.size(1), n)
+        if axes not in (2, 3, 4) or not broadcasts_to(per_head.shape, target):
             sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
             raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
                              f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
@@ -446,7 +446,9 @@ class MultiHeadAttention(nn.Module):
         if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
             raise ValueError(f"{name} must be (batch, {positions}, d_model) with d_model={self.d_model}; "
                              f"got {shape_of(tensor)}")  # fmt: skip
-        check_same_kind(name, tensor, "the module's weights", self.w_q.weight)
+        weight = self.w_q.weight
+        if tensor.dtype != weight.dtype or tensor.device != weight.device:
+            check_same_kind(name, tensor, "the module's weights", weight)
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
