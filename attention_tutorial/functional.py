@@ -39,6 +39,8 @@ __all__ = [
     "scaled_dot_product_attention",
 ]
 
+MANY_KEYS = 512  # from here on a causal mask and one of whole keys are not joined to one of n x n
+
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""Turn each row of scores into weights over the keys that the mask leaves open.
@@ -234,8 +236,10 @@ def fused_attention(
     r"""Compute the output of :func:`scaled_dot_product_attention` by torch's fused kernels, without the weights.
 
     The fused kernels take four axes, (batch, heads, positions, features), and never store the m x n weights; torch
-    treats other inputs step by step. With ``is_causal``, no mask and as many queries as keys (or one query) not even a
-    mask of m x n is made; with any other shape the boolean mask is.
+    treats other inputs step by step. With ``is_causal`` and as many queries as keys (or one query) not even a mask of
+    m x n is made, without a mask or with a boolean one of whole keys, such as :func:`~attention_tutorial.masks.padding_mask`
+    makes (up to 512 keys the two are joined, which is quicker, and so they are with a scale of one's own and in what
+    ``torch.compile`` makes); with any other shape or mask it is.
 
     Args:
         query: Q, (..., m, d_k).
@@ -287,10 +291,10 @@ def _fused_attention(
 
 
 def _is_long_and_hides_whole_keys(mask: Tensor, key: Tensor) -> bool:
-    """Say whether a mask (..., 1, n) is to be told to the keys: below some hundred of them it is not worth its while."""
+    """Say whether a mask (..., 1, n) is to be told to the keys. With few of them an n x n mask is quicker."""
     if mask.dtype != torch.bool or mask.dim() < 2 or mask.size(-2) != 1 or mask.size(-1) == 1:
         return False
-    return not torch.compiler.is_compiling() and key.size(-2) > 512  # (what is compiled takes any n)
+    return not torch.compiler.is_compiling() and key.size(-2) > MANY_KEYS  # (what is compiled takes any n)
 
 
 def _causal_without_some_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
