@@ -71,8 +71,8 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Say whether ``shape`` can be stretched to exactly ``target``."""
     if len(shape) > len(target):
         return False
-    for a, b in _from_the_right(shape, target):  # (half the time of `all` over a generator)
-        if a != b and a != 1:  # noqa: SIM110
+    for a, b in _from_the_right(shape, target):  # noqa: SIM110  (half the time of `all` over a generator)
+        if a != b and a != 1:
             return False
     return True
 

@@ -110,7 +110,7 @@ def _prepare_mask(
 
     Returns it with its empty rows opened, and those rows, as :func:`_open_empty_rows` does; ``None`` for no mask.
     """
-    has_open = False  # is every query seen to have an open key? A look at the first key is quick, which is open as a rule
+    has_open = False  # is every query seen to have an open key? A look at the first, open as a rule, is quick
     if mask is not None:
         mask = _cast(mask, like.dtype)
         if mask.dtype == torch.bool and mask.dim() and mask.numel():
@@ -237,9 +237,9 @@ def fused_attention(
 
     The fused kernels take four axes, (batch, heads, positions, features), and never store the m x n weights; torch
     treats other inputs step by step. With ``is_causal`` and as many queries as keys (or one query) not even a mask of
-    m x n is made, without a mask or with a boolean one of whole keys, such as :func:`~attention_tutorial.masks.padding_mask`
-    makes (up to 512 keys the two are joined, which is quicker, and so they are with a scale of one's own and in what
-    ``torch.compile`` makes); with any other shape or mask it is.
+    m x n is made, without a mask or with a boolean one that hides whole keys, such as
+    :func:`~attention_tutorial.masks.padding_mask` makes; with any other shape or mask it is. (Up to 512 keys these two
+    are joined, which is quicker, and so they are with a scale of one's own and while torch compiles.)
 
     Args:
         query: Q, (..., m, d_k).

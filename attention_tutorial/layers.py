@@ -516,8 +516,8 @@ class MultiHeadAttention(nn.Module):
             True
         """
         if self.num_heads * self.d_head != self.d_model:
-            raise ValueError("torch's module needs heads * d_head = d_model; "
-                             f"got num_heads={self.num_heads}, d_head={self.d_head}, d_model={self.d_model}")  # fmt: skip
+            sizes = f"num_heads={self.num_heads}, d_head={self.d_head}, d_model={self.d_model}"
+            raise ValueError(f"torch's module needs heads * d_head = d_model; got {sizes}")
         if type(self)._place is not MultiHeadAttention._place:
             raise ValueError(f"torch's module has no positions; got a {type(self).__name__}")
         weight, has_bias = self.w_o.weight, self.w_o.bias is not None

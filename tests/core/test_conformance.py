@@ -256,9 +256,7 @@ def without_joined_masks(monkeypatch):
 @every_dtype
 @pytest.mark.parametrize("make_mask", KEYS.values(), ids=KEYS.keys())
 @pytest.mark.parametrize("d_v", [D_K, 3], ids=["", "d_v"])
-def test_a_mask_told_to_the_keys_gives_values_and_gradients_of_the_joined_one(
-    make_mask, dtype, d_v, device, generator
-):
+def test_a_mask_told_to_the_keys_gives_values_and_gradients_of_the_joined_one(make_mask, dtype, d_v, device, generator):
     tensors, mask = long_inputs(generator, 13, dtype, device, d_v), make_mask(generator, 13).to(device)
     upstream = draw(generator, BATCH, HEADS, 13, d_v, dtype=dtype, device=device)
     expected = scaled_dot_product_attention(*tensors, combine_masks(mask, causal_mask(13, device=device)))[0]
