@@ -26,7 +26,7 @@ from ._validation import (
     check_scale,
     shape_of,
 )
-from .masks import causal_mask, join
+from .masks import join
 
 __all__ = [
     "additive_attention",
@@ -117,7 +117,7 @@ def _prepare_mask(
             has_open = _is_seen(mask.select(-1, 0).all())
     if is_causal and shape[-2] != 1:  # a single query is the newest: it sees every key
         m, n = shape[-2:]
-        past = causal_mask(m, n, like.device)
+        past = torch.ones(m, n, dtype=torch.bool, device=like.device).tril(n - m)  # `causal_mask`, not checked again
         if not torch.compiler.is_compiling():  # (what is compiled takes any m and n)
             has_open = (has_open or mask is None) and m <= n  # every query sees the first key
         mask = past if mask is None else join(mask, past)
@@ -268,7 +268,7 @@ def fused_attention(
     check_flag("is_causal", is_causal)
     scale = check_scale(scale)
     if mask is not None:  # torch's kernels stretch no scores to the axes of a mask
-        mask = torch.atleast_2d(mask)
+        mask = mask[(None,) * (2 - mask.dim())]  # at least (m or 1, n or 1)
         leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])
         query = query.expand(*leading, *query.shape[-2:])
     return _fused_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
@@ -292,9 +292,9 @@ def _fused_attention(
 
 def _is_long_and_hides_whole_keys(mask: Tensor, key: Tensor) -> bool:
     """Say whether a mask (..., 1, n) is to be told to the keys. With few of them an n x n mask is quicker."""
-    if mask.dtype != torch.bool or mask.dim() < 2 or mask.size(-2) != 1 or mask.size(-1) == 1:
+    if torch.compiler.is_compiling() or key.size(-2) <= MANY_KEYS:  # (what is compiled takes any n)
         return False
-    return not torch.compiler.is_compiling() and key.size(-2) > MANY_KEYS  # (what is compiled takes any n)
+    return mask.dtype == torch.bool and mask.dim() >= 2 and mask.size(-2) == 1 and mask.size(-1) > 1
 
 
 def _causal_without_some_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:

@@ -272,10 +272,11 @@ def test_a_mask_told_to_the_keys_gives_values_and_gradients_of_the_joined_one(ma
 
 
 @pytest.mark.usefixtures("without_joined_masks")
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@every_dtype
 def test_a_key_told_to_be_hidden_stays_so_however_low_the_open_scores_are(dtype, device):
-    query = torch.full((1, 1, 2, 1), -1e6, dtype=dtype, device=device)
-    key = torch.tensor([[1e6], [0.0]], dtype=dtype, device=device)[None, None]  # the open key scores -1e12
+    far = 1e4 if dtype == torch.float16 else 1e6
+    query = torch.full((1, 1, 2, 1), -far, dtype=dtype, device=device)
+    key = torch.tensor([[far], [0.0]], dtype=dtype, device=device)[None, None]  # the open key scores -1e12, or -1e8
     value = torch.tensor([[3.0], [5.0]], dtype=dtype, device=device)[None, None]
     mask = torch.tensor([[[[True, False]]]], device=device)
     assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
@@ -284,8 +285,8 @@ def test_a_key_told_to_be_hidden_stays_so_however_low_the_open_scores_are(dtype,
 def test_with_many_keys_no_n_by_n_tensor_is_made_for_causal_and_padding_together(device, generator):
     n = functional.MANY_KEYS + 1
     query, key, value = (x[..., :8] for x in long_inputs(generator, n, torch.float32, device))
-    for lengths in ([n // 2, n], [0, n]):
-        mask = padding_mask(lengths, n=n).to(device)
+    for mask in (padding_mask([n // 2, n], n=n), padding_mask([0, n], n=n), padding_mask([n // 2], n=n)[0, 0]):
+        mask = mask.to(device)
 
         def forward_and_backward(mask=mask):
             fused_attention(query, key, value, mask, is_causal=True).sum().backward()
@@ -296,6 +297,25 @@ def test_with_many_keys_no_n_by_n_tensor_is_made_for_causal_and_padding_together
             fused_attention(query, key, value, mask & causal_mask(n, device=device)),
             torch.float32,
         )
+
+
+@pytest.mark.usefixtures("without_joined_masks")
+def test_a_mask_told_to_the_keys_broadcasts_as_any(generator):
+    mask = padding_mask([5, 13], n=13)
+    for axes in (
+        [(1, 3), (3,), (3,)],
+        [(), (2, 1), (3,)],
+        [(2, 3), (1, 3), ()],
+        [(), (), ()],
+        [(2, 3), (2, 3), (1, 3)],
+    ):
+        tensors = [draw(generator, *leading, 13, D_K) for leading in axes]
+        for one in (mask, mask[0], mask[0, 0]):
+            leading = torch.broadcast_shapes(*axes)
+            if len(one.shape) - 2 > len(leading) or (one is mask and leading[0] != BATCH):
+                continue
+            expected = scaled_dot_product_attention(*tensors, one & causal_mask(13))[0]
+            assert_close(fused_attention(*tensors, one, is_causal=True), expected, **TIGHT)
 
 
 def test_with_many_keys_another_mask_or_scale_is_joined(generator, monkeypatch):
