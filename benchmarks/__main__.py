@@ -32,6 +32,7 @@ HEADS = [(4, 256, 256, 1), (4, 256, 256, 16)]
 GPU_SIZES = [*SIZES, (8, 1024, 1024, 16), (4, 4096, 1024, 16)]
 PACKAGES = {"torch": "torch", "torchtune": "torchtune", "x-transformers": "x-transformers", "labml-nn": "labml-nn",
             "transformers (BERT)": "transformers"}  # fmt: skip
+ROUNDS = ((64, 201), (256, 21), (1_000_000, 9))  # up to which length how many: short calls are cheap, and tremble
 NEAREST = (REFERENCE, OURS, "nn.MultiheadAttention")
 PASSES = ("forward", "forward and backward")
 
@@ -95,8 +96,8 @@ def measure(
             ratios = [a / b for a, b in zip(times[name], times[REFERENCE], strict=True)]
             rows.append(
                 {**case._asdict(), "dtype": str(case.dtype).removeprefix("torch."), "pass": which, "name": name,
-                 "microseconds": round(statistics.median(times[name]) * 1e6, 1), "ratio": quartiles(ratios),
-                 "peak_bytes": peak_bytes(runs[name], device)}
+                 "microseconds": round(statistics.median(times[name]) * 1e6, 1), "rounds": rounds,
+                 "ratio": quartiles(ratios), "peak_bytes": peak_bytes(runs[name], device)}
             )  # fmt: skip
     return rows
 
@@ -136,8 +137,8 @@ def main() -> None:
     """Measure all cases, and write the file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rounds", type=int, default=25, help="turns of each contender in each case")
-    parser.add_argument("--least", type=float, default=0.002, help="how many seconds a turn lasts at least")
+    parser.add_argument("--rounds", type=int, default=1, help="so many times the usual number of rounds")
+    parser.add_argument("--least", type=float, default=0.0005, help="how many seconds a turn lasts at least")
     parser.add_argument("--only", type=int, default=None, help="measure the first so many cases (for a try)")
     parser.add_argument("--out", type=Path, default=None, help=f"where to write; {RESULT.name} in book/ when left out")
     given = parser.parse_args()
@@ -148,14 +149,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
     for case, passes in list(cases(device))[: given.only]:
-        rounds = given.rounds if case.n <= 256 or device.type == "cuda" else max(5, given.rounds // 4)
-        rows += measure(case, passes, device, rounds, given.least)
-        write(rows, given.rounds, device, given.out)
+        usual = next(rounds for most, rounds in ROUNDS if case.n <= most)
+        rows += measure(case, passes, device, given.rounds * usual, given.least)
+        write(rows, device, given.out)
         mine = [row for row in rows[-20:] if row["name"] == OURS][-len(passes) :]
         print(f"{tuple(case)}: {', '.join(str(row['ratio'][1]) for row in mine)}", file=sys.stderr, flush=True)
 
 
-def write(rows: list[dict[str, Any]], rounds: int, device: torch.device, out: Path | None) -> None:
+def write(rows: list[dict[str, Any]], device: torch.device, out: Path | None) -> None:
     """Write what is measured so far, a row to a line."""
     names = {row["name"] for row in rows}
     versions = {p: importlib.metadata.version(p) for name, p in PACKAGES.items() if name in names | {"torch"}}
@@ -163,7 +164,6 @@ def write(rows: list[dict[str, Any]], rounds: int, device: torch.device, out: Pa
         "date": datetime.date.today().isoformat(),
         "machine": machine(device),
         "versions": {"python": platform.python_version(), **versions},
-        "rounds": rounds,
     }
     out = out or (RESULT if device.type == "cpu" else RESULT.with_stem(f"{RESULT.stem}_{device.type}"))
     text = json.dumps(found, indent=1)[:-2] + ',\n "rows": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]\n}\n"
