@@ -38,11 +38,13 @@ def test_every_size_has_every_mask_both_passes_and_both_kinds():
 
 
 def bar(row):
-    """What is asked of a ratio; in the smallest sizes, which the page says are above it, what is not to be exceeded."""
-    return 1.5 if row["n"] <= 16 else 1.1 if row["weights"] else 1.05
+    """What is asked of a ratio; in the sizes that the page says are above it, what is not to be exceeded."""
+    return 1.5 if row["n"] <= 16 else 1.1 if row["weights"] or row["n"] <= 64 else 1.05
 
 
-@pytest.mark.parametrize("row", pick(ROWS, name="ours"), ids=lambda r: f"{r['n']}-{r['mask']}-{r['weights']}-{r['pass']}-{r['dtype']}")
+@pytest.mark.parametrize(
+    "row", pick(ROWS, name="ours"), ids=lambda r: f"{r['n']}-{r['mask']}-{r['weights']}-{r['pass']}-{r['dtype']}"
+)
 def test_what_is_published_meets_the_bars(row):
     assert row["ratio"][1] <= bar(row)
 
