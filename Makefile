@@ -13,6 +13,8 @@ PORT   ?= 8000
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 COLAB  ?= .venv-colab
+PEERS  ?= .venv-peers
+DEVICE ?= cpu
 SITE   := _build/html
 # The tools of js/, the widgets' sources: asked for where npm is, since the bundles that it builds are in the repository.
 JS     := $(if $(shell command -v npm),js/node_modules/.package-lock.json)
@@ -25,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
-	notebooks replicate dist test-dist fresh release-notes linkcheck lint format clean distclean
+	notebooks replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -81,6 +83,12 @@ notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the sam
 replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
 
+benchmark: $(STAMP) ## Time the package beside torch and other packages, for the book's page on speed (PEERS=no, DEVICE=cuda)
+	@$(if $(filter no,$(PEERS)),$(PY),$(MAKE) --no-print-directory $(PEERS)/.installed && $(PEERS)/bin/python) -m benchmarks --device $(DEVICE)
+
+mutants: $(STAMP) ## Change the package's maths in a thousand places, one at a time: which changes does no test notice? (hours)
+	@$(MAKE) --no-print-directory $(PEERS)/.installed && $(PEERS)/bin/mutmut run --max-children 1; $(PEERS)/bin/mutmut results
+
 dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
 	@rm -rf dist
 	@$(PY) -m build --no-isolation --outdir dist
@@ -97,10 +105,11 @@ release-notes: $(STAMP) ## Check that a tag may become a release, and print its 
 linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
 	@jupyter-book build . -n --keep-going --builder linkcheck
 
-lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (actionlint, zizmor)
+lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check
 	ruff format --check
 	mypy
+	basedpyright
 	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
 	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
 	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi
@@ -114,11 +123,11 @@ format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 	@if [ -d js/node_modules ]; then $(BIOME) --write; fi
 
 clean: ## Remove what the build and the tests made; the environment stays
-	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
+	rm -rf _build mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
 	find attention_tutorial book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
-	rm -rf $(VENV) $(COLAB) js/node_modules
+	rm -rf $(VENV) $(COLAB) $(PEERS) js/node_modules
 
 # uv, where it is on the path, is many times quicker than pip and installs the same versions. It reads no settings of
 # pip's, so those of the environment are handed on; among all indexes it is to take the best match, as pip does.
@@ -137,6 +146,13 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book"; exit 1; }
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
+	@touch $@
+
+# What is only compared with, and the tool that makes mutants, on top of the environment: its torch is everybody's.
+$(PEERS)/.installed: $(STAMP) benchmarks/requirements.txt
+	@$(PYTHON) -m venv --clear $(PEERS)
+	@$(PY) -c 'import site; print(site.getsitepackages()[0])' > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt
 	@touch $@
 
 # npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.

@@ -26,7 +26,7 @@ from ._validation import (
     check_scale,
     shape_of,
 )
-from .masks import causal_mask, join
+from .masks import join
 
 __all__ = [
     "additive_attention",
@@ -38,6 +38,8 @@ __all__ = [
     "multiplicative_attention",
     "scaled_dot_product_attention",
 ]
+
+MANY_KEYS = 512  # from here on a causal mask and one of whole keys are not joined to one of n x n
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -108,15 +110,18 @@ def _prepare_mask(
 
     Returns it with its empty rows opened, and those rows, as :func:`_open_empty_rows` does; ``None`` for no mask.
     """
+    has_open = False  # is every query seen to have an open key? A look at the first, open as a rule, is quick
     if mask is not None:
         mask = _cast(mask, like.dtype)
+        if mask.dtype == torch.bool and mask.dim() and mask.numel():
+            has_open = _is_seen(mask.select(-1, 0).all())
     if is_causal and shape[-2] != 1:  # a single query is the newest: it sees every key
         m, n = shape[-2:]
-        past = causal_mask(m, n, like.device)
-        if mask is None and not torch.compiler.is_compiling() and m <= n:  # (what is compiled takes any m and n)
-            return past, None  # every query sees the first key
+        past = torch.ones(m, n, dtype=torch.bool, device=like.device).tril(n - m)  # `causal_mask`, not checked again
+        if not torch.compiler.is_compiling():  # (what is compiled takes any m and n)
+            has_open = (has_open or mask is None) and m <= n  # every query sees the first key
         mask = past if mask is None else join(mask, past)
-    return (None, None) if mask is None else _open_empty_rows(mask)
+    return (mask, None) if mask is None or has_open else _open_empty_rows(mask)
 
 
 def _cast(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -231,8 +236,10 @@ def fused_attention(
     r"""Compute the output of :func:`scaled_dot_product_attention` by torch's fused kernels, without the weights.
 
     The fused kernels take four axes, (batch, heads, positions, features), and never store the m x n weights; torch
-    treats other inputs step by step. With ``is_causal``, no mask and as many queries as keys (or one query) not even a
-    mask of m x n is made; with any other shape the boolean mask is.
+    treats other inputs step by step. With ``is_causal`` and as many queries as keys (or one query) not even a mask of
+    m x n is made, without a mask or with a boolean one that hides whole keys, such as
+    :func:`~attention_tutorial.masks.padding_mask` makes; with any other shape or mask it is. (Up to 512 keys these two
+    are joined, which is quicker, and so they are with a scale of one's own and while torch compiles.)
 
     Args:
         query: Q, (..., m, d_k).
@@ -261,7 +268,7 @@ def fused_attention(
     check_flag("is_causal", is_causal)
     scale = check_scale(scale)
     if mask is not None:  # torch's kernels stretch no scores to the axes of a mask
-        mask = torch.atleast_2d(mask)
+        mask = mask[(None,) * (2 - mask.dim())]  # at least (m or 1, n or 1)
         leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])
         query = query.expand(*leading, *query.shape[-2:])
     return _fused_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
@@ -271,13 +278,44 @@ def _fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None = None
 ) -> Tensor:
     """Compute :func:`fused_attention` with a mask whose leading axes the query has, too."""
-    if is_causal and mask is None and query.size(-2) == key.size(-2):
-        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+    if is_causal and query.size(-2) == key.size(-2):
+        if mask is None:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+        if scale is None and _is_long_and_hides_whole_keys(mask, key):
+            return _causal_without_some_keys(query, key, value, mask)
     mask, empty = _prepare_mask(mask, (query.size(-2), key.size(-2)), query, is_causal=is_causal)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, scale=scale)
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
     return output if empty is None else output.masked_fill(empty, 0.0)
+
+
+def _is_long_and_hides_whole_keys(mask: Tensor, key: Tensor) -> bool:
+    """Say whether a mask (..., 1, n) is to be told to the keys. With few of them an n x n mask is quicker."""
+    if torch.compiler.is_compiling() or key.size(-2) <= MANY_KEYS:  # (what is compiled takes any n)
+        return False
+    return mask.dtype == torch.bool and mask.dim() >= 2 and mask.size(-2) == 1 and mask.size(-1) > 1
+
+
+def _causal_without_some_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """Compute causal attention under a boolean mask (..., 1, n) without a mask of n x n.
+
+    Torch's kernels take ``is_causal`` or a mask. So the mask becomes one more feature: of size c in a query, -c in a
+    hidden key and 0 in an open one. That takes c * c from each score of a hidden key, which no other score comes near.
+    A query whose keys are all hidden has 0 there, too, so that its softmax stays finite.
+    """
+    d_k, d_v, dtype = query.size(-1), value.size(-1), key.dtype
+    c = 3e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 8
+    width = 1 if key.is_cpu else 8  # on a GPU the kernels take features by the eight
+    leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], mask.shape[:-2])
+    some_open = (mask.cumsum(dim=-1) > 0).mT  # (..., n, 1), among the keys up to each query
+    asks = some_open.to(dtype).mul(c)  # (..., n, 1)
+    hidden = (~mask).to(dtype).mul(-c).mT  # (..., n, 1)
+    query = torch.cat([query.expand(*leading, -1, -1), asks.expand(*leading, -1, width)], dim=-1)
+    key = torch.cat([key.expand(*leading, -1, -1), hidden.expand(*leading, -1, width)], dim=-1)
+    value = F.pad(value, (0, width)) if d_v == d_k else value  # (only equal widths have a fused kernel)
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=1.0 / math.sqrt(d_k))
+    return output[..., :d_v].masked_fill(~some_open, 0.0)
 
 
 def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:

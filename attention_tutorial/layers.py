@@ -417,10 +417,10 @@ class MultiHeadAttention(nn.Module):
         if mask is None:
             return None
         check_mask_type("mask", mask)
-        target = (query.size(0), self.num_heads, query.size(1), n)
         axes = mask.dim()
         per_head = mask.unsqueeze(1) if axes == 3 else mask
-        if axes not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
+        target = (query.size(0), self.num_heads, query.size(1), n)
+        if axes not in (2, 3, 4) or not broadcasts_to(per_head.shape, target):
             sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
             raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
                              f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
@@ -446,7 +446,9 @@ class MultiHeadAttention(nn.Module):
         if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
             raise ValueError(f"{name} must be (batch, {positions}, d_model) with d_model={self.d_model}; "
                              f"got {shape_of(tensor)}")  # fmt: skip
-        check_same_kind(name, tensor, "the module's weights", self.w_q.weight)
+        weight = self.w_q.weight
+        if tensor.dtype != weight.dtype or tensor.device != weight.device:
+            check_same_kind(name, tensor, "the module's weights", weight)
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
@@ -496,6 +498,40 @@ class MultiHeadAttention(nn.Module):
             if has_bias:
                 ours.w_o.bias.copy_(module.out_proj.bias)
         return ours.train(module.training)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """Copy the weights into torch's own module, the way back of :meth:`from_torch`.
+
+        Returns:
+            A module with ``batch_first=True`` and without dropout, of the same sizes, dtype, device and training mode,
+            with its own copy of the weights.
+
+        Raises:
+            ValueError: if heads * d_head is not d_model, or positions turn the keys: torch's module has neither.
+
+        Example:
+            >>> ours = MultiHeadAttention(8, 2)
+            >>> x = torch.rand(1, 3, 8)
+            >>> torch.allclose(ours.to_torch()(x, x, x)[0], ours(x)[0], atol=1e-6)
+            True
+        """
+        if self.num_heads * self.d_head != self.d_model:
+            sizes = f"num_heads={self.num_heads}, d_head={self.d_head}, d_model={self.d_model}"
+            raise ValueError(f"torch's module needs heads * d_head = d_model; got {sizes}")
+        if type(self)._place is not MultiHeadAttention._place:
+            raise ValueError(f"torch's module has no positions; got a {type(self).__name__}")
+        weight, has_bias = self.w_o.weight, self.w_o.bias is not None
+        theirs = nn.MultiheadAttention(
+            self.d_model, self.num_heads, bias=has_bias, batch_first=True, device=weight.device, dtype=weight.dtype
+        )
+        projections = (self.w_q, self.w_k, self.w_v)
+        with torch.no_grad():
+            theirs.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
+            theirs.out_proj.weight.copy_(weight)
+            if has_bias:
+                theirs.in_proj_bias.copy_(torch.cat([projection.bias for projection in projections]))
+                theirs.out_proj.bias.copy_(self.w_o.bias)
+        return theirs.train(self.training)
 
     def extra_repr(self) -> str:
         """Name the sizes when the module is printed."""

@@ -141,6 +141,11 @@ def test_masked_softmax_by_hand():
     assert_close(masked_softmax(scores, added), expected, **TIGHT)
 
 
+def test_a_mask_of_scores_may_bring_axes_of_its_own(generator):
+    scores, mask = draw(generator, M, N), draw_bool(generator, BATCH, HEADS, 1, N)
+    assert_close(masked_softmax(scores, mask), masked_softmax(scores.expand(BATCH, HEADS, M, N), mask), **TIGHT)
+
+
 # Against loops and torch
 
 MASKS = {

@@ -32,6 +32,7 @@ from attention_tutorial import (
     to_torch_mha_mask,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
+from attention_tutorial.positions import RotaryMultiHeadAttention
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 D_MODEL, D_HEAD = 15, 5  # with three heads
@@ -697,6 +698,16 @@ ERRORS = {
         lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_zero_attn=True)),
         ValueError,
         "module must not use add_bias_kv or add_zero_attn",
+    ),
+    "to torch": (
+        lambda: MultiHeadAttention(50, 8).to_torch(),
+        ValueError,
+        "torch's module needs heads * d_head = d_model; got num_heads=8, d_head=6, d_model=50",
+    ),
+    "rotary to torch": (
+        lambda: RotaryMultiHeadAttention(8, 2).to_torch(),
+        ValueError,
+        "torch's module has no positions; got a RotaryMultiHeadAttention",
     ),
     "d_query": (lambda: AdditiveAttention(0, 4, 6), ValueError, "d_query must be at least 1; got 0"),
     "d_key": (lambda: AdditiveAttention(5, 4.5, 6), TypeError, "d_key must be an int; got float"),

@@ -145,6 +145,7 @@ def test_torch_module_mask_has_one_matrix_for_each_head_of_each_batch_element(ge
         for h in range(HEADS):
             assert torch.equal(flat[b * HEADS + h], ~shared[b])
     assert torch.equal(to_torch_mha_mask(shared[:, None], HEADS), flat)
+    assert torch.equal(to_torch_mha_mask(shared, 1), ~shared)
     own = draw(generator, BATCH, HEADS, M, N)
     assert torch.equal(to_torch_mha_mask(own, HEADS), own.reshape(-1, M, N))
     assert torch.equal(to_torch_mha_mask(shared[0], HEADS), ~shared[0])
@@ -265,6 +266,11 @@ ERRORS = {
         lambda: to_torch_mha_mask(torch.ones(7), num_heads=3),
         ValueError,
         "mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads=3; got (7,)",
+    ),
+    "torch no heads": (
+        lambda: to_torch_mha_mask(torch.ones(2, 7, 7), num_heads=0),
+        ValueError,
+        "num_heads must be at least 1; got 0",
     ),
     "heads float": (
         lambda: to_torch_mha_mask(torch.ones(2, 7, 7), num_heads=3.0),

@@ -236,6 +236,8 @@ def test_a_generator_decides_all_first_weights():
          "model must be a Transformer; got Linear"),
         (lambda m: greedy(m, torch.ones(1, 2).long(), 0), ValueError, "max_length must be at least 1; got 0"),
         (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), ValueError, "num_beams must be at least 1; got 0"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), TypeError,
+         "use_cache must be True or False; got int"),
         (lambda m: Transformer(3, 2), ValueError, "target_size must be at least 3; got 2"),
     ],
 )  # fmt: skip

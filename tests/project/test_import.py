@@ -141,6 +141,7 @@ def test_the_package_offers_exactly_what_the_maths_modules_offer():
         ("MultiplicativeAttention", "(d_query, d_key, *, device=None, dtype=None)"),
         ("MultiHeadAttention", "(d_model, num_heads, d_head=None, *, bias=False, device=None, dtype=None)"),
         ("MultiHeadAttention.from_torch", "(module)"),
+        ("MultiHeadAttention.to_torch", "(self)"),
         (
             "MultiHeadAttention.forward",
             "(self, query, key=None, value=None, mask=None, *, is_causal=False, need_weights=True)",

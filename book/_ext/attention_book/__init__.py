@@ -33,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         widgets,
     )
     from .anchors import LastingIds
+    from .benchmark import BenchmarkDirective
     from .citation import CiteThisBook
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
@@ -40,6 +41,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .two_banks import TwoBanksDirective
 
     # What a page may write
+    app.add_directive("benchmark", BenchmarkDirective)
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("predictions", PredictionsDirective)

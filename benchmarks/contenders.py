@@ -1,0 +1,214 @@
+"""What is timed: each contender makes a self-attention of given sizes, ready to be called on x (batch, n, d_model).
+
+A contender returns None where it cannot do what is asked; one whose package is not installed is left out.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_tutorial import MultiHeadAttention, padding_mask, to_torch_mha_mask
+
+MASKS = ("none", "causal", "padding", "both")
+
+
+class Case(NamedTuple):
+    """One self-attention: its sizes, and what is asked of it."""
+
+    batch: int
+    n: int
+    d_model: int
+    heads: int
+    dtype: torch.dtype
+    mask: str
+    weights: bool
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the future is hidden."""
+        return self.mask in ("causal", "both")
+
+    def padding(self, device: torch.device) -> Tensor | None:
+        """Return a padding mask (batch, 1, 1, n), True = real: the last sentence is half as long as the others."""
+        if self.mask not in ("padding", "both"):
+            return None
+        lengths = [self.n] * (self.batch - 1) + [max(1, self.n // 2)]
+        return padding_mask(lengths, n=self.n).to(device)
+
+
+Call = Callable[[Tensor], Tensor]
+Maker = Callable[[Case, torch.device, dict[str, Tensor]], tuple[nn.Module, Call] | None]
+
+
+class Bare(nn.Module):
+    """The four projections around torch's function, and nothing else: what one writes by hand, unchecked."""
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+        """Attend; torch's function takes a mask or ``is_causal``, so the two are joined."""
+        batch, n, d_model = x.shape
+        q, k, v = (w(x).view(batch, n, self.heads, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        if mask is not None and is_causal:
+            mask, is_causal = mask & torch.ones(n, n, dtype=torch.bool, device=x.device).tril(), False
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal)
+        return self.w_o(heads.transpose(1, 2).reshape(batch, n, d_model))
+
+
+class Eager(Bare):
+    """The leanest version with weights: scores, one fill in place, softmax, average."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> tuple[Tensor, Tensor]:
+        """Attend, and return the weights too."""
+        batch, n, d_model = x.shape
+        q, k, v = (w(x).view(batch, n, self.heads, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = (q * (1.0 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)
+        if is_causal:
+            past = torch.ones(n, n, dtype=torch.bool, device=x.device).tril()
+            mask = past if mask is None else mask & past
+        if mask is not None:
+            scores = scores.masked_fill_(~mask, -torch.inf)
+        weights = torch.softmax(scores, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(batch, n, d_model)), weights
+
+
+def ours(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call]:
+    """Make the package's module."""
+    module = MultiHeadAttention(case.d_model, case.heads, device=device, dtype=case.dtype)
+    module.load_state_dict(state)
+    options = {"mask": case.padding(device), "is_causal": case.is_causal, "need_weights": case.weights}
+    return module, lambda x: module(x, **options)[0]
+
+
+def bare(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call]:
+    """Make the reference: without weights the bare module, with them the leanest eager one."""
+    module = (Eager if case.weights else Bare)(case.d_model, case.heads).to(device, case.dtype)
+    module.load_state_dict(state)
+    mask, is_causal = case.padding(device), case.is_causal
+    if case.weights:
+        return module, lambda x: module(x, mask, is_causal)[0]
+    return module, lambda x: module(x, mask, is_causal)
+
+
+def torchs_module(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call]:
+    """Make `nn.MultiheadAttention` with the same weights."""
+    ours_ = MultiHeadAttention(case.d_model, case.heads, device=device, dtype=case.dtype)
+    ours_.load_state_dict(state)
+    module, options = ours_.to_torch(), {"need_weights": case.weights, "average_attn_weights": False}
+    padding = case.padding(device)
+    if padding is not None:
+        options["key_padding_mask"] = to_torch_mha_mask(padding)[:, 0, 0]
+    if case.is_causal:
+        causal = torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril()
+        options |= {"attn_mask": to_torch_mha_mask(causal), "is_causal": padding is None}
+    return module, lambda x: module(x, x, x, **options)[0]
+
+
+def torchtune(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
+    """Make torchtune's module, which takes a mask (batch, n, n), True = may attend, and returns no weights."""
+    from torchtune.modules import MultiHeadAttention as Theirs
+
+    if case.weights:
+        return None
+    d_head = case.d_model // case.heads
+    linear = [nn.Linear(case.d_model, case.d_model, bias=False) for _ in range(4)]
+    module = Theirs(
+        embed_dim=case.d_model, num_heads=case.heads, num_kv_heads=case.heads, head_dim=d_head, q_proj=linear[0],
+        k_proj=linear[1], v_proj=linear[2], output_proj=linear[3], is_causal=case.is_causal, max_seq_len=case.n,
+    ).to(device, case.dtype)  # fmt: skip
+    module.load_state_dict({f"{theirs}.weight": state[f"{name}.weight"] for theirs, name in (
+        ("q_proj", "w_q"), ("k_proj", "w_k"), ("v_proj", "w_v"), ("output_proj", "w_o"))})  # fmt: skip
+    padding = case.padding(device)
+    if padding is None:
+        return module, lambda x: module(x, x)
+
+    def call(x: Tensor) -> Tensor:
+        mask = padding[:, 0].expand(-1, case.n, -1)
+        mask = mask & torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril() if case.is_causal else mask
+        return module(x, x, mask=mask)
+
+    return module, call
+
+
+def x_transformers(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
+    """Make x-transformers' module on torch's fused kernels."""
+    from x_transformers.x_transformers import Attention
+
+    if case.weights:
+        return None
+    module = Attention(case.d_model, dim_head=case.d_model // case.heads, heads=case.heads, causal=case.is_causal,
+                       flash=True).to(device, case.dtype)  # fmt: skip
+    module.load_state_dict({f"{theirs}.weight": state[f"{name}.weight"] for theirs, name in (
+        ("to_q", "w_q"), ("to_k", "w_k"), ("to_v", "w_v"), ("to_out", "w_o"))})  # fmt: skip
+    padding = case.padding(device)
+    mask = None if padding is None else padding[:, 0, 0]
+    return module, lambda x: module(x, mask=mask)
+
+
+def labml(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
+    """Make labml-nn's module: positions first, masks (n, n, batch), always step by step; it returns no weights."""
+    from labml_nn.transformers.mha import MultiHeadAttention as Theirs
+
+    if case.weights:
+        return None
+    module = Theirs(case.heads, case.d_model, dropout_prob=0.0, bias=False).to(device, case.dtype)
+    with torch.no_grad():
+        for theirs, name in ((module.query.linear, "w_q"), (module.key.linear, "w_k"), (module.value.linear, "w_v"),
+                             (module.output, "w_o")):  # fmt: skip
+            theirs.weight.copy_(state[f"{name}.weight"])
+        module.value.linear.bias.zero_()  # it has one whatever it is told
+        module.output.bias.zero_()
+    padding = case.padding(device)
+    causal = torch.ones(case.n, case.n, 1, dtype=torch.bool, device=device).tril() if case.is_causal else None
+    mask = None if padding is None else padding[:, 0].permute(1, 2, 0).expand(case.n, -1, -1)
+    if case.is_causal:
+        causal = torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril()[..., None]
+        mask = causal if mask is None else mask & causal
+
+    def call(x: Tensor) -> Tensor:
+        x = x.transpose(0, 1)
+        return module(query=x, key=x, value=x, mask=mask).transpose(0, 1)
+
+    return module, call
+
+
+def transformers_bert(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
+    """Make the attention of transformers' BERT, on torch's function or, for the weights, step by step."""
+    from transformers import BertConfig
+    from transformers.models.bert.modeling_bert import BertSelfAttention
+
+    config: Any = BertConfig(hidden_size=case.d_model, num_attention_heads=case.heads, attention_probs_dropout_prob=0.0)
+    config._attn_implementation = "eager" if case.weights else "sdpa"
+    module = nn.ModuleList([BertSelfAttention(config), nn.Linear(case.d_model, case.d_model, bias=False)])
+    module = module.to(device, case.dtype)
+    with torch.no_grad():
+        for theirs, name in ((module[0].query, "w_q"), (module[0].key, "w_k"), (module[0].value, "w_v")):
+            theirs.weight.copy_(state[f"{name}.weight"])
+            theirs.bias.zero_()
+        module[1].weight.copy_(state["w_o.weight"])
+    mask, causal = case.padding(device), torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril()
+    if case.is_causal:
+        mask = causal if mask is None else mask & causal
+    if mask is not None:
+        mask = torch.zeros(mask.shape, dtype=case.dtype, device=device).masked_fill(~mask, torch.finfo(case.dtype).min)
+        mask = mask.expand(case.batch, 1, case.n, case.n)
+    return module, lambda x: module[1](module[0](x, attention_mask=mask)[0])
+
+
+REFERENCE, OURS = "bare", "ours"
+CONTENDERS: dict[str, Maker] = {
+    REFERENCE: bare,
+    OURS: ours,
+    "nn.MultiheadAttention": torchs_module,
+    "torchtune": torchtune,
+    "x-transformers": x_transformers,
+    "labml-nn": labml,
+    "transformers (BERT)": transformers_bert,
+}

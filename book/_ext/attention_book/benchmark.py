@@ -1,0 +1,193 @@
+"""The page of the package's speed, made from what `make benchmark` has measured.
+
+    ```{benchmark}
+    ```
+
+stands for tables and a figure of the file `benchmark.json` beside the page. The figure takes its colours from the style
+sheet, on a light page and on a dark one.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from .tables import inline, make_row, make_table
+
+RESULT = "benchmark.json"  # beside the page
+OURS, REFERENCE = "ours", "bare"
+MASKS = ("none", "causal", "padding", "both")
+PASSES = ("forward", "forward and backward")
+Row = dict[str, Any]
+
+# The figure: its size, the place of the axes, and the range of ratios
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 48, 12, 14, 52
+LOWEST, HIGHEST = 0.6, 1.6
+MARKS = {
+    "none": '<circle r="4.5"/>',
+    "causal": '<rect x="-4" y="-4" width="8" height="8"/>',
+    "padding": '<path d="M0 -5.5 L5 4 L-5 4 Z"/>',
+    "both": '<path d="M0 -6 L5 0 L0 6 L-5 0 Z"/>',
+}
+
+
+def in_words(ratio: Sequence[float]) -> str:
+    """Say a ratio with its spread.
+
+    Example:
+        >>> in_words([1.012, 1.038, 1.101])
+        '1.04 (1.01 to 1.10)'
+    """
+    low, middle, high = ratio
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def size_of(row: Row) -> tuple[int, int, int, int]:
+    """Return batch, length, d_model and heads of a row."""
+    return row["batch"], row["n"], row["d_model"], row["heads"]
+
+
+def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Return the rows that have these values.
+
+    Example:
+        >>> pick([{"n": 5, "name": "ours"}, {"n": 5, "name": "bare"}], name="bare")
+        [{'n': 5, 'name': 'bare'}]
+    """
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def ratio_table(rows: list[Row]) -> nodes.table:
+    """Set the package's ratios: a line for each size and pass, a column for each mask."""
+    lines = []
+    settings = dict.fromkeys((size_of(row), row["dtype"], row["pass"]) for row in rows)
+    for size, dtype, which in settings:
+        cells = [", ".join(map(str, size)), dtype, which]
+        for mask in MASKS:
+            found = [
+                r for r in pick(rows, name=OURS, mask=mask, dtype=dtype) if size_of(r) == size and r["pass"] == which
+            ]
+            cells.append(in_words(found[0]["ratio"]) if found else "")
+        lines.append(make_row([inline(cell) for cell in cells]))
+    head = [("batch, length, d_model, heads", 20), ("dtype", 10), ("pass", 14), *((mask, 14) for mask in MASKS)]
+    return make_table(head, lines, "benchmark")
+
+
+def peer_table(rows: list[Row], length: int) -> nodes.table:
+    """Set the median ratios of everything that was timed at one length, a line for each name and pass."""
+    some = pick(rows, n=length, dtype="float32", weights=False)
+    some = [row for row in some if row["heads"] == 8]
+    lines = []
+    for name in dict.fromkeys(row["name"] for row in some):
+        for which in PASSES:
+            cells = [name if name != OURS else "**this package**", which]
+            for mask in MASKS:
+                found = pick(some, name=name, mask=mask, **{"pass": which})
+                cells.append(f"{found[0]['ratio'][1]:.2f}" if found else "")
+            lines.append(make_row([inline(cell) for cell in cells]))
+    return make_table([("module", 24), ("pass", 20), *((mask, 14) for mask in MASKS)], lines, "benchmark")
+
+
+def memory_table(rows: list[Row]) -> nodes.table:
+    """Set the peak memory of a causal attention over a padded batch, forward and backward, by length."""
+    some = pick(rows, mask="both", dtype="float32", **{"pass": "forward and backward"})
+    lines = []
+    for size in dict.fromkeys(map(size_of, some)):
+        at = [row for row in some if size_of(row) == size]
+        cells = [", ".join(map(str, size))]
+        for weights in (False, True):
+            for name in (OURS, REFERENCE):
+                found = pick(at, weights=weights, name=name)
+                cells.append(f"{found[0]['peak_bytes'] / 2**20:.2f}" if found else "")
+        lines.append(make_row([inline(cell) for cell in cells]))
+    head = ["batch, length, d_model, heads", "package", "bare", "package, with weights", "eager, with weights"]
+    return make_table([(name, 20) for name in head], lines, "benchmark")
+
+
+def figure(rows: list[Row]) -> str:
+    """Draw the ratios of the forward pass without weights, by size; a mark for each mask, a line for its quartiles."""
+    some = pick(rows, name=OURS, weights=False, dtype="float32", **{"pass": "forward"})
+    some = [row for row in some if row["heads"] in (4, 8)]
+    sizes = list(dict.fromkeys(map(size_of, some)))
+    step = (WIDTH - LEFT - RIGHT) / len(sizes)
+
+    def y(ratio: float) -> float:
+        share = (math.log(HIGHEST) - math.log(min(max(ratio, LOWEST), HIGHEST))) / math.log(HIGHEST / LOWEST)
+        return round(TOP + share * (HEIGHT - TOP - BOTTOM), 1)
+
+    parts = []
+    for tick in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6):
+        kind = "one" if tick == 1 else "grid"
+        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick)}" y2="{y(tick)}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y(tick) + 4}" text-anchor="end">{tick:.1f}</text>')
+    for i, size in enumerate(sizes):
+        middle = LEFT + (i + 0.5) * step
+        parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{size[1]}</text>')
+        for j, mask in enumerate(MASKS):
+            for row in (row for row in some if size_of(row) == size and row["mask"] == mask):
+                low, ratio, high = row["ratio"]
+                x = round(middle + (j - 1.5) * step / 6, 1)
+                title = escape(f"{size[1]} positions, mask {mask}: {in_words(row['ratio'])}")
+                parts.append(
+                    f'<g class="{mask}"><title>{title}</title><line x1="{x}" x2="{x}" y1="{y(low)}" y2="{y(high)}"/>'
+                    f'<g transform="translate({x} {y(ratio)})">{MARKS[mask]}</g></g>'
+                )
+    for j, mask in enumerate(MASKS):
+        x = LEFT + 20 + j * 140
+        mark = f'<g class="{mask}" transform="translate({x} {HEIGHT - 10})">{MARKS[mask]}</g>'
+        parts.append(f'{mark}<text x="{x + 12}" y="{HEIGHT - 6}">{"no mask" if mask == "none" else mask}</text>')
+    label = escape("Time of the package over that of the bare module, without weights, forward, by length and mask")
+    return (
+        f'<figure class="benchmark" tabindex="0"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
+        f"{''.join(parts)}</svg></figure>"
+    )
+
+
+class BenchmarkDirective(SphinxDirective):
+    """Set what was measured: on what, by which versions, the ratios, the peers, the memory."""
+
+    def run(self) -> list[nodes.Node]:
+        """Read the file and return its tables and the figure under their headings."""
+        path = Path(self.env.relfn2path(RESULT)[1])
+        self.env.note_dependency(str(path))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows: list[Row] = found["rows"]
+        versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+        measured = f"Measured on {found['date']} on {found['machine']}: {versions}."
+
+        def section(title: str, text: str, *content: nodes.Node) -> nodes.section:
+            paragraph = nodes.paragraph("", "", *inline(text))
+            return nodes.section("", nodes.title("", title), paragraph, *content, ids=[nodes.make_id(title)])
+
+        return [
+            nodes.paragraph("", measured),
+            section(
+                "Without weights",
+                "Time over that of the bare module: the median of all rounds, with the quartiles in brackets. In the "
+                "figure the lengths stand below, the ratios of the forward pass at the left.",
+                nodes.raw("", figure(rows), format="html"),
+                ratio_table([row for row in rows if not row["weights"]]),
+            ),
+            section(
+                "With weights",
+                "Time over that of the leanest eager version, in the same way.",
+                ratio_table([row for row in rows if row["weights"]]),
+            ),
+            section(
+                "Beside other packages",
+                "At 256 positions, four sequences, 256 features and eight heads, without weights: the median ratio to "
+                "the bare module. All were given the same matrices, and their outputs at real positions agreed. What a "
+                "mask costs to make counts only where a module makes it in each call.",
+                peer_table(rows, 256),
+            ),
+            section(
+                "Memory",
+                "Peak memory in MiB of a forward and a backward pass under a causal mask and a padding mask together.",
+                memory_table(rows),
+            ),
+        ]

@@ -1,0 +1,514 @@
+"""The package beside what engineers know: torch's function and module, BERT's published layer, torch's transforms.
+
+Laws of attention itself are in test_functional.py and test_layers.py; here the same numbers go through another's code.
+"""
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+from oracles import BATCH, D_K, HEADS, M, N, draw, draw_bool
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.testing import assert_close
+
+from attention_tutorial import (
+    AdditiveAttention,
+    MultiHeadAttention,
+    MultiplicativeAttention,
+    causal_mask,
+    combine_masks,
+    functional,
+    fused_attention,
+    masked_softmax,
+    padding_mask,
+    scaled_dot_product_attention,
+    to_torch_mha_mask,
+)
+from attention_tutorial.analysis.cost import largest_tensor_bytes
+from attention_tutorial.positions import RotaryMultiHeadAttention
+
+D_MODEL = 24  # with three heads of eight features
+TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+# Of one rounding in each dtype; gradients and whole modules round some times more.
+TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+every_dtype = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+both_paths = pytest.mark.parametrize("need_weights", [True, False], ids=["weights", "fused"])
+causal_or_not = pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+multi_head = pytest.mark.parametrize("kind", [MultiHeadAttention, RotaryMultiHeadAttention])
+
+
+def attend(query, key, value, mask=None, *, need_weights, **options):
+    """Call either function of the package for its output alone."""
+    if need_weights:
+        return scaled_dot_product_attention(query, key, value, mask, **options)[0]
+    return fused_attention(query, key, value, mask, **options)
+
+
+def close(found, expected, dtype, times=1):
+    assert found.dtype == dtype
+    tolerance = times * TOLERANCE[dtype]
+    assert_close(found, expected.to(dtype), rtol=tolerance, atol=tolerance)
+
+
+def fill(module, generator):
+    """Give every parameter, biases too, a value that does not depend on the machine."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL))
+    return module
+
+
+def open_somewhere(mask):
+    """The mask with its first key open: torch's own module gives NaN in a row without one."""
+    return mask | (torch.arange(mask.size(-1), device=mask.device) == 0)
+
+
+# Torch's function
+
+MASKS = {
+    "none": lambda g: None,
+    "(m, n)": lambda g: open_somewhere(draw_bool(g, M, M)),
+    "padding": lambda g: padding_mask([3, M], n=M),
+    "per head": lambda g: open_somewhere(draw_bool(g, 1, HEADS, M, M)),
+    "all": lambda g: open_somewhere(draw_bool(g, BATCH, HEADS, M, M)),
+    "float": lambda g: draw(g, M, M),
+    "float with -inf": lambda g: draw(g, M, M).masked_fill(~open_somewhere(draw_bool(g, M, M)), -math.inf),
+}
+every_mask = pytest.mark.parametrize("make_mask", MASKS.values(), ids=MASKS.keys())
+
+
+@every_dtype
+@every_mask
+@both_paths
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_values_and_gradients_are_those_of_torchs_function(dtype, make_mask, need_weights, scale, device, generator):
+    tensors = [draw(generator, BATCH, HEADS, M, D_K, dtype=dtype, device=device).requires_grad_() for _ in range(3)]
+    upstream, mask = draw(generator, BATCH, HEADS, M, D_K, dtype=dtype, device=device), make_mask(generator)
+    mask = mask if mask is None else mask.to(device)
+    theirs_mask = mask if mask is None or mask.dtype == torch.bool else mask.to(dtype)
+    for is_causal in (False, True) if mask is None else (False,):  # torch's function takes one of the two
+        expected = F.scaled_dot_product_attention(*tensors, theirs_mask, is_causal=is_causal, scale=scale)
+        found = attend(*tensors, mask, is_causal=is_causal, scale=scale, need_weights=need_weights)
+        close(found, expected, dtype)
+        for f, e in zip(
+            torch.autograd.grad(found, tensors, upstream), torch.autograd.grad(expected, tensors, upstream), strict=True
+        ):
+            close(f, e, dtype, times=4)
+
+
+@both_paths
+def test_leading_axes_broadcast_as_in_torchs_function(need_weights, generator):
+    for axes in ([(3, 1), (1, 2), (3, 2)], [(), (2,), (3, 1)], [(2, 3), (), ()]):
+        tensors = [draw(generator, *leading, size, D_K) for leading, size in zip(axes, (M, N, N), strict=True)]
+        with sdpa_kernel(SDPBackend.MATH):
+            expected = F.scaled_dot_product_attention(*tensors)
+        assert_close(attend(*tensors, need_weights=need_weights), expected, **TIGHT)
+
+
+# Torch's module
+
+
+def torchs_module(generator, dtype, device, *, bias):
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=dtype, device=device)
+    return fill(theirs, generator)
+
+
+MODULE_MASKS = {
+    "none": lambda g: (None, {}),
+    "key_padding_mask": lambda g: (
+        padding_mask([3, M], n=M),
+        {"key_padding_mask": to_torch_mha_mask(padding_mask([3, M], n=M))[:, 0, 0]},
+    ),
+    "attn_mask (m, n)": lambda g: (causal_mask(M), {"attn_mask": to_torch_mha_mask(causal_mask(M))}),
+    "is_causal": lambda g: (causal_mask(M), {"attn_mask": to_torch_mha_mask(causal_mask(M)), "is_causal": True}),
+    "both": lambda g: (
+        combine_masks(causal_mask(M), padding_mask([3, M], n=M)),
+        {
+            "attn_mask": to_torch_mha_mask(causal_mask(M)),
+            "key_padding_mask": to_torch_mha_mask(padding_mask([3, M], n=M))[:, 0, 0],
+        },
+    ),
+}
+
+
+@every_dtype
+@pytest.mark.parametrize("make", MODULE_MASKS.values(), ids=MODULE_MASKS.keys())
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_values_weights_and_gradients_are_those_of_torchs_module(make, dtype, bias, device, generator):
+    theirs = torchs_module(generator, dtype, device, bias=bias)
+    ours = MultiHeadAttention.from_torch(theirs)
+    x = draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device).requires_grad_()
+    upstream = draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device)
+    mask, options = make(generator)
+    mask = mask if mask is None else mask.to(device)
+    options = {name: o.to(device) if isinstance(o, torch.Tensor) else o for name, o in options.items()}
+    expected, expected_weights = theirs(x, x, x, average_attn_weights=False, **options)
+    averaged = theirs(x, x, x, average_attn_weights=True, **options)[1]
+    expected_gradient = torch.autograd.grad(expected, x, upstream)[0]
+    for need_weights in (True, False):
+        output, weights = ours(x, mask=mask, need_weights=need_weights)
+        close(output, expected, dtype, times=2)
+        close(torch.autograd.grad(output, x, upstream)[0], expected_gradient, dtype, times=4)
+        if need_weights:
+            close(weights, expected_weights, dtype)
+            close(weights.mean(dim=1), averaged, dtype)
+    theirs.eval()  # torch's own fast path
+    with torch.no_grad():
+        close(ours(x, mask=mask, need_weights=False)[0], theirs(x, x, x, need_weights=False, **options)[0], dtype, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluating"])
+def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, device, generator):
+    ours = fill(MultiHeadAttention(D_MODEL, HEADS, bias=bias, dtype=dtype, device=device), generator).train(training)
+    theirs = ours.to_torch()
+    state = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
+    assert set(state) == {"in_proj_weight", "out_proj.weight"} | ({"in_proj_bias", "out_proj.bias"} if bias else set())
+    assert (theirs.batch_first, theirs.dropout, theirs.training) == (True, 0.0, training)
+    assert {(p.dtype, p.device.type) for p in theirs.parameters()} == {(dtype, device.type)}
+    back = MultiHeadAttention.from_torch(theirs)
+    assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), back.parameters(), strict=True))
+    x = draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device)
+    close(theirs(x, x, x)[0], ours(x)[0], dtype, times=2)
+    other = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=dtype, device=device)
+    other.load_state_dict(state)
+    assert torch.equal(other.train(training)(x, x, x)[0], theirs(x, x, x)[0])
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.zero_()
+    assert not any(torch.equal(p, torch.zeros_like(p)) for p in ours.parameters())
+
+
+# BERT's layer, from its published definition: Devlin et al. (2019), arXiv:1810.04805, and the code that came with it
+
+
+class BertAttention(nn.Module):
+    """BertSelfAttention and BertSelfOutput with their published names; dropout is off, as in evaluation."""
+
+    def __init__(self, hidden_size, num_attention_heads):
+        super().__init__()
+        self.num_attention_heads = num_attention_heads
+        self.query, self.key, self.value, self.dense = (nn.Linear(hidden_size, hidden_size) for _ in range(4))
+        self.LayerNorm = nn.LayerNorm(hidden_size, eps=1e-12)
+
+    def forward(self, hidden_states, attention_mask):
+        """Take a mask (batch, n) of 1 and 0, as the published model does; it becomes an addition of -10000."""
+        adder = (1.0 - attention_mask[:, None, None, :].to(hidden_states.dtype)) * -10000.0
+        batch, n, width = hidden_states.shape
+        size_per_head = width // self.num_attention_heads
+
+        def transpose_for_scores(x):
+            return x.reshape(batch, n, self.num_attention_heads, size_per_head).permute(0, 2, 1, 3)
+
+        q, k, v = (transpose_for_scores(layer(hidden_states)) for layer in (self.query, self.key, self.value))
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) * (1.0 / math.sqrt(float(size_per_head)))
+        probs = torch.exp(scores + adder - torch.logsumexp(scores + adder, dim=-1, keepdim=True))
+        context = torch.einsum("bhij,bhjd->bihd", probs, v).reshape(batch, n, width)
+        return self.LayerNorm(self.dense(context) + hidden_states), probs
+
+
+@both_paths
+@every_dtype
+def test_berts_attention_is_ours_with_its_weights(dtype, need_weights, device, generator):
+    bert = fill(BertAttention(D_MODEL, HEADS), generator).to(device, torch.float64)
+    ours = MultiHeadAttention(D_MODEL, HEADS, bias=True, dtype=torch.float64, device=device)
+    names = {"query": "w_q", "key": "w_k", "value": "w_v", "dense": "w_o"}
+    state = bert.state_dict()
+    ours.load_state_dict({f"{o}.{p}": state[f"{b}.{p}"] for b, o in names.items() for p in ("weight", "bias")})
+    x, real = draw(generator, BATCH, M, D_MODEL, device=device), torch.tensor([[1] * M, [1, 1, 0, 0, 0]], device=device)
+    expected, expected_weights = bert(x, real)
+    narrow, norm = copy.deepcopy(ours).to(dtype), copy.deepcopy(bert.LayerNorm).to(dtype)
+    output, weights = narrow(x.to(dtype), mask=padding_mask(real, pad_id=0), need_weights=need_weights)
+    close(norm(output + x.to(dtype)), expected, dtype, times=3)
+    if need_weights:
+        close(weights, expected_weights, dtype)
+
+
+# A causal mask and one of whole keys, without a mask of n x n
+
+
+def long_inputs(generator, n, dtype=torch.float64, device="cpu", d_v=D_K):
+    return [draw(generator, BATCH, HEADS, n, d, dtype=dtype, device=device).requires_grad_() for d in (D_K, D_K, d_v)]
+
+
+KEYS = {
+    "right padding": lambda g, n: padding_mask([n // 2, n], n=n),
+    "left padding": lambda g, n: padding_mask([n // 2, n], n=n).flip(-1),
+    "nothing open": lambda g, n: padding_mask([0, n], n=n),
+    "holes": lambda g, n: draw_bool(g, BATCH, 1, 1, n, share=0.3),
+    "per head": lambda g, n: draw_bool(g, 1, HEADS, 1, n),
+    "(1, n)": lambda g, n: draw_bool(g, 1, n),
+}
+
+
+@pytest.fixture
+def without_joined_masks(monkeypatch):
+    """Tell the mask to the keys however few there are."""
+    monkeypatch.setattr(functional, "MANY_KEYS", 0)
+
+
+@pytest.mark.usefixtures("without_joined_masks")
+@every_dtype
+@pytest.mark.parametrize("make_mask", KEYS.values(), ids=KEYS.keys())
+@pytest.mark.parametrize("d_v", [D_K, 3], ids=["", "d_v"])
+def test_a_mask_told_to_the_keys_gives_values_and_gradients_of_the_joined_one(make_mask, dtype, d_v, device, generator):
+    tensors, mask = long_inputs(generator, 13, dtype, device, d_v), make_mask(generator, 13).to(device)
+    upstream = draw(generator, BATCH, HEADS, 13, d_v, dtype=dtype, device=device)
+    expected = scaled_dot_product_attention(*tensors, combine_masks(mask, causal_mask(13, device=device)))[0]
+    found = fused_attention(*tensors, mask, is_causal=True)
+    close(found, expected, dtype)
+    gradients = torch.autograd.grad(found, tensors, upstream)
+    for f, e in zip(gradients, torch.autograd.grad(expected, tensors, upstream), strict=True):
+        assert f.isfinite().all()
+        close(f, e, dtype, times=4)
+    nothing = ~torch.cummax(mask.int(), dim=-1).values.bool().mT.expand(BATCH, HEADS, -1, 1)
+    assert not found.masked_select(nothing).any()
+    assert not gradients[0].masked_select(nothing).any()
+
+
+@pytest.mark.usefixtures("without_joined_masks")
+@every_dtype
+def test_a_key_told_to_be_hidden_stays_so_however_low_the_open_scores_are(dtype, device):
+    far = 1e4 if dtype == torch.float16 else 1e6
+    query = torch.full((1, 1, 2, 1), -far, dtype=dtype, device=device)
+    key = torch.tensor([[far], [0.0]], dtype=dtype, device=device)[None, None]  # the open key scores -1e12, or -1e8
+    value = torch.tensor([[3.0], [5.0]], dtype=dtype, device=device)[None, None]
+    mask = torch.tensor([[[[True, False]]]], device=device)
+    assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
+
+
+def test_with_many_keys_no_n_by_n_tensor_is_made_for_causal_and_padding_together(device, generator):
+    n = functional.MANY_KEYS + 1
+    query, key, value = (x[..., :8] for x in long_inputs(generator, n, torch.float32, device))
+    for mask in (padding_mask([n // 2, n], n=n), padding_mask([0, n], n=n), padding_mask([n // 2], n=n)[0, 0]):
+        mask = mask.to(device)
+
+        def forward_and_backward(mask=mask):
+            fused_attention(query, key, value, mask, is_causal=True).sum().backward()
+
+        assert largest_tensor_bytes(forward_and_backward) < n * n  # less than even one boolean mask
+        close(
+            fused_attention(query, key, value, mask, is_causal=True),
+            fused_attention(query, key, value, mask & causal_mask(n, device=device)),
+            torch.float32,
+        )
+
+
+@pytest.mark.usefixtures("without_joined_masks")
+def test_a_mask_told_to_the_keys_broadcasts_as_any(generator):
+    mask = padding_mask([5, 13], n=13)
+    for axes in (
+        [(1, 3), (3,), (3,)],
+        [(), (2, 1), (3,)],
+        [(2, 3), (1, 3), ()],
+        [(), (), ()],
+        [(2, 3), (2, 3), (1, 3)],
+    ):
+        tensors = [draw(generator, *leading, 13, D_K) for leading in axes]
+        for one in (mask, mask[0], mask[0, 0]):
+            leading = torch.broadcast_shapes(*axes)
+            if len(one.shape) - 2 > len(leading) or (one is mask and leading[0] != BATCH):
+                continue
+            expected = scaled_dot_product_attention(*tensors, one & causal_mask(13))[0]
+            assert_close(fused_attention(*tensors, one, is_causal=True), expected, **TIGHT)
+
+
+def test_with_many_keys_another_mask_or_scale_is_joined(generator, monkeypatch):
+    query, key, value = long_inputs(generator, 13)
+    whole = padding_mask([5, 13], n=13)
+    for mask, scale in ((whole, 0.1), (whole, -1.0), (draw_bool(generator, 13, 13), None), (torch.tensor(True), None),
+                        (torch.ones(1, 1, dtype=torch.bool), None), (draw(generator, 1, 13), None)):  # fmt: skip
+        few = fused_attention(query, key, value, mask, is_causal=True, scale=scale)
+        with monkeypatch.context() as patch:
+            patch.setattr(functional, "MANY_KEYS", 0)
+            many = fused_attention(query, key, value, mask, is_causal=True, scale=scale)
+        assert torch.equal(few, many)
+
+
+@pytest.mark.usefixtures("without_joined_masks")
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # torch's, on its fused kernel
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jacfwd
+def test_a_mask_told_to_the_keys_can_be_mapped_and_derived_twice(generator):
+    query, key, value = (x.detach()[:, 0, :6] for x in long_inputs(generator, 6))
+    mask = padding_mask([3, 6], n=6)[:, 0].flip(-1)
+
+    def loss(q, k, v, a):
+        return fused_attention(q, k, v, a, is_causal=True).square().sum()
+
+    def joined(q, k, v, a):
+        return scaled_dot_product_attention(q, k, v, a & causal_mask(6))[0].square().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(query, key, value, mask)
+    expected = torch.func.vmap(torch.func.grad(joined, argnums=(0, 1, 2)))(query, key, value, mask)
+    for f, e in zip(found, expected, strict=True):
+        assert_close(f, e, **TIGHT)
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivatives
+        found = torch.func.hessian(lambda q: loss(q, key[0], value[0], mask[0]))(query[0])
+    assert_close(found, torch.func.hessian(lambda q: joined(q, key[0], value[0], mask[0]))(query[0]), **TIGHT)
+
+
+# Scores out of range
+
+
+def test_a_score_that_overflows_on_the_way_is_not_rescued_and_spreads_to_no_other_row():
+    # the score is 0, but its two products are beyond float32: plus and minus infinity
+    query, key = torch.tensor([[3e19, 3e19], [1.0, 0.0]]), torch.tensor([[3e19, -3e19], [0.0, 0.0]])
+    value = torch.tensor([[1.0, 2.0], [5.0, 6.0]])
+    output, weights = scaled_dot_product_attention(query, key, value)
+    assert output[0].isnan().all()
+    assert weights[0].isnan().all()
+    assert output[1].tolist() == [1.0, 2.0]
+    with sdpa_kernel(SDPBackend.MATH):  # so says torch's own arithmetic
+        theirs = F.scaled_dot_product_attention(query, key, value)
+    assert theirs.isnan().tolist() == output.isnan().tolist()
+    # wider numbers hold it, or a factor on the way
+    exact = scaled_dot_product_attention(query.double(), key.double(), value.double())[0]
+    assert exact[0].tolist() == [3.0, 4.0]
+    assert_close(scaled_dot_product_attention(query, key, value, scale=1e-3)[0][0], torch.tensor([3.0, 4.0]))
+
+
+def test_a_boolean_mask_hides_what_overflows_and_its_gradient():
+    query, key = torch.tensor([[3e19, 3e19]], requires_grad=True), torch.tensor([[3e19, -3e19], [0.0, 0.0]])
+    value = torch.tensor([[1.0, 2.0], [5.0, 6.0]])
+    output, weights = scaled_dot_product_attention(query, key, value, torch.tensor([False, True]))
+    assert output.tolist() == [[5.0, 6.0]]
+    assert weights.tolist() == [[0.0, 1.0]]
+    assert not torch.autograd.grad(output.sum(), query)[0].any()
+    scores = torch.tensor([[torch.nan, torch.inf, 1.0]])
+    assert masked_softmax(scores, torch.tensor([False, False, True])).tolist() == [[0.0, 0.0, 1.0]]
+
+
+# Compiled, exported, transformed, copied
+
+
+def small(kind, generator, dtype=torch.float32):
+    return fill(kind(D_MODEL, HEADS, bias=True, dtype=dtype), generator)
+
+
+def batch_of(generator, n, dtype=torch.float32):
+    return draw(generator, BATCH, n, D_MODEL, dtype=dtype).requires_grad_(), padding_mask([2, n], n=n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "need_weights", "is_causal"),
+    [
+        (MultiHeadAttention, True, False),
+        (MultiHeadAttention, False, True),
+        (RotaryMultiHeadAttention, False, True),
+    ],
+)
+def test_a_module_compiles_whole_for_any_length_with_its_gradients(kind, need_weights, is_causal, generator):
+    module = small(kind, generator)
+    torch.compiler.reset()
+    fast = torch.compile(module, fullgraph=True, dynamic=True, backend="aot_eager")
+    parameters = list(module.parameters())
+    for n in (5, functional.MANY_KEYS + 1):
+        x, mask = batch_of(generator, n)
+        options = {"mask": mask, "is_causal": is_causal, "need_weights": need_weights}
+        found, expected = fast(x, **options)[0], module(x, **options)[0]
+        assert_close(found, expected)
+        upstream = draw(generator, *found.shape, dtype=found.dtype)
+        for f, e in zip(
+            torch.autograd.grad(found, [x, *parameters], upstream),
+            torch.autograd.grad(expected, [x, *parameters], upstream),
+            strict=True,
+        ):
+            assert_close(f, e, rtol=1e-4, atol=1e-4)
+
+
+@both_paths
+@causal_or_not
+@pytest.mark.parametrize(("kind", "strict"), [(MultiHeadAttention, True), (RotaryMultiHeadAttention, False)])
+def test_an_exported_module_takes_any_batch_and_length(kind, need_weights, is_causal, strict, generator):
+    class Calling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = small(kind, generator)
+
+        def forward(self, x, mask):
+            return self.inner(x, mask=mask, is_causal=is_causal, need_weights=need_weights)[0]
+
+    calling, (batch, n) = Calling(), (torch.export.Dim("batch"), torch.export.Dim("n", min=2))
+    sizes = ({0: batch, 1: n}, {0: batch, 3: n})
+    exported = torch.export.export(calling, batch_of(generator, 6), dynamic_shapes=sizes, strict=strict).module()
+    for lengths in ([1, 3, 0], [9]):
+        n = max(lengths)
+        x = draw(generator, len(lengths), n, D_MODEL, dtype=torch.float32)
+        mask = padding_mask(lengths, n=n)
+        assert_close(exported(x, mask), calling(x, mask))
+
+
+@multi_head
+@causal_or_not
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jacfwd
+def test_a_modules_derivatives_agree_forwards_backwards_and_twice(kind, is_causal, generator):
+    module = small(kind, generator, torch.float64)
+    x, mask = draw(generator, 1, 3, D_MODEL), padding_mask([2], n=3)
+
+    def run(x):
+        return module(x, mask=mask, is_causal=is_causal)[0].square().sum(dim=(1, 2))
+
+    tangent = draw(generator, *x.shape)
+    backward = torch.func.jacrev(run)(x)
+    assert_close(torch.func.jacfwd(run)(x), backward, **TIGHT)
+    assert_close(torch.func.jvp(run, (x,), (tangent,))[1], (backward * tangent).flatten(1).sum(1), **TIGHT)
+    twice = torch.func.jvp(torch.func.grad(lambda x: run(x).sum()), (x,), (tangent,))[1]
+    leaf = x.clone().requires_grad_()
+    first = torch.autograd.grad(run(leaf).sum(), leaf, create_graph=True)[0]
+    assert_close(twice, torch.autograd.grad((first * tangent).sum(), leaf)[0], **TIGHT)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@both_paths
+@multi_head
+def test_autocast_gives_its_dtype_and_full_gradients(dtype, need_weights, kind, device, generator):
+    module = small(kind, generator).to(device)
+    x, mask = batch_of(generator, 6)
+    x, mask = x.detach().to(device).requires_grad_(), mask.to(device)
+    exact = module(x, mask=mask, is_causal=True)[0]
+    with torch.autocast(device.type, dtype=dtype):
+        output = module(x, mask=mask, is_causal=True, need_weights=need_weights)[0]
+    close(output, exact, dtype)
+    found = torch.autograd.grad(output.float().square().sum(), [x, *module.parameters()])
+    assert {f.dtype for f in found} == {torch.float32}
+    found = torch.cat([f.flatten() for f in found])
+    expected = torch.cat([e.flatten() for e in torch.autograd.grad(exact.square().sum(), [x, *module.parameters()])])
+    assert (found - expected).norm() <= TOLERANCE[dtype] * expected.norm()
+
+
+@multi_head
+def test_copies_and_pickles_are_equal_and_apart(kind, generator):
+    module = small(kind, generator)
+    x, mask = batch_of(generator, 6)
+    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), copy.copy(module)):
+        assert torch.equal(other(x, mask=mask, is_causal=True)[0], module(x, mask=mask, is_causal=True)[0])
+        assert repr(other) == repr(module)
+
+
+@both_paths
+@causal_or_not
+@multi_head
+def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is_causal):
+    module = kind(D_MODEL, HEADS, device="meta")
+    n = functional.MANY_KEYS + 1
+    x = torch.empty(BATCH, n, D_MODEL, device="meta")
+    for mask in (None, torch.empty(BATCH, 1, 1, n, dtype=torch.bool, device="meta"), torch.empty(n, n, device="meta")):
+        output, weights = module(x, mask=mask, is_causal=is_causal, need_weights=need_weights)
+        assert output.shape == (BATCH, n, D_MODEL)
+        assert output.device.type == "meta"
+        assert weights.shape == (BATCH, HEADS, n, n) if need_weights else weights is None
+
+
+def test_the_other_modules_compile_whole(generator):
+    for module in (AdditiveAttention(D_MODEL, D_MODEL, 8), MultiplicativeAttention(D_MODEL, D_MODEL)):
+        fill(module, generator)
+        torch.compiler.reset()
+        fast = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
+        for n in (4, 6):
+            x, mask = batch_of(generator, n)
+            assert_close(fast(x, x, mask=mask[:, 0])[0], module(x, x, mask=mask[:, 0])[0])
