@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ._validation import (
     autocast_casts,
@@ -29,8 +28,8 @@ from ._validation import (
     check_size,
     shape_of,
 )
-from .functional import _cast, _narrow, _widen
-from .masks import check_window
+from .functional import _cast, _narrow, _scaled_dot_product_attention, _widen
+from .masks import causal_mask, check_window, join, sliding_window_mask
 
 __all__ = ["Part", "merge", "part_of", "tiled_attention"]
 
@@ -197,7 +196,8 @@ def tiled_attention(
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input. What is kept for the backward pass is the inputs, the output and one number for each query; the
-    backward pass computes the weights again, block by block.
+    backward pass computes the weights again, block by block. Where gradients are to be differentiated again
+    (``create_graph=True``), the backward pass is that of the naive attention, with its memory.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they close are not read.
 
@@ -219,7 +219,6 @@ def tiled_attention(
     Raises:
         TypeError: as ``scaled_dot_product_attention``, or if a size is not an int.
         ValueError: as there, or if ``window`` or ``block_size`` is below 1, or ``sinks`` come without a window.
-        RuntimeError: from torch, if the gradient is differentiated again: the backward pass has none of its own.
 
     Example:
         >>> x = torch.rand(1, 300, 8)
@@ -265,10 +264,15 @@ class _Tiled(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        with_mask = ctx.needs_input_grad[3]
-        grads = _backward(*ctx.saved_tensors, grad, ctx.rule, ctx.scale, ctx.size, with_mask=with_mask)
+        query, key, value, mask, output, log_total = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            naive = _naive(query, key, value, mask, ctx.rule, ctx.scale)
+            return (*_differentiable(naive, (query, key, value, mask), grad), None, None, None)
+        grads = _backward(
+            query, key, value, mask, output, log_total, grad, ctx.rule, ctx.scale, ctx.size,
+            with_mask=ctx.needs_input_grad[3],
+        )  # fmt: skip
         return (*grads, None, None, None)
 
 
@@ -350,3 +354,24 @@ def _backward(
                 part += d_scores.sum_to_size(part.shape)
     grads = (_narrow(x, query.dtype) for x in (d_query, d_key, d_value))
     return (*grads, None if d_mask is None or mask is None else d_mask.to(mask.dtype))
+
+
+def _naive(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float) -> Tensor:
+    """Return the output once more, by operations that autograd can differentiate twice."""
+    places = None
+    if rule.window is not None:
+        places = sliding_window_mask(rule.m, rule.n, rule.window, rule.sinks, query.device)
+    elif rule.is_causal:
+        places = causal_mask(rule.m, rule.n, query.device)
+    if mask is not None and places is not None:
+        mask = join(mask, places)
+    return _scaled_dot_product_attention(
+        query, key, value, places if mask is None else mask, is_causal=False, scale=scale
+    )[0]
+
+
+def _differentiable(output: Tensor, inputs: tuple[Tensor | None, ...], grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradient for each input that requires one, with a graph behind it."""
+    asked = [x for x in inputs if x is not None and x.requires_grad]
+    found = iter(torch.autograd.grad(output, asked, grad, create_graph=True))
+    return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)
