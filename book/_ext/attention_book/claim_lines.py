@@ -25,11 +25,13 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED
 
-from .formulas import CLAIM_FORMULA, html_of, is_claim
+from .formulas import html_of, is_claim
 from .notebooks import read_notebook
+from .tables import INLINE
 
 CARD_ID = re.compile(r'id="claim-([^"]+)"')
 CODE = "Code"  # the fold that holds it
+TAGS = {"code": "code", "strong": "strong", "emphasis": "em"}
 
 Member = tuple[nodes.Element, list[Claim], bool]  # a cell, its claims, and whether it shows nothing else
 
@@ -66,9 +68,20 @@ def accepted_in_words(claim: Claim) -> str:
     return f"if {words}" if claim.bounded else words if claim.identity else f"{PREDICTED} {words}"
 
 
-def with_formulas(text: str) -> str:
-    """Return a sentence as HTML, its formulas set."""
-    return CLAIM_FORMULA.sub(lambda match: html_of(html.unescape(match[1]), False), html.escape(text))
+def as_html(text: str) -> str:
+    """Return a sentence as HTML: its formulas, code and emphasis set, as on the page of claims.
+
+    Example:
+        >>> as_html("The *first* of `x` < 2")
+        'The <em>first</em> of <code>x</code> &lt; 2'
+    """
+    return INLINE.sub(_set, html.escape(text, quote=False))
+
+
+def _set(found: re.Match[str]) -> str:
+    kind = str(found.lastgroup)
+    text = found[kind]
+    return html_of(html.unescape(text), False) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
 
 
 def attributes(claim: Claim) -> str:
@@ -81,8 +94,8 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
     """Return the HTML of a claim's sentence, of what was measured and accepted, and of the link to itself."""
     kind = "Finding" * claim.finding or "Identity" * claim.identity
     mark = f'<span class="claim-kind">{kind}</span> ' if kind else ""
-    sentence = f'{mark}<span class="claim-sentence">{with_formulas(claim.sentence)}</span>'
-    measured, accepted = (with_formulas(words(claim)) for words in (measured_in_words, accepted_in_words))
+    sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
+    measured, accepted = (as_html(words(claim)) for words in (measured_in_words, accepted_in_words))
     link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
     return sentence, measured, accepted, link
 
