@@ -58,7 +58,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
     HEADS: tl.constexpr, GROUP: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
     WIDTH_K: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     IS_CAUSAL: tl.constexpr, HAS_MASK: tl.constexpr,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Compute one block of queries of one head: the program that runs many times at once.
 
     Args:
@@ -138,7 +138,7 @@ def kernel_attention(
     r"""Compute the output of attention by a Triton kernel: on a GPU, or by Triton's interpreter on the CPU.
 
     Each program of the kernel takes one block of queries of one head over all blocks of keys, and merges their parts
-    as :func:`~attention_tutorial.tiled.merge` does. The backward pass is that of
+    as :func:`~attention_tutorial.tiled.merge_parts` does. The backward pass is that of
     :func:`~attention_tutorial.tiled.tiled_attention`.
 
     Triton decides between compiler and interpreter when it is imported. Without a GPU the first call sets

@@ -1,8 +1,8 @@
 """Attention tile by tile: the same output, and no tensor of m x n on the way.
 
 A softmax over many keys can be put together from softmaxes over some of them. What one group of keys leaves behind is
-a :class:`Part`, three tensors whose size has nothing to do with the number of keys; :func:`merge` makes one part of
-two. :func:`tiled_attention` goes over the keys in blocks, merges their parts, and forgets each block's scores. The
+a :class:`Part`, three tensors whose size has nothing to do with the number of keys; :func:`merge_parts` makes one part
+of two. :func:`tiled_attention` goes over the keys in blocks, merges their parts, and forgets each block's scores. The
 backward pass computes them again.
 
 Axes are named as in ``attention_tutorial.functional``. A query at row ``i`` of ``m`` stands at the position
@@ -31,7 +31,7 @@ from ._validation import (
 from .functional import _cast, _narrow, _scaled_dot_product_attention, _widen
 from .masks import causal_mask, check_window, join, sliding_window_mask
 
-__all__ = ["Part", "merge", "part_of", "tiled_attention"]
+__all__ = ["Part", "merge_parts", "part_of", "tiled_attention"]
 
 
 class Part(NamedTuple):
@@ -41,6 +41,11 @@ class Part(NamedTuple):
         top: t, (..., m, 1), the largest score; minus infinity where no key was open.
         total: (..., m, 1), :math:`\sum_j e^{s_j - t}`.
         summed: (..., m, d_v), :math:`\sum_j e^{s_j - t} v_j`.
+
+    Example:
+        >>> part = Part(torch.tensor([[3.0]]), torch.tensor([[2.0]]), torch.tensor([[8.0, 4.0]]))
+        >>> part.output.tolist()
+        [[4.0, 2.0]]
     """
 
     top: Tensor
@@ -99,7 +104,7 @@ def _part_of(scores: Tensor, value: Tensor) -> Part:
     return Part(top, weights.sum(dim=-1, keepdim=True), weights @ value)
 
 
-def merge(a: Part, b: Part) -> Part:
+def merge_parts(a: Part, b: Part) -> Part:
     r"""Make one part of two, whose keys are different ones.
 
     .. math:: t = \max(t_a, t_b), \qquad \ell = e^{t_a - t} \ell_a + e^{t_b - t} \ell_b, \qquad
@@ -118,7 +123,7 @@ def merge(a: Part, b: Part) -> Part:
         >>> value = torch.tensor([[2.0], [4.0]])
         >>> scores = torch.tensor([[0.0, 1000.0]])
         >>> one, other = part_of(scores[:, :1], value[:1]), part_of(scores[:, 1:], value[1:])
-        >>> merge(one, other).output.item()
+        >>> merge_parts(one, other).output.item()
         4.0
 
     Source:
@@ -287,7 +292,7 @@ def _forward(
         part, some_open = _empty(q, value), torch.zeros_like(q[..., :1], dtype=torch.bool)
         for columns in rule.blocks(rows, size):
             scores, is_open = _scores(q, key, mask, rule, rows, columns)
-            part = merge(part, _part_of(scores, _widen(value[..., columns, :])))
+            part = merge_parts(part, _part_of(scores, _widen(value[..., columns, :])))
             some_open |= is_open
         lost = some_open & (part.total == 0)  # open scores, all of them minus infinity: NaN, as a softmax has it
         output[..., rows, :] = part.output.masked_fill(lost, torch.nan).to(output.dtype)

@@ -24,7 +24,7 @@ from attention_tutorial import (
 )
 from attention_tutorial.analysis.cost import flops, largest_tensor_bytes, moved_bytes, peak_bytes, saved_bytes
 from attention_tutorial.positions import RotaryMultiHeadAttention
-from attention_tutorial.tiled import Part, merge, part_of, tiled_attention
+from attention_tutorial.tiled import Part, merge_parts, part_of, tiled_attention
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 MASKS = {
@@ -52,7 +52,7 @@ def inputs(generator, m=M, n=N, dtype=torch.float64):
 def test_merging_by_hand():
     value = torch.tensor([[1.0], [2.0], [6.0]], dtype=torch.float64)
     scores = torch.tensor([[1.0, 3.0, 2.0]], dtype=torch.float64).log()  # weights 1/6, 3/6, 2/6
-    merged = merge(part_of(scores[:, :1], value[:1]), part_of(scores[:, 1:], value[1:]))
+    merged = merge_parts(part_of(scores[:, :1], value[:1]), part_of(scores[:, 1:], value[1:]))
     assert merged.output.item() == pytest.approx(19 / 6)
     assert merged.log_total.exp().item() == pytest.approx(6)
 
@@ -71,7 +71,7 @@ def test_parts_merge_to_the_softmax_wherever_one_cuts_and_in_any_order(scores, c
     for order in (parts, parts[::-1]):
         merged = order[0]
         for part in order[1:]:
-            merged = merge(merged, part)
+            merged = merge_parts(merged, part)
         assert_close(merged.output, weights @ value, **TIGHT)
 
 
@@ -79,7 +79,7 @@ def test_a_part_of_no_keys_changes_nothing(generator):
     scores, value = draw(generator, M, N), draw(generator, N, D_V)
     part, nothing = part_of(scores, value), part_of(scores[:, :0], value[:0])
     assert not nothing.output.any()
-    for merged in (merge(part, nothing), merge(nothing, part)):
+    for merged in (merge_parts(part, nothing), merge_parts(nothing, part)):
         for a, b in zip(merged, part, strict=True):
             assert_close(a, b, rtol=0, atol=0)
 
@@ -89,7 +89,7 @@ def test_nan_is_hidden_by_no_maximum():
     broken, fine, closed = (part_of(torch.full((1, 1), s, dtype=torch.float64), value) for s in
                             (torch.nan, 5.0, -torch.inf))  # fmt: skip
     for other in (fine, closed):
-        assert merge(broken, other).output.isnan().all() and merge(other, broken).output.isnan().all()
+        assert merge_parts(broken, other).output.isnan().all() and merge_parts(other, broken).output.isnan().all()
 
 
 # ---- Equal to the naive attention -----------------------------------------------------------------------------------

@@ -116,9 +116,9 @@ def test_an_infinite_loop_is_stopped(exercise):
 
 # What the answers to an exercise are, where the tests below have nothing to spoil.
 # Counts, masks and ids; numbers and verdicts; numbers.
-NO_FLOATS = set("2.4 4.1 4.5 5.1 5.2 5.4 5.5 5.6 6.6 7.1 7.2 7.6 8.1 8.4 8.6".split())
-NO_TENSORS = set("1.1 1.2 1.5 2.4 3.1 3.5 3.7 4.1 5.6 6.2 6.6 7.2 7.5 8.1 8.6".split())
-TAKES_NO_TENSORS = set("1.1 1.2 2.4 3.1 3.5 4.1 5.2 6.1 6.2 6.6 7.2 8.1 8.4 8.6".split())
+NO_FLOATS = {"2.4", "4.1", "4.5", "5.1", "5.2", "5.4", "5.5", "5.6", "6.6", "7.1", "7.2", "7.6", "8.1", "8.4", "8.6"}
+NO_TENSORS = {"1.1", "1.2", "1.5", "2.4", "3.1", "3.5", "3.7", "4.1", "5.6", "6.2", "6.6", "7.2", "7.5", "8.1", "8.6"}
+TAKES_NO_TENSORS = {"1.1", "1.2", "2.4", "3.1", "3.5", "4.1", "5.2", "6.1", "6.2", "6.6", "7.2", "8.1", "8.4", "8.6"}
 
 
 def spoilt(exercise, how, kind):

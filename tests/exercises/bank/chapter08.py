@@ -5,7 +5,7 @@ import math
 import torch
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
-from attention_tutorial.tiled import merge, part_of, tiled_attention
+from attention_tutorial.tiled import merge_parts, part_of, tiled_attention
 
 from . import Wrong
 
@@ -61,7 +61,7 @@ def kernel_of_parts(query, key, value, real, causal, block):
             columns = torch.arange(n)[j : j + block]
             closed = ~real[j : j + block] | (columns > rows[i : i + block] if causal else torch.tensor(False))
             scores = query[i : i + block] @ key[j : j + block].T / math.sqrt(query.size(1))
-            whole = merge(whole, part_of(scores.masked_fill(closed, -torch.inf), value[j : j + block]))
+            whole = merge_parts(whole, part_of(scores.masked_fill(closed, -torch.inf), value[j : j + block]))
         outputs.append(whole.output)
     return torch.cat(outputs)
 
@@ -110,7 +110,7 @@ RIGHT = {
 
 WRONG = [
     Wrong("8.1", "that is another number", lambda *a: 12345),
-    Wrong("8.2", "each times exp(its log-total", 
+    Wrong("8.2", "each times exp(its log-total",
           lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b))),
     Wrong("8.2", "holds NaN", lambda out_a, log_a, out_b, log_b: (
         (log_a.exp()[:, None] * out_a + log_b.exp()[:, None] * out_b) / (log_a.exp() + log_b.exp())[:, None],
