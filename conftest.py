@@ -49,6 +49,8 @@ def pytest_configure(config):
     os.environ.update(KERNEL_ENVIRONMENT, ATTENTION_TUTORIAL_DEVICE=config.getoption("--device"))
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
+    if config.getoption("--device") == "cpu":  # Triton reads it when it is imported, and torch may import it any time
+        os.environ.setdefault("TRITON_INTERPRET", "1")
     # One thread each for processes that share the cores: more cost a sixth more.
     if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
         os.environ.setdefault("OMP_NUM_THREADS", "1")

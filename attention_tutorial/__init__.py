@@ -17,8 +17,15 @@ from .functional import (
     multiplicative_attention,
     scaled_dot_product_attention,
 )
-from .layers import AdditiveAttention, MultiHeadAttention, MultiplicativeAttention, merge_heads, split_heads
-from .masks import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
+from .layers import (
+    AdditiveAttention,
+    MultiHeadAttention,
+    MultiplicativeAttention,
+    merge_heads,
+    repeat_heads,
+    split_heads,
+)
+from .masks import causal_mask, combine_masks, padding_mask, sliding_window_mask, to_torch_mha_mask
 
 try:
     __version__ = _version("attention-tutorial")  # it is written in pyproject.toml
@@ -40,7 +47,9 @@ __all__ = [
     "merge_heads",
     "multiplicative_attention",
     "padding_mask",
+    "repeat_heads",
     "scaled_dot_product_attention",
+    "sliding_window_mask",
     "split_heads",
     "to_torch_mha_mask",
 ]

@@ -24,7 +24,14 @@ from .functional import (
     multiplicative_attention,
 )
 
-__all__ = ["AdditiveAttention", "MultiHeadAttention", "MultiplicativeAttention", "merge_heads", "split_heads"]
+__all__ = [
+    "AdditiveAttention",
+    "MultiHeadAttention",
+    "MultiplicativeAttention",
+    "merge_heads",
+    "repeat_heads",
+    "split_heads",
+]
 
 
 class AdditiveAttention(nn.Module):
@@ -208,6 +215,44 @@ def _merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+def repeat_heads(x: Tensor, num_heads: int) -> Tensor:
+    r"""Give every query head the keys, or values, of its group.
+
+    .. math:: \text{result}_i = x_{\lfloor i / g \rfloor}, \qquad g = h / h_{kv}, \qquad i = 0, \ldots, h - 1
+
+    Neighbouring query heads share: 1 and 2 the first, 3 and 4 the second, if four share two.
+
+    Args:
+        x: (batch, kv_heads, n, d_head).
+        num_heads: number of query heads h, a multiple of ``kv_heads``.
+
+    Returns:
+        (batch, heads, n, d_head).
+
+    Raises:
+        TypeError: if ``x`` is not a tensor, or ``num_heads`` not an int.
+        ValueError: if ``x`` has not four axes, or its heads do not divide ``num_heads``.
+
+    Example:
+        >>> repeat_heads(torch.tensor([10, 20]).reshape(1, 2, 1, 1), num_heads=4).flatten().tolist()
+        [10, 10, 20, 20]
+
+    Source:
+        Ainslie et al. (2023), arXiv:2305.13245; one head for all: Shazeer (2019), arXiv:1911.02150.
+    """
+    check_tensor("x", x)
+    check_size("num_heads", num_heads, minimum=1)
+    if x.dim() != 4 or x.size(1) == 0 or num_heads % x.size(1):
+        raise ValueError(f"x must be (batch, kv_heads, n, d_head), its heads dividing heads={num_heads}; "
+                         f"got {shape_of(x)}")  # fmt: skip
+    return _repeat_heads(x, num_heads)
+
+
+def _repeat_heads(x: Tensor, num_heads: int) -> Tensor:
+    times = num_heads // x.size(1)
+    return x if times == 1 else x.repeat_interleave(times, dim=1)
+
+
 class MultiHeadAttention(nn.Module):
     r"""Several attentions side by side, each on its own learned projections.
 
@@ -220,17 +265,22 @@ class MultiHeadAttention(nn.Module):
     features, ``w_o`` maps back. They are drawn by Glorot and Bengio's uniform rule, each by itself, which gives
     queries and keys of about the variance of their input; biases start at zero.
 
+    With ``num_kv_heads`` there are fewer keys and values than queries, and groups of neighbouring query heads share
+    them (:func:`repeat_heads`): grouped heads, or, with one, multi-query attention.
+
     Args:
         d_model: features of every input and of the output.
         num_heads: number of heads h.
         d_head: features of one head, d_k = d_v; ``d_model // num_heads`` when left out. It need not divide.
         bias: give each of the four projections a bias.
+        num_kv_heads: number of heads of keys and values; ``num_heads`` when left out, else a divisor of it.
         device: where the parameters live.
         dtype: their floating-point type.
 
     Raises:
         TypeError: if a size is not an int, or ``bias`` not a bool.
-        ValueError: if a size is below 1, or ``num_heads`` exceeds ``d_model`` while ``d_head`` is left out.
+        ValueError: if a size is below 1, ``num_heads`` exceeds ``d_model`` while ``d_head`` is left out, or
+            ``num_kv_heads`` does not divide ``num_heads``.
 
     Example:
         >>> attention = MultiHeadAttention(d_model=50, num_heads=8)  # 50 // 8 = 6 features a head
@@ -249,6 +299,7 @@ class MultiHeadAttention(nn.Module):
         d_head: int | None = None,
         *,
         bias: bool = False,
+        num_kv_heads: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -262,11 +313,15 @@ class MultiHeadAttention(nn.Module):
                 raise ValueError("num_heads must not exceed d_model unless d_head is given; "
                                  f"got num_heads={num_heads}, d_model={d_model}")  # fmt: skip
         check_size("d_head", d_head, minimum=1)
-        self.d_model, self.num_heads, self.d_head = d_model, num_heads, d_head
-        width = num_heads * d_head
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        check_size("num_kv_heads", num_kv_heads, minimum=1)
+        if num_heads % num_kv_heads:
+            raise ValueError(f"num_kv_heads must divide num_heads={num_heads}; got {num_kv_heads}")
+        self.d_model, self.num_heads, self.d_head, self.num_kv_heads = d_model, num_heads, d_head, num_kv_heads
+        width, kv_width = num_heads * d_head, num_kv_heads * d_head
         self.w_q = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
-        self.w_k = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
-        self.w_v = nn.Linear(d_model, width, bias=bias, device=device, dtype=dtype)
+        self.w_k = nn.Linear(d_model, kv_width, bias=bias, device=device, dtype=dtype)
+        self.w_v = nn.Linear(d_model, kv_width, bias=bias, device=device, dtype=dtype)
         self.w_o = nn.Linear(width, d_model, bias=bias, device=device, dtype=dtype)
         self.reset_parameters()
 
@@ -333,7 +388,7 @@ class MultiHeadAttention(nn.Module):
             start: how many positions came before; only positions that turn the keys ask for it.
 
         Returns:
-            Keys and values, each (batch, heads, n, d_head).
+            Keys and values, each (batch, kv_heads, n, d_head); ``num_kv_heads`` of them are kept.
 
         Raises:
             TypeError: if an input is not a float tensor, or dtypes differ.
@@ -366,8 +421,8 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             query: (batch, m, d_model); with the last query at the position of the last key where positions matter.
-            keys: (batch, heads, n, d_head).
-            values: (batch, heads, n, d_head).
+            keys: (batch, kv_heads, n, d_head).
+            values: (batch, kv_heads, n, d_head).
             mask: as in :meth:`forward`.
             is_causal: as in :meth:`forward`: lower right, so the newest of a cache's queries see all of it.
             need_weights: as in :meth:`forward`.
@@ -383,8 +438,9 @@ class MultiHeadAttention(nn.Module):
         check_float_tensor("keys", keys)
         n = keys.size(2) if keys.dim() == 4 else 0
         for name, tensor in (("keys", keys), ("values", values)):
-            expected = (query.size(0), self.num_heads, n, self.d_head)
-            check_shape(name, tensor, expected, "(batch, heads, n, d_head)")
+            expected = (query.size(0), self.num_kv_heads, n, self.d_head)
+            axes = "heads" if self.num_kv_heads == self.num_heads else "kv_heads"
+            check_shape(name, tensor, expected, f"(batch, {axes}, n, d_head)")
             check_same_kind("query", query, name, tensor)
         mask = self._checked_mask(mask, query, n)
         check_flag("is_causal", is_causal)
@@ -392,8 +448,8 @@ class MultiHeadAttention(nn.Module):
         return self._attend(query, keys, values, mask, is_causal=is_causal, need_weights=need_weights)
 
     def _project(self, key: Tensor, value: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
-        k = _split_heads(self.w_k(key), self.num_heads)  # (batch, heads, n, d_head)
-        v = _split_heads(self.w_v(value), self.num_heads)  # (batch, heads, n, d_head)
+        k = _split_heads(self.w_k(key), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
+        v = _split_heads(self.w_v(value), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
         return self._place(k, start), v
 
     def _attend(
@@ -401,6 +457,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         q = _split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
         q = self._place(q, k.size(2) - q.size(2))
+        k, v = _repeat_heads(k, self.num_heads), _repeat_heads(v, self.num_heads)
         weights = None
         if need_weights:
             heads, weights = _scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
@@ -535,4 +592,5 @@ class MultiHeadAttention(nn.Module):
 
     def extra_repr(self) -> str:
         """Name the sizes when the module is printed."""
-        return f"d_model={self.d_model}, num_heads={self.num_heads}, d_head={self.d_head}"
+        shared = "" if self.num_kv_heads == self.num_heads else f", num_kv_heads={self.num_kv_heads}"
+        return f"d_model={self.d_model}, num_heads={self.num_heads}, d_head={self.d_head}{shared}"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ._validation import broadcasts, check_mask_type, check_size, shape_of
 
-__all__ = ["causal_mask", "combine_masks", "padding_mask", "to_torch_mha_mask"]
+__all__ = ["causal_mask", "combine_masks", "padding_mask", "sliding_window_mask", "to_torch_mha_mask"]
 
 
 def causal_mask(m: int, n: int | None = None, device: torch.device | str | None = None) -> Tensor:
@@ -53,6 +53,56 @@ def causal_mask(m: int, n: int | None = None, device: torch.device | str | None 
     check_size("m", m)
     check_size("n", n)
     return torch.ones(m, n, dtype=torch.bool, device=device).tril(n - m)
+
+
+def sliding_window_mask(
+    m: int, n: int | None = None, window: int = 1, sinks: int = 0, device: torch.device | str | None = None
+) -> Tensor:
+    r"""Let each query attend to the last few keys up to its own position, and to the first few of all.
+
+    .. math:: \text{mask}_{ij} = [\, j \le p \,] \cdot [\, p - j < \text{window} \ \text{ or }\ j < \text{sinks} \,],
+        \qquad p = i + (n - m)
+
+    It is :func:`causal_mask`, aligned to the *lower right* like it, with the keys closed that are too far back.
+
+    Args:
+        m: number of queries.
+        n: number of keys; ``m`` when left out.
+        window: how many keys each query sees, the last at its own position.
+        sinks: how many keys at the beginning stay open, however far back.
+        device: where to make the mask.
+
+    Returns:
+        Boolean tensor (m, n), True = may attend.
+
+    Raises:
+        TypeError: if a number is not an int.
+        ValueError: if ``window`` is below 1, or another number negative.
+
+    Example:
+        >>> sliding_window_mask(4, window=2).int().tolist()
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
+        >>> sliding_window_mask(2, 5, window=2, sinks=1).int().tolist()
+        [[1, 0, 1, 1, 0], [1, 0, 0, 1, 1]]
+
+    Source:
+        Beltagy et al. (2020), arXiv:2004.05150, section 3.1, on one side; sinks: Xiao et al. (2023), arXiv:2309.17453.
+    """
+    past = causal_mask(m, n, device)
+    check_window(window, sinks)
+    rows, columns = past.shape
+    recent = past.triu(columns - rows - window + 1)
+    recent[:, :sinks] |= past[:, :sinks]
+    return recent
+
+
+def check_window(window: Any, sinks: Any) -> None:
+    """Require a window of at least 1, or none, and sinks with a window only."""
+    check_size("sinks", sinks)
+    if window is not None:
+        check_size("window", window, minimum=1)
+    elif sinks:
+        raise ValueError(f"sinks go with a window; got sinks={sinks} and no window")
 
 
 def padding_mask(

@@ -316,6 +316,7 @@ class RotaryMultiHeadAttention(MultiHeadAttention):
         num_heads: number of heads h.
         d_head: features of one head, even; ``d_model // num_heads`` when left out.
         bias: give each of the four projections a bias.
+        num_kv_heads: as in :class:`~attention_tutorial.layers.MultiHeadAttention`.
         pairing: see :func:`rotate`.
         base: see :func:`frequencies`.
         device: where the parameters live.
@@ -342,12 +343,13 @@ class RotaryMultiHeadAttention(MultiHeadAttention):
         d_head: int | None = None,
         *,
         bias: bool = False,
+        num_kv_heads: int | None = None,
         pairing: Pairing = "halves",
         base: float = BASE,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(d_model, num_heads, d_head, bias=bias, device=device, dtype=dtype)
+        super().__init__(d_model, num_heads, d_head, bias=bias, num_kv_heads=num_kv_heads, device=device, dtype=dtype)
         _check_even("d_head", self.d_head)
         _check_pairing("pairing", pairing)
         check_positive(base=base)

@@ -4,8 +4,10 @@ Memory, operations and graphs are counted, so they come out the same on every ma
 with each other, side by side in one run.
 """
 
+import math
 import statistics
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +24,8 @@ __all__ = [
     "graph_depth",
     "graph_distance",
     "largest_tensor_bytes",
+    "moved_bytes",
+    "peak_bytes",
     "saved_bytes",
     "seconds",
     "time_ratio",
@@ -87,6 +91,101 @@ def largest_tensor_bytes(fn: Callable[[], Any]) -> int:
     with _Largest() as mode:
         fn()
     return mode.largest
+
+
+class _Peak(TorchDispatchMode):
+    """Follows the memory of the tensors that are made: how much is in use, and the most that ever was."""
+
+    in_use = peak = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for x in _tensors((args, kwargs)):  # what was there before does not count
+            self.seen.add(x.untyped_storage())
+        result = func(*args, **(kwargs or {}))
+        for x in _tensors(result):
+            storage = x.untyped_storage()
+            if storage not in self.seen:
+                self.seen.add(storage)
+                self._count(storage.nbytes())
+                weakref.finalize(storage, self._count, -storage.nbytes())
+        return result
+
+    def _count(self, change: int) -> None:
+        self.in_use += change
+        self.peak = max(self.peak, self.in_use)
+
+
+def peak_bytes(fn: Callable[[], Any]) -> int:
+    """Return the most memory that tensors made inside ``fn()`` take up at one time.
+
+    Tensors that share storage are counted once, and those that were there before not at all. What one operation uses
+    and frees inside itself is not seen.
+
+    Args:
+        fn: the computation.
+
+    Returns:
+        Bytes.
+
+    Example:
+        >>> x = torch.ones(1000)
+        >>> peak_bytes(lambda: ((x + 1) + 1) + 1)  # of three sums of 4000 bytes, two live at a time
+        8000
+    """
+    with _Peak() as mode:
+        fn()
+    return mode.peak
+
+
+class _Moved(TorchDispatchMode):
+    """Adds up the bytes that operations read and write."""
+
+    moved = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        read, written = _tensors((args, kwargs)), _tensors(result)
+        shared = {x.untyped_storage().data_ptr() for x in read} >= {x.untyped_storage().data_ptr() for x in written}
+        is_view = shared and not func._schema.is_mutable
+        if not is_view and "empty" not in func._schema.name:
+            self.moved += sum(map(_bytes_of, read + written))
+        return result
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(values) if isinstance(x, Tensor)]
+
+
+def _bytes_of(tensor: Tensor) -> int:
+    """Return the size of the numbers that are there: one that is stretched over an axis counts once."""
+    sizes = (size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
+    return math.prod(sizes) * tensor.element_size()
+
+
+def moved_bytes(fn: Callable[[], Any]) -> int:
+    """Count the bytes that the operations in ``fn()`` read and write.
+
+    Each operation is taken to read its tensors from memory and to write its result back: what a program does that
+    runs one operation after another on tensors too large for the caches. Views move nothing.
+
+    Args:
+        fn: the computation.
+
+    Returns:
+        Bytes.
+
+    Example:
+        >>> x = torch.ones(1000)
+        >>> moved_bytes(lambda: x.exp().sum())  # read 4000, write 4000, read them again, write one number
+        12004
+    """
+    with _Moved() as mode:
+        fn()
+    return mode.moved
 
 
 def flops(fn: Callable[[], Any]) -> int:

@@ -207,6 +207,7 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
         imported
         - sys.stdlib_module_names
         - {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "traitlets"}
+        - {"triton"}  # of the kernel alone, which does without; Colab's PyTorch brings it
     )
     assert (
         f"needed = {sorted(others, key=['torch', 'matplotlib', 'tqdm', 'anywidget'].index)}".replace("'", '"')

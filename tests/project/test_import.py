@@ -135,11 +135,16 @@ def test_the_package_offers_exactly_what_the_maths_modules_offer():
         ("masked_softmax", "(scores, mask=None)"),
         ("causal_mask", "(m, n=None, device=None)"),
         ("padding_mask", "(ids_or_lengths, pad_id=None, n=None)"),
+        ("sliding_window_mask", "(m, n=None, window=1, sinks=0, device=None)"),
+        ("repeat_heads", "(x, num_heads)"),
         ("combine_masks", "(*masks)"),
         ("to_torch_mha_mask", "(mask, num_heads=None)"),
         ("AdditiveAttention", "(d_query, d_key, d_hidden, *, device=None, dtype=None)"),
         ("MultiplicativeAttention", "(d_query, d_key, *, device=None, dtype=None)"),
-        ("MultiHeadAttention", "(d_model, num_heads, d_head=None, *, bias=False, device=None, dtype=None)"),
+        (
+            "MultiHeadAttention",
+            "(d_model, num_heads, d_head=None, *, bias=False, num_kv_heads=None, device=None, dtype=None)",
+        ),
         ("MultiHeadAttention.from_torch", "(module)"),
         ("MultiHeadAttention.to_torch", "(self)"),
         (
@@ -177,7 +182,7 @@ def test_a_public_function_tells_its_arguments_and_its_result(function):
     assert returns in (None, "None") or "Returns:" in text
 
 
-@pytest.mark.parametrize("name", ["functional", "layers", "masks", "positions"])
+@pytest.mark.parametrize("name", ["functional", "layers", "masks", "positions", "tiled"])
 def test_every_public_function_and_module_of_the_maths_has_an_example(name):
     module = importlib.import_module(f"attention_tutorial.{name}")
     for test in doctest.DocTestFinder(exclude_empty=False).find(module):

@@ -1,0 +1,488 @@
+"""The exercises of chapter 8. In the last two, kernels and tests of kernels are attacked with the same inputs."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..analysis.cost import largest_tensor_bytes
+from ..functional import scaled_dot_product_attention
+from ..layers import repeat_heads
+from ..masks import causal_mask, sliding_window_mask
+from .results import Part, alike, mask, number, random, same_shape, tensor
+from .running import Mistake, call
+from .table import Case, Exercise, Read, Slip
+
+# ---- 8.1 ------------------------------------------------------------------------------------------------------------
+
+
+def _cache(n: int, layers: int, kv_heads: int, d_head: int, bytes_each: int) -> int:
+    return 2 * n * layers * kv_heads * d_head * bytes_each
+
+
+CACHE = Exercise(
+    number="8.1",
+    asks="The bytes of a key/value cache for n tokens.",
+    right=_cache,
+    returns=number("the number of bytes"),
+    cases=[Case((1000, 7, 3, 64, 4)), Case((131, 5, 1, 80, 2))],
+    same=alike,
+    slips=[
+        Slip("keys and values are both kept; you counted one of them", lambda *a: _cache(*a) // 2),
+        Slip("the queries of earlier tokens are not asked for again; keep keys and values",
+             lambda *a: _cache(*a) * 3 // 2),
+        Slip("every layer has keys and values of its own; you counted one layer",
+             lambda n, layers, h, d, b: _cache(n, 1, h, d, b)),
+        Slip("each head of keys and values is kept; you counted one",
+             lambda n, layers, h, d, b: _cache(n, layers, 1, d, b)),
+        Slip("that is how many numbers there are; each takes some bytes",
+             lambda n, layers, h, d, b: _cache(n, layers, h, d, 1)),
+        Slip("that grows with n²; the weights are not kept, and for each token there is one key and one value",
+             lambda n, layers, h, d, b: _cache(n * n, layers, h, d, b)),
+        Slip("that is in bits; a byte has eight", lambda *a: _cache(*a) * 8),
+    ],
+    rest="that is another number; each token leaves a key and a value, in every layer, for each head of them",
+)  # fmt: skip
+
+# ---- 8.2 ------------------------------------------------------------------------------------------------------------
+
+
+def _merge(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+    log = torch.logaddexp(log_a, log_b)
+    share_a, share_b = ((each - log).exp().nan_to_num(0.0)[:, None] for each in (log_a, log_b))
+    return share_a * out_a + share_b * out_b, log
+
+
+def _shares(share: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    def answer(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+        return (
+            share(log_a, log_b)[:, None] * out_a + share(log_b, log_a)[:, None] * out_b,
+            torch.logaddexp(log_a, log_b),
+        )
+
+    return answer
+
+
+def _log(total: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    def answer(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+        return _merge(out_a, log_a, out_b, log_b)[0], total(log_a, log_b)
+
+    return answer
+
+
+_A, _B, _LOG = random(4, 3, seed=1), random(4, 3, seed=2), random(4, seed=3)
+_EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
+
+MERGE = Exercise(
+    number="8.2",
+    asks="The output over all keys, from the outputs and log-totals over two halves of them.",
+    right=_merge,
+    returns=(tensor("(m, d_v)"), tensor("(m,)", "the log-total", finite=False)),
+    cases=[
+        Case((_A, _LOG, _B, random(4, seed=4))),
+        Case((_A, 1e4 + _LOG, _B, 1e4 - _LOG), "right for small totals, but not for logarithms of 10,000: {found}"),
+        Case(
+            (_A * (_EMPTY[:, None] > -1), _EMPTY, _B * (_EMPTY.flip(0)[:, None] > -1), _EMPTY.flip(0)),
+            "right where both halves have open keys; where one has none, its log-total is minus infinity: {found}",
+        ),
+        Case(
+            (0 * _A, torch.full((4,), -math.inf, dtype=torch.float64)) * 2,
+            "right where some key is open; where neither half has one: {found}",
+        ),
+    ],
+    slips=[
+        Slip("you took the mean of the two outputs; each counts by its share of the total",
+             _shares(lambda a, b: 0 * a + 0.5)),
+        Slip("you added the outputs; each is an average already, and counts by its share",
+             _shares(lambda a, b: 0 * a + 1)),
+        Slip("the shares are those of the logarithms; take exp of them first", _shares(lambda a, b: a / (a + b))),
+        Slip("the shares are swapped: a's output counts by a's total",
+             _shares(lambda a, b: (b - torch.logaddexp(a, b)).exp())),
+        Slip("only the half with the larger total counts in yours", _shares(lambda a, b: (a > b).double())),
+        Slip("totals add, their logarithms do not: logaddexp", _log(lambda a, b: a + b)),
+        Slip("your log-total is the larger of the two; both totals count", _log(torch.maximum)),
+        Slip("your log-total is the total itself; the logarithm is missing", _log(lambda a, b: a.exp() + b.exp())),
+        Slip("your log-total is the mean of the two", _log(lambda a, b: (a + b) / 2)),
+    ],
+    rest="with the log-total right, the output must be the two outputs, each times exp(its log-total - the new one)",
+)  # fmt: skip
+
+# ---- 8.3 ------------------------------------------------------------------------------------------------------------
+
+
+def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    k, v = repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1))
+    return scaled_dot_product_attention(q, k, v)[0]
+
+
+def _with_heads(choose: Callable[[Tensor, int], Tensor], values: Callable[[Tensor, int], Tensor] | None = None) -> Any:
+    def answer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        k, v = choose(k, q.size(1)), (values or choose)(v, q.size(1))
+        return scaled_dot_product_attention(q, k, v)[0]
+
+    return answer
+
+
+def _tile(x: Tensor, heads: int) -> Tensor:
+    return x.repeat(1, heads // x.size(1), 1, 1)
+
+
+GROUPED = Exercise(
+    number="8.3",
+    asks="Attention of several heads that share keys and values in groups of neighbours.",
+    right=_grouped,
+    returns=tensor("(batch, heads, m, d_v)"),
+    cases=[
+        Case((random(2, 6, 5, 4), random(2, 2, 7, 4), random(2, 2, 7, 3))),
+        Case((random(1, 4, 1, 5), random(1, 1, 3, 5), random(1, 1, 3, 2)), "with one head of keys for all: {found}"),
+    ],
+    slips=[
+        Slip("heads 1, 3, 5 share a key in yours, as tile and repeat do; neighbours share: repeat_interleave",
+             _with_heads(_tile)),
+        Slip("keys are shared by neighbours, but values as tile and repeat do", _with_heads(repeat_heads, _tile)),
+        Slip("values are shared by neighbours, but keys as tile and repeat do", _with_heads(_tile, repeat_heads)),
+        Slip("all heads share the first head of keys and values in yours",
+             _with_heads(lambda x, heads: x[:, :1].expand(-1, heads, -1, -1))),
+        Slip("you averaged the heads of keys and values; each group has its own",
+             _with_heads(lambda x, heads: x.mean(1, keepdim=True).expand(-1, heads, -1, -1))),
+        Slip("the groups come in the wrong order", _with_heads(lambda x, heads: repeat_heads(x.flip(1), heads))),
+        Slip("there must be an output for each head of the query; you made one for each head of keys",
+             lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0], like=same_shape),
+        Slip("the scores are not divided by the square root of d_k",
+             lambda q, k, v: _grouped(q * q.size(-1) ** 0.5, k, v), mistake=2),
+    ],
+    rest="the shape is right, but the numbers are not; head i reads the keys of group i // (heads // kv_heads)",
+)  # fmt: skip
+
+# ---- 8.4 ------------------------------------------------------------------------------------------------------------
+
+
+def _places(m: int, n: int, first: int | None = None) -> tuple[Tensor, Tensor]:
+    return torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n)
+
+
+def _window(m: int, n: int, window: int, sinks: int) -> Tensor:
+    return sliding_window_mask(m, n, window, sinks)
+
+
+def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | None = None) -> Any:
+    return lambda m, n, window, sinks: rule(*_places(m, n, first), window, sinks)
+
+
+def _explain_window(given: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
+    row, column = (given != right).nonzero()[0].tolist()
+    return (
+        f"with window {window} and {sinks} sinks, the query in row {row} stands at position {row + n - m}, and key "
+        f"{column} must be {'open' if right[row, column] else 'closed'} to it, all counted from 0"
+    )
+
+
+WINDOW = Exercise(
+    number="8.4",
+    asks="The mask of a sliding window with sinks, for m new queries and n keys.",
+    right=_window,
+    returns=mask("(m, n)"),
+    cases=[
+        Case((6, 6, 2, 0)),
+        Case((6, 6, 2, 3)),
+        Case((3, 8, 2, 2), "right without a cache; with fewer queries than keys: {found}"),
+        Case((1, 9, 3, 1), "right for several queries; for the newest alone: {found}"),
+    ],
+    slips=[
+        Slip("True and False are swapped: True = may attend", lambda *a: ~_window(*a), mistake=7),
+        Slip("aligned upper left: with a cache, query i stands at position i + (n - m)",
+             _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w) | (j < s)), first=0)),
+        Slip("the sinks are missing", lambda m, n, w, s: _window(m, n, w, 0)),
+        Slip("sinks open the future too: the first query sees only itself",
+             _by_rule(lambda i, j, w, s: ((j <= i) & (i - j < w)) | (j < s))),
+        Slip("your window has one key too many: its last key is the query's own",
+             lambda m, n, w, s: _window(m, n, w + 1, s)),
+        Slip("your window has one key too few: its last key is the query's own",
+             _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w - 1) | (j < s)))),
+        Slip("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
+        Slip("nothing is too old in yours: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
+        Slip("a row for each query and a column for each key: (m, n)",
+             lambda *a: _window(*a).T.contiguous()),
+        Slip("there is one sink too many", lambda m, n, w, s: _window(m, n, w, s + 1)),
+    ],
+    explain=_explain_window,
+)  # fmt: skip
+
+# ---- Kernels, right and broken: what 8.5 asks for and 8.6 has to tell apart ------------------------------------------
+
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor, bool, int], Tensor]
+
+# What is wrong, as in "a kernel that ...". The order is that in which they are named.
+BUGS = {
+    "tail": "leaves out the keys behind the last full block",
+    "zeros": "counts the empty places behind the last key as keys of zeros",
+    "queries": "leaves out the queries behind the last full block",
+    "upper left": "aligns the causal mask at the upper left, so a new query does not see the cache",
+    "overflow": "subtracts no maximum before exp",
+    "zero": "starts its maximum at 0, so scores far below 0 all become 0",
+    "first": "gives NaN where the first block of keys is closed to a query",
+    "empty": "gives NaN where no key is open",
+    "fill": "fills closed scores with -1e9, so that a row without an open key averages closed ones",
+    "either": "forgets the padding where it is causal",
+    "total": "does not rescale the sum when a larger maximum comes",
+    "summed": "does not rescale the output when a larger maximum comes",
+    "d_v": "divides the scores by the square root of d_v, not d_k",
+    "hidden": "hides NaN: a score that is NaN counts as closed",
+    "rough": "keeps its running sums in half precision",
+}
+
+
+def _block_scores(
+    bug: str, q: Tensor, k: Tensor, real: Tensor, places: tuple[Tensor, Tensor], causal: bool, d: int
+) -> Tensor:
+    scores = q @ k.T / math.sqrt(d)
+    is_open = real.expand(scores.shape)
+    if causal:
+        in_past = places[1] <= places[0]
+        is_open = in_past if bug == "either" else is_open & in_past
+    if bug == "hidden":
+        scores = scores.nan_to_num(-math.inf, math.inf, -math.inf)
+    return scores.masked_fill(~is_open, -1e9 if bug == "fill" else -math.inf)
+
+
+def _tiles(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    real: Tensor,
+    causal: bool,
+    block: int,
+    *,
+    bug: str = "",
+    back: bool = False,
+) -> Tensor:
+    """Attend by tiles, with one thing wrong or none; ``back`` takes the blocks of keys backwards."""
+    m, n, d = len(query), len(key), value.size(1) if bug == "d_v" else query.size(1)
+    if bug == "zeros" and n % block:
+        key, value = (torch.cat([x, x.new_zeros(block - n % block, x.size(1))]) for x in (key, value))
+        real = torch.cat([real, real.new_ones(block - n % block)])
+    output = torch.zeros(m, value.size(1), dtype=query.dtype)
+    for i in range(0, m - m % block if bug == "queries" else m, block):
+        q = query[i : i + block]
+        top = torch.full((len(q), 1), 0.0 if bug in ("zero", "overflow") else -math.inf, dtype=query.dtype)
+        total, summed = torch.zeros_like(top), output[i : i + block] * 0
+        starts = range(0, n - n % block if bug == "tail" else n, block)
+        for j in reversed(starts) if back else starts:
+            rows = torch.arange(i, i + len(q))[:, None] + (0 if bug == "upper left" else n - m)
+            columns = torch.arange(j, min(j + block, len(key)))
+            scores = _block_scores(bug, q, key[j : j + block], real[j : j + block], (rows, columns), causal, d)
+            new = top if bug == "overflow" else torch.maximum(top, scores.amax(1, keepdim=True))
+            shift = new if bug == "first" else new.masked_fill(new == -math.inf, 0.0)
+            old, weights = (top - shift).exp(), (scores - shift).exp()
+            total = (1 if bug == "total" else old) * total + weights.sum(1, keepdim=True)
+            summed = (1 if bug == "summed" else old) * summed + weights @ value[j : j + block]
+            if bug == "rough":
+                total, summed = total.to(torch.bfloat16).to(total), summed.to(torch.bfloat16).to(summed)
+            top = new
+        if bug == "first":  # rows without any open key are looked after
+            nothing = ~_open(m, n, real, causal)[i : i + block].any(1, keepdim=True)
+            total, summed = total.masked_fill(nothing, 1.0), summed.masked_fill(nothing, 0.0)
+        output[i : i + block] = summed / (total if bug == "empty" else total.masked_fill(total == 0, 1.0))
+    return output
+
+
+def _open(m: int, n: int, real: Tensor, causal: bool) -> Tensor:
+    return real & causal_mask(m, n) if causal else real.expand(m, n)
+
+
+def _naive(query: Tensor, key: Tensor, value: Tensor, real: Tensor, causal: bool, block: int) -> Tensor:
+    return scaled_dot_product_attention(query, key, value, _open(len(query), len(key), real, causal))[0]
+
+
+def _broken(bug: str) -> Any:
+    return functools.partial(_tiles, bug=bug)
+
+
+# ---- 8.5 ------------------------------------------------------------------------------------------------------------
+
+
+def _input(
+    m: int,
+    n: int,
+    block: int,
+    *,
+    causal: bool = False,
+    padding: Sequence[int] = (),
+    top: float = 1.0,
+    nan: int | None = None,
+) -> tuple[Any, ...]:
+    """Make the arguments of a kernel: closed keys at the places of the padding, scores times top, a key of NaN."""
+    q, k, v = random(m, 5, seed=1), random(n, 5, seed=2), random(n, 3, seed=3)
+    real = torch.ones(n, dtype=torch.bool)
+    real[list(padding)] = False
+    if abs(top) > 1:  # keys that all have a first feature, so that scores are all large, or all far below 0
+        q[:, 0], k[:, 0] = 5**0.5, top + 3 * k[:, 0]
+    if nan is not None:
+        k[nan] = math.nan
+    return q, k, v, real, causal, block
+
+
+KERNEL_INPUTS = {
+    "": _input(8, 8, 4),
+    "a ragged end, 10 keys and 7 queries in blocks of 4": _input(7, 10, 4),
+    "causal": _input(8, 8, 4, causal=True),
+    "causal with a cache, 3 queries and 10 keys": _input(3, 10, 4, causal=True),
+    "padding at the end": _input(8, 8, 4, padding=[6, 7]),
+    "padding and causal together": _input(8, 8, 4, causal=True, padding=[2, 6]),
+    "the first block closed": _input(8, 8, 4, padding=range(4)),
+    "no key open": _input(8, 8, 4, padding=range(8)),
+    "more queries than keys, causal, where the first see nothing": _input(9, 5, 4, causal=True),
+    "scores of 10,000": _input(8, 8, 4, top=1e4),
+    "scores of -10,000": _input(8, 8, 4, top=-1e4),
+    "a key that is NaN, where every output must be NaN": _input(8, 8, 4, nan=5),
+}
+
+
+def _same(given: Any, right: Any, *inputs: Any) -> bool:
+    if not isinstance(given, Tensor) or not isinstance(right, Tensor) or given.shape != right.shape:
+        return False
+    return torch.allclose(given.double(), right.double(), rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+def _explain_kernel(given: Tensor, right: Tensor, *inputs: Any) -> str | None:
+    wrong = given.isnan() & ~right.isnan()
+    if wrong.any():
+        return f"the output holds NaN, first for query {int(wrong.nonzero()[0, 0])}, counted from 0"
+    if right.isnan().any():
+        return "a score that is NaN must come out as NaN; yours hides it"
+    rows = (given - right).abs().amax(1).gt(1e-5).nonzero().flatten().tolist()
+    return f"the output is wrong for queries {rows}, counted from 0"
+
+
+def _memory(answer: Any) -> str | None:
+    inputs = _input(48, 48, 4, causal=True)
+    largest = largest_tensor_bytes(lambda: call(answer, *inputs))
+    if largest < 48 * 48:  # even a mask of single bytes
+        return None
+    return "the numbers are right, but a tensor of m x n is made on the way; keep to blocks, for the mask too"
+
+
+KERNEL = Exercise(
+    number="8.5",
+    asks="Attention in blocks of keys, with padding and the causal mask, and no tensor of m x n.",
+    right=_tiles,
+    returns=tensor("(m, d_v)", finite=False),
+    cases=[Case(inputs, f"with {name}: {{found}}" if name else "{found}") for name, inputs in KERNEL_INPUTS.items()],
+    same=_same,
+    like=_same,
+    slips=[
+        *(Slip(f"your kernel {BUGS[bug]}", _broken(bug)) for bug in sorted(BUGS, key=lambda bug: bug == "overflow")),
+        Slip("queries and keys have changed places", lambda q, k, v, *rest: _naive(k, q, v, *rest)),
+        Slip("each block has its own softmax, and you added them", lambda q, k, v, real, causal, b: sum(
+            (_naive(q, k[j : j + b], v[j : j + b], real[j : j + b], False, b) for j in range(0, len(k), b)),
+            q.new_zeros(1))),
+        Read("a tensor of m x n is made on the way", _naive),
+        Read("yours hides it", lambda q, k, v, *rest: _tiles(q, k.nan_to_num(0.0), v, *rest)),
+    ],
+    explain=_explain_kernel,
+    further=[_memory],
+)  # fmt: skip
+
+# ---- 8.6 ------------------------------------------------------------------------------------------------------------
+
+RIGHT_KERNELS: dict[str, Kernel] = {
+    "goes from the first block of keys to the last": _tiles,
+    "goes from the last block of keys to the first, so that its last digits differ": (
+        functools.partial(_tiles, back=True)
+    ),
+    "is the naive attention itself": _naive,
+}  # fmt: skip
+KERNELS: list[Any] = [*RIGHT_KERNELS.values(), *map(_broken, BUGS)]
+
+
+def _ask_for_verdicts(test: Any) -> Tensor:
+    """Return what a test says of each kernel, the right ones first. An assertion that fails is a False."""
+    verdicts = []
+    for kernel in KERNELS:
+        try:
+            said = call(test, kernel)
+        except Mistake as mistake:
+            if not isinstance(mistake.__cause__, AssertionError):
+                raise
+            said = False
+        if not isinstance(said, bool) and not (isinstance(said, Tensor) and said.numel() == 1):
+            raise Mistake(f"your test must return True or False; got {type(said).__name__}")
+        verdicts.append(bool(said))
+    return torch.tensor(verdicts)
+
+
+def _explain_verdicts(given: Tensor, right: Tensor) -> str:
+    failed = [words for words, passed in zip(RIGHT_KERNELS, given, strict=False) if not passed]
+    if failed:
+        return f"your test fails a right kernel, one that {failed[0]}"
+    past = [words for words, passed in zip(BUGS.values(), given[len(RIGHT_KERNELS) :], strict=True) if passed]
+    return f"{len(past)} of {len(BUGS)} broken kernels get past your test; one of them {past[0]}"
+
+
+def _tester(
+    *left_out: str,
+    also: Sequence[tuple[Any, ...]] = (),
+    tolerance: float = 1e-6,
+    like: Callable[[Tensor, Tensor], bool] | None = None,
+    width: int | None = None,
+) -> Any:
+    """Make a test of kernels that tries the inputs above but for some of them, and others."""
+    tried = [*(inputs for name, inputs in KERNEL_INPUTS.items() if name not in left_out), *also]
+    if width is not None:  # as many features of a value
+        tried = [(q, k, random(len(k), width), *rest) for q, k, _, *rest in tried]
+
+    def test(kernel: Kernel) -> bool:
+        pairs = ((kernel(*inputs), _naive(*inputs)) for inputs in tried)
+        if like is not None:
+            return all(like(a, b) for a, b in pairs)
+        return all(torch.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True) for a, b in pairs)
+
+    return test
+
+
+def _zeros_unless_nan(given: Tensor, right: Tensor) -> bool:
+    """Compare, but of rows in which nothing is open ask only that they are not NaN."""
+    empty = (right == 0).all(dim=1, keepdim=True)
+    return _same(given.masked_fill(empty & ~given.isnan(), 0.0), right)
+
+
+_RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _BOTH = (
+    next(name for name in KERNEL_INPUTS if words in name)
+    for words in ("ragged", "cache", "first block", "no key", "more queries", "of 10,000", "-10,000", "NaN", "together")
+)  # fmt: skip
+INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
+    "tail": _tester(*[name for name in KERNEL_INPUTS if name]),
+    "zeros": _tester(_RAGGED),
+    "queries": _tester(_RAGGED, _CACHE, _MORE, also=[_input(8, 10, 4)]),
+    "upper left": _tester(_CACHE, _MORE),
+    "overflow": _tester(_LARGE, _SMALL),
+    "zero": _tester(_SMALL),
+    "first": _tester(_FIRST),
+    "empty": _tester(_NONE, _MORE),
+    "fill": _tester(like=_zeros_unless_nan),
+    "either": _tester(_BOTH),
+    "d_v": _tester(width=5),
+    "hidden": _tester(_NAN),
+    "rough": _tester(tolerance=0.05),
+}
+
+TEST = Exercise(
+    number="8.6",
+    asks="A test that passes every right kernel and fails every broken one.",
+    right=_tester(),
+    returns=Part("the verdicts", lambda given, right: given),
+    ask=_ask_for_verdicts,
+    rounding=False,
+    slips=[
+        Slip("your test passes every kernel, all the broken ones too", lambda kernel: True),
+        Slip("your test fails every kernel, the right ones too", lambda kernel: False),
+        Slip("your test says True for the broken kernels and False for the right ones; turn it around",
+             lambda kernel: not _tester()(kernel)),
+        Read("fails a right kernel", _tester(like=lambda a, b: a.nan_to_num().equal(b.nan_to_num()))),
+        *(Read(f"one of them {BUGS[bug]}", test) for bug, test in INCOMPLETE_TESTS.items()),
+    ],
+    explain=_explain_verdicts,
+)  # fmt: skip

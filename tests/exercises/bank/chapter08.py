@@ -1,0 +1,131 @@
+"""Right and wrong answers to the exercises of chapter 8."""
+
+import math
+
+import torch
+
+from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
+from attention_tutorial.tiled import merge_parts, part_of, tiled_attention
+
+from . import Wrong
+
+
+def merge_by_totals(out_a, log_a, out_b, log_b):
+    top = torch.maximum(log_a, log_b)
+    top = torch.where(top.isinf(), 0.0, top)
+    a, b = (log_a - top).exp(), (log_b - top).exp()
+    total = a + b
+    share = (out_a * a[:, None] + out_b * b[:, None]) / total.clamp_min(1e-300)[:, None]
+    return share, top + total.log()
+
+
+def merge_by_softmax(out_a, log_a, out_b, log_b):
+    logs = torch.stack([log_a, log_b], dim=-1)
+    shares = logs.softmax(-1).nan_to_num(0.0)
+    return shares[:, :1] * out_a + shares[:, 1:] * out_b, logs.logsumexp(-1)
+
+
+def grouped_by_axes(q, k, v):
+    groups = k.size(1)
+    scores = q.unflatten(1, (groups, -1)) @ k[:, :, None].mT / math.sqrt(q.size(-1))
+    return (scores.softmax(-1) @ v[:, :, None]).flatten(1, 2)
+
+
+def grouped_in_a_loop(q, k, v):
+    times = q.size(1) // k.size(1)
+    heads = [scaled_dot_product_attention(q[:, i], k[:, i // times], v[:, i // times])[0] for i in range(q.size(1))]
+    return torch.stack(heads, dim=1)
+
+
+def window_in_a_loop(m, n, window, sinks):
+    mask = torch.zeros(m, n, dtype=torch.bool)
+    for i in range(m):
+        place = i + n - m
+        for j in range(place + 1):
+            mask[i, j] = j < sinks or j > place - window
+    return mask
+
+
+def window_by_triangles(m, n, window, sinks):
+    past = torch.ones(m, n).tril(n - m).bool()
+    return past & (past.triu(n - m - window + 1) | (torch.arange(n) < sinks))
+
+
+def kernel_of_parts(query, key, value, real, causal, block):
+    m, n = len(query), len(key)
+    rows = torch.arange(n - m, n)[:, None]
+    outputs = []
+    for i in range(0, m, block):
+        whole = part_of(query.new_zeros(len(query[i : i + block]), 0), value[:0])
+        for j in range(0, n, block):
+            columns = torch.arange(n)[j : j + block]
+            closed = ~real[j : j + block] | (columns > rows[i : i + block] if causal else torch.tensor(False))
+            scores = query[i : i + block] @ key[j : j + block].T / math.sqrt(query.size(1))
+            whole = merge_parts(whole, part_of(scores.masked_fill(closed, -torch.inf), value[j : j + block]))
+        outputs.append(whole.output)
+    return torch.cat(outputs)
+
+
+def test_against_the_package(attend):
+    """Random inputs of many kinds, and none of those of the table."""
+    g = torch.Generator().manual_seed(5)
+    for m, n, block in ((5, 9, 4), (8, 8, 4), (11, 6, 4), (4, 12, 4), (1, 7, 2)):
+        for causal in (False, True):
+            for factor in (1.0, 1e4, -1e4, 1.0):
+                q, k, v = (torch.randn(*size, generator=g) for size in ((m, 6), (n, 6), (n, 2)))
+                if abs(factor) > 1:
+                    q[:, 0], k[:, 0] = 1.0, factor
+                places = torch.arange(n)
+                for real in (places >= 0, places >= block, places < 3, places < 0):
+                    mask = real & causal_mask(m, n) if causal else real
+                    right, _ = scaled_dot_product_attention(q, k, v, mask)
+                    if not torch.allclose(attend(q, k, v, real, causal, block), right, atol=1e-6):
+                        return False
+    q[:] = math.nan
+    return bool(attend(q, k, v, torch.ones(n).bool(), False, 2).isnan().all())
+
+
+def test_with_assertions(attend):
+    """Assert, as in pytest."""
+    assert test_against_the_package(attend)
+    return True
+
+
+RIGHT = {
+    "8.1": {
+        "one after another": lambda n, layers, h, d, b: n * layers * h * d * b * 2,
+        "tensor": lambda n, layers, h, d, b: torch.tensor([n, layers, 2, h, d, b]).prod(),
+    },
+    "8.2": {"totals": merge_by_totals, "softmax": merge_by_softmax},
+    "8.3": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
+    "8.4": {"loop": window_in_a_loop, "triangles": window_by_triangles},
+    "8.5": {
+        "parts": kernel_of_parts,
+        "package": lambda q, k, v, real, causal, block: tiled_attention(
+            q, k, v, real, is_causal=causal, block_size=block
+        ),
+    },
+    "8.6": {"many inputs": test_against_the_package, "assertions": test_with_assertions},
+}
+
+WRONG = [
+    Wrong("8.1", "that is another number", lambda *a: 12345),
+    Wrong("8.2", "each times exp(its log-total",
+          lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b))),
+    Wrong("8.2", "holds NaN", lambda out_a, log_a, out_b, log_b: (
+        (log_a.exp()[:, None] * out_a + log_b.exp()[:, None] * out_b) / (log_a.exp() + log_b.exp())[:, None],
+        torch.logaddexp(log_a, log_b))),
+    Wrong("8.3", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
+    Wrong("8.4", "key 4 must be open to it",
+          lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4)),
+    Wrong("8.5", "the output is wrong for queries [2]",
+          lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None]),
+    Wrong("8.5", "with no key open: the output holds NaN", lambda q, k, v, real, causal, b: (
+        kernel_of_parts(q, k, v, real, causal, b).masked_fill(
+            (torch.arange(len(q)) == 3)[:, None] & ~real.any(), math.nan))),
+    Wrong("8.6", "must return True or False; got str", lambda attend: "fine"),
+    Wrong("8.6", "your test fails a right kernel", lambda attend: bool(attend(
+        torch.ones(1, 1), torch.arange(7.0).sin()[:, None], torch.arange(7.0).cos()[:, None], torch.ones(7).bool(),
+        False, 2).equal(tiled_attention(torch.ones(1, 1), torch.arange(7.0).sin()[:, None],
+                                        torch.arange(7.0).cos()[:, None], block_size=2)))),
+]  # fmt: skip
