@@ -265,13 +265,11 @@ def test_every_icon_in_use_has_its_rule_and_its_shape(site):
     rules = re.findall(r'^\.(fa-[\w-]+)::before \{ content: "\\(\w+)"; \}$', sheet, re.MULTILINE)
     codes = {name: int(code, 16) for name, code in rules}
     drawn = set().union(*(TTFont(site / "_static" / "icons" / f"{name}.woff").getBestCmap() for name in FONTS))
-    used = {
-        name
-        for page in TOC
-        for icon in soup_of(site / f"{page}.html").select("i[class*=fa-]")
-        for name in icon["class"]
-        if name.startswith("fa-")
-    } - {"fa-solid", "fa-regular", "fa-brands", "fa-lg", "fa-fw", "fa-sm"}
+    icons = [icon["class"] for page in TOC for icon in soup_of(site / f"{page}.html").select("i[class*=fa-]")]
+    families = set(re.findall(r"\.([\w-]+)", " ".join(re.findall(r"^([^{}\n]+)\{ font-family", sheet, re.MULTILINE))))
+    assert all(families.intersection(icon) for icon in icons), "an icon has its font"
+    sizes = {"fa-solid", "fa-regular", "fa-brands", "fa-lg", "fa-fw", "fa-sm"}
+    used = {name for icon in icons for name in icon if name.startswith("fa-")} - sizes
     assert len(used) >= 8
     assert used <= set(codes)
     assert {codes[name] for name in used} <= drawn
