@@ -21,7 +21,6 @@ NOT_YET = {  # to be run on fresh draws; the page of claims says so
     "07a_introdotta_on_trial",
     "07b_the_loss_was_excellent",
     "07c_no_fixed_distance",
-    "08_fast_attention",
     "08a_your_own_kernel",
 }
 
