@@ -188,7 +188,7 @@ const told = sentences.map(({ state, sentence }) => {
     .map((step) => [step, widget.describe(step, state, all, sentence)]));
   return { cells, questions, words };
 });
-const typed = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"].map(widget.parseNumber);
+const typed = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"].map((text) => widget.parseNumber(text));
 console.log(JSON.stringify({ made, told, typed }));
 """
 
