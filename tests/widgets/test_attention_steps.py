@@ -188,7 +188,8 @@ const told = sentences.map(({ state, sentence }) => {
     .map((step) => [step, widget.describe(step, state, all, sentence)]));
   return { cells, questions, words };
 });
-const typed = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"].map((text) => widget.parseNumber(text));
+const given = ["1", "-2.5", "−3", ".5", "1,5", "", "-", "1e9", "1e3", "1001", "NaN", "abc"];
+const typed = given.map((text) => widget.parseNumber(text));
 console.log(JSON.stringify({ made, told, typed }));
 """
 
