@@ -298,6 +298,8 @@ def draw_sentences(
 
 _NOUN = "|".join(noun.english for noun in NOUNS)
 #: The sentences of the grammar, but for years and tenses that must fit, and questions that must be answered.
+#:
+#: :meta hide-value:
 SENTENCE_PATTERN = (
     rf"(?:after the (?P<leading>{_NOUN}) , )?(?P<answer>what about )?the (?:(?P<adjective>{'|'.join(ADJECTIVES)}) )?"
     rf"(?P<subject>{_NOUN})(?: of the (?P<of>{_NOUN})| that the (?P<user>{_NOUN}) (?P<relation>{'|'.join(RELATIVES)}))?"
