@@ -20,7 +20,6 @@ FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
 NOT_YET = {  # to be run on fresh draws; the page of claims says so
     "07a_introdotta_on_trial",
     "07b_the_loss_was_excellent",
-    "07c_no_fixed_distance",
     "08a_your_own_kernel",
 }
 
