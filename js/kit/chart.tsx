@@ -50,6 +50,25 @@ export function Lettering({ at, anchor = "middle", kind = "bw-tick", children }:
   );
 }
 
+interface RungsProps {
+  at: readonly number[];
+  y: (value: number) => number;
+  left: number;
+  right: number;
+}
+
+/** Lines across a picture at some values, each with its number at the left. */
+export function Rungs({ at, y, left, right }: RungsProps) {
+  return at.map((value) => (
+    <g key={value}>
+      <Line from={[left, y(value)]} to={[right, y(value)]} kind="bw-grid" />
+      <Lettering at={[left - 5, y(value) + 4]} anchor="end">
+        {value}
+      </Lettering>
+    </g>
+  ));
+}
+
 /** The path through several points. */
 export const pathThrough = (points: readonly (readonly [number, number])[]): string =>
   points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(2)}`).join("");

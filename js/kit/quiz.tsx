@@ -1,7 +1,7 @@
 /* Predict first: a question with options, a verdict behind it, and what stays covered until then. */
 
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./controls.tsx";
 import { useIds } from "./widget.tsx";
 
@@ -94,6 +94,49 @@ function Verdict({ question, reply }: { question: Question; reply: Option | "sho
       <b>{right ? `${opening}.` : `${opening}: ${rightAnswer(question)}.`}</b> {question.why}
     </p>
   );
+}
+
+/** A question before which a widget is brought into one state, and behind whose reply it shows another. */
+export interface Staged<S> extends Question {
+  before: Partial<S>;
+  after: Partial<S>;
+}
+
+/** Several questions in turn: the one that is asked, whether its answer is still covered, and a switch for all. */
+export function useQuestions<S extends { predict: boolean }>(
+  on: boolean,
+  ask: () => readonly Staged<S>[],
+  write: (change: Partial<S>) => void,
+) {
+  const [asked, setAsked] = useState({ place: 0, reply: null as Reply });
+  const all = on ? ask() : [];
+  const question = all[asked.place];
+  const more = asked.place + 1 < all.length;
+
+  function go(place: number) {
+    setAsked({ place, reply: null });
+    write(ask()[place]!.before);
+  }
+  function turn(on: boolean, besides: Partial<S> = {}) {
+    setAsked({ place: 0, reply: null });
+    write({ ...(on && { ...ask()[0]!.before, ...besides }), predict: on } as Partial<S>);
+  }
+  const quiz = question && (
+    <Quiz
+      question={question}
+      place={`${asked.place + 1} of ${all.length}`}
+      reply={asked.reply}
+      onReply={(reply) => {
+        setAsked({ place: asked.place, reply });
+        write(question.after);
+      }}
+      next={{
+        label: more ? "Next question" : "Once more from the first",
+        onClick: () => go(more ? asked.place + 1 : 0),
+      }}
+    />
+  );
+  return { quiz, turn, covered: on && asked.reply === null };
 }
 
 /** What would give the answer away: it keeps its place, but is neither seen nor read nor reached until `when` is over. */

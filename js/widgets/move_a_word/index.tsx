@@ -1,12 +1,12 @@
 /* Move a word: what a score depends on, under each kind of position, as words move through a text. */
 
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { Lettering, Line, Picture, pathThrough, useWidth } from "../../kit/chart.tsx";
 import { Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { range } from "../../kit/maths.ts";
 import { Folded, InWords, Panel, Steady } from "../../kit/panel.tsx";
-import { Covered, Quiz, type Reply } from "../../kit/quiz.tsx";
+import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import { type Computed, compute, type Kept, moveAll, moveWord, type State, settle } from "./maths.ts";
@@ -45,23 +45,10 @@ function Small(props: Props) {
 
 function Whole(props: Props) {
   const { state, data, write } = props;
-  const [asked, setAsked] = useState({ place: 0, reply: null as Reply });
-  const all = state.predict ? questions(state) : [];
-  const question = all[asked.place];
-  const covered = state.predict && asked.reply === null;
-  const more = asked.place + 1 < all.length;
-
-  function go(place: number) {
-    setAsked({ place, reply: null });
-    write(questions(state)[place]!.before);
-  }
-  function predict(on: boolean) {
-    setAsked({ place: 0, reply: null });
-    write({ predict: on, ...(on ? questions(state)[0]!.before : {}) });
-  }
+  const { quiz, turn, covered } = useQuestions(state.predict, () => questions(state), write);
   return (
     <>
-      <Heading beside={<Toggle name="predict" label="Predict first" on={state.predict} onChange={predict} />}>
+      <Heading beside={<Toggle name="predict" label="Predict first" on={state.predict} onChange={turn} />}>
         Move a word
       </Heading>
       <p class="bw-note">
@@ -70,21 +57,7 @@ function Whole(props: Props) {
       <Asking {...props} />
       <Lanes {...props} />
       <Together {...props} />
-      {question && (
-        <Quiz
-          question={question}
-          place={`${asked.place + 1} of ${all.length}`}
-          reply={asked.reply}
-          onReply={(reply) => {
-            setAsked({ place: asked.place, reply });
-            write(question.after);
-          }}
-          next={{
-            label: more ? "Next question" : "Once more from the first",
-            onClick: () => go(more ? asked.place + 1 : 0),
-          }}
-        />
-      )}
+      {quiz}
       <Covered when={covered}>
         <Plots state={state} data={data} kinds={data.kinds} />
         <Panel title={<Steady longest={[sayMoved(state, 0)]}>{sayMoved(state)}</Steady>}>

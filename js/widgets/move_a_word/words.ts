@@ -1,6 +1,6 @@
 /* What is said about the scores, and what is asked before they are seen. */
 
-import type { Question } from "../../kit/quiz.tsx";
+import type { Staged } from "../../kit/quiz.tsx";
 import { minus, named, show } from "../../kit/text.ts";
 import { type Kept, KINDS, type Kind, type State, scoreOf } from "./maths.ts";
 
@@ -38,14 +38,8 @@ export function tellChange(change: number, score: number | null): string {
   return stays(change) ? "stays" : `changed by up to ${showChange(change)}`;
 }
 
-/** A question, where the words stand while it is asked, and where they go with the answer. */
-export interface Asked extends Question {
-  before: Partial<State>;
-  after: Partial<State>;
-}
-
 /** Questions to be answered before looking. Which option is right, the numbers say. */
-export function questions(state: State): Asked[] {
+export function questions(state: State): Staged<State>[] {
   const first: State = {
     ...state,
     sentence: state.sentences.includes("dog bites man") ? "dog bites man" : state.sentences[0]!,
@@ -67,7 +61,7 @@ export function questions(state: State): Asked[] {
     to: Partial<State>,
     options: (found: Kind[], by: (kind: Kind) => number) => { label: string; right: boolean }[],
     why: string,
-  ): Asked {
+  ): Staged<State> {
     const before = { ...begin, places: first.places, ...from };
     const after = { ...before, ...to };
     const [a, b] = [

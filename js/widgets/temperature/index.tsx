@@ -2,12 +2,12 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Lettering, Line, Picture, pathThrough, spread } from "../../kit/chart.tsx";
+import { Lettering, Line, Picture, pathThrough, Rungs, spread } from "../../kit/chart.tsx";
 import { Choice, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { largest, type Matrix, mean, range, rememberLast } from "../../kit/maths.ts";
 import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
-import { Covered, Quiz, type Reply } from "../../kit/quiz.tsx";
+import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
@@ -104,24 +104,20 @@ const writtenAs = (divisors: Divisor[], name: string) => divisors.find((one) => 
 // ---- The view -----------------------------------------------------------------------------------------------------
 
 function View({ state, data, write }: Props) {
-  const [asked, setAsked] = useState({ place: 0, reply: null as Reply });
-  const all = data.lab.asked(state.key_count);
-  const question = all[asked.place]!;
-  const covered = state.predict && asked.reply === null;
-
-  function go(place: number) {
-    setAsked({ place, reply: null });
-    write(all[place]!.before);
-  }
-  function predict(on: boolean) {
-    setAsked({ place: 0, reply: null });
-    write({ predict: on, ...(on ? { ...all[0]!.before, zoom: false } : {}) });
-  }
-  const more = asked.place + 1 < all.length;
+  const { quiz, turn, covered } = useQuestions(state.predict, () => data.lab.asked(state.key_count), write);
 
   return (
     <div class={kindOf(state.divisors, state.divisor)}>
-      <Heading beside={<Toggle name="predict" label="Predict first" on={state.predict} onChange={predict} />}>
+      <Heading
+        beside={
+          <Toggle
+            name="predict"
+            label="Predict first"
+            on={state.predict}
+            onChange={(on) => turn(on, { zoom: false })}
+          />
+        }
+      >
         <Symbols text="Temperature and dₖ" />
       </Heading>
       <p class="bw-note">
@@ -130,21 +126,7 @@ function View({ state, data, write }: Props) {
         <Symbols text="Then divide by √dₖ, and move it again." />
       </p>
       <Controls state={state} data={data} write={write} />
-      {state.predict && (
-        <Quiz
-          question={question}
-          place={`${asked.place + 1} of ${all.length}`}
-          reply={asked.reply}
-          onReply={(reply) => {
-            setAsked({ place: asked.place, reply });
-            write(question.after);
-          }}
-          next={{
-            label: more ? "Next question" : "Once more from the first",
-            onClick: () => go(more ? asked.place + 1 : 0),
-          }}
-        />
-      )}
+      {quiz}
       <div class="tw-pair tw-first">
         <Hill state={state} data={data} write={write} />
         <Bars state={state} data={data} write={write} />
@@ -331,14 +313,7 @@ function Bars({ state, data: { all, i }, write }: Props) {
         width={320}
         height={152}
       >
-        {[0, 0.5, 1].map((weight) => (
-          <g key={weight}>
-            <Line from={[left, y(weight)]} to={[right, y(weight)]} kind="bw-grid" />
-            <Lettering at={[left - 5, y(weight) + 4]} anchor="end">
-              {weight}
-            </Lettering>
-          </g>
-        ))}
+        <Rungs at={[0, 0.5, 1]} y={y} left={left} right={right} />
         {row.map((weight, j) => (
           <rect
             key={j}

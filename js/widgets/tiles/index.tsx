@@ -1,7 +1,7 @@
 /* Step through the tiles: softmax of a row that is read block by block. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Lettering, Line, Picture, useWidth } from "../../kit/chart.tsx";
+import { Lettering, Picture, Rungs, useWidth } from "../../kit/chart.tsx";
 import { Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { Grid, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
@@ -283,14 +283,7 @@ function Bars({ state, data }: Props) {
               rx={4}
             />
           )}
-          {[0, 0.5, 1].map((weight) => (
-            <g key={weight}>
-              <Line from={[left, y(weight)]} to={[right, y(weight)]} kind="bw-grid" />
-              <Lettering at={[left - 5, y(weight) + 4]} anchor="end">
-                {weight}
-              </Lettering>
-            </g>
-          ))}
+          <Rungs at={[0, 0.5, 1]} y={y} left={left} right={right} />
           {range(n).map((j) => {
             const [weight, target] = [weights[j]!, whole.weights[j]!];
             const inset = each * 0.16;
