@@ -39,7 +39,7 @@ __all__ = [
     "scaled_dot_product_attention",
 ]
 
-MANY_KEYS = 512  # from here on a causal mask and one of whole keys are not joined to one of n x n
+MANY_KEYS = 512  # beyond them a causal mask and one of whole keys are not joined to one of n x n
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:

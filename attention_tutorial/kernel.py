@@ -29,6 +29,7 @@ from ._validation import (
     check_size,
     shape_of,
 )
+from .layers import _repeat_heads
 from .tiled import _backward, _differentiable, _naive, _Rule
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class _Kernel(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, mask, output, log_total = ctx.saved_tensors
         kv_heads, times = key.size(1), query.size(1) // key.size(1)
-        k, v = (x.repeat_interleave(times, dim=1) for x in (key, value))
+        k, v = (_repeat_heads(x, query.size(1)) for x in (key, value))
         if torch.is_grad_enabled():  # the gradient is to be differentiated again
             naive = _naive(query, k, v, mask, ctx.rule, ctx.scale)
             return (*_differentiable(naive, (query, key, value), grad), None, None, None, None)

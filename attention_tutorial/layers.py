@@ -564,7 +564,8 @@ class MultiHeadAttention(nn.Module):
             with its own copy of the weights.
 
         Raises:
-            ValueError: if heads * d_head is not d_model, or positions turn the keys: torch's module has neither.
+            ValueError: if heads * d_head is not d_model, heads share keys, or positions turn them: torch's module does
+                none of that.
 
         Example:
             >>> ours = MultiHeadAttention(8, 2)
@@ -575,6 +576,9 @@ class MultiHeadAttention(nn.Module):
         if self.num_heads * self.d_head != self.d_model:
             sizes = f"num_heads={self.num_heads}, d_head={self.d_head}, d_model={self.d_model}"
             raise ValueError(f"torch's module needs heads * d_head = d_model; got {sizes}")
+        if self.num_kv_heads != self.num_heads:
+            sizes = f"num_kv_heads={self.num_kv_heads}, num_heads={self.num_heads}"
+            raise ValueError(f"torch's module has keys and values for every head; got {sizes}")
         if type(self)._place is not MultiHeadAttention._place:
             raise ValueError(f"torch's module has no positions; got a {type(self).__name__}")
         weight, has_bias = self.w_o.weight, self.w_o.bias is not None

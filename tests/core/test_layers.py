@@ -704,6 +704,11 @@ ERRORS = {
         ValueError,
         "torch's module needs heads * d_head = d_model; got num_heads=8, d_head=6, d_model=50",
     ),
+    "shared keys to torch": (
+        lambda: MultiHeadAttention(8, 4, num_kv_heads=2).to_torch(),
+        ValueError,
+        "torch's module has keys and values for every head; got num_kv_heads=2, num_heads=4",
+    ),
     "rotary to torch": (
         lambda: RotaryMultiHeadAttention(8, 2).to_torch(),
         ValueError,
