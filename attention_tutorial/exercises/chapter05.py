@@ -250,61 +250,58 @@ DECODER_MASK = Exercise(
 # ---- 5.5 ------------------------------------------------------------------------------------------------------------
 
 
-def _must_share(shape: Callable[[int, int], tuple[int, int]]) -> Callable[[Tensor, int], str]:
-    def words(mask: Tensor, heads: int) -> str:
-        batch, m, n = mask.shape
-        return (
-            f"batch and heads must share one axis: {(*shape(batch, heads), m, n)} must become {(batch * heads, m, n)}"
-        )
-
-    return words
+def _apart(blocked: Tensor, heads: int) -> Tensor:
+    return blocked.unflatten(0, (-1, heads))
 
 
-FOR_TORCHS_MODULE = Exercise(
+def _apart_in_turn(blocked: Tensor, heads: int) -> Tensor:
+    return blocked.unflatten(0, (heads, -1)).transpose(0, 1)
+
+
+FROM_TORCHS_MODULE = Exercise(
     number="5.5",
-    asks="A mask (batch, m, n), True = may attend, as torch's module takes it: (batch * heads, m, n), True = blocked.",
-    right=lambda mask, heads: (~mask).repeat_interleave(heads, dim=0),
-    returns=mask("(batch * heads, m, n)"),
-    cases=[Case((random(3, 5, 7) > 0, 2)), Case((random(2, 7, 5) > 0, 3))],
+    asks="A mask (batch * heads, m, n) of torch's module, True = blocked, as (batch, heads, m, n), True = may attend.",
+    right=lambda blocked, heads: ~_apart(blocked, heads),
+    returns=mask("(batch, heads, m, n)"),
+    cases=[Case((random(6, 5, 7) > 0, 2)), Case((random(6, 7, 5) > 0, 3)), Case((random(4, 3, 3) > 0, 4))],
     slips=[
         Slip(
-            "the heads are missing: each text's mask must be there once for each head",
-            lambda mask, heads: ~mask,
+            "batch and heads still share one axis: give them one each",
+            lambda blocked, heads: ~blocked,
             like=same_shape,
         ),
         Slip(
-            _must_share(lambda batch, heads: (batch, heads)),
-            lambda mask, heads: ~mask[:, None].expand(-1, heads, -1, -1),
+            "the axis of the heads is missing; each head may have a mask of its own",
+            lambda blocked, heads: ~blocked[::heads],
             like=same_shape,
         ),
         Slip(
-            _must_share(lambda batch, heads: (heads, batch)),
-            lambda mask, heads: ~mask.expand(heads, -1, -1, -1),
-            like=same_shape,
-        ),
-        Slip(
-            "repeat each text's mask for every head, and join batch and heads in one axis",
-            lambda mask, heads: ~mask[:, None],
+            "batch comes before heads: the first two axes are the wrong way round",
+            lambda blocked, heads: ~_apart(blocked, heads).transpose(0, 1),
             like=same_shape,
         ),
         Slip(
             "not inverted: torch's module blocks where the mask is True",
-            lambda mask, heads: mask.repeat_interleave(heads, 0),
+            _apart,
             mistake=7,
         ),
         Slip(
-            "the texts stand in the wrong order: all heads of the first come first (repeat_interleave)",
-            lambda mask, heads: (~mask).repeat(heads, 1, 1),
+            "the masks stand in the wrong order: all heads of the first text come first",
+            lambda blocked, heads: ~_apart_in_turn(blocked, heads),
             mistake=10,
         ),
         Slip(
-            "not inverted, and the texts stand in the wrong order: two faults at once",
-            lambda mask, heads: mask.repeat(heads, 1, 1),
+            "not inverted, and the masks stand in the wrong order: two faults at once",
+            _apart_in_turn,
             mistake=10,
+        ),
+        Slip(
+            "all heads have the mask of the first; each may have one of its own",
+            lambda blocked, heads: ~_apart(blocked, heads)[:, :1].expand(-1, heads, -1, -1),
         ),
         Read(
             "that is a float mask of 0 and minus infinity",
-            lambda mask, heads: torch.where(mask, 0.0, -math.inf).repeat_interleave(heads, 0),
+            lambda blocked, heads: torch.where(_apart(blocked, heads), -math.inf, 0.0),
             mistake=8,
         ),
     ],

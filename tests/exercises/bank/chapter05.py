@@ -184,12 +184,11 @@ RIGHT = {
         ),
     },
     "5.5": {
-        "in place": lambda mask, num_heads: (~mask).repeat_interleave(num_heads, dim=0),
-        "expand": lambda mask, num_heads: ~mask[:, None].expand(-1, num_heads, -1, -1).flatten(0, 1),
-        "stack": lambda mask, num_heads: torch.stack([mask] * num_heads, dim=1).logical_not().flatten(0, 1),
-        "index": lambda mask, num_heads: ~mask[torch.arange(len(mask) * num_heads) // num_heads],
-        "kron": lambda mask, num_heads: torch.kron(~mask, ones(num_heads, 1)[:, None]),
-        "repeat along m": lambda mask, num_heads: (~mask).repeat(1, num_heads, 1).reshape(-1, *mask.shape[1:]),
+        "unflatten": lambda mask, num_heads: ~mask.unflatten(0, (-1, num_heads)),
+        "view": lambda mask, h: mask.logical_not().view(len(mask) // h, h, *mask.shape[1:]),
+        "index": lambda mask, h: ~mask[torch.arange(len(mask) // h)[:, None] * h + torch.arange(h)],
+        "stack": lambda mask, num_heads: torch.stack([~mask[head::num_heads] for head in range(num_heads)], dim=1),
+        "split": lambda mask, num_heads: torch.stack(mask.split(num_heads)) == 0,
     },
     "5.6": {
         "each position": each_position,
@@ -223,7 +222,7 @@ WRONG = [
     ),
     # 5.4
     # 5.5
-    Wrong("5.5", "holds the numbers 0 and 1", lambda mask, h: (~mask).repeat_interleave(h, 0).double()),
+    Wrong("5.5", "holds the numbers 0 and 1", lambda mask, h: (~mask).unflatten(0, (-1, h)).double()),
     # 5.6
     Wrong("5.6", "it must end with return False", never_says_false),
     # 5.7
