@@ -152,7 +152,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 $(PEERS)/.installed: $(STAMP) benchmarks/requirements.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PY) -c 'import site; print(site.getsitepackages()[0])' > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
-	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt
+	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt --constraint requirements.txt
 	@touch $@
 
 # npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.

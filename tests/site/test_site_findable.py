@@ -250,6 +250,12 @@ def test_the_search_finds_the_chapter(search, way, words, expected):
         ("softmax", "book/glossary.html#term-Softmax", 3),
         ("temperature", "notebooks/03a_softmax_stops_listening.html#section-3a-7", 2),
         ("causal_mask", "book/api.html#attention_tutorial.masks.causal_mask", 1),
+        ("rotate_half", "book/glossary.html#term-Rotary-positions", 1),
+        ("residual connection", "book/glossary.html#term-Residual-path", 1),
+        ("mask at inference", "notebooks/05_masking.html#section-5-11", 1),
+        ("pre-norm vs post-norm", "book/glossary.html#term-Norm-first-norm-last", 1),
+        ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 1),
+        ("why not merge Wq Wk single matrix", "notebooks/02_scaled_dot_product.html#section-2-7", 4),
     ],
 )
 def test_a_search_leads_first_to_the_section_that_explains(search, words, expected, among):
@@ -278,6 +284,9 @@ def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
     page.get_by_role("button", name="Show more").press("Enter")
     page.wait_for_function(f"document.querySelectorAll('ul.search li').length > {shown}")
     assert page.evaluate(f"document.querySelectorAll('ul.search li')[{shown}].contains(document.activeElement)")
+    page.fill("main input[type=search]", "pre-norm vs post-norm")  # no place has all of it
+    page.wait_for_function("document.querySelector('.search-summary').textContent.endsWith('some of these words')")
+    assert page.locator("ul.search li").count()
     page.fill("main input[type=search]", "€€€")
     page.wait_for_function("document.querySelector('.search-summary').textContent.startsWith('0 places')")
     assert not page.locator("ul.search li").count()

@@ -32,10 +32,31 @@
     return element("li", "", link, ...page, element("p", "search-excerpt", ...excerpt(html)));
   }
 
-  /* How much counts: words repeated less than Pagefind has it; a name in the package if one types like a programmer. */
-  function ranking(query) {
-    const name = /_|[a-z][A-Z]|\(|\./.test(query) ? 10 : 0.1;
-    return { termFrequency: 0.5, metaWeights: { name } };
+  /* How much counts: words repeated less than Pagefind has it, and a name in the package much or little. */
+  const ranking = (name) => ({ termFrequency: 0.5, metaWeights: { name } });
+
+  /* Places that have all of the words. A name in the package comes first if it is what was typed. */
+  async function withAll(pagefind, query) {
+    if (/_|[a-z][A-Z]|\(|\./.test(query)) {
+      await pagefind.options({ ranking: ranking(10) });
+      const { results } = await pagefind.search(query);
+      const name = (await results[0]?.data())?.meta.name ?? "";
+      if (name.toLowerCase().includes(query.toLowerCase().replace(/\(.*/, ""))) return results;
+    }
+    await pagefind.options({ ranking: ranking(0.1) });
+    return (await pagefind.search(query)).results;
+  }
+
+  /* Places that have some of the words, where none has all: what many words, or rare ones, lead to comes first. */
+  async function withSome(pagefind, query) {
+    const words = [...new Set(query.split(/\s+/))];
+    const found = await Promise.all(words.map(async (word) => (await pagefind.search(word)).results));
+    const places = new Map(found.flat().map((result) => [result.id, { result, worth: 0 }]));
+    for (const results of found) {
+      const rarity = Math.log(1 + places.size / results.length);
+      for (const { id, score } of results) places.get(id).worth += rarity * score;
+    }
+    return [...places.values()].sort((a, b) => b.worth - a.worth).map(({ result }) => result);
   }
 
   function withPagefind() {
@@ -61,14 +82,15 @@
     async function search(query) {
       latest = query;
       const pagefind = await engine;
-      await pagefind.options({ ranking: ranking(query) });
-      const { results } = query ? await pagefind.search(query) : { results: [] };
+      const whole = query ? await withAll(pagefind, query) : [];
+      const results = query && !whole.length ? await withSome(pagefind, query) : whole;
       if (query !== latest) return; // another word was typed meanwhile
       waiting = [...results];
       list.replaceChildren();
       await showMore();
       const count = results.length === 1 ? "1 place" : `${results.length} places`;
-      summary.textContent = query ? `${count} for “${query}”` : "";
+      const some = results.length && !whole.length ? ", each with some of these words" : "";
+      summary.textContent = query ? `${count} for “${query}”${some}` : "";
     }
 
     more.addEventListener("click", async () => (await showMore())?.querySelector("a").focus());

@@ -5,17 +5,17 @@ function of the package. `search.js` asks the index on the page of search result
 beside a page that was opened as a file: there Sphinx's own search answers.
 """
 
-import asyncio
 import html
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from docutils import nodes
-from pagefind.index import IndexConfig, PagefindIndex
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
@@ -131,13 +131,9 @@ def write(records: list[Record], folder: Path) -> None:
             path = Path(pages, record.address.replace("#", "/"), "index.html")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(record.as_html(), encoding="utf-8")
-        asyncio.run(read(pages, folder))
-
-
-async def read(pages: str, folder: Path) -> None:
-    """Have Pagefind read a folder of pages and write its index."""
-    async with PagefindIndex(config=IndexConfig(output_path=str(folder))) as index:
-        await index.add_directory(pages)
+        # (As a program, not by its interface for Python, which stops it before the last file is surely written)
+        command = [sys.executable, "-m", "pagefind", "--site", pages, "--output-path", str(folder), "--quiet"]
+        subprocess.run(command, check=True)
 
 
 def write_index(app: Sphinx, exception: Exception | None) -> None:
