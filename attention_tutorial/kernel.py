@@ -109,7 +109,8 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         if IS_CAUSAL:
             is_open = is_open & (across <= rows + (n - m))
         if HAS_MASK:
-            place = head // HEADS * stride_b + head % HEADS * stride_h + rows * stride_m + across * stride_n
+            place = head // HEADS * stride_b + head % HEADS * stride_h  # an int64, as a mask may be large
+            place = place + rows.to(tl.int64) * stride_m + across.to(tl.int64) * stride_n
             is_open = is_open & (tl.load(mask + place, mask=is_open, other=0) != 0)
         scores = tl.where(is_open, scores, -float("inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1, keep_dims=True))

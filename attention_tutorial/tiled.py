@@ -100,7 +100,7 @@ def _part_of(scores: Tensor, value: Tensor) -> Part:
     if scores.size(-1) == 0:
         return _empty(scores, value)
     top = scores.amax(dim=-1, keepdim=True)  # (..., m, 1)
-    weights = (scores - _finite(top)).exp()  # (..., m, n), the largest is 1
+    weights = (scores - _finite(top)).exp()  # (..., m, n), the largest is 1, or all are 0
     return Part(top, weights.sum(dim=-1, keepdim=True), weights @ value)
 
 
@@ -200,9 +200,10 @@ def tiled_attention(
     .. math:: o_i = u_i / \ell_i \quad\text{of the part of all keys, merged from blocks of keys}
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
-    as an input. What is kept for the backward pass is the inputs, the output and one number for each query; the
-    backward pass computes the weights again, block by block. Where gradients are to be differentiated again
-    (``create_graph=True``), the backward pass is that of the naive attention, with its memory.
+    as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
+    output and one number for each query; the backward pass computes the weights again, block by block. Where gradients
+    are to be differentiated again (``create_graph=True``), the backward pass is that of the naive attention, with its
+    memory.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they close are not read.
 
@@ -219,7 +220,8 @@ def tiled_attention(
 
     Returns:
         The output (..., m, d_v), as that of ``scaled_dot_product_attention`` up to rounding: zero in rows with nothing
-        to attend to, NaN where a score is. Half precision is computed in float32.
+        to attend to, NaN where an open score is (a float mask's minus infinity closes a key, and hides its NaN). Half
+        precision is computed in float32.
 
     Raises:
         TypeError: as ``scaled_dot_product_attention``, or if a size is not an int.

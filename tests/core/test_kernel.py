@@ -74,6 +74,17 @@ def test_large_scores_and_nan(generator, device):
 
 
 @triton
+@pytest.mark.parametrize("strides", [(2**30, 1), (1, 2**27)], ids=["far rows", "far columns"])
+def test_a_mask_may_be_larger_than_an_int32_counts(generator, device, strides):
+    """Of the 2 GiB only the pages that are looked at are ever there, on a processor."""
+    mask = torch.zeros(2**31 + 64, dtype=torch.bool, device=device).as_strided((3, 17), strides)
+    mask[:, 5:] = True
+    q, k, v = inputs(generator, 3, 17, device)
+    found = kernel_attention(q, k, v, mask, block_m=16, block_n=16)
+    assert_close(found, naive(q, k, v, mask), rtol=1e-5, atol=2e-6)
+
+
+@triton
 def test_gradients_are_those_of_the_naive_attention(generator, device):
     tensors = [x.requires_grad_() for x in inputs(generator, 19, 19, device)]
     found = kernel_attention(*tensors, is_causal=True, block_m=16, block_n=16)
