@@ -5,8 +5,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
@@ -73,7 +76,16 @@ def _log(total: Callable[[Tensor, Tensor], Tensor]) -> Any:
     return answer
 
 
+def _from_one_constant(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+    top = torch.maximum(log_a, log_b).max()
+    top = torch.where(top == -math.inf, 0.0, top)
+    a, b = (log_a - top).exp(), (log_b - top).exp()
+    total = a + b
+    return (a[:, None] * out_a + b[:, None] * out_b) / total.masked_fill(total == 0, 1.0)[:, None], top + total.log()
+
+
 _A, _B, _LOG = random(4, 3, seed=1), random(4, 3, seed=2), random(4, seed=3)
+_LARGE, _LARGE_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1, -1, 0, 1], [1, -1, 3, 0]))
 _EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
 
 MERGE = Exercise(
@@ -84,6 +96,10 @@ MERGE = Exercise(
     cases=[
         Case((_A, _LOG, _B, random(4, seed=4))),
         Case((_A, 1e4 + _LOG, _B, 1e4 - _LOG), "right for small totals, but not for logarithms of 10,000: {found}"),
+        Case(
+            (_A, _LARGE + _LOG, _B, _LARGE_B - _LOG),
+            "right where all totals are of one size; where those of queries or halves differ by e^10,000: {found}",
+        ),
         Case(
             (_A * (_EMPTY[:, None] > -1), _EMPTY, _B * (_EMPTY.flip(0)[:, None] > -1), _EMPTY.flip(0)),
             "right where both halves have open keys; where one has none, its log-total is minus infinity: {found}",
@@ -106,6 +122,7 @@ MERGE = Exercise(
         Slip("your log-total is the larger of the two; both totals count", _log(torch.maximum)),
         Slip("your log-total is the total itself; the logarithm is missing", _log(lambda a, b: a.exp() + b.exp())),
         Slip("your log-total is the mean of the two", _log(lambda a, b: (a + b) / 2)),
+        Slip("you measure all totals from one number; each query has its own largest", _from_one_constant),
     ],
     rest="with the log-total right, the output must be the two outputs, each times exp(its log-total - the new one)",
 )  # fmt: skip
@@ -358,11 +375,39 @@ def _explain_kernel(given: Tensor, right: Tensor, *inputs: Any) -> str | None:
 
 
 def _memory(answer: Any) -> str | None:
-    inputs = _input(48, 48, 4, causal=True)
+    m, n = 96, 1536
+    inputs = _input(m, n, 16, causal=True)
     largest = largest_tensor_bytes(lambda: call(answer, *inputs))
-    if largest < 48 * 48:  # even a mask of single bytes
+    if largest < m * n:  # even a mask of single bytes; that is more than all keys and values take together
         return None
     return "the numbers are right, but a tensor of m x n is made on the way; keep to blocks, for the mask too"
+
+
+class _Scores(TorchDispatchMode):
+    """Notes the largest tensor of scores or weights: what a matrix product returns, or an exponential is taken of."""
+
+    PRODUCTS = ("mm", "bmm", "mv", "addmm", "baddbmm", "addmv", "dot")
+    EXPONENTIALS = ("exp", "exp_", "exp2", "expm1", "pow", "_softmax", "logsumexp")
+
+    largest = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.removeprefix("aten::")
+        looked_at = result if name in self.PRODUCTS else args if name in self.EXPONENTIALS else ()
+        if "dot_product" in name:  # torch's own attention: queries and keys
+            looked_at = args[:2]
+        self.largest = max([self.largest, *(x.numel() for x in tree_leaves(looked_at) if isinstance(x, Tensor))])
+        return result
+
+
+def _blocks_of_keys(answer: Any) -> str | None:
+    m, n, block = 4, 480, 4
+    with _Scores() as mode:
+        call(answer, *_input(m, n, block))
+    if mode.largest <= 2 * m * block:  # twice a tile: a block's values may be joined to it
+        return None
+    return "the numbers are right, but more scores than those of `block` keys are made at a time"
 
 
 KERNEL = Exercise(
@@ -383,7 +428,7 @@ KERNEL = Exercise(
         Read("yours hides it", lambda q, k, v, *rest: _tiles(q, k.nan_to_num(0.0), v, *rest)),
     ],
     explain=_explain_kernel,
-    further=[_memory],
+    further=[_memory, _blocks_of_keys],
 )  # fmt: skip
 
 # ---- 8.6 ------------------------------------------------------------------------------------------------------------
@@ -395,7 +440,18 @@ RIGHT_KERNELS: dict[str, Kernel] = {
     ),
     "is the naive attention itself": _naive,
 }  # fmt: skip
-KERNELS: list[Any] = [*RIGHT_KERNELS.values(), *map(_broken, BUGS)]
+
+
+def _plain(kernel: Kernel) -> Kernel:
+    """Wrap a kernel in a function from which nothing can be read but its answers."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, real: Tensor, causal: bool, block: int) -> Tensor:
+        return kernel(query, key, value, real, causal, block)
+
+    return attend
+
+
+KERNELS = [_plain(kernel) for kernel in (*RIGHT_KERNELS.values(), *map(_broken, BUGS))]
 
 
 def _ask_for_verdicts(test: Any) -> Tensor:
@@ -408,7 +464,7 @@ def _ask_for_verdicts(test: Any) -> Tensor:
             if not isinstance(mistake.__cause__, AssertionError):
                 raise
             said = False
-        if not isinstance(said, bool) and not (isinstance(said, Tensor) and said.numel() == 1):
+        if not isinstance(said, bool | np.bool_) and not (isinstance(said, Tensor) and said.numel() == 1):
             raise Mistake(f"your test must return True or False; got {type(said).__name__}")
         verdicts.append(bool(said))
     return torch.tensor(verdicts)

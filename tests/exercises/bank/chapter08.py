@@ -1,7 +1,9 @@
 """Right and wrong answers to the exercises of chapter 8."""
 
+import functools
 import math
 
+import numpy as np
 import torch
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
@@ -23,6 +25,21 @@ def merge_by_softmax(out_a, log_a, out_b, log_b):
     logs = torch.stack([log_a, log_b], dim=-1)
     shares = logs.softmax(-1).nan_to_num(0.0)
     return shares[:, :1] * out_a + shares[:, 1:] * out_b, logs.logsumexp(-1)
+
+
+def merge_by_sigmoid(out_a, log_a, out_b, log_b):
+    share = (log_a - log_b).sigmoid().nan_to_num(0.0)[:, None]
+    return share * out_a + (1 - share) * out_b, torch.logaddexp(log_a, log_b)
+
+
+def merge_from_a(out_a, log_a, out_b, log_b):
+    """Measure all from the largest log-total of one half."""
+    top = log_a.max()
+    top = 0.0 if top == -math.inf else top
+    a, b = (log_a - top).exp(), (log_b - top).exp()
+    total = a + b
+    output = (out_a * a[:, None] + out_b * b[:, None]) / total.masked_fill(total == 0, 1.0)[:, None]
+    return output, top + total.log()
 
 
 def grouped_by_axes(q, k, v):
@@ -66,6 +83,47 @@ def kernel_of_parts(query, key, value, real, causal, block):
     return torch.cat(outputs)
 
 
+def joined_blocks(query, key, value, real, causal, block, *, size=None, scored=lambda query, keys: query @ keys.T):
+    """Take all queries at once, and keys and values joined to one tensor; `size` is what is taken for the block."""
+    m, n, d, block = len(query), len(key), query.size(1), size or block
+    query = torch.cat([query / math.sqrt(d), query.new_ones(m, 1)], 1)
+    joined = torch.cat([key, key.new_zeros(n, 1), value], 1)
+    rows = torch.arange(n - m, n)[:, None]
+    top, total, summed = torch.full((m, 1), -math.inf), torch.zeros(m, 1), torch.zeros(m, value.size(1))
+    for number, (tile, is_real) in enumerate(zip(joined.split(block), real.split(block), strict=True)):
+        scores = scored(query, tile[:, : d + 1])
+        columns = number * block + torch.arange(len(tile))
+        scores = scores.masked_fill(~is_real | (causal & (columns > rows)), -math.inf)
+        new = torch.maximum(top, scores.amax(1, keepdim=True))
+        shift = new.masked_fill(new == -math.inf, 0.0)
+        old, weights = (top - shift).exp(), (scores - shift).exp()
+        total, summed, top = old * total + weights.sum(1, keepdim=True), old * summed + weights @ tile[:, d + 1 :], new
+    return summed / total.masked_fill(total == 0, 1.0)
+
+
+def query_by_query(query, key, value, real, causal, block, *, size=1):
+    """Blocks of queries, and an ordinary softmax over all keys in each."""
+    m, n = len(query), len(key)
+    output = []
+    for i in range(0, m, size):
+        rows = torch.arange(i, min(i + size, m))[:, None] + n - m
+        mask = real & (torch.arange(n) <= rows) if causal else real.expand(len(rows), n)
+        output.append(scaled_dot_product_attention(query[i : i + size], key, value, mask)[0])
+    return torch.cat(output)
+
+
+def queries_along_columns(query, key, value, real, causal, block):
+    """The same for single queries, with a column for each, so that no tensor's last axis is that of the keys."""
+    m, n = len(query), len(key)
+    output = []
+    for i in range(m):
+        closed = ~real | (causal & (torch.arange(n) > i + n - m))
+        scores = (key @ query[i : i + 1].T / math.sqrt(query.size(1))).masked_fill(closed[:, None], -math.inf)
+        weights = scores.softmax(0) if not closed.all() else 0 * scores.nan_to_num(0.0, 0.0, 0.0)
+        output.append(weights.T @ value)
+    return torch.cat(output)
+
+
 def test_against_the_package(attend):
     """Random inputs of many kinds, and none of those of the table."""
     g = torch.Generator().manual_seed(5)
@@ -96,16 +154,24 @@ RIGHT = {
         "one after another": lambda n, layers, h, d, b: n * layers * h * d * b * 2,
         "tensor": lambda n, layers, h, d, b: torch.tensor([n, layers, 2, h, d, b]).prod(),
     },
-    "8.2": {"totals": merge_by_totals, "softmax": merge_by_softmax},
+    "8.2": {"totals": merge_by_totals, "softmax": merge_by_softmax, "sigmoid": merge_by_sigmoid},
     "8.3": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
     "8.4": {"loop": window_in_a_loop, "triangles": window_by_triangles},
     "8.5": {
         "parts": kernel_of_parts,
+        "keys and values joined, and one feature more": joined_blocks,
+        "without a matrix product": functools.partial(
+            joined_blocks, scored=lambda query, keys: (query[:, None] * keys).sum(-1)
+        ),
         "package": lambda q, k, v, real, causal, block: tiled_attention(
             q, k, v, real, is_causal=causal, block_size=block
         ),
     },
-    "8.6": {"many inputs": test_against_the_package, "assertions": test_with_assertions},
+    "8.6": {
+        "many inputs": test_against_the_package,
+        "assertions": test_with_assertions,
+        "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
+    },
 }
 
 WRONG = [
@@ -115,6 +181,7 @@ WRONG = [
     Wrong("8.2", "holds NaN", lambda out_a, log_a, out_b, log_b: (
         (log_a.exp()[:, None] * out_a + log_b.exp()[:, None] * out_b) / (log_a.exp() + log_b.exp())[:, None],
         torch.logaddexp(log_a, log_b))),
+    Wrong("8.2", "holds NaN", merge_from_a),
     Wrong("8.3", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
     Wrong("8.4", "key 4 must be open to it",
           lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4)),
@@ -123,9 +190,13 @@ WRONG = [
     Wrong("8.5", "with no key open: the output holds NaN", lambda q, k, v, real, causal, b: (
         kernel_of_parts(q, k, v, real, causal, b).masked_fill(
             (torch.arange(len(q)) == 3)[:, None] & ~real.any(), math.nan))),
+    *(Wrong("8.5", "more scores than those of `block` keys", kernel) for kernel in (
+        query_by_query, functools.partial(query_by_query, size=4), queries_along_columns,
+        functools.partial(joined_blocks, size=128))),
     Wrong("8.6", "must return True or False; got str", lambda attend: "fine"),
     Wrong("8.6", "your test fails a right kernel", lambda attend: bool(attend(
         torch.ones(1, 1), torch.arange(7.0).sin()[:, None], torch.arange(7.0).cos()[:, None], torch.ones(7).bool(),
         False, 2).equal(tiled_attention(torch.ones(1, 1), torch.arange(7.0).sin()[:, None],
                                         torch.arange(7.0).cos()[:, None], block_size=2)))),
+    Wrong("8.6", "passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug")),
 ]  # fmt: skip
