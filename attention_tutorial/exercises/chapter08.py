@@ -85,7 +85,7 @@ def _from_one_constant(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tenso
 
 
 _A, _B, _LOG = random(4, 3, seed=1), random(4, 3, seed=2), random(4, seed=3)
-_LARGE, _LARGE_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1, -1, 0, 1], [1, -1, 3, 0]))
+_FAR, _FAR_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1, -1, 0, 1], [1, -1, 3, 0]))
 _EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
 
 MERGE = Exercise(
@@ -97,7 +97,7 @@ MERGE = Exercise(
         Case((_A, _LOG, _B, random(4, seed=4))),
         Case((_A, 1e4 + _LOG, _B, 1e4 - _LOG), "right for small totals, but not for logarithms of 10,000: {found}"),
         Case(
-            (_A, _LARGE + _LOG, _B, _LARGE_B - _LOG),
+            (_A, _FAR + _LOG, _B, _FAR_B - _LOG),
             "right where all totals are of one size; where those of queries or halves differ by e^10,000: {found}",
         ),
         Case(
