@@ -148,11 +148,13 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
 
-# What is only compared with, and the tool that makes mutants, on top of the environment: its torch is everybody's.
+# What is only compared with, and the tool that makes mutants, on top of the environment, whose torch it takes.
 $(PEERS)/.installed: $(STAMP) benchmarks/requirements.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PY) -c 'import site; print(site.getsitepackages()[0])' > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
-	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt --constraint requirements.txt
+	@grep '^torch==' requirements.txt > $(PEERS)/torch.txt
+	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt --constraint $(PEERS)/torch.txt
+	@$(PEERS)/bin/python -m pip uninstall --yes --quiet torchvision  # asked for and not needed; its build may not be this torch's
 	@touch $@
 
 # npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.

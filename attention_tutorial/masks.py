@@ -92,7 +92,7 @@ def sliding_window_mask(
     check_window(window, sinks)
     rows, columns = past.shape
     recent = past.triu(columns - rows - window + 1)
-    recent[:, :sinks] |= past[:, :sinks]
+    recent[:, :sinks] = past[:, :sinks]
     return recent
 
 

@@ -590,6 +590,16 @@ def test_a_large_negative_number_hides_a_key_and_never_a_whole_row(attend, lowes
     assert_close(ones, torch.ones_like(ones), rtol=0.01, atol=0.01)
 
 
+@both_paths
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_large_number_chooses_a_key(attend, dtype, device, generator):
+    query, key, value = inputs(generator, device, dtype)
+    mask = torch.zeros(M, N, device=device, dtype=torch.float64).index_fill(1, torch.tensor(2, device=device), 1e9)
+    assert_close(
+        attend(query, key, value, mask), value[..., 2:3, :].expand(*query.shape[:-1], -1), rtol=0.01, atol=0.01
+    )
+
+
 def test_the_lowest_number_of_half_precision_does_not_overflow_in_a_softmax():
     scores = torch.tensor([[-40.0, -50.0, -20.0]], dtype=torch.float16)
     mask = torch.full((1, 3), torch.finfo(torch.float16).min, dtype=torch.float16)

@@ -28,6 +28,7 @@ from attention_tutorial import (
     merge_heads,
     multiplicative_attention,
     padding_mask,
+    repeat_heads,
     split_heads,
     to_torch_mha_mask,
 )
@@ -532,6 +533,35 @@ def test_a_subclass_is_made_from_torch_as_a_subclass():
     assert type(Ours.from_torch(nn.MultiheadAttention(4, 2))) is Ours
 
 
+def test_weights_stay_on_their_device_on_the_way_there_and_back():
+    ours = MultiHeadAttention(D_MODEL, HEADS, device="meta")
+    theirs = ours.to_torch()
+    for module in (theirs, MultiHeadAttention.from_torch(theirs)):
+        assert {parameter.device.type for parameter in module.parameters()} == {"meta"}
+
+
+# Keys and values made beforehand
+
+
+@pytest.mark.parametrize("kv_heads", [1, HEADS])
+def test_attention_to_keys_and_values_made_beforehand_is_attention(kv_heads, device, generator):
+    ours = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads, dtype=torch.float64, device=device)
+    fill(ours, generator)
+    query, key, value = (draw(generator, BATCH, n, D_MODEL, device=device) for n in (M, N, N))
+    keys, values = ours.project(key, value)
+    assert keys.shape == values.shape == (BATCH, kv_heads, N, ours.d_head)
+    for found, expected in zip(ours.attend(query, keys, values), ours(query, key, value), strict=True):
+        assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for found, expected in zip(ours.project(key), ours.project(key, key), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_one_head_for_one_is_left_as_it_is(generator):
+    x = draw(generator, BATCH, 1, N, D_K)
+    assert torch.equal(repeat_heads(x, 1), x)
+    assert MultiplicativeAttention(1, 1).w.shape == (1, 1)
+
+
 # Additive and multiplicative attention as modules
 
 
@@ -555,7 +585,8 @@ def test_modules_call_the_functions_with_their_parameters(generator):
 def test_modules_tell_their_sizes():
     assert repr(AdditiveAttention(5, 4, 6)) == "AdditiveAttention(d_query=5, d_key=4, d_hidden=6)"
     assert repr(MultiplicativeAttention(5, 4)) == "MultiplicativeAttention(d_query=5, d_key=4)"
-    assert "d_model=8, num_heads=2, d_head=4" in repr(MultiHeadAttention(8, 2))
+    assert "d_model=8, num_heads=2, d_head=4\n" in repr(MultiHeadAttention(8, 2))
+    assert "d_model=8, num_heads=2, d_head=4, num_kv_heads=1\n" in repr(MultiHeadAttention(8, 2, num_kv_heads=1))
     assert {n: tuple(p.shape) for n, p in AdditiveAttention(5, 4, 6).named_parameters()} == {
         "w_query": (6, 5),
         "w_key": (6, 4),
@@ -568,6 +599,7 @@ def test_modules_tell_their_sizes():
 
 MODULE = MultiHeadAttention(15, 3)
 X, Y = torch.zeros(2, 5, 15), torch.zeros(2, 7, 15)
+KEPT = torch.zeros(2, 3, 7, 5), torch.zeros(2, 3, 7, 5)
 MASK_RULE = (
     "mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), three axes meaning batch, "
     "with batch=2, heads=3, m=5, n=7; got"
@@ -718,6 +750,11 @@ ERRORS = {
     "d_key": (lambda: AdditiveAttention(5, 4.5, 6), TypeError, "d_key must be an int; got float"),
     "d_hidden": (lambda: AdditiveAttention(5, 4, -6), ValueError, "d_hidden must be at least 1; got -6"),
     "multiplicative d_query": (lambda: MultiplicativeAttention("5", 4), TypeError, "d_query must be an int; got str"),
+    "multiplicative d_query zero": (
+        lambda: MultiplicativeAttention(0, 4),
+        ValueError,
+        "d_query must be at least 1; got 0",
+    ),
     "multiplicative d_key": (lambda: MultiplicativeAttention(5, 0), ValueError, "d_key must be at least 1; got 0"),
     "additive query": (
         lambda: AdditiveAttention(5, 4, 6)(torch.ones(3, 4), torch.ones(7, 4)),
@@ -733,6 +770,61 @@ ERRORS = {
         lambda: MultiplicativeAttention(5, 4)(torch.ones(3, 5), torch.ones(7, 5)),
         ValueError,
         "w must have shape (d_q, d_k); expected (5, 5), got (5, 4)",
+    ),
+    "kv heads type": (
+        lambda: MultiHeadAttention(8, 4, num_kv_heads="2"),
+        TypeError,
+        "num_kv_heads must be an int; got str",
+    ),
+    "kv heads zero": (
+        lambda: MultiHeadAttention(8, 4, num_kv_heads=0),
+        ValueError,
+        "num_kv_heads must be at least 1; got 0",
+    ),
+    "project batch": (
+        lambda: MODULE.project(X, X[:1]),
+        ValueError,
+        "key and value need the same batch size (axis 0); got key (2, 5, 15), value (1, 5, 15)",
+    ),
+    "attend list": (lambda: MODULE.attend([X], *KEPT), TypeError, "query must be a torch.Tensor; got list"),
+    "attend axes": (
+        lambda: MODULE.attend(X[0], *KEPT),
+        ValueError,
+        "query must be (batch, m, d_model) with d_model=15; got (5, 15)",
+    ),
+    "attend keys list": (lambda: MODULE.attend(X, [], KEPT[1]), TypeError, "keys must be a torch.Tensor; got list"),
+    "attend keys dtype": (
+        lambda: MODULE.attend(X, KEPT[0].double(), KEPT[1]),
+        TypeError,
+        "query and keys must have the same dtype; got query torch.float32, keys torch.float64",
+    ),
+    "attend causal": (
+        lambda: MODULE.attend(X, *KEPT, is_causal=1),
+        TypeError,
+        "is_causal must be True or False; got int",
+    ),
+    "attend weights": (
+        lambda: MODULE.attend(X, *KEPT, need_weights=None),
+        TypeError,
+        "need_weights must be True or False; got NoneType",
+    ),
+    "repeat list": (lambda: repeat_heads([1], 2), TypeError, "x must be a torch.Tensor; got list"),
+    "repeat heads type": (lambda: repeat_heads(KEPT[0], "6"), TypeError, "num_heads must be an int; got str"),
+    "repeat no heads": (lambda: repeat_heads(KEPT[0], 0), ValueError, "num_heads must be at least 1; got 0"),
+    "repeat axes": (
+        lambda: repeat_heads(X, 5),
+        ValueError,
+        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=5; got (2, 5, 15)",
+    ),
+    "repeat heads": (
+        lambda: repeat_heads(KEPT[0], 7),
+        ValueError,
+        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=7; got (2, 3, 7, 5)",
+    ),
+    "repeat of none": (
+        lambda: repeat_heads(KEPT[0][:, :0], 3),
+        ValueError,
+        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=3; got (2, 0, 7, 5)",
     ),
     "split list": (lambda: split_heads([1], 2), TypeError, "x must be a torch.Tensor; got list"),
     "split heads": (

@@ -292,6 +292,8 @@ def test_a_sliding_window_by_its_rule(m, n, window, sinks):
 
 def test_a_window_as_long_as_the_keys_is_the_causal_mask():
     assert sliding_window_mask(4, 6, window=6).equal(causal_mask(4, 6))
+    assert sliding_window_mask(3).equal(torch.eye(3, dtype=torch.bool)), "itself alone"
+    assert sliding_window_mask(3, device="meta").is_meta
 
 
 @settings(max_examples=40)

@@ -265,6 +265,10 @@ def test_a_search_leads_first_to_the_section_that_explains(search, words, expect
     assert page.locator("ul.search li").first.locator(".search-excerpt mark").count(), "the excerpt marks the words"
 
 
+def test_a_name_that_was_typed_whole_comes_before_longer_ones(search):
+    assert results(search("MultiHeadAttention"))[0].endswith("#attention_tutorial.layers.MultiHeadAttention")
+
+
 def test_a_result_lands_at_its_place_and_colours_nothing(search):
     page = search("padding changes nothing")
     page.locator("ul.search li > a").first.click()

@@ -40,8 +40,13 @@
     if (/_|[a-z][A-Z]|\(|\./.test(query)) {
       await pagefind.options({ ranking: ranking(10) });
       const { results } = await pagefind.search(query);
-      const name = (await results[0]?.data())?.meta.name ?? "";
-      if (name.toLowerCase().includes(query.toLowerCase().replace(/\(.*/, ""))) return results;
+      const first = await Promise.all(results.slice(0, 8).map((result) => result.data()));
+      const typed = query.toLowerCase().replace(/\(.*/, "");
+      const names = first.map(({ meta }) => meta.name?.toLowerCase() ?? "");
+      if (names[0]?.includes(typed)) {
+        const exact = names.indexOf(typed);
+        return exact > 0 ? [results[exact], ...results.filter((_, place) => place !== exact)] : results;
+      }
     }
     await pagefind.options({ ranking: ranking(0.1) });
     return (await pagefind.search(query)).results;
