@@ -329,7 +329,9 @@ FORCED_MARKS = Exercise(
         ),
         Slip(
             "you counted right words: where 0 is said in the padding it counts as one, and must not",
-            lambda logits, target: ((logits.argmax(-1) == target).sum(1) == (target != 0).sum(1)).double().mean().item(),
+            lambda logits, target: (
+                ((logits.argmax(-1) == target).sum(1) == (target != 0).sum(1)).double().mean().item()
+            ),
         ),
         Slip(
             "that is the share of words, with padding counted too",
