@@ -3,6 +3,8 @@
 import functools
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -294,12 +296,14 @@ def _marked_sentences(logits: Tensor, target: Tensor) -> Tensor:
     return ((logits.argmax(dim=-1) == target) | (target == 0)).all(dim=1)
 
 
-def _guesses(seed: int, wrong: list[tuple[int, int]], target: Tensor) -> Tensor:
-    """Logits whose likeliest ids are those of the target, but for these places, and something else in the padding."""
+def _guesses(seed: int, wrong: list[tuple[int, int]], target: Tensor, zero: tuple[int, int] | None = None) -> Tensor:
+    """Logits whose likeliest ids are those of the target, but for these places; in the padding another one, once 0."""
     logits = random(*target.shape, 12, seed=seed)
     said = target.masked_fill(target == 0, 7)
     for row, column in wrong:
         said[row, column] = (said[row, column] + 3) % 12
+    if zero:
+        said[zero] = 0
     return logits.scatter_add(2, said[..., None], torch.full((*target.shape, 1), 9.0, dtype=logits.dtype))
 
 
@@ -312,7 +316,7 @@ FORCED_MARKS = Exercise(
     returns=number("the share"),
     cases=[
         Case((_guesses(0, [(2, 1)], TARGETS[:3]), TARGETS[:3])),
-        Case((_guesses(1, [(0, 3), (2, 4), (2, 0)], TARGETS), TARGETS)),
+        Case((_guesses(1, [(0, 3), (2, 4), (2, 0)], TARGETS, zero=(3, 2)), TARGETS)),
     ],
     slips=[
         Slip(
@@ -322,6 +326,12 @@ FORCED_MARKS = Exercise(
         Slip(
             "padding counts in yours: what is said there does not matter",
             lambda logits, target: (logits.argmax(-1) == target).all(dim=1).double().mean().item(),
+        ),
+        Slip(
+            "you counted right words: where 0 is said in the padding it counts as one, and must not",
+            lambda logits, target: (
+                ((logits.argmax(-1) == target).sum(1) == (target != 0).sum(1)).double().mean().item()
+            ),
         ),
         Slip(
             "that is the share of words, with padding counted too",
@@ -382,6 +392,7 @@ CHRF_BY_HAND = Exercise(
         Case(("la rete è stato provato", "la rete è stata provata")),
         Case(("la legge della scuola verrà lodata", "la mappa verrà lodata nel 2030")),
         Case(("lode", "la lode del lodo"), "right for longer texts, but not where one is shorter than six characters"),
+        Case(("zzz", "aaa"), "right, but not where two texts have nothing in common: {found}"),
     ],
     slips=[
         Slip("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
@@ -444,14 +455,15 @@ def _ward() -> list[Patient]:
     found = []
     for seed, (name, _, others) in enumerate(WARD):
         how = {"fault": name, "seeds": (70 + seed,), "batches": 70 + seed, **_few, **others}
-        found += translators_with(how.pop("fault"), **how)
+        team = translators_with(how.pop("fault"), **how)  # who name each other by their faults
+        found += [replace(patient, name=f"patient {seed}") for patient in team]
     return found
 
 
 def _verdicts(answer: Callable[..., Any]) -> list[int]:
     found = []
     for patient in _ward():
-        verdict = call(answer, patient)
+        verdict = call(answer, replace(patient, network=deepcopy(patient.network)))  # who treats it, may
         if verdict not in FAULTS:
             raise Mistake(f"return one of {', '.join(map(repr, FAULTS))}; got {verdict!r}")
         found.append(FAULTS.index(verdict))

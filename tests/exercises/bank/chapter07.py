@@ -7,6 +7,7 @@ from sacrebleu.metrics import CHRF
 from attention_tutorial.analysis.agreement import close
 from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
+from attention_tutorial.models.patients import exchange
 
 from . import Wrong
 
@@ -53,7 +54,7 @@ def by_loss(logits, target):
     return 1 - missed.any(dim=1).double().mean().item()
 
 
-def by_slices(written, asked):
+def by_slices(written, asked, careful=True):
     written, asked = ("".join(text.split()) for text in (written, asked))
     precision, recall = [], []
     for order in range(1, 1 + min(6, len(written), len(asked))):
@@ -62,7 +63,7 @@ def by_slices(written, asked):
         precision.append(both / len(ours))
         recall.append(both / len(theirs))
     p, r = (sum(each) / len(each) for each in (precision, recall))
-    return 100 * 5 * p * r / (4 * p + r)
+    return 0.0 if careful and not p else 100 * 5 * p * r / (4 * p + r)
 
 
 def by_weights(patient, factor=None):
@@ -82,6 +83,22 @@ def by_weights(patient, factor=None):
     before = patient.losses[-10:].mean()
     worst = before * factor if factor else before + 0.4
     return "keys and values exchanged" if loss > worst else "healthy"
+
+
+def by_treatment(patient):
+    """Exchange keys and values back, look, and leave it so."""
+    found = by_weights(patient, factor=torch.inf)
+    if found != "healthy":
+        return found
+    drawn = draw_sentences(40, generator=torch.Generator().manual_seed(8))
+    source, target = encode_english([s.english for s in drawn]), encode_italian([s.italian for s in drawn])
+
+    def loss():
+        return F.cross_entropy(patient.step(source, target).transpose(1, 2), target, ignore_index=0)
+
+    before = loss()
+    exchange(patient.network)
+    return "keys and values exchanged" if loss() < before - 0.4 else "healthy"
 
 
 RIGHT = {
@@ -104,7 +121,11 @@ RIGHT = {
     "7.6": {"the package's": close, "loop": edge_in_a_loop},
     "7.7": {"loop": in_a_loop, "loss": by_loss},
     "7.8": {"sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score, "slices": by_slices},
-    "7.9": {"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2)},
+    "7.9": {
+        "weights": by_weights,
+        "a ratio of losses": lambda patient: by_weights(patient, 1.2),
+        "a treatment that is not undone": by_treatment,
+    },
 }  # fmt: skip
 
 WRONG = [
@@ -116,6 +137,13 @@ WRONG = [
     Wrong("7.6", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)),
     Wrong("7.7", "it is not the right result", lambda logits, target: 0.123),
     Wrong("7.8", "it is not the right result", lambda written, asked: 12.5),
+    Wrong("7.8", "raised ZeroDivisionError", lambda written, asked: by_slices(written, asked, careful=False)),
+    Wrong(
+        "7.8",
+        "right, but not where two texts have nothing in common",
+        lambda written, asked: max(by_slices(written, asked), 1.0),
+    ),
     Wrong("7.9", "it says 'padding open' of", lambda patient: "padding open"),
     Wrong("7.9", "return one of 'healthy', 'no shift'", lambda patient: "ill"),
+    Wrong("7.9", "got 'patient 0'", lambda patient: patient.name),
 ]
