@@ -353,7 +353,7 @@ KERNEL_INPUTS = {
     "no key open": _input(8, 8, 4, padding=range(8)),
     "more queries than keys, causal, where the first see nothing": _input(9, 5, 4, causal=True),
     "scores of 10,000": _input(8, 8, 4, top=1e4),
-    "scores of -10,000": _input(8, 8, 4, top=-1e4),
+    "scores of -10,000,000": _input(8, 8, 4, top=-1e7),
     "a key that is NaN, where every output must be NaN": _input(8, 8, 4, nan=5),
 }
 

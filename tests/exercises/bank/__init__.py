@@ -18,6 +18,7 @@ class Wrong:
     exercise: str
     says: str  # part of the diagnosis
     answer: Any
+    is_slip: bool = False  # whether it is a slip of the table, written otherwise, and told as that
 
 
 def right_answers() -> dict[str, dict[str, Any]]:
