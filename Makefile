@@ -14,6 +14,7 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 COLAB  ?= .venv-colab
 PEERS  ?= .venv-peers
+OLD    ?= .venv-oldest
 DEVICE ?= cpu
 SITE   := _build/html
 # The tools of js/, the widgets' sources: asked for where npm is, since the bundles that it builds are in the repository.
@@ -26,7 +27,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab \
+.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
 	notebooks replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
@@ -76,6 +77,9 @@ test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA
 test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
 	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
+
+test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
+	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial
 
 notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
 	@$(PY) -m tools.notebooks
@@ -127,7 +131,7 @@ clean: ## Remove what the build and the tests made; the environment stays
 	find attention_tutorial book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
-	rm -rf $(VENV) $(COLAB) $(PEERS) js/node_modules
+	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules
 
 # uv, where it is on the path, is many times quicker than pip and installs the same versions. It reads no settings of
 # pip's, so those of the environment are handed on; among all indexes it is to take the best match, as pip does.
@@ -170,4 +174,14 @@ $(COLAB)/.installed: tools/colab_versions.txt
 	@$(COLAB_PYTHON) -m venv --clear $(COLAB)
 	@$(COLAB)/bin/python -m pip install --constraint $< torch numpy # and what they need
 	@$(COLAB)/bin/python -m pip install --no-deps --requirement $<
+	@touch $@
+
+# What the package computes and draws with, as old as pyproject.toml lets it be; the tests' own tools as always. Where
+# the oldest Python is not to be had, another is tried.
+OLDEST_PYTHON ?= $(shell python$(OLDEST) -c '' 2>/dev/null && echo python$(OLDEST) || echo $(PYTHON))
+$(OLD)/.installed: pyproject.toml requirements.txt
+	@$(OLDEST_PYTHON) -m venv --clear $(OLD)
+	@sed -n '/^dependencies/,/^]/s/^    "\([a-z]*\)>=\(.*\)",/\1==\2.*/p' pyproject.toml > $(OLD)/oldest.txt
+	@sed 's/==.*//; s/^/^/; s/$$/==/' $(OLD)/oldest.txt | grep -v -f - requirements.txt > $(OLD)/others.txt
+	@$(OLD)/bin/python -m pip install --requirement $(OLD)/oldest.txt --requirement $(OLD)/others.txt
 	@touch $@

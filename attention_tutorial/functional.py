@@ -104,16 +104,17 @@ def _hide(scores: Tensor, mask: Tensor, *, in_place: bool) -> Tensor:
 
 
 def _prepare_mask(
-    mask: Tensor | None, shape: tuple[int, ...], like: Tensor, *, is_causal: bool
+    mask: Tensor | None, shape: tuple[int, ...], like: Tensor, *, is_causal: bool, open_empty: bool = True
 ) -> tuple[Tensor | None, Tensor | None]:
     """Make one mask for scores of a shape (..., m, n), with the dtype and on the device of the tensor it is ``like``.
 
     Returns it with its empty rows opened, and those rows, as :func:`_open_empty_rows` does; ``None`` for no mask.
+    Without ``open_empty`` they stay as they are, for a kernel that gives zeros there.
     """
     has_open = False  # is every query seen to have an open key? A look at the first, open as a rule, is quick
     if mask is not None:
         mask = _cast(mask, like.dtype)
-        if mask.dtype == torch.bool and mask.dim() and mask.numel():
+        if open_empty and mask.dtype == torch.bool and mask.dim() and mask.numel():
             has_open = _is_seen(mask.select(-1, 0).all())
     if is_causal and shape[-2] != 1:  # a single query is the newest: it sees every key
         m, n = shape[-2:]
@@ -121,7 +122,7 @@ def _prepare_mask(
         if not torch.compiler.is_compiling():  # (what is compiled takes any m and n)
             has_open = (has_open or mask is None) and m <= n  # every query sees the first key
         mask = past if mask is None else join(mask, past)
-    return (mask, None) if mask is None or has_open else _open_empty_rows(mask)
+    return (mask, None) if mask is None or has_open or not open_empty else _open_empty_rows(mask)
 
 
 def _cast(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -283,9 +284,9 @@ def _fused_attention(
             return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
         if scale is None and _is_long_and_hides_whole_keys(mask, key):
             return _causal_without_some_keys(query, key, value, mask)
-    mask, empty = _prepare_mask(mask, (query.size(-2), key.size(-2)), query, is_causal=is_causal)
-    if mask is None:
-        return F.scaled_dot_product_attention(query, key, value, scale=scale)
+    shape = (query.size(-2), key.size(-2))
+    open_empty = not query.is_cpu or torch.compiler.is_compiling()  # on a CPU torch's kernels give zeros themselves
+    mask, empty = _prepare_mask(mask, shape, query, is_causal=is_causal, open_empty=open_empty)
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
     return output if empty is None else output.masked_fill(empty, 0.0)
 

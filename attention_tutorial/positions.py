@@ -44,6 +44,7 @@ __all__ = [
 
 BASE = 10_000.0
 Pairing = Literal["halves", "neighbours"]
+PAIRINGS = get_args(Pairing)
 
 
 def frequencies(d: int, base: float = BASE) -> Tensor:
@@ -448,7 +449,7 @@ def _check_even(name: str, d: Any) -> None:
 
 
 def _check_pairing(name: str, pairing: Any) -> None:
-    if pairing not in get_args(Pairing):
+    if pairing not in PAIRINGS:
         raise ValueError(f"{name} must be 'halves' or 'neighbours'; got {pairing!r}")
 
 

@@ -107,7 +107,10 @@ numbers = dict.fromkeys(["stride_b", "stride_h", "stride_m", "stride_n", "m", "n
 sizes = dict(HEADS=4, GROUP=2, D_K=64, D_V=64, WIDTH_K=64, WIDTH_V=64, BLOCK_M=64, BLOCK_N=64)
 sizes |= dict(IS_CAUSAL=True, HAS_MASK=True)
 signature = pointers | numbers | dict.fromkeys(sizes, "constexpr")
-source = ASTSource(fn=triton.jit(kernel.attend_block), signature=signature, constexprs=sizes)
+try:
+    source = ASTSource(fn=triton.jit(kernel.attend_block), signature=signature, constexprs=sizes)
+except TypeError:  # Triton 3.2
+    source = ASTSource(fn=triton.jit(kernel.attend_block), signature=signature, constants=sizes)
 print(len(triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["ptx"]) > 1000)
 """
 
