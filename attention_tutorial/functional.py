@@ -23,6 +23,7 @@ from ._validation import (
     check_mask,
     check_pair,
     check_parameter,
+    check_same_kind,
     check_scale,
     shape_of,
 )
@@ -308,7 +309,7 @@ def _causal_without_some_keys(query: Tensor, key: Tensor, value: Tensor, mask: T
     d_k, d_v, dtype = query.size(-1), value.size(-1), key.dtype
     c = 3e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 8
     width = 1 if key.is_cpu else 8  # on a GPU the kernels take features by the eight
-    leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], mask.shape[:-2])
+    leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     some_open = (mask.cumsum(dim=-1) > 0).mT  # (..., n, 1), among the keys up to each query
     asks = some_open.to(dtype).mul(c)  # (..., n, 1)
     hidden = (~mask).to(dtype).mul(-c).mT  # (..., n, 1)
@@ -453,7 +454,7 @@ def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, 
         raise ValueError(f"v must have one axis (d_hidden,); got shape {shape_of(v)}")
     check_parameter("w_query", w_query, (v.size(0), query.size(-1)), "(d_hidden, d_q)", query=query)
     check_parameter("w_key", w_key, (v.size(0), key.size(-1)), "(d_hidden, d_k)", query=query)
-    check_parameter("v", v, (v.size(0),), "(d_hidden,)", query=query)
+    check_same_kind("query", query, "v", v)
     from_query = F.linear(query, w_query).unsqueeze(-2)  # (..., m, 1, d_hidden)
     from_key = F.linear(key, w_key).unsqueeze(-3)  # (..., 1, n, d_hidden)
     return torch.tanh(from_query + from_key) @ v  # (..., m, n)

@@ -22,6 +22,7 @@ from attention_tutorial import (
     additive_attention,
     causal_mask,
     combine_masks,
+    functional,
     fused_attention,
     masked_softmax,
     multiplicative_attention,
@@ -339,6 +340,26 @@ def test_functions_stay_on_the_device(n, pretended, generator):
                            fused_attention(*tensors, mask, is_causal=is_causal)):  # fmt: skip
                 assert result.device.type == "cuda"
     assert entropy(scaled_dot_product_attention(*tensors)[1]).device.type == "cuda"
+
+
+@every_mask
+@causal_or_not
+def test_a_kernel_elsewhere_is_given_no_empty_row(make_mask, is_causal, pretended, generator, monkeypatch):
+    """Kernels of a GPU may make NaN of one; those of a CPU give zeros."""
+    given, kernel = [], functional.F.scaled_dot_product_attention
+
+    def recorded(*args, **kwargs):
+        given.append(kwargs.get("attn_mask"))
+        return kernel(*args, **kwargs)
+
+    monkeypatch.setattr(functional.F, "scaled_dot_product_attention", recorded)
+    tensors, mask = inputs(generator, "cpu", torch.float64), make_mask(generator, torch.float64)
+    here = fused_attention(*tensors, mask, is_causal=is_causal)
+    there = fused_attention(*to(pretended, *tensors, mask), is_causal=is_causal)
+    assert_close(there.cpu(), here, rtol=1e-12, atol=1e-12)
+    if given[-1] is not None:
+        is_open = given[-1] if given[-1].dtype == torch.bool else given[-1] > -torch.inf
+        assert is_open.cpu().any(dim=-1).all()
 
 
 class Looked(TorchDispatchMode):
