@@ -252,7 +252,8 @@ def fused_attention(
         scale: factor on the scores; 1/sqrt(d_k) when left out.
 
     Returns:
-        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend.
+        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend. Queries and keys are to be
+        finite, also where a mask closes them: to NaN the fused kernels add minus infinity, which stays NaN.
 
     Raises:
         TypeError: as :func:`scaled_dot_product_attention`.
