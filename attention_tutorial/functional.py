@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 MANY_KEYS = 512  # beyond them a causal mask and one of whole keys are not joined to one of n x n
+MANY_SCORES = 16_384  # beyond them a processor adds minus infinity some times as quickly as it writes it
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -99,9 +100,16 @@ def _hide(scores: Tensor, mask: Tensor, *, in_place: bool) -> Tensor:
     Where it may, it writes into the scores themselves: a copy of them would take as long as the softmax.
     """
     in_place = in_place and broadcasts_to(mask.shape, scores.shape)
-    if mask.dtype == torch.bool:
-        return scores.masked_fill_(~mask, -torch.inf) if in_place else scores.masked_fill(~mask, -torch.inf)
-    return scores.add_(mask) if in_place else scores.add(mask)
+    if mask.dtype != torch.bool:
+        return scores.add_(mask) if in_place else scores.add(mask)
+    closed = ~mask
+    if not in_place:
+        return scores.masked_fill(closed, -torch.inf)
+    if scores.is_cpu and scores.numel() > max(MANY_SCORES, 4 * mask.numel()):
+        scores = scores.add_(torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(closed, -torch.inf))
+        if _is_seen(~scores.detach().amax().isnan()):
+            return scores
+    return scores.masked_fill_(closed, -torch.inf)  # it also hides NaN, which stays NaN whatever is added
 
 
 def _prepare_mask(

@@ -720,6 +720,63 @@ def test_a_look_at_the_mask_changes_no_number(make_mask, is_causal, generator, m
         assert_close(a, b, **TIGHT)
 
 
+# Many scores: minus infinity is added, unless that leaves a NaN
+
+
+@all_masks
+@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
+def test_many_scores_are_hidden_as_few_are(make_mask, is_causal, generator, monkeypatch):
+    tensors, mask = [x.requires_grad_() for x in inputs(generator)], make_mask(generator)
+
+    def results():
+        output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
+        return output, weights, *gradients(output, tensors)
+
+    few = results()
+    monkeypatch.setattr(functional, "MANY_SCORES", 0)
+    for a, b in zip(few, results(), strict=True):
+        assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("where", [torch.nan, torch.inf, -torch.inf], ids=str)
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_what_a_closed_key_holds_is_hidden_with_many_scores_and_few(where, many, generator, monkeypatch):
+    monkeypatch.setattr(functional, "MANY_SCORES", many)
+    query, key, value = (x.requires_grad_() for x in inputs(generator))
+    mask = torch.arange(N) != 2
+    clean = scaled_dot_product_attention(query, key, value, mask)
+    broken = key.detach().index_fill(-2, torch.tensor(2), where)
+    found = scaled_dot_product_attention(query, broken, value, mask)
+    for a, b in zip(found, clean, strict=True):
+        assert_close(a, b, **TIGHT)
+    assert found[1][..., 2].count_nonzero() == 0
+    assert gradients(found[0], [value])[0].isfinite().all()
+    shown = scaled_dot_product_attention(query, broken, value, ~mask)[0]  # and in an open place it is not hidden
+    assert shown.isnan().any()
+
+
+def test_many_finite_scores_are_not_filled(generator):
+    """A fill of them takes as long as the softmax."""
+    query, key, value = (torch.randn(1, 8, 64, 4, generator=generator) for _ in range(3))
+    with Made(8 * 64 * 64) as made, Filled() as filled:
+        scaled_dot_product_attention(query, key, value, torch.arange(64) < 60)
+    assert made.count == 2, "the scores and the weights"
+    assert max(filled.sizes) <= 64
+
+
+class Filled(TorchDispatchMode):
+    """Remember how many numbers each fill goes over."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.masked_fill_.Scalar:
+            self.sizes.append(args[0].numel())
+        return func(*args, **(kwargs or {}))
+
+
 class Made(TorchDispatchMode):
     """Count the tensors of at least some size that are made in new memory."""
 

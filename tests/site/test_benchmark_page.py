@@ -41,7 +41,9 @@ def bar(row):
     """What is asked of a ratio; in the sizes that the page says are above it, what is not to be exceeded."""
     if row["weights"] and row["dtype"] == "bfloat16":
         return 2.2
-    return 1.5 if row["n"] <= 16 else 1.1 if row["weights"] or row["n"] <= 64 else 1.05
+    if row["n"] <= 16:
+        return 1.4 if row["weights"] else 1.3
+    return 1.1 if row["weights"] else 1.05
 
 
 @pytest.mark.parametrize(
