@@ -131,7 +131,7 @@ def review(browser, address, site):
         page.goto(place)
         if kept is not None:
             page.evaluate("kept => localStorage.setItem('review cards', kept)", kept)
-            page.reload()
+            again(page)
         return page
 
     yield open_page
@@ -147,6 +147,12 @@ def current(page):
 
 def press(page, name):
     page.get_by_role("button", name=re.compile(f"^{name}")).click()
+
+
+def again(page):
+    """Load the page once more. Chromium hands what is stored to another process, which takes a moment under load."""
+    page.wait_for_timeout(250)
+    page.reload()
 
 
 def kept(page):
@@ -171,7 +177,7 @@ def test_cards_are_asked_one_at_a_time_and_the_place_is_kept(review, way):
     assert current(page) == IDS[1:2]
     reply(page, "Not yet")
     assert current(page) == IDS[2:3]
-    page.reload()
+    again(page)
     assert current(page) == IDS[2:3]
     assert {id: each["box"] for id, each in kept(page)["answered"].items()} == {IDS[0]: 1, IDS[1]: 0}
 
@@ -206,7 +212,7 @@ def test_a_chapter_is_asked_alone_and_stays_chosen(review):
     first = [id for id in IDS if re.match(r"\w+-2-", id)]
     assert current(page) == first[:1]
     reply(page, "I knew it")
-    page.reload()
+    again(page)
     assert current(page) == first[1:2]
     assert page.get_by_role("combobox", name="Ask").input_value() == "2"
     page.get_by_role("combobox", name="Ask").select_option("")
@@ -232,16 +238,16 @@ def test_when_all_are_known_the_page_says_when_the_next_comes_and_asks_all_the_s
 def test_a_card_rests_longer_each_time_and_comes_back_when_it_is_due(review):
     page = review()
     page.clock.install(time="2026-03-01T12:00:00")
-    page.reload()
+    again(page)
     page.get_by_role("combobox", name="Ask").select_option("1")
     for day, box in [(1, 1), (2, 2), (4, 3)]:
         page.clock.set_system_time(f"2026-03-0{day}T12:00:00")
-        page.reload()
+        again(page)
         assert current(page) == IDS[:1]
         reply(page, "I knew it")
         assert kept(page)["answered"][IDS[0]]["box"] == box
     page.clock.set_system_time("2026-03-07T12:00:00")
-    page.reload()
+    again(page)
     assert current(page) == IDS[1:2]
 
 
@@ -321,7 +327,7 @@ FORBIDS = """for (const name of ["getItem", "setItem"]) {
 def test_a_browser_that_keeps_nothing_asks_all_the_same(review):
     page = review()
     page.add_init_script(FORBIDS)
-    page.reload()
+    again(page)
     reply(page, "I knew it")
     assert current(page) == IDS[1:2]
 
