@@ -163,16 +163,35 @@ def test_the_second_derivative_is_right_too(generator, places):
     assert gradgradcheck(lambda *x: tiled_attention(*x, block_size=2, **places), (q, k, v, mask))
 
 
-def test_a_penalty_on_gradients_is_that_of_the_naive_attention(generator):
+@pytest.mark.parametrize("kind", ["none", "every pair", "padding", "added"])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"window": 3, "sinks": 1}, {"scale": 0.3}], ids=str)
+def test_a_penalty_on_gradients_is_that_of_the_naive_attention(kind, options, generator):
     """Its upstream gradient requires none itself; what it depends on must not be forgotten for that."""
+    mask, scale = MASKS[kind](generator, BATCH, HEADS, M, N), options.get("scale")
+    places = causal_mask(M, N) if "is_causal" in options else None
+    places = sliding_window_mask(M, N, 3, 1) if "window" in options else places
+    seen = combine_masks(mask, places) if mask is not None and places is not None else places if mask is None else mask
     found = []
-    for attend in (lambda *x: tiled_attention(*x, block_size=3), lambda *x: scaled_dot_product_attention(*x)[0]):
+    for attend in (lambda *x: tiled_attention(*x, mask, block_size=3, **options),
+                   lambda *x: scaled_dot_product_attention(*x, seen, scale=scale)[0]):  # fmt: skip
         q, k, v = inputs(torch.Generator().manual_seed(0))
         output = attend(q, k, v)
         (first,) = torch.autograd.grad(output.sum(), q, create_graph=True)
         found.append(torch.autograd.grad(output.sum() + first.square().sum(), (q, k, v)))
     for a, b in zip(*found, strict=True):
         assert_close(a, b, **TIGHT)
+
+
+def test_what_arrives_at_a_row_with_nothing_open_goes_no_further(generator):
+    tensors, mask = inputs(generator), torch.arange(M)[:, None] != 2
+    output = tiled_attention(*tensors, mask, block_size=3)
+    upstream = draw(generator, *output.shape)
+    found, wanted = (
+        torch.autograd.grad(output, tensors, upstream.index_fill(-2, torch.tensor(2), number), retain_graph=True)
+        for number in (torch.nan, 0.0)
+    )
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, rtol=0, atol=0)
 
 
 def test_under_autocast_the_result_has_its_type(generator):
@@ -308,6 +327,14 @@ def test_windows_and_sinks_by_tiles_are_those_of_the_mask(data):
     assert_close(tiled_attention(q, k, v, real, window=window, sinks=sinks, block_size=size), naive, **TIGHT)
 
 
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (9, 10), (4, 12)])
+def test_every_window_and_sink_on_the_edge_of_a_tile(m, n, generator):
+    q, k, v = draw(generator, m, 3), draw(generator, n, 3), draw(generator, n, 2)
+    for window, sinks in itertools.product(range(1, n + 2), range(6)):
+        naive, _ = scaled_dot_product_attention(q, k, v, sliding_window_mask(m, n, window, sinks))
+        assert_close(tiled_attention(q, k, v, window=window, sinks=sinks, block_size=4), naive, **TIGHT)
+
+
 # ---- Grouped heads --------------------------------------------------------------------------------------------------
 
 
@@ -370,6 +397,26 @@ MISTAKES = {
         ValueError,
         "mask must broadcast to the scores (..., m, n); expected something that broadcasts to (4, 4), got (3, 4)",
     ),
+    "axes of a part's scores": (
+        lambda: part_of(x[0], x),
+        ValueError,
+        "scores needs at least two axes (..., m, n); got shape (2,)",
+    ),
+    "axes of a part's values": (
+        lambda: part_of(x, x[0]),
+        ValueError,
+        "value needs at least two axes (..., n, d_v); got shape (2,)",
+    ),
+    "kinds of a part": (
+        lambda: part_of(x, x.double()[:2]),
+        TypeError,
+        "scores and value must have the same dtype; got scores torch.float32, value torch.float64",
+    ),
+    "keys of many parts": (
+        lambda: part_of(torch.ones(2, 3, 4), torch.ones(2, 3, 5)),
+        ValueError,
+        "scores and value need the same number of keys n; got scores (2, 3, 4), value (2, 3, 5)",
+    ),
     "keys of a part": (
         lambda: part_of(x, x[:1]),
         ValueError,
@@ -402,3 +449,8 @@ def test_mistakes_are_named(mistake):
 
 def test_a_part_is_a_tuple_of_three():
     assert Part._fields == ("top", "total", "summed")
+
+
+def test_a_part_of_no_keys_has_the_shape_of_any_other():
+    none, one = (part_of(torch.zeros(2, 3, n), torch.zeros(2, n, 5)) for n in (0, 1))
+    assert [x.shape for x in none] == [x.shape for x in one] == [(2, 3, 1), (2, 3, 1), (2, 3, 5)]
