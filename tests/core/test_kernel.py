@@ -57,6 +57,29 @@ def test_half_precision_stays_near(generator, device, dtype, off):
 
 
 @triton
+@pytest.mark.parametrize("far", [1e4, -1e4])
+def test_scores_far_from_zero_are_no_trouble(generator, device, far):
+    """A maximum that began at 0 would lose the second."""
+    q, k, v = inputs(generator, 19, 37, device)
+    q[..., 0], k[..., 0] = 1.0, far
+    found = kernel_attention(q, k, v, is_causal=True, scale=1.0, block_m=16, block_n=16)
+    wanted = scaled_dot_product_attention(q, repeat_heads(k, 4), repeat_heads(v, 4), is_causal=True, scale=1.0)[0]
+    assert found.abs().amax() > 0.1
+    assert_close(found, wanted, rtol=2e-2, atol=2e-2)  # (at 10,000 float32 has steps of a thousandth)
+
+
+@triton
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy, in the interpreter
+def test_open_scores_of_minus_infinity_give_nan_as_in_a_softmax(generator, device):
+    q, k, v = inputs(generator, 19, 37, device)
+    q, k = q.abs() + 1, torch.full_like(k, -torch.inf)
+    assert naive(q, k, v).isnan().all()
+    assert kernel_attention(q, k, v, block_m=16, block_n=16).isnan().all()
+    closed = torch.zeros(19, 37, dtype=torch.bool, device=device)
+    assert not kernel_attention(q, k, v, closed, block_m=16, block_n=16).any()
+
+
+@triton
 def test_no_keys_and_no_queries(device):
     q = torch.ones(1, 2, 3, 4, device=device)
     assert not kernel_attention(q, q[:, :, :0], q[:, :, :0]).any()
