@@ -150,7 +150,7 @@ def press(page, name):
 
 
 def again(page):
-    """Load the page once more. Chromium hands what is stored to another process, which takes a moment under load."""
+    """Load the page once more, a moment later: under load a page from a file, loaded at once, had lost an answer."""
     page.wait_for_timeout(250)
     page.reload()
 
