@@ -30,7 +30,7 @@ from ._validation import (
     shape_of,
 )
 from .layers import _repeat_heads
-from .tiled import _backward, _differentiable, _naive, _Rule
+from .tiled import _Rule, _TiledGradients
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -176,8 +176,9 @@ def kernel_attention(
     _check(query, key, value, mask, is_causal, block_m, block_n)
     scale = check_scale(scale)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    result: Tensor = _Kernel.apply(query, key, value, mask, is_causal, scale, (block_m, block_n))
-    return result
+    mask = mask if mask is None else torch.atleast_2d(mask)
+    output: Tensor = _Kernel.apply(query, key, value, mask, is_causal, scale, (block_m, block_n))[0]
+    return output
 
 
 def _check(query: Any, key: Any, value: Any, mask: Any, is_causal: Any, block_m: Any, block_n: Any) -> None:
@@ -222,28 +223,27 @@ class _Kernel(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float,
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float,
         blocks: tuple[int, int],
-    ) -> Tensor:  # fmt: skip
-        output, log_total = _launch(query, key, value, mask, is_causal, scale, blocks)
-        ctx.save_for_backward(query, key, value, mask, output, log_total)
-        ctx.rule = _Rule(query.size(2), key.size(2), is_causal, None, 0)
-        ctx.scale = scale
-        return output
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _launch(query, key, value, mask, is_causal, scale, blocks)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, is_causal, ctx.scale, _ = inputs
+        ctx.save_for_backward(*tensors, *output)
+        ctx.mark_non_differentiable(output[1])
+        ctx.rule = _Rule(inputs[0].size(2), inputs[1].size(2), is_causal, None, 0)
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, mask, output, log_total = ctx.saved_tensors
         kv_heads, times = key.size(1), query.size(1) // key.size(1)
         k, v = (_repeat_heads(x, query.size(1)) for x in (key, value))
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
-            naive = _naive(query, k, v, mask, ctx.rule, ctx.scale)
-            return (*_differentiable(naive, (query, key, value), grad), None, None, None, None)
-        mask = None if mask is None else torch.atleast_2d(mask)
-        d_query, *shared, _ = _backward(
-            query, k, v, mask, output, log_total[..., None], grad, ctx.rule, ctx.scale, 128, with_mask=False
+        d_query, *shared = _TiledGradients.apply(
+            given[0], query, k, v, mask, output, log_total[..., None], ctx.rule, ctx.scale, 128, False
         )
-        d_key, d_value = (x.unflatten(1, (kv_heads, times)).sum(dim=2) for x in shared if x is not None)
+        d_key, d_value = (x.unflatten(1, (kv_heads, times)).sum(dim=2) for x in shared)
         return d_query, d_key, d_value, None, None, None, None
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ._validation import (
     autocast_casts,
@@ -28,7 +29,7 @@ from ._validation import (
     check_size,
     shape_of,
 )
-from .functional import _cast, _narrow, _scaled_dot_product_attention, _widen
+from .functional import _cast, _scaled_dot_product_attention, _widen
 from .masks import causal_mask, check_window, join, sliding_window_mask
 
 __all__ = ["Part", "merge_parts", "part_of", "tiled_attention"]
@@ -201,9 +202,8 @@ def tiled_attention(
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
-    output and one number for each query; the backward pass computes the weights again, block by block. Where gradients
-    are to be differentiated again (``create_graph=True``), the backward pass is that of the naive attention, with its
-    memory.
+    output and one number for each query; the backward pass computes the weights again, block by block. Two things are
+    left to the naive attention, with its memory: gradients of gradients, and derivatives in forward mode (``jvp``).
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they close are not read.
 
@@ -251,36 +251,85 @@ def tiled_attention(
         kind = query.device.type
         query, key, value = (x.to(torch.get_autocast_dtype(kind)) for x in (query, key, value))
         without_autocast = torch.autocast(kind, enabled=False)
+    mask = mask if mask is None else torch.atleast_2d(mask)
     with without_autocast:
-        output: Tensor = _Tiled.apply(query, key, value, mask, rule, scale, block_size)
+        if forward_ad._current_level >= 0:  # derivatives go along with the values: no formula of ours for that
+            return _naive(query, key, value, mask, rule, scale)
+        output, _ = _Tiled.apply(query, key, value, mask, rule, scale, block_size)
     return output
 
 
 class _Tiled(torch.autograd.Function):
-    """The forward pass, and a backward pass that computes the weights again."""
+    """The output, and the logarithm of each row's total; the gradients compute the weights again."""
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float, size: int
-    ) -> Tensor:
-        if mask is not None:
-            mask = torch.atleast_2d(mask)
-        output, log_total = _forward(query, key, value, mask, rule, scale, size)
-        ctx.save_for_backward(query, key, value, mask, output, log_total)
-        ctx.rule, ctx.scale, ctx.size = rule, scale, size
-        return output
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float, size: int
+    ) -> tuple[Tensor, Tensor]:
+        return _forward(query, key, value, mask, rule, scale, size)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, output, log_total = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
-            naive = _naive(query, key, value, mask, ctx.rule, ctx.scale)
-            return (*_differentiable(naive, (query, key, value, mask), grad), None, None, None)
-        grads = _backward(
-            query, key, value, mask, output, log_total, grad, ctx.rule, ctx.scale, ctx.size,
-            with_mask=ctx.needs_input_grad[3],
-        )  # fmt: skip
-        return (*grads, None, None, None)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.rule, ctx.scale, ctx.size = inputs
+        ctx.save_for_backward(*tensors, *output)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, Tensor], int]:
+        return _Tiled.apply(*_in_front(info.batch_size, in_dims, inputs)), 0
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+        with_mask = ctx.needs_input_grad[3]
+        grads = _TiledGradients.apply(given[0], *ctx.saved_tensors, ctx.rule, ctx.scale, ctx.size, with_mask)
+        return (*grads, *(None for _ in range(7 - len(grads))))
+
+
+class _TiledGradients(torch.autograd.Function):
+    """The gradients of query, key, value and, if asked for, of a float mask; their own are those of the naive ones."""
+
+    @staticmethod
+    def forward(
+        grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
+        output: Tensor, log_total: Tensor, rule: _Rule, scale: float, size: int, with_mask: bool,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        return _backward(grad, query, key, value, mask, output, log_total, rule, scale, size, with_mask=with_mask)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        *tensors, _, _, ctx.rule, ctx.scale, _, ctx.with_mask = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], int]:
+        return _TiledGradients.apply(*_in_front(info.batch_size, in_dims, inputs)), 0
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+        grad, query, key, value, mask = ctx.saved_tensors
+        inputs = (query, key, value, mask) if ctx.with_mask else (query, key, value)
+
+        def attend(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None = mask) -> Tensor:
+            return _naive(query, key, value, added, ctx.rule, ctx.scale)
+
+        def gradients(grad: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+            return torch.func.vjp(attend, *inputs)[1](grad)
+
+        grads = torch.func.vjp(gradients, grad, *inputs)[1](given)
+        return (*grads, *(None for _ in range(11 - len(grads))))
+
+
+def _in_front(batch_size: int, axes: tuple[int | None, ...], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Make the axis that `vmap` maps over the first leading axis of every tensor."""
+    placed = []
+    for x, axis in zip(inputs, axes, strict=True):
+        if isinstance(x, Tensor):
+            x = x.expand(batch_size, *x.shape) if axis is None else x.movedim(axis, 0)
+        placed.append(x)
+    most = max(x.dim() for x in placed if isinstance(x, Tensor))  # a mask may have fewer axes than the others
+    return tuple(
+        x.reshape(batch_size, *[1] * (most - x.dim()), *x.shape[1:]) if isinstance(x, Tensor) else x for x in placed
+    )
 
 
 def _forward(
@@ -327,22 +376,22 @@ def _tile(mask: Tensor, rows: slice, columns: slice) -> Tensor:
 
 
 def _backward(
+    grad: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
     output: Tensor,
     log_total: Tensor,
-    grad: Tensor,
     rule: _Rule,
     scale: float,
     size: int,
     *,
     with_mask: bool,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """Return the gradients of query, key, value and, if asked for, of a float mask."""
-    d_query, d_key, d_value = (_widen(torch.zeros_like(x)) for x in (query, key, value))
-    d_mask = _widen(torch.zeros_like(mask)) if mask is not None and with_mask else None
+    inputs = (query, key, value) if mask is None or not with_mask else (query, key, value, mask)
+    d_query, d_key, d_value, *d_mask = grads = tuple(_widen(torch.zeros_like(x)) for x in inputs)
     for rows in _blocks(rule.m, size):
         q = _widen(query[..., rows, :]) * scale
         total = log_total[..., rows, :]
@@ -356,11 +405,10 @@ def _backward(
             d_value[..., columns, :] += weights.mT @ d_out
             d_key[..., columns, :] += d_scores.mT @ q
             d_query[..., rows, :] += d_scores @ k * scale
-            if d_mask is not None:
-                part = _tile(d_mask, rows, columns)
+            for d_added in d_mask:
+                part = _tile(d_added, rows, columns)
                 part += d_scores.sum_to_size(part.shape)
-    grads = (_narrow(x, query.dtype) for x in (d_query, d_key, d_value))
-    return (*grads, None if d_mask is None or mask is None else d_mask.to(mask.dtype))
+    return tuple(d_x.to(x.dtype) for d_x, x in zip(grads, inputs))  # noqa: B905  (as in `_validation`)
 
 
 def _naive(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float) -> Tensor:
@@ -375,10 +423,3 @@ def _naive(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule:
     return _scaled_dot_product_attention(
         query, key, value, places if mask is None else mask, is_causal=False, scale=scale
     )[0]
-
-
-def _differentiable(output: Tensor, inputs: tuple[Tensor | None, ...], grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient for each input that requires one, with a graph behind it."""
-    asked = [x for x in inputs if x is not None and x.requires_grad]
-    found = iter(torch.autograd.grad(output, asked, grad, create_graph=True))
-    return tuple(next(found) if x is not None and x.requires_grad else None for x in inputs)

@@ -118,6 +118,24 @@ def test_gradients_are_those_of_the_naive_attention(generator, device):
         assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+@triton
+def test_gradients_of_gradients_and_functional_ones_are_right_too(generator, device):
+    tensors = [x.requires_grad_() for x in inputs(generator, 19, 19, device)]
+    mask = draw_bool(generator, 2, 1, 1, 19).to(device)
+
+    def penalty(attend):
+        output = attend(*tensors, mask, is_causal=True)
+        (first,) = torch.autograd.grad(output.square().sum(), tensors[1], create_graph=True)
+        return torch.autograd.grad(first.square().sum(), tensors)
+
+    for a, b in zip(penalty(kernel_attention), penalty(naive), strict=True):
+        assert_close(a, b, rtol=1e-3, atol=1e-3)
+    found, wanted = (torch.func.grad(lambda *x, f=f: f(*x, mask).square().sum(), (0, 1, 2))(*tensors)
+                     for f in (kernel_attention, naive))  # fmt: skip
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
 COMPILE = """
 import triton, triton.language
 from triton.backends.compiler import GPUTarget

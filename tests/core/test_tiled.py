@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import BATCH, D_K, D_V, HEADS, M, N, assert_raises, draw, draw_bool
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves
 
 from attention_tutorial import (
     MultiHeadAttention,
@@ -44,6 +45,11 @@ def inputs(generator, m=M, n=N, dtype=torch.float64):
     """Query, key and value whose leading axes broadcast in three ways."""
     shapes = (BATCH, HEADS, m, D_K), (1, HEADS, n, D_K), (BATCH, 1, n, D_V)
     return [draw(generator, *shape, dtype=dtype).requires_grad_() for shape in shapes]
+
+
+def assert_same(found, wanted):
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert_close(a, b, **TIGHT)
 
 
 # ---- Parts ----------------------------------------------------------------------------------------------------------
@@ -110,6 +116,17 @@ def test_values_and_gradients_are_those_of_the_naive_attention(generator, kind, 
         found = torch.autograd.grad(tiled, [q, k, v, *learned], upstream)
         for a, b in zip(found, wanted, strict=True):
             assert_close(a, b, **TIGHT)
+
+
+@pytest.mark.parametrize("alone", range(3), ids=["query", "key", "value"])
+def test_one_input_alone_may_have_leading_axes(alone, generator):
+    shapes = [(M, D_K), (N, D_K), (N, D_V)]
+    shapes[alone] = (BATCH, HEADS, *shapes[alone])
+    tensors = [draw(generator, *shape).requires_grad_() for shape in shapes]
+    found, wanted = tiled_attention(*tensors, block_size=3), scaled_dot_product_attention(*tensors)[0]
+    upstream = draw(generator, *wanted.shape)
+    assert_close(found, wanted, **TIGHT)
+    assert_same(torch.autograd.grad(found, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream))
 
 
 @settings(max_examples=40)
@@ -202,6 +219,141 @@ def test_under_autocast_the_result_has_its_type(generator):
     assert_close(found.float(), tiled_attention(q, k, v, is_causal=True), rtol=0.05, atol=0.05)
 
 
+def test_autocast_rounds_the_inputs_and_nothing_within_the_blocks(generator):
+    tensors = inputs(generator, dtype=torch.float32)
+    rounded = [x.detach().bfloat16() for x in tensors]
+    wanted = tiled_attention(*rounded, block_size=3)
+    assert not tiled_attention(*(x.float() for x in rounded), block_size=3).equal(
+        wanted.float()
+    )  # it rounds its output
+    with torch.autocast("cpu"):
+        assert tiled_attention(*tensors, block_size=3).equal(wanted)
+
+
+# ---- Transformed and compiled ---------------------------------------------------------------------------------------
+
+AXES = {  # which of query, key, value and an added mask are mapped over
+    "query": (0, None, None, None),
+    "key": (None, 0, None, None),
+    "value": (None, None, 0, None),
+    "mask": (None, None, None, 0),
+    "all but the mask": (0, 0, 0, None),
+    "all": (0, 0, 0, 0),
+}
+EACH = (0, 1, 2, 3)
+
+
+def tiles(*tensors):
+    return tiled_attention(*tensors, is_causal=True, block_size=3)
+
+
+def whole(*tensors):
+    return scaled_dot_product_attention(*tensors, is_causal=True)[0]
+
+
+def one_of_each(generator, axes=(None,) * 4, m=M, n=N):
+    shapes = (HEADS, m, D_K), (1, n, D_K), (HEADS, n, D_V), (m, n)
+    sizes = [shape if axis is None else (BATCH, *shape) for shape, axis in zip(shapes, axes, strict=True)]
+    return [draw(generator, *size) for size in sizes]
+
+
+@pytest.mark.parametrize("loss", [torch.Tensor.sum, lambda x: x.square().sum()], ids=["sum", "squares"])
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_mapped_over_any_input_values_and_gradients_are_those_of_the_naive_attention(axes, loss, generator):
+    tensors = one_of_each(generator, axes)
+
+    def tried(attend):
+        each = torch.func.vmap(torch.func.grad(lambda *x: loss(attend(*x)), EACH), axes)(*tensors)
+        total = torch.func.grad(lambda *x: loss(torch.func.vmap(attend, axes)(*x)), EACH)(*tensors)
+        return torch.func.vmap(attend, axes)(*tensors), each, total
+
+    assert_same(tried(tiles), tried(whole))
+
+
+@pytest.mark.parametrize("axes", [(0, None, 0, None), (None, None, None, 0)], ids=["all but the mask", "mask"])
+def test_mapped_with_a_boolean_mask(axes, generator):
+    *tensors, _ = one_of_each(generator, axes)
+    mask = draw_bool(generator, *((M, N) if axes[3] is None else (BATCH, M, N)))
+    found, wanted = (
+        torch.func.vmap(torch.func.grad(lambda *x, f=f: f(*x).square().sum(), EACH[:3]), axes)(*tensors, mask)
+        for f in (tiles, whole)
+    )
+    assert_same(found, wanted)
+
+
+DERIVATIVES = {
+    "backward": torch.func.jacrev,
+    "forward": torch.func.jacfwd,
+    "backward twice": lambda f, argnums: torch.func.jacrev(torch.func.jacrev(f, argnums), argnums),
+    "forward over backward": torch.func.hessian,
+    "forward twice": lambda f, argnums: torch.func.jacfwd(torch.func.jacfwd(f, argnums), argnums),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jacfwd
+@pytest.mark.parametrize("derive", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_derivatives_are_right_in_each_direction_and_order(derive, generator):
+    tensors = one_of_each(generator, m=2, n=4)
+    found, wanted = (derive(lambda *x, f=f: f(*x).square().sum((0, 1)), EACH)(*tensors) for f in (tiles, whole))
+    assert_same(found, wanted)
+
+
+def test_derivatives_of_third_order_are_right(generator):
+    query, *others = one_of_each(generator, m=2, n=4)
+
+    def third(attend):
+        f = lambda q: attend(q, *others).square().sum()  # noqa: E731
+        for _ in range(2):
+            f = lambda q, f=f: torch.func.grad(f)(q).square().sum()  # noqa: E731
+        return torch.func.grad(f)(query)
+
+    assert_close(third(tiles), third(whole), rtol=1e-9, atol=1e-9)
+
+
+def test_dual_numbers_pass_through(generator):
+    query, *others = one_of_each(generator)
+    with forward_ad.dual_level():
+        found, wanted = (forward_ad.unpack_dual(f(forward_ad.make_dual(query, query.square()), *others)).tangent
+                         for f in (tiles, whole))  # fmt: skip
+    assert_close(found, wanted, **TIGHT)
+
+
+def test_a_gradient_that_may_be_differentiated_again_costs_no_more_until_it_is():
+    def peak(n, again):
+        x = torch.ones(n, 4, requires_grad=True)
+        loss = lambda: tiled_attention(x, x, x, block_size=16).sum()  # noqa: E731
+        return peak_bytes(lambda: torch.autograd.grad(loss(), x, create_graph=again))
+
+    once, twice = ([peak(n, again) for n in (64, 128, 256)] for again in (False, True))
+    assert twice[2] - twice[1] == pytest.approx(2 * (twice[1] - twice[0]), rel=0.1)  # a straight line
+    assert twice[2] < 1.5 * once[2]
+
+
+@pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 cannot compile a question about autocast")
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own, as it compiles
+@pytest.mark.parametrize("kind", ["padding", "added"])
+def test_it_compiles_whole_with_its_gradients(kind, generator):
+    torch.compiler.reset()
+    fast = torch.compile(tiled_attention, fullgraph=True, backend="aot_eager")
+    for m, n in ((M, N), (4, 6)):
+        tensors, mask = inputs(generator, m, n), MASKS[kind](generator, BATCH, HEADS, m, n)
+        learned = [*tensors, mask.requires_grad_()] if kind == "added" else tensors
+        found, wanted = (f(*tensors, mask, is_causal=True, block_size=4) for f in (fast, tiled_attention))
+        upstream = draw(generator, *wanted.shape)
+        assert_close(found, wanted, **TIGHT)
+        assert_same(torch.autograd.grad(found, learned, upstream), torch.autograd.grad(wanted, learned, upstream))
+
+
+def test_exported_it_gives_the_same(generator):
+    class Attending(torch.nn.Module):
+        def forward(self, q, k, v):
+            return tiled_attention(q, k, v, window=3, sinks=1, block_size=4)
+
+    tensors = [x.detach() for x in inputs(generator)]
+    exported = torch.export.export(Attending(), tuple(tensors), strict=False).module()
+    assert_close(exported(*tensors), Attending()(*tensors), **TIGHT)
+
+
 # ---- Adversaries ----------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +383,18 @@ def test_infinite_scores_are_what_they_are_to_a_softmax(score):
         naive, _ = scaled_dot_product_attention(torch.ones(2, 1), k, value)
         for size in (1, 2, 5):
             assert_close(tiled_attention(torch.ones(2, 1), k, value, block_size=size), naive, equal_nan=True)
+
+
+@pytest.mark.parametrize("closed", [slice(3), slice(3, None)], ids=["first keys", "last keys"])
+def test_an_open_score_of_minus_infinity_is_remembered_past_closed_blocks(closed):
+    """Of six keys three are closed. The others score minus infinity: the softmax of that is NaN, not a row of zeros."""
+    query, key, value = torch.ones(2, 1), torch.full((6, 1), -torch.inf), torch.arange(6.0)[:, None]
+    mask = torch.ones(2, 6, dtype=torch.bool)
+    mask[:, closed] = False
+    naive, _ = scaled_dot_product_attention(query, key, value, mask)
+    assert naive.isnan().all()
+    for size in (1, 2, 3, 6):
+        assert tiled_attention(query, key, value, mask, block_size=size).isnan().all()
 
 
 def test_what_a_closed_block_holds_is_not_read(generator):
@@ -266,6 +430,14 @@ def test_nothing_of_m_times_n_is_ever_made_forward_or_backward(generator):
     assert peaks[2] - peaks[1] == pytest.approx(2 * (peaks[1] - peaks[0]), rel=0.1)  # a straight line
     naive = [peak_bytes(run(n, lambda x: scaled_dot_product_attention(x, x, x, is_causal=True)[0])) for n in sizes]
     assert naive[2] > 3.5 * naive[1]
+
+
+def test_an_added_mask_that_learns_nothing_has_no_gradient_made_for_it():
+    def peak(learns):
+        x, mask = torch.ones(64, 4, requires_grad=True), torch.zeros(64, 64, requires_grad=learns)
+        return peak_bytes(lambda: tiled_attention(x, x, x, mask, block_size=8).sum().backward())
+
+    assert peak(True) - peak(False) == 64 * 64 * 4
 
 
 def test_what_is_kept_for_the_backward_pass_is_linear(generator):
@@ -385,6 +557,11 @@ def test_repeated_heads_stand_together(generator):
 x = torch.ones(4, 2)
 MISTAKES = {
     "block size": (lambda: tiled_attention(x, x, x, block_size=0), ValueError, "block_size must be at least 1; got 0"),
+    "causal": (
+        lambda: tiled_attention(x, x, x, is_causal=1),
+        TypeError,
+        "is_causal must be True or False; got int",
+    ),
     "window": (lambda: tiled_attention(x, x, x, window=0), ValueError, "window must be at least 1; got 0"),
     "sinks alone": (
         lambda: tiled_attention(x, x, x, sinks=2),
