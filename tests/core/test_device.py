@@ -35,6 +35,7 @@ from attention_tutorial.analysis.weights import entropy
 from attention_tutorial.data.copying import CopyBatches
 from attention_tutorial.models.seq2seq import ATTENTION_KINDS, GRU, RNN, Seq2Seq
 from attention_tutorial.models.training import token_accuracy, train
+from attention_tutorial.tiled import tiled_attention
 
 D_MODEL, VOCAB = 24, 11
 every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
@@ -340,6 +341,17 @@ def test_functions_stay_on_the_device(n, pretended, generator):
                            fused_attention(*tensors, mask, is_causal=is_causal)):  # fmt: skip
                 assert result.device.type == "cuda"
     assert entropy(scaled_dot_product_attention(*tensors)[1]).device.type == "cuda"
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"window": 3, "sinks": 1}], ids=str)
+def test_tiles_and_their_gradients_stay_on_the_device(options, pretended, generator):
+    tensors = [x.requires_grad_() for x in inputs(generator, pretended, torch.float32)]
+    bias = draw(generator, M, N, dtype=torch.float32, device=pretended)
+    for mask in (None, padding_mask(torch.tensor([1, N], device=pretended), n=N), bias):
+        output = tiled_attention(*tensors, mask, block_size=3, **options)
+        first = torch.autograd.grad(output.square().sum(), tensors, create_graph=True)
+        second = torch.autograd.grad(first[0].square().sum(), tensors)
+        assert {x.device.type for x in (output, *first, *second)} == {"cuda"}
 
 
 @every_mask
