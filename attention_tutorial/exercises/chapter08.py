@@ -248,6 +248,7 @@ BUGS = {
     "summed": "does not rescale the output when a larger maximum comes",
     "d_v": "divides the scores by the square root of d_v, not d_k",
     "hidden": "hides NaN: a score that is NaN counts as closed",
+    "leaks": "closes keys by adding minus infinity, so that NaN at a closed key comes through",
     "rough": "keeps its running sums in half precision",
 }
 
@@ -262,6 +263,8 @@ def _block_scores(
         is_open = in_past if bug == "either" else is_open & in_past
     if bug == "hidden":
         scores = scores.nan_to_num(-math.inf, math.inf, -math.inf)
+    if bug == "leaks":
+        return scores + torch.zeros_like(scores).masked_fill(~is_open, -math.inf)
     return scores.masked_fill(~is_open, -1e9 if bug == "fill" else -math.inf)
 
 
@@ -355,6 +358,8 @@ KERNEL_INPUTS = {
     "scores of 10,000": _input(8, 8, 4, top=1e4),
     "scores of -10,000,000": _input(8, 8, 4, top=-1e7),
     "a key that is NaN, where every output must be NaN": _input(8, 8, 4, nan=5),
+    "a closed key that is NaN, which changes nothing": _input(8, 8, 4, padding=[2], nan=2),
+    "a NaN in the last key, which is closed to all but the last query": _input(8, 8, 4, causal=True, nan=7),
 }
 
 
@@ -505,9 +510,10 @@ def _zeros_unless_nan(given: Tensor, right: Tensor) -> bool:
     return _same(given.masked_fill(empty & ~given.isnan(), 0.0), right)
 
 
-_RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _BOTH = (
+_RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _CLOSED_NAN, _LAST_NAN, _BOTH = (
     next(name for name in KERNEL_INPUTS if words in name)
-    for words in ("ragged", "cache", "first block", "no key", "more queries", "of 10,000", "-10,000", "NaN", "together")
+    for words in ("ragged", "cache", "first block", "no key", "more queries", "of 10,000", "-10,000", "every output",
+                  "closed key that", "last key", "together")
 )  # fmt: skip
 INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
     "tail": _tester(*[name for name in KERNEL_INPUTS if name]),
@@ -521,7 +527,8 @@ INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
     "fill": _tester(like=_zeros_unless_nan),
     "either": _tester(_BOTH),
     "d_v": _tester(width=5),
-    "hidden": _tester(_NAN),
+    "hidden": _tester(_NAN, _LAST_NAN),
+    "leaks": _tester(_CLOSED_NAN, _LAST_NAN),
     "rough": _tester(tolerance=0.05),
 }
 

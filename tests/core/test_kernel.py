@@ -57,6 +57,15 @@ def test_half_precision_stays_near(generator, device, dtype, off):
 
 
 @triton
+def test_sums_over_many_keys_are_kept_in_float32(generator, device):
+    """Sums in float16 would be off by several times what rounding the output is."""
+    q, k, v = (draw(generator, 1, 1, n, 16, dtype=torch.float16, device=device) for n in (16, 2048, 2048))
+    wanted = scaled_dot_product_attention(q.double(), k.double(), v.double())[0]
+    rounded = (wanted - wanted.half().double()).abs().max()
+    assert (kernel_attention(q, k, v, block_m=16, block_n=16).double() - wanted).abs().max() < 4 * rounded
+
+
+@triton
 @pytest.mark.parametrize("far", [1e4, -1e4])
 def test_scores_far_from_zero_are_no_trouble(generator, device, far):
     """A maximum that began at 0 would lose the second."""

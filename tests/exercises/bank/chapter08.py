@@ -144,6 +144,10 @@ def test_against_the_package(attend):
                     right, _ = scaled_dot_product_attention(q, k, v, mask)
                     if not torch.allclose(attend(q, k, v, real, causal, block), right, atol=1e-6):
                         return False
+    k[1] = math.nan
+    others = torch.arange(n) != 1
+    if attend(q, k, v, others, False, 2).isnan().any():
+        return False
     q[:] = math.nan
     return bool(attend(q, k, v, torch.ones(n).bool(), False, 2).isnan().all())
 
