@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -174,7 +174,7 @@ def check_mask_type(name: str, mask: Any) -> None:
     """Require a tensor that is boolean (True = may attend) or float (added to the scores)."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor or None; got {type(mask).__name__}")
-    if mask.dtype != torch.bool and not mask.is_floating_point():
+    if mask.dtype != torch.bool and mask.dtype not in FLOATS:
         raise TypeError(f"{name} must be boolean (True = may attend) or floating point (added to the scores); "
                         f"got {mask.dtype}")  # fmt: skip
 
@@ -185,6 +185,8 @@ def check_scale(scale: Any) -> float | None:
         return None
     if isinstance(scale, bool) or not isinstance(scale, (Real, torch.SymFloat)):
         raise TypeError(f"scale must be a real number or None; got {type(scale).__name__}")
+    if torch.compiler.is_compiling():  # (what is compiled takes any scale)
+        return cast(float, scale)
     if not math.isfinite(scale):
         raise ValueError(f"scale must be finite; got {scale}")
     return float(scale)

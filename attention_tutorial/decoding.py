@@ -114,8 +114,8 @@ def beam_search(
     """
     _check(model, max_length, use_cache)
     check_size("num_beams", num_beams, minimum=1)
-    batch, beams = source.size(0), num_beams
-    memory = _repeat(model.encode(source, need_weights=False), beams)
+    memory, beams = _repeat(model.encode(source, need_weights=False), num_beams), num_beams
+    batch = source.size(0)
     kept = model.start(memory)
     written = source.new_full((batch * beams, 1), BEGIN)
     ended = torch.zeros(batch, beams, dtype=torch.bool, device=source.device)
@@ -141,7 +141,7 @@ def beam_search(
     best_beam = (log_probs / ((5 + lengths) / 6) ** length_penalty).argmax(dim=1)
     every = torch.arange(batch, device=source.device)
     tokens = candidates[every, best_beam]
-    longest = int((tokens != PAD).sum(dim=1).max())
+    longest = int((tokens != PAD).any(dim=0).sum())  # padding comes last
     return Written(tokens[:, :longest], log_probs[every, best_beam])
 
 

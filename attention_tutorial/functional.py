@@ -13,9 +13,11 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ._validation import (
     HALF_PRECISION,
+    autocast_casts,
     broadcasts_to,
     check_attention_inputs,
     check_flag,
@@ -101,7 +103,10 @@ def _hide(scores: Tensor, mask: Tensor, *, in_place: bool) -> Tensor:
     """
     in_place = in_place and broadcasts_to(mask.shape, scores.shape)
     if mask.dtype != torch.bool:
-        return scores.add_(mask) if in_place else scores.add(mask)
+        scores = scores.add_(mask) if in_place else scores.add(mask)
+        if _is_seen(~scores.detach().sum().isnan()):
+            return scores
+        return scores.masked_fill(mask == -torch.inf, -torch.inf)  # a NaN there stayed NaN
     closed = ~mask
     if not in_place:
         return scores.masked_fill(closed, -torch.inf)
@@ -260,8 +265,11 @@ def fused_attention(
         scale: factor on the scores; 1/sqrt(d_k) when left out.
 
     Returns:
-        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend. Queries and keys are to be
-        finite, also where a mask closes them: to NaN the fused kernels add minus infinity, which stays NaN.
+        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend. Queries, keys and values are
+        to be finite, also where a mask closes them, and so are open scores: to NaN the fused kernels add minus
+        infinity, which stays NaN. Elsewhere than on a processor, beyond 512 keys under a causal and a padding mask,
+        scores before scaling are to stay below 1e8 in float16. Torch's kernels for processors can be differentiated
+        once; derivatives in forward mode (``jvp``) are those of the step-by-step attention, with its memory.
 
     Raises:
         TypeError: as :func:`scaled_dot_product_attention`.
@@ -278,10 +286,13 @@ def fused_attention(
     check_attention_inputs(query, key, value, mask)
     check_flag("is_causal", is_causal)
     scale = check_scale(scale)
-    if mask is not None:  # torch's kernels stretch no scores to the axes of a mask
+    if mask is not None:
         mask = mask[(None,) * (2 - mask.dim())]  # at least (m or 1, n or 1)
-        leading = torch.broadcast_shapes(query.shape[:-2], mask.shape[:-2])
-        query = query.expand(*leading, *query.shape[-2:])
+    others = [x.shape[:-2] for x in (key, value, mask) if x is not None]
+    if any(leading != query.shape[:-2] for leading in others):  # torch's kernels stretch no query to a mask's axes
+        query = query.expand(*torch.broadcast_shapes(query.shape[:-2], *others), *query.shape[-2:])
+    if autocast_casts(query, key, value):  # as torch would, but before the mask gets their dtype
+        query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     return _fused_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
 
 
@@ -289,10 +300,12 @@ def _fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None = None
 ) -> Tensor:
     """Compute :func:`fused_attention` with a mask whose leading axes the query has, too."""
+    if forward_ad._current_level >= 0:  # torch's kernels have no derivative in forward mode
+        return _scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal, scale=scale)[0]
     if is_causal and query.size(-2) == key.size(-2):
         if mask is None:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
-        if scale is None and _is_long_and_hides_whole_keys(mask, key):
+        if scale is None and _is_long_and_hides_whole_keys(mask, key) and _has_small_scores(query, key):
             return _causal_without_some_keys(query, key, value, mask)
     shape = (query.size(-2), key.size(-2))
     open_empty = not query.is_cpu or torch.compiler.is_compiling()  # on a CPU torch's kernels give zeros themselves
@@ -308,15 +321,28 @@ def _is_long_and_hides_whole_keys(mask: Tensor, key: Tensor) -> bool:
     return mask.dtype == torch.bool and mask.dim() >= 2 and mask.size(-2) == 1 and mask.size(-1) > 1
 
 
+def _hiding(dtype: torch.dtype) -> float:
+    """Return a number whose square, taken from a score, hides its key."""
+    return 3e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 8
+
+
+def _has_small_scores(query: Tensor, key: Tensor) -> bool:
+    """Say whether every score is small beside what hides a key; elsewhere than on a processor it is taken to be so."""
+    if not query.is_cpu:
+        return True
+    largest = [torch.linalg.vector_norm(x.detach(), torch.inf).double() for x in (query, key)]
+    return _is_seen(query.size(-1) * largest[0] * largest[1] < _hiding(key.dtype) ** 2 / 8)
+
+
 def _causal_without_some_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """Compute causal attention under a boolean mask (..., 1, n) without a mask of n x n.
 
     Torch's kernels take ``is_causal`` or a mask. So the mask becomes one more feature: of size c in a query, -c in a
-    hidden key and 0 in an open one. That takes c * c from each score of a hidden key, which no other score comes near.
-    A query whose keys are all hidden has 0 there, too, so that its softmax stays finite.
+    hidden key and 0 in an open one. That takes c * c from each score of a hidden key, to which no other score may come
+    near. A query whose keys are all hidden has 0 there, too, so that its softmax stays finite.
     """
     d_k, d_v, dtype = query.size(-1), value.size(-1), key.dtype
-    c = 3e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 8
+    c = _hiding(dtype)
     width = 1 if key.is_cpu else 8  # on a GPU the kernels take features by the eight
     leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     some_open = (mask.cumsum(dim=-1) > 0).mT  # (..., n, 1), among the keys up to each query

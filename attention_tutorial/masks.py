@@ -145,6 +145,9 @@ def padding_mask(
         if pad_id is None:
             raise ValueError(f"pad_id is needed with ids (batch, n); got ids of shape {shape_of(given)} and no pad_id")
         check_size("pad_id", pad_id, minimum=torch.iinfo(torch.int64).min)
+        limits = torch.iinfo(given.dtype)
+        if not limits.min <= pad_id <= limits.max:  # compared in their own dtype, which would wrap it round
+            return torch.ones_like(given, dtype=torch.bool)[:, None, None, :]
         return (given != pad_id)[:, None, None, :]
     if given.dim() != 1:
         raise ValueError(f"ids_or_lengths must be ids (batch, n) or lengths (batch,); got shape {shape_of(given)}")

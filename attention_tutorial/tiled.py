@@ -246,17 +246,18 @@ def tiled_attention(
     rule = _Rule(query.size(-2), key.size(-2), is_causal or window is not None, window, sinks)
     leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     query, key, value = (x.expand(*leading, *x.shape[-2:]) for x in (query, key, value))
-    without_autocast: AbstractContextManager[Any] = nullcontext()
     if autocast_casts(query, key, value):  # to one dtype, as torch's own operation; the blocks stay in float32
-        kind = query.device.type
-        query, key, value = (x.to(torch.get_autocast_dtype(kind)) for x in (query, key, value))
-        without_autocast = torch.autocast(kind, enabled=False)
+        query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     mask = mask if mask is None else torch.atleast_2d(mask)
-    with without_autocast:
+    with _without_autocast(query):
         if forward_ad._current_level >= 0:  # derivatives go along with the values: no formula of ours for that
             return _naive(query, key, value, mask, rule, scale)
         output, _ = _Tiled.apply(query, key, value, mask, rule, scale, block_size)
     return output
+
+
+def _without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    return torch.autocast(tensor.device.type, enabled=False) if autocast_casts(tensor) else nullcontext()
 
 
 class _Tiled(torch.autograd.Function):
@@ -293,7 +294,8 @@ class _TiledGradients(torch.autograd.Function):
         grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
         output: Tensor, log_total: Tensor, rule: _Rule, scale: float, size: int, with_mask: bool,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        return _backward(grad, query, key, value, mask, output, log_total, rule, scale, size, with_mask=with_mask)
+        with _without_autocast(query):
+            return _backward(grad, query, key, value, mask, output, log_total, rule, scale, size, with_mask=with_mask)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -315,7 +317,8 @@ class _TiledGradients(torch.autograd.Function):
         def gradients(grad: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
             return torch.func.vjp(attend, *inputs)[1](grad)
 
-        grads = torch.func.vjp(gradients, grad, *inputs)[1](given)
+        with _without_autocast(query):
+            grads = torch.func.vjp(gradients, grad, *inputs)[1](given)
         return (*grads, *(None for _ in range(11 - len(grads))))
 
 

@@ -17,9 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._validation import (
+    broadcasts,
     check_flag,
     check_generator,
     check_ids,
+    check_mask_device,
     check_mask_type,
     check_size,
     shape_of,
@@ -366,6 +368,9 @@ class Transformer(nn.Module):
         super().__init__()
         check_size("source_size", source_size, minimum=1)
         check_size("target_size", target_size, minimum=3)
+        check_size("d_model", d_model, minimum=2)
+        if d_model % 2:
+            raise ValueError(f"d_model must be even, for sines and cosines; got {d_model}")
         check_size("encoder_layers", encoder_layers)
         check_size("decoder_layers", decoder_layers, minimum=1)
         check_generator(generator, optional=True)
@@ -422,6 +427,9 @@ class Transformer(nn.Module):
         """
         memory = self.encode(source, encoder_mask, need_weights=need_weights)
         _check_sequences("target_in", target_in, "m")
+        if source.size(0) != target_in.size(0):
+            raise ValueError("source and target_in need the same batch size (axis 0); "
+                             f"got source {shape_of(source)}, target_in {shape_of(target_in)}")  # fmt: skip
         kept = self.start(memory)
         logits, decoder, cross, _ = self.go_on(
             target_in, memory, kept, decoder_mask=decoder_mask, cross_mask=cross_mask, need_weights=need_weights
@@ -488,6 +496,8 @@ def _for_layers(name: str, masks: Masks, layers: int) -> Sequence[Tensor | None]
     """Give every layer its mask."""
     if masks is None or isinstance(masks, Tensor):
         return [masks] * layers
+    if not isinstance(masks, Sequence):
+        raise TypeError(f"{name} must be a torch.Tensor, a list of them or None; got {type(masks).__name__}")
     if len(masks) != layers:
         raise ValueError(f"{name} must be one mask, or a list with one for each of {layers} layers; got {len(masks)}")
     return masks
@@ -498,8 +508,13 @@ def _joined(padding: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return padding
     check_mask_type("mask", mask)
+    check_mask_device(mask, padding.device)
+    given = shape_of(mask)
     if mask.dim() == 3:
         mask = mask[:, None]
+    if not broadcasts(shape_of(padding), shape_of(mask)):
+        raise ValueError("a mask must fit the padding (batch, 1, 1, n); "
+                         f"expected something that broadcasts with {shape_of(padding)}, got {given}")  # fmt: skip
     if mask.dtype == torch.bool:
         return padding & mask
     return torch.where(padding, mask, -torch.inf)

@@ -282,6 +282,16 @@ def test_a_key_told_to_be_hidden_stays_so_however_low_the_open_scores_are(dtype,
     assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
 
 
+@pytest.mark.usefixtures("without_joined_masks")
+@every_dtype
+def test_on_a_processor_no_finite_score_is_so_low_that_a_hidden_key_comes_through(dtype):
+    far = 6e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 4
+    query, key = torch.full((1, 1, 2, 1), -far, dtype=dtype), torch.tensor([[far], [0.0]], dtype=dtype)[None, None]
+    value = torch.tensor([[3.0], [5.0]], dtype=dtype)[None, None]
+    mask = torch.tensor([[[[True, False]]]])
+    assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
+
+
 def test_with_many_keys_no_n_by_n_tensor_is_made_for_causal_and_padding_together(device, generator):
     n = functional.MANY_KEYS + 1
     query, key, value = (x[..., :8] for x in long_inputs(generator, n, torch.float32, device))

@@ -850,6 +850,51 @@ def test_an_exported_causal_attention_takes_any_number_of_queries_and_keys(gener
         assert_close(exported(query, key), eager(query, key, key, is_causal=True), **TIGHT)
 
 
+@pytest.mark.parametrize("spoilt", [math.nan, math.inf, 3e200])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_minus_infinity_in_a_float_mask_hides_what_false_hides(spoilt, is_causal, generator):
+    """3e200 overflows in the scores."""
+    query, key, value = inputs(generator)
+    key[..., 1, :], query[..., 2, :] = spoilt, 3e200 if spoilt == 3e200 else query[..., 2, :]
+    closed = torch.arange(N) != 1
+    added = torch.zeros(N, dtype=torch.float64).masked_fill(~closed, -torch.inf)
+    learned = [x.clone().requires_grad_() for x in (query, key, value)]
+    found, wanted = (
+        scaled_dot_product_attention(*learned, mask, is_causal=is_causal) for mask in (added.requires_grad_(), closed)
+    )
+    assert not wanted[0].isnan().any()
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, **TIGHT)
+    for a, b in zip(gradients(found[0], learned), gradients(wanted[0], learned), strict=True):
+        assert_close(a, b, **TIGHT, equal_nan=True)  # 0 times the NaN in the key
+    assert masked_softmax(torch.tensor([[math.nan, 1.0]]), torch.tensor([[-math.inf, 0.0]])).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((1, 2, 3, 4), (5, 1, 0, 4), (5, 2, 0, 6)),
+        ((1, 3, 4), (0, 5, 4), (0, 5, 6)),
+        ((1, 2, 3, 4), (5, 1, 7, 4), (5, 2, 7, 0)),
+    ],
+)
+def test_both_paths_have_one_shape_where_an_axis_is_empty(q, k, v):
+    tensors = [torch.ones(shape) for shape in (q, k, v)]
+    assert fused_attention(*tensors).shape == eager(*tensors).shape
+
+
+@pytest.mark.parametrize("lowest", [torch.finfo(torch.float32).min, -1e9])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast_a_large_finite_mask_closes_no_row(lowest, dtype, generator):
+    query, key, value = (x.float() for x in inputs(generator))
+    mask = torch.full((M, N), lowest)
+    for attend in (fused_attention, eager):
+        with torch.autocast("cpu", dtype=dtype):
+            ones = attend(query, key, torch.ones_like(value), mask)
+        assert_close(ones.float(), torch.ones_like(value[..., :1, :]).expand(ones.shape), rtol=0.01, atol=0.01)
+
+
+# Compiling and transforming
 # Compiling and transforming
 
 
@@ -888,6 +933,28 @@ def test_vmap_over_any_argument_equals_a_loop(attend, generator):
             for b in range(BATCH):
                 one = [x[b] if a == 0 else x for x, a in zip(picked, axes, strict=True)]
                 assert_close(found[b], attend(*one, is_causal=True), **TIGHT)
+
+
+@both_paths
+def test_a_compiled_attention_takes_any_scale(attend, generator):
+    query, key, value = inputs(generator)
+    fast = compiled(lambda s: attend(query, key, value, scale=s), backend="eager")
+    for scale in (0.5, 0.7, -2.0):
+        assert_close(fast(scale), attend(query, key, value, scale=scale), **TIGHT)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jvp
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_fused_path_has_derivatives_in_forward_mode(is_causal, generator):
+    """With as many features in a value as in a key: only then torch takes its kernel for processors."""
+    tensors, tangents = ([draw(generator, BATCH, HEADS, n, D_K) for n in (M, N, N)] for _ in range(2))
+    mask = empty_rows("bool", "cpu")
+    found, wanted = (
+        torch.func.jvp(lambda *x, f=f: f(*x, mask, is_causal=is_causal), tuple(tensors), tuple(tangents))
+        for f in (fused_attention, eager)
+    )
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, **TIGHT)
 
 
 @both_paths

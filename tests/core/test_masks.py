@@ -283,3 +283,10 @@ ERRORS = {
 @pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
     assert_raises(call, error, message)
+
+
+@pytest.mark.parametrize(("dtype", "ids", "pad_id"), [
+    (torch.uint8, [1, 255], -1), (torch.uint8, [0, 44], 300), (torch.int8, [0, 1], 256), (torch.int64, [0, 1], 2**70),
+])  # fmt: skip
+def test_an_id_that_no_token_can_have_hides_none(dtype, ids, pad_id):
+    assert padding_mask(torch.tensor([ids], dtype=dtype), pad_id=pad_id).all()

@@ -354,7 +354,34 @@ def test_exported_it_gives_the_same(generator):
     assert_close(exported(*tensors), Attending()(*tensors), **TIGHT)
 
 
-# ---- Adversaries ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("largest", [3, 30])
+def test_within_autocast_the_backward_pass_is_in_float32_too(largest, generator):
+    tensors = [x.detach() for x in inputs(generator, dtype=torch.float32)]
+    tensors[0], tensors[1] = tensors[0] * largest, tensors[1] * largest
+
+    def gradients_of(*x):
+        return torch.func.grad(lambda *x: tiled_attention(*x, block_size=3).float().square().sum(), EACH[:3])(*x)
+
+    with torch.autocast("cpu"):
+        found = gradients_of(*tensors)
+    for a, b in zip(found, gradients_of(*(x.bfloat16() for x in tensors)), strict=True):
+        assert_close(a.bfloat16(), b, rtol=0, atol=0)
+
+
+def test_within_autocast_gradients_of_gradients_are_in_float32(generator):
+    tensors = [x.detach().requires_grad_() for x in inputs(generator, dtype=torch.float32)]
+
+    def penalty(x):
+        first = torch.autograd.grad(tiled_attention(*x, block_size=3).float().square().sum(), x, create_graph=True)
+        return torch.autograd.grad(first[0].float().square().sum(), x)
+
+    with torch.autocast("cpu"):
+        found = penalty(tensors)
+    for a, b in zip(found, penalty([x.detach().bfloat16().requires_grad_() for x in tensors]), strict=True):
+        assert_close(a, b.float(), rtol=0.05, atol=0.05 * b.abs().max().item())
+
+
+# ---- Adversaries ---# ---- Adversaries -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("top", [1e4, -1e4, 1e8])

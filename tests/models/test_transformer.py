@@ -239,6 +239,17 @@ def test_a_generator_decides_all_first_weights():
         (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), TypeError,
          "use_cache must be True or False; got int"),
         (lambda m: Transformer(3, 2), ValueError, "target_size must be at least 3; got 2"),
+        (lambda m: Transformer(3, 4, d_model=7, num_heads=1), ValueError,
+         "d_model must be even, for sines and cosines; got 7"),
+        (lambda m: Transformer(3, 4, d_model=8.0), TypeError, "d_model must be an int; got float"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()), ValueError,
+         "source and target_in need the same batch size (axis 0); got source (2, 3), target_in (1, 3)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=torch.ones(4, 4)), ValueError,
+         "a mask must fit the padding (batch, 1, 1, n); expected something that broadcasts with (2, 1, 1, 3), "
+         "got (4, 4)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5), TypeError,
+         "encoder_mask must be a torch.Tensor, a list of them or None; got int"),
+        (lambda m: beam_search(m, [3]), TypeError, "source must be a torch.Tensor of token ids; got list"),
     ],
 )  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(generator, call, error, message):
