@@ -58,8 +58,8 @@ def check_same_kind(name: str, tensor: Tensor, other_name: str, other: Tensor) -
 def autocast_casts(*tensors: Tensor) -> bool:
     """Say whether autocast is on and brings these tensors to one dtype; float64 it leaves alone."""
     kind = tensors[0].device.type
-    enabled = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+    known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)  # (torch 2.6 cannot compile that)
+    return known and torch.is_autocast_enabled(kind) and all(tensor.dtype != torch.float64 for tensor in tensors)
 
 
 def broadcasts(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
