@@ -114,8 +114,8 @@ def beam_search(
     """
     _check(model, max_length, use_cache)
     check_size("num_beams", num_beams, minimum=1)
-    memory, beams = _repeat(model.encode(source, need_weights=False), num_beams), num_beams
-    batch = source.size(0)
+    memory = _repeat(model.encode(source, need_weights=False), num_beams)
+    batch, beams = source.size(0), num_beams
     kept = model.start(memory)
     written = source.new_full((batch * beams, 1), BEGIN)
     ended = torch.zeros(batch, beams, dtype=torch.bool, device=source.device)

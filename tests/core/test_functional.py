@@ -895,7 +895,6 @@ def test_under_autocast_a_large_finite_mask_closes_no_row(lowest, dtype, generat
 
 
 # Compiling and transforming
-# Compiling and transforming
 
 
 def compiled(fn, **kwargs):

@@ -381,7 +381,7 @@ def test_within_autocast_gradients_of_gradients_are_in_float32(generator):
         assert_close(a, b.float(), rtol=0.05, atol=0.05 * b.abs().max().item())
 
 
-# ---- Adversaries ---# ---- Adversaries -------------------------------------------------------------------------------
+# ---- Adversaries -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("top", [1e4, -1e4, 1e8])
