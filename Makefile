@@ -28,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
-	notebooks replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
+	notebooks profiles replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -61,9 +61,8 @@ test: $(STAMP) $(JS) ## Run every test: the package, the notebooks' rules, every
 test-package: $(STAMP) ## Run every test that needs neither the built site nor a browser
 	@$(PY) -m pytest -m "not site"
 
-test-portable: $(STAMP) ## Run the notebooks as other processors would: without vector instructions, then on one thread
-	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 $(PY) -m pytest notebooks
-	MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=1 $(PY) -m pytest notebooks
+test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; half an hour
+	@$(PY) -m tools.profiles --all
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
 	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
@@ -81,8 +80,11 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
 	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial
 
-notebooks: $(STAMP) ## Execute every chapter again, in place; files stay the same where nothing changed
+notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
 	@$(PY) -m tools.notebooks
+
+profiles: $(STAMP) ## Run under all numeric profiles what has changed since it last passed
+	@$(PY) -m tools.profiles
 
 replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)

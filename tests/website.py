@@ -132,7 +132,7 @@ def widget_pages(tmp_path_factory):
     return Path(once(tmp_path_factory, "widget_pages", make))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     """Chromium: Playwright's own, or the one on the path."""
     if importlib.util.find_spec("playwright") is None:
@@ -146,7 +146,7 @@ def browser():
             missing(str(error))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def widget_addresses(widget_pages):
     """Return where the pages with the widgets are, served ("http") and as files ("file")."""
     from tools.browser import serve
@@ -197,7 +197,7 @@ class Pages:
         self.used = []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pages(browser):
     return Pages(browser)
 

@@ -4,11 +4,13 @@
     python -m tools.notebooks PATH ...            only these
     python -m tools.notebooks --check [PATH ...]  execute and compare with what is stored; write nothing
     python -m tools.notebooks --force [PATH ...]  write also where only digits differ that vary by nature (below)
+    python -m tools.notebooks --draft [PATH ...]  leave the other profiles (below) to a later `make profiles`
     python -m tools.notebooks --fresh-ids PATH    give every cell an id made from its content (for a notebook
                                                   that was converted from a script and got random ids)
 
 The same code gives the same bytes: the kernel runs on the CPU in a fixed environment, nothing that depends on the time
-or the machine is stored, and cell ids are kept. A notebook is written only when all its cells ran.
+or the machine is stored, and cell ids are kept. A notebook is written only when all its cells ran, and when they print
+the same under every profile of tools/profiles.py, as other processors would run them.
 
 Some results vary by nature, above all times. Such digits stand behind "measured ≈" (`claim(..., stable=False)`), and a
 cell that draws them has the metadata `{"attention_tutorial": {"measures_time": true}}`. Where a notebook's fresh
@@ -27,7 +29,9 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 import numpy as np
@@ -97,8 +101,8 @@ def _cell_id(cell: NotebookNode, taken: set[str], fresh: bool) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def execute(notebook: NotebookNode, folder: Path) -> None:
-    """Run all cells in `folder`, replacing their outputs in place.
+def execute(notebook: NotebookNode, folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Run all cells in `folder`, replacing their outputs in place; `variables` are added to the environment.
 
     Raises:
         CellFailed: at the first cell that fails without being tagged `raises-exception`.
@@ -121,7 +125,7 @@ def execute(notebook: NotebookNode, folder: Path) -> None:
     )
     # No start-up files or history of the person who runs this; a kernel that ends may still write there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        environment = os.environ | REFERENCE_ENVIRONMENT | {"IPYTHONDIR": profile}
+        environment = {**os.environ, **REFERENCE_ENVIRONMENT, **variables, "IPYTHONDIR": profile}
         try:
             client.execute(env=environment, cleanup_kc=True)
         except CellExecutionError as error:
@@ -193,11 +197,18 @@ def without_what_varies(notebook: NotebookNode) -> str:
 
 
 def refresh(
-    path: Path, images: Path = IMAGES, *, check: bool = False, force: bool = False, fresh_ids: bool = False
+    path: Path,
+    images: Path = IMAGES,
+    *,
+    check: bool = False,
+    force: bool = False,
+    fresh_ids: bool = False,
+    accept: Callable[[NotebookNode, Path], None] = lambda notebook, path: None,
 ) -> bool:
     """Execute one notebook and bring the file and its named figures up to date; return whether anything differed.
 
-    With `check`, nothing is written; with `force`, what varies by nature counts as a difference too.
+    With `check`, nothing is written; with `force`, what varies by nature counts as a difference too. Before anything is
+    written, `accept` may raise CellFailed.
     """
     stored = read(path)
     notebook = normalise(copy.deepcopy(stored), fresh_ids)
@@ -212,6 +223,7 @@ def refresh(
     wanted |= {images / f"{name}.png": picture for name, picture in figures(notebook).items()}
     stale = {file: data for file, data in wanted.items() if not file.exists() or file.read_bytes() != data}
     if not check:
+        accept(notebook, path)
         for file, data in stale.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             scratch = file.with_suffix(".partial")  # a stop half-way through leaves the old file whole
@@ -226,13 +238,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all chapters, in order)")
     parser.add_argument("--check", action="store_true", help="compare with what is stored; write nothing")
     parser.add_argument("--force", action="store_true", help="write also where only unstable digits differ")
+    parser.add_argument("--draft", action="store_true", help="run no other profiles; `make profiles` will")
     parser.add_argument("--fresh-ids", action="store_true", help="make every cell id from the cell's content")
     parser.add_argument("--images", type=Path, default=IMAGES, help="where the named figures go (default: book/images)")
     options = parser.parse_args(arguments)
 
     import matplotlib.font_manager  # noqa: F401  the font cache is built here, not with a warning inside a chapter
 
+    from tools.profiles import accept  # it executes notebooks with what stands here
+
     switches = {"check": options.check, "force": options.force, "fresh_ids": options.fresh_ids}
+    switches |= {} if options.draft else {"accept": accept}
     failures = 0
     for path in options.paths or chapters():
         print(f"{path.name} ... ", end="", flush=True)

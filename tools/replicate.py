@@ -35,6 +35,7 @@ from tqdm import tqdm
 
 from tools.book import ROOT, chapters, read
 from tools.colab import INSTALL
+from tools.profiles import sources_of
 
 RESULTS = ROOT / "book" / "replication.json"
 KEPT = ROOT / "_build" / "replication"
@@ -42,7 +43,7 @@ RUNS = 20  # the least number that tells 95 % from less
 APART = 1000  # between the seeds of two offsets; no chapter uses seeds so far apart
 SAME = 1e-6  # relative: what rounding leaves between two orders of a sum
 LIMIT = 900  # seconds for one run of a chapter
-PACKAGE = ("masks.py", "functional.py", "layers.py", "models", "data", "analysis", "notebook")
+SHOWN = {"finding", "stable", "digits"}  # arguments of a claim that say how it is shown, not what is measured
 
 
 # ---- One run: in a process of its own -------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ def code_of(notebook: NotebookNode) -> str:
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
-            node.keywords = [each for each in node.keywords if each.arg != "finding"]
+            node.keywords = [each for each in node.keywords if each.arg not in SHOWN]
     return "\n".join(map(ast.dump, trees))
 
 
@@ -170,16 +171,9 @@ def measured_in(notebook: NotebookNode) -> list[str]:
     ]
 
 
-def sources() -> str:
-    """Return the mark of what the chapters import, for what is kept in _build."""
-    package = ROOT / "attention_tutorial"
-    files = [path for name in PACKAGE for path in [package / name, *(package / name).rglob("*.py")] if path.is_file()]
-    return mark_of(*(path.read_text(encoding="utf-8") for path in sorted(files)))
-
-
 def kept_at(path: Path, notebook: NotebookNode, offset: int) -> Path:
     """Return where a run of a chapter is kept."""
-    return KEPT / path.stem / f"{mark_of(code_of(notebook), sources())}-{offset}.json"
+    return KEPT / path.stem / f"{mark_of(code_of(notebook), *sources_of(notebook))}-{offset}.json"
 
 
 def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:

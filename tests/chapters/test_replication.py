@@ -20,9 +20,16 @@ FOUND = json.loads(RESULTS.read_text(encoding="utf-8"))
 every = pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 
 
+def record_of(path):
+    """Return what the replication of a chapter found, or fail and say how to make one."""
+    if path.stem not in FOUND:
+        pytest.fail(f"{path.name} was never replicated: run `make replicate CHAPTERS=notebooks/{path.name}`")
+    return FOUND[path.stem]
+
+
 @every
 def test_the_replication_is_of_the_chapter_as_it_stands(path):
-    found = FOUND[path.stem]
+    found = record_of(path)
     due = f"{path.name} has changed: run `make replicate CHAPTERS=notebooks/{path.name}`"
     assert found["state"] == state_of(read(path)), due
     first, last = found["offsets"]
@@ -32,7 +39,7 @@ def test_the_replication_is_of_the_chapter_as_it_stands(path):
 
 @every
 def test_every_claim_was_measured_on_fresh_draws_and_holds_or_says_that_it_is_of_one(path):
-    notebook, found = read(path), FOUND[path.stem]["claims"]
+    notebook, found = read(path), record_of(path)["claims"]
     claims = {claim.id: claim for claim in Claim.stored_in(notebook)}
     assert claims.keys() == found.keys()
     short = {id: each for id, each in found.items() if each["held"] < OFTEN * each["runs"]}
@@ -46,7 +53,12 @@ def test_no_record_is_of_a_chapter_that_is_no_more():
 @every
 def test_every_other_statement_holds_on_fresh_draws(path):
     allowed = (1 - OFTEN) * RUNS
-    assert not {cell: each for cell, each in FOUND[path.stem]["failed"].items() if each["runs"] > allowed}
+    assert not {cell: each for cell, each in record_of(path)["failed"].items() if each["runs"] > allowed}
+
+
+def test_a_new_chapter_is_told_what_is_missing(tmp_path):
+    with pytest.raises(pytest.fail.Exception, match="never replicated: run `make replicate CHAPTERS=notebooks/10_new"):
+        record_of(tmp_path / "10_new.ipynb")
 
 
 # ---- The tool -------------------------------------------------------------------------------------------------------
@@ -136,7 +148,7 @@ def test_rounding_is_no_spread():
 def test_code_and_bounds_make_a_replication_old_and_words_do_not():
     first = chapter("# a comment\nclaim('A', 'words', x, equals=1)")
     assert code_of(first) == code_of(chapter("claim('A', 'other words', x,  equals=1)"))
-    assert code_of(first) == code_of(chapter("claim('A', 'words', x, equals=1, finding=True)"))
+    assert code_of(first) == code_of(chapter("claim('A', 'words', x, equals=1, finding=True, stable=False, digits=2)"))
     others = [
         "claim('A', 'words', x, equals=2)",
         "claim('B', 'words', x, equals=1)",

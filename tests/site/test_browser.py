@@ -1,7 +1,8 @@
-"""Every page of the site in a real browser: what a reader sees, on a desk and on a phone, by day and by night.
+"""The site in a real browser: what a reader sees, on a desk and on a phone, by day and by night.
 
-Each page is opened once over http, and all tests look at it in turn; it is opened once more as a file. What can be
-wrong with a page is found by page_faults.py, and the last tests show each of its functions a page that is wrong.
+Every page is opened once, and must come whole: what only that page can break. What style sheets and scripts do is
+looked at on pages that together hold every kind of element the site has (`pages_of_every_kind`). What can be wrong with
+a page is found by page_faults.py, and the last tests show each of its functions a page that is wrong.
 """
 
 import itertools
@@ -91,12 +92,6 @@ class Visit:
         return [line for line in self.said if line.startswith(("error", "warning"))]
 
 
-def unfold(page):
-    """Open every fold of a page, and wait until all is in its place."""
-    page.evaluate(UNFOLD)
-    page.evaluate(SETTLE)
-
-
 @pytest.fixture(scope="module")
 def address(site, browser):
     from tools.browser import serve
@@ -105,25 +100,22 @@ def address(site, browser):
         yield url
 
 
-@pytest.fixture(scope="module", params=PAGES)
-def visited(request, browser, address):
-    """Each page in turn, open; all tests of a page come one after the other."""
-    context = browser.new_context(viewport=DESK, reduced_motion="reduce")  # its cache is empty
-    yield Visit(context, address, request.param)
+@pytest.fixture(scope="module")
+def context(browser):
+    context = browser.new_context(viewport=DESK, reduced_motion="reduce")
+    yield context
     context.close()
 
 
-@pytest.fixture
-def desk(visited):
-    return visited.show()
+# ---- Every page ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def phone(visited):
-    return visited.show(PHONE)
-
-
-# ---- Every page: the tests stand in the order in which they run -----------------------------------------------------
+@pytest.fixture(scope="module", params=PAGES)
+def visited(request, context, address):
+    """Each page in turn, open; all tests of a page come one after the other."""
+    visit = Visit(context, address, request.param)
+    yield visit
+    visit.page.close()
 
 
 def test_a_page_comes_whole_and_without_complaint(visited, address):
@@ -155,73 +147,147 @@ def test_every_formula_is_set(visited):
     assert not page_faults.raw_markup(visited.page)
 
 
-def test_headings_are_in_order(desk):
-    assert not page_faults.headings(desk)
+def test_headings_are_in_order_and_images_say_what_they_show(visited):
+    assert not page_faults.headings(visited.page)
+    assert not page_faults.images(visited.page)
 
 
-def test_images_are_there_and_say_what_they_show(desk):
-    assert not page_faults.images(desk)
-
-
-def test_those_who_hear_the_page_are_told_its_parts_apart(desk, visited):
-    assert desk.locator("details.hide > summary[aria-label]").count() == 0, "a fold is called what is written on it"
-    assert desk.locator(".cell_input").count() == desk.get_by_role("group", name="Code", include_hidden=True).count()
-    here = desk.eval_on_selector_all("nav [aria-current=page]", "links => links.map((x) => x.getAttribute('href'))")
+def test_those_who_hear_the_page_are_told_its_parts_apart(visited):
+    page = visited.page
+    assert page.locator("details.hide > summary[aria-label]").count() == 0, "a fold is called what is written on it"
+    assert page.locator(".cell_input").count() == page.get_by_role("group", name="Code", include_hidden=True).count()
+    here = page.eval_on_selector_all("nav [aria-current=page]", "links => links.map((x) => x.getAttribute('href'))")
     assert here == ["#"] * (visited.name.removesuffix(".html") in TOC)
 
 
-def test_widgets_are_mounted(desk, visited):
-    there = desk.eval_on_selector_all("[data-widget]", "all => all.map((x) => [x.dataset.widget, x.dataset.mounted])")
+def test_widgets_are_mounted(visited):
+    there = visited.page.eval_on_selector_all(
+        "[data-widget]", "all => all.map((x) => [x.dataset.widget, x.dataset.mounted])"
+    )
     assert there == [[name, "yes"] for name in WIDGETS.get(visited.name.removesuffix(".html"), [])]
 
 
-def test_tab_leads_through_the_page_and_the_focus_is_seen(desk):
-    assert not page_faults.keyboard(desk)
-
-
-def test_nothing_moves_for_those_who_ask_for_less_motion(desk):
-    assert not page_faults.motion(desk)
-
-
-@pytest.mark.parametrize("width", [1280, 360, 320])
-def test_the_page_never_scrolls_sideways_and_letters_stand_out_from_their_ground(visited, width):
+def test_nothing_on_a_phone_reaches_beyond_the_screen_or_is_too_faint(visited):
     visited.page.evaluate(UNFOLD)
-    page = visited.show({"width": width, "height": 800})
+    page = visited.show(PHONE)
     assert not page_faults.overflow(page)
     assert not page_faults.unreachable_scrollers(page)
-    for theme in ("light", "dark"):
-        page.evaluate(SETTLE, {"theme": theme})
-        assert not page_faults.contrast(page), theme
+    assert not page_faults.contrast(page)
 
 
-def test_forced_colours_leave_the_page_readable(visited):
-    visited.page.evaluate(UNFOLD)
-    assert not page_faults.contrast(visited.show(forced_colors="active"))
+# ---- Every kind of page ----------------------------------------------------------------------------------------------
+
+ELEMENT = re.compile(r"<([a-z][\w-]*)\b([^>]*)>")
+LOOKS = re.compile(r'\b(class|role|style)="([^"]*)"')
+SET_ELSEWHERE = re.compile(r"<(script|svg|mjx-container)\b.*?</\1>|\btag_[\w-]+|\bdata-state=\"[^\"]*\"", re.DOTALL)
 
 
-def test_letters_of_twice_the_size_fit(visited):
-    page = visited.show()
-    style = page.add_style_tag(content=LARGE_TYPE)
-    page.evaluate(SETTLE)
-    found = page_faults.overflow(page)
-    style.evaluate("element => element.remove()")
-    assert not found
+def kinds_of_elements(html):
+    """Return what a style sheet or a script may treat its own way: tags with their classes, roles and styles."""
+    kinds = set()
+    for tag, attributes in ELEMENT.findall(SET_ELSEWHERE.sub("", html[html.index("<main") :])):
+        looks = dict(LOOKS.findall(attributes))
+        style = sorted(rule.partition(":")[0].strip() for rule in looks.get("style", "").split(";"))
+        kinds.add((tag, *sorted(looks.get("class", "").split()), looks.get("role"), *style))
+    return kinds
 
 
-def test_paper_shows_answers_and_no_navigation(visited):
-    page = visited.show(media="print")
-    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("article details:not([open], .hide)").count() == 0
-    assert page.locator(".bd-sidebar-primary, .bd-header-article").locator("visible=true").count() == 0
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("article details[open]").count() == 0
+def pages_of_every_kind(site):
+    """Choose pages, light ones first, so that each kind of element of the site stands on one of them."""
+    texts = {name: (site / name).read_text(encoding="utf-8") for name in PAGES}
+    kinds = {name: kinds_of_elements(text) for name, text in texts.items()}
+    chosen, left = [PAGES[0]], set().union(*kinds.values()) - kinds[PAGES[0]]
+    while left:
+        chosen.append(max(PAGES, key=lambda name: len(kinds[name] & left) / len(texts[name])))
+        left -= kinds[chosen[-1]]
+    return chosen
 
 
-def test_axe_finds_nothing_serious(visited):  # it changes the page, so it comes last
-    page = visited.show()
-    unfold(page)
-    assert not page_faults.structure(page)
+@pytest.fixture(scope="module")
+def kinds(site, context, address):
+    """Pages of every kind, open."""
+    visits = [Visit(context, address, name) for name in pages_of_every_kind(site)]
+    yield visits
+    for visit in visits:
+        visit.page.close()
+
+
+def faults_of(kinds, find, *shown, **wishes):
+    """Return the faults that a function finds on pages of every kind, by page."""
+    found = {visit.name: find(visit.show(*shown, **wishes)) for visit in kinds}
+    return {name: faults for name, faults in found.items() if faults}
+
+
+def test_every_kind_of_element_stands_on_a_page_that_is_looked_at(site):
+    chosen = pages_of_every_kind(site)
+    there = {name: kinds_of_elements((site / name).read_text(encoding="utf-8")) for name in PAGES}
+    assert set().union(*there.values()) == set().union(*(there[name] for name in chosen))
+    assert len(chosen) == len(set(chosen)) < len(PAGES)
+    page = '<main><p class="a b" style="color: red; top: 0">x</p><svg><b></b></svg><i class="tag_x" role="note"></i>'
+    expected = {("main", None, ""), ("p", "a", "b", None, "color", "top"), ("i", "note", "")}
+    assert kinds_of_elements(f"<body>{page}") == expected
+
+
+def test_tab_leads_through_the_page_and_the_focus_is_seen(kinds):
+    assert not faults_of(kinds, page_faults.keyboard)
+
+
+def test_nothing_moves_for_those_who_ask_for_less_motion(kinds):
+    assert not faults_of(kinds, page_faults.motion)
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (360, "dark"), (320, "light")])
+def test_the_page_never_scrolls_sideways_and_letters_stand_out_from_their_ground(kinds, width, theme):
+    for visit in kinds:
+        visit.page.evaluate(UNFOLD)
+    for find in (page_faults.overflow, page_faults.unreachable_scrollers, page_faults.contrast):
+        assert not faults_of(kinds, find, {"width": width, "height": 800}, theme)
+
+
+def test_forced_colours_leave_the_page_readable(kinds):
+    assert not faults_of(kinds, page_faults.contrast, forced_colors="active")
+
+
+def test_letters_of_twice_the_size_fit(kinds):
+    def overflow(page):
+        style = page.add_style_tag(content=LARGE_TYPE)
+        page.evaluate(SETTLE)
+        found = page_faults.overflow(page)
+        style.evaluate("element => element.remove()")
+        return found
+
+    assert not faults_of(kinds, overflow)
+
+
+def test_paper_shows_answers_and_no_navigation(kinds):
+    for visit in kinds:
+        page = visit.show(media="print")
+        page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("article details:not([open], .hide)").count() == 0, visit.name
+        assert page.locator(".bd-sidebar-primary, .bd-header-article").locator("visible=true").count() == 0, visit.name
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("article details[open]").count() == 0, visit.name
+
+
+def test_axe_finds_nothing_serious(kinds):  # it changes the pages, so it comes last
+    for visit in kinds:
+        visit.page.evaluate(UNFOLD)
+    assert not faults_of(kinds, page_faults.structure)
+
+
+def test_a_page_opened_as_a_file_is_whole_too(site, kinds, context):
+    widgets = {tuple(widgets): f"{name}.html" for name, widgets in WIDGETS.items() if widgets}
+    for name in {*(visit.name for visit in kinds), *widgets.values()}:
+        visit = Visit(context, site.as_uri(), name)
+        assert not visit.complaints(), name
+        assert not visit.outside("file:"), name
+        assert not page_faults.images(visit.page), name
+        assert visit.page.locator("[data-widget]:not([data-mounted=yes])").count() == 0, name
+        visit.page.close()
+
+
+# ---- Some pages ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("menu", ["primary", "secondary"])
@@ -233,17 +299,6 @@ def test_the_menus_of_a_phone_open(browser, address, menu):
     page.evaluate(SETTLE)
     assert page.evaluate(ON_SCREEN, menu)
     assert not page_faults.structure(page)
-    context.close()
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_opened_as_a_file_is_whole_too(browser, site, name):
-    context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
-    visit = Visit(context, site.as_uri(), name)
-    assert not visit.complaints()
-    assert not visit.outside("file:")
-    assert not page_faults.images(visit.page)
-    assert visit.page.locator("[data-widget]:not([data-mounted=yes])").count() == 0
     context.close()
 
 

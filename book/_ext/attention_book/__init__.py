@@ -25,7 +25,6 @@ def setup(app: Sphinx) -> dict[str, object]:
         downloads,
         formulas,
         listings,
-        moved,
         pictures,
         search,
         style_sheets,
@@ -79,7 +78,6 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     # 5. Each page gets its frame. The theme's own buttons have priority 501.
     app.connect("html-page-context", depths.lead_on)
-    app.connect("html-page-context", moved.add_to_page)
     app.connect("html-page-context", formulas.add_to_page)
     app.connect("html-page-context", listings.lighten_page)
     app.connect("html-page-context", descriptions.describe_page)

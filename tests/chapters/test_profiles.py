@@ -1,0 +1,179 @@
+"""Every notebook printed the same as other processors would run it; so did the translator that is shipped."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools import notebooks as tool
+from tools import profiles
+from tools.book import ROOT, chapters, read
+
+REVERSED = profiles.PROFILES["sums reversed"]
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_a_notebook_passed_under_all_profiles_as_it_stands(path):
+    due = f"{path.name}, or what it imports, has changed: run `make profiles`"
+    assert profiles.recorded().get(path.stem) == profiles.mark_of(read(path)), due
+
+
+def test_the_translator_passed_under_all_profiles_as_it_stands():
+    assert profiles.recorded().get(profiles.TRANSLATOR) == profiles.mark_of_translator(), "run `make profiles`"
+
+
+def test_nothing_else_is_recorded():
+    assert profiles.recorded().keys() == {*(path.stem for path in chapters()), profiles.TRANSLATOR}
+
+
+def test_a_record_of_other_profiles_is_none(monkeypatch):
+    assert profiles.recorded()
+    monkeypatch.setattr(profiles, "PROFILES", {**profiles.PROFILES, "another": {}})
+    assert not profiles.recorded()
+
+
+# ---- What makes a record old ----------------------------------------------------------------------------------------
+
+
+def chapter(*sources, output="1\n"):
+    cells = [new_code_cell(source, id=f"c{number}") for number, source in enumerate(sources)]
+    cells[-1].outputs = [new_output("stream", name="stdout", text=output)]
+    return new_notebook(cells=[new_markdown_cell("# One", id="t"), *cells])
+
+
+def test_code_and_outputs_make_a_record_old_and_prose_does_not():
+    first = profiles.mark_of(chapter("print(1)"))
+    reworded = chapter("print(1)")
+    reworded.cells[0].source = "# Another title"
+    assert profiles.mark_of(reworded) == first
+    others = [chapter("print(1) # one"), chapter("print(1)", output="2\n"), chapter("import math", "print(1)")]
+    assert first not in {profiles.mark_of(other) for other in others}
+
+
+def test_a_module_counts_for_those_who_import_it_by_whatever_way():
+    def modules(source):
+        return {path.relative_to(ROOT / "attention_tutorial").as_posix() for path in profiles.imported_by(source)}
+
+    assert {"masks.py", "functional.py", "layers.py", "_validation.py"} <= modules("import attention_tutorial")
+    recall = modules("from attention_tutorial.models.recall import Recall")
+    assert "models/recall.py" in recall and "tiled.py" not in recall and "decoding.py" not in recall
+    assert "decoding.py" in modules("from attention_tutorial import decoding")
+    assert "models/transformer.py" in modules("from attention_tutorial.models.translator import load_translator")
+    everything = modules("\n".join(cell.source for path in chapters() for cell in read(path).cells
+                                   if cell.cell_type == "code" and "import" in cell.source))  # fmt: skip
+    assert {"positions.py", "tiled.py", "kernel.py", "decoding.py"} <= everything
+    assert not {name for name in everything if name.startswith(profiles.WITHOUT_NUMBERS)}
+
+
+def test_what_a_module_computes_counts_and_what_it_says_does_not(tmp_path):
+    def code(text):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(text, encoding="utf-8")
+        return profiles.code_of(path)
+
+    first = code('"""A module."""\ndef f(x):\n    """Add one."""\n    return x + 1\n')
+    assert first == code('"""Another."""\n\n\ndef f(x):\n    """Add."""\n    return (x + 1)  # one\n')
+    assert first != code('"""A module."""\ndef f(x):\n    """Add one."""\n    return x + 2\n')
+    assert first != code("def f(x):\n    'kept' + 'ed'\n    return x + 1\n")
+
+
+def test_the_pinned_versions_and_the_data_count(monkeypatch):
+    notebook = chapter("print(1)")
+    sources = profiles.sources_of(notebook)
+    assert {"torch==", "numpy=="} == {line.partition("==")[0] + "==" for line in profiles.pinned()}
+    assert set(profiles.pinned()) <= set(sources)
+    assert all((ROOT / "attention_tutorial" / name).read_text(encoding="utf-8") in sources for name in profiles.DATA)
+
+
+# ---- The profiles see what they are for -----------------------------------------------------------------------------
+
+SETUP = "import torch\ng = torch.Generator().manual_seed(0)\nx = torch.rand(999, generator=g, dtype=torch.float64)"
+SOUND = "print(f'{x.sum():.6f}', (x > 0.5).sum().item())"
+FRAGILE = "print(repr((x @ x.flip(0)).item()), repr(x.sum().item()))"
+DRAWN = "print(torch.randn(64, generator=torch.Generator().manual_seed(0)).tolist())"
+CLAIMED = """from attention_tutorial.notebook import claim
+claim("X1a", "A sum", x.sum() - x.sum().round(), at_least=-1, digits=15, stable=False)"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A small notebook as `make notebooks` leaves it, and its folder."""
+    folder = tmp_path_factory.mktemp("profiles")
+    notebook = new_notebook(cells=[new_code_cell(source) for source in (SETUP, SOUND, FRAGILE, DRAWN, CLAIMED)])
+    for cell, name in zip(notebook.cells, ("setup", "sound", "fragile", "drawn", "claimed"), strict=True):
+        cell.id = name
+    tool.execute(notebook, folder)
+    return tool.normalise(notebook), folder
+
+
+@pytest.mark.parametrize(("profile", "seen"), [("sums reversed", "fragile"), ("no vector instructions", "drawn")])
+def test_what_depends_on_the_processor_is_seen_and_nothing_else(made, profile, seen):
+    notebook, folder = made
+    found = profiles.differences(notebook, folder, profile)
+    cells = {line.split("\n")[0] for line in found}
+    assert f"{profile}: cell {seen}" in cells
+    assert not cells & {f"{profile}: cell {name}" for name in ("setup", "sound", "claimed")}
+    assert all("- " in line and "+ " in line for line in found), "it says what was printed, and what is stored"
+
+
+def test_a_cell_that_fails_under_a_profile_is_seen(tmp_path):
+    (found,) = profiles.differences(new_notebook(cells=[new_code_cell("assert 1 > 2")]), tmp_path, "native")
+    assert found.startswith("native: code cell 1") and "AssertionError" in found
+
+
+def test_make_notebooks_writes_nothing_that_depends_on_the_processor(made, tmp_path, monkeypatch, capsys):
+    notebook, _ = made
+    path = tmp_path / "01_one.ipynb"
+    path.write_text(tool.render(new_notebook(cells=[notebook.cells[0], notebook.cells[2]])), encoding="utf-8")
+    before = path.read_bytes()
+    monkeypatch.setattr(profiles, "chapters", lambda: [path])
+    monkeypatch.setattr(profiles, "RECORD", tmp_path / "profiles.json")
+    monkeypatch.setattr(profiles, "PROFILES", {name: profiles.PROFILES[name] for name in ("native", "sums reversed")})
+    assert tool.main([str(path), f"--images={tmp_path}"]) == 1
+    assert path.read_bytes() == before and not profiles.RECORD.exists()
+    assert "it prints something else under other profiles" in capsys.readouterr().out
+
+    sound = new_notebook(cells=notebook.cells[:2])
+    profiles.accept(sound, path)
+    assert profiles.recorded() == {path.stem: profiles.mark_of(sound)}
+    monkeypatch.setattr(profiles, "check", lambda *_: pytest.fail("what has passed is not run again"))
+    profiles.accept(sound, path)
+
+
+LAWS = """
+import json, torch
+
+def results(seed):
+    generator = torch.Generator().manual_seed(seed)
+    a, b, c = torch.rand(3, 40, 40, generator=generator, dtype=torch.float64).requires_grad_().unbind()
+    found = {
+        "mm": a @ b, "bmm": a[None] @ b[None], "mv": a @ b[0], "dot": a[0] @ b[0], "addmm": torch.addmm(c, a, b),
+        "baddbmm": torch.baddbmm(c[None], a[None], b[None]), "addmv": torch.addmv(c[0], a, b[0]), "sum": a.sum(),
+        "sum of rows": a.sum(1), "mean": a.mean(), "mean of rows": a.mean(0), "variance": a.var(),
+        "deviation": a.std(1), "softmax": a.softmax(0), "log_softmax": a.log_softmax(1), "norm": a.norm(),
+        "norm of rows": a.norm(dim=1),
+    }
+    for name in ("mm", "softmax", "log_softmax"):
+        found[f"gradient of {name}"] = torch.autograd.grad((found[name] * c).sum(), a)[0]
+    return {name: result.tolist() for name, result in found.items()}
+
+whole = torch.arange(12).view(3, 4)
+exact = [whole.sum(1).tolist(), torch.eye(3).mm(torch.eye(3)).tolist(), torch.zeros(3).softmax(0).tolist()]
+print(json.dumps([[results(seed) for seed in range(5)], exact]))
+"""
+
+
+def test_every_sum_is_turned_and_stays_the_same_but_for_rounding():
+    def run(environment):
+        command, environment = [sys.executable, "-c", LAWS], {**os.environ, **environment}
+        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    (plain, exact), (turned, still_exact) = run({}), run(REVERSED)
+    assert exact == still_exact
+    for name in plain[0]:
+        pairs = [(one[name], other[name]) for one, other in zip(plain, turned, strict=True)]
+        assert all(tool.np.allclose(*pair, rtol=1e-11, atol=1e-11) for pair in pairs), name
+        assert any(one != other for one, other in pairs), f"{name} was not turned"
