@@ -15,18 +15,20 @@ from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
 
 # What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
 # rest comes as it stands. `pytest --durations=50` says what takes how long.
-LONGEST_FIRST = (
-    "tests/site/test_browser.py::*[book/index.html]",
-    "notebooks/01",
-    "notebooks/",
-    "tests/classroom/",
-    "tests/widgets/test_contract.py",
-    "tests/site/test_browser.py",
-    "tests/widgets/",
-    "tests/site/",
-    "tests/exercises/",
-    "tests/chapters/",
-    "tests/project/",
+LONGEST_FIRST = tuple(
+    re.compile(start)
+    for start in (
+        r"tests/site/test_browser\.py$",  # pages of every kind
+        r"notebooks/07",
+        r"notebooks/(01a|04|06)",
+        r"notebooks/",
+        r"tests/classroom/",
+        r"tests/exercises/",
+        r"tests/widgets/",
+        r"tests/site/",
+        r"tests/chapters/",
+        r"tests/project/",
+    )
 )
 # Files whose tests are handed out page by page (their fixtures are made once a page anyway) and widget by widget.
 PAGE = re.compile(r"(tests/site/test_browser\.py)::.*\[([\w/-]+\.html)")
@@ -112,7 +114,7 @@ def pytest_xdist_auto_num_workers(config):
 def place(item):
     """Return a test's place in the order: which of LONGEST_FIRST it belongs to."""
     name = group(item.nodeid)
-    return next((i for i, start in enumerate(LONGEST_FIRST) if name.startswith(start)), len(LONGEST_FIRST))
+    return next((i for i, start in enumerate(LONGEST_FIRST) if start.match(name)), len(LONGEST_FIRST))
 
 
 def pytest_collection_modifyitems(items):

@@ -15,7 +15,7 @@ from tools.serve import QuietHandler, serve
 
 __all__ = ["BrowserMissing", "QuietHandler", "built_site", "chromium", "serve", "visit"]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 # Pictures are there, also those that wait for a reader to come near, and widgets are mounted or have failed.
 READY = """async () => {

@@ -105,7 +105,7 @@ def contents(articles: list[Tag]) -> str:
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
     config, order = settings(), pages()
-    parsed = {page: BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "html.parser") for page in order}
+    parsed = {page: BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "lxml") for page in order}
     sheets = dict.fromkeys(
         re.sub(r"^(\.\./)+", "", link["href"])
         for soup in parsed.values()

@@ -139,7 +139,7 @@ def test_make_notebooks_writes_nothing_that_depends_on_the_processor(made, tmp_p
     sound = new_notebook(cells=notebook.cells[:2])
     profiles.accept(sound, path)
     assert profiles.recorded() == {path.stem: profiles.mark_of(sound)}
-    monkeypatch.setattr(profiles, "check", lambda *_: pytest.fail("what has passed is not run again"))
+    monkeypatch.setattr(profiles, "check", lambda *_, **__: pytest.fail("what has passed is not run again"))
     profiles.accept(sound, path)
 
 

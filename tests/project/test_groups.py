@@ -1,5 +1,7 @@
 """How the tests are handed out to processes: conftest.py at the root."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tools.book import ROOT
@@ -11,8 +13,14 @@ def settings(pytestconfig):
 
 
 def test_what_starts_first_is_there(settings):
+    files = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("notebooks/*"), *ROOT.glob("tests/*/*.py"))]
     for start in settings.LONGEST_FIRST:
-        assert list(ROOT.glob(f"{start.split('::')[0]}*")), start
+        assert any(map(start.match, files)), start
+    places = [settings.place(SimpleNamespace(nodeid=name)) for name in (
+        "tests/site/test_browser.py::test_a", "notebooks/07_the_whole_machine.ipynb::Cell 1",
+        "notebooks/03_square_root_of_d_k.ipynb::Cell 1", "tests/site/test_browser.py::test_a[book/index.html]",
+        "tests/core/test_masks.py::test_a")]  # fmt: skip
+    assert places == sorted(set(places))
 
 
 def test_a_page_a_widget_a_notebook_and_a_file_stay_together(settings):

@@ -77,6 +77,7 @@ class Visit:
 
     def show(self, size=DESK, theme="light", **media):
         """Give the screen a size, a theme and a reader's wishes; wait until nothing moves. Return the page."""
+        self.page.bring_to_front()  # a page behind others draws once a second
         wishes = {"reduced_motion": "reduce", "forced_colors": "none", "media": "screen", **media}
         self.page.emulate_media(**wishes)
         self.page.set_viewport_size(size)

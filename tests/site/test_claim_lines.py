@@ -6,7 +6,7 @@ import re
 import pytest
 from attention_book.claim_lines import accepted_in_words, measured_in_words
 from bs4 import BeautifulSoup
-from website import small_book
+from website import small_book, soup_of
 
 from attention_tutorial.notebook import Claim
 
@@ -137,6 +137,6 @@ def test_every_claim_of_the_book_is_a_line_or_a_row(site):
 
     for name in TOC:
         if (ROOT / f"{name}.ipynb").is_file():
-            soup = BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+            soup = soup_of(site / f"{name}.html")
             shown = [claim["id"].removeprefix("claim-") for claim in soup.select(".claim")]
             assert sorted(shown) == sorted(claim.id for claim in Claim.stored_in(read(ROOT / f"{name}.ipynb")))

@@ -10,7 +10,7 @@ from tools.pdf import book, led_into_the_book, prefix
 @pytest.fixture(scope="module")
 def printed(site):
     """Parse the book as one page."""
-    return BeautifulSoup(book(site), "html.parser")
+    return BeautifulSoup(book(site), "lxml")
 
 
 def test_the_printed_book_holds_every_page_in_order(printed):
