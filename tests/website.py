@@ -58,7 +58,7 @@ def jupyter_book(source, *options, cwd):
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-c", BUILD, "build", str(source), *options]
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=3000)
     return done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
 
 
@@ -242,7 +242,7 @@ def run_in_node(tmp_path_factory):
         (folder / "widget.mjs").write_text(str(widget._esm), encoding="utf-8")
         (folder / "test.mjs").write_text(program, encoding="utf-8")
         command, text = [node(), "test.mjs"], json.dumps(given)
-        done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -283,7 +283,7 @@ def hard_to_tap(page, selector):
     )
 
 
-DRESSES = [("light", 1280), ("dark", 360)]
+DRESSES = [(theme, width) for width in (1280, 360) for theme in ("light", "dark")]
 DRESS = """async ([theme, width]) => {
     document.documentElement.dataset.theme = theme;
     while (innerWidth !== width) await new Promise(requestAnimationFrame);
@@ -291,11 +291,11 @@ DRESS = """async ([theme, width]) => {
 }"""
 
 
-def serious_findings(page, context):
+def serious_findings(page, context, axe=True):
     """What axe finds serious or critical in a part of a page, and letters that are too faint: [rule, where].
 
-    Axe looks once, at a desk by day; `page_faults.contrast` looks at a desk by day and at a phone by night. It sees no
-    less than axe, in a fraction of the time.
+    Axe, where it is asked, looks once, at a desk by day; `page_faults.contrast` looks at a desk and a phone, by day and
+    by night. It sees no less than axe, in a fraction of the time.
     """
     if importlib.util.find_spec("axe_playwright_python") is None:
         missing("the package axe-playwright-python")
@@ -303,7 +303,9 @@ def serious_findings(page, context):
     for theme, width in DRESSES:
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(DRESS, [theme, width])
-        if (theme, width) == DRESSES[0]:
+        scheme = page.eval_on_selector(context, "x => getComputedStyle(x).colorScheme")
+        found += [("colour-scheme", f"{theme}: {scheme}")] * (scheme != theme)
+        if axe and (theme, width) == DRESSES[0]:
             found += [(rule, element) for rule, element, _ in page_faults.axe(page, ("color-contrast",), context)]
         found += [("color-contrast", f"{theme}, {width}: {letters}") for letters in page_faults.contrast(page, context)]
     page.set_viewport_size({"width": DRESSES[0][1], "height": 900})

@@ -5,11 +5,12 @@
 
 import argparse
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 
 from tools.serve import QuietHandler, serve
 
@@ -17,6 +18,7 @@ __all__ = ["BrowserMissing", "QuietHandler", "built_site", "chromium", "serve", 
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+PATIENCE = 300_000  # milliseconds for what a page is waited for: it ends what hangs, on a busy machine too
 # Pictures are there, also those that wait for a reader to come near, and widgets are mounted or have failed.
 READY = """async () => {
     await document.fonts.ready;
@@ -50,6 +52,16 @@ def chromium() -> Iterator[Browser]:
             browser = playwright.chromium.launch(executable_path=str(program), args=ARGUMENTS)
         except Error as error:
             raise BrowserMissing(f"Chromium does not start: {error.message.splitlines()[0]}") from error
+
+        def patient(make: Callable[..., BrowserContext | Page]) -> Callable[..., Any]:
+            def made(**options: Any) -> BrowserContext | Page:
+                new = make(**options)
+                new.set_default_timeout(PATIENCE)
+                return new
+
+            return made
+
+        browser.new_context, browser.new_page = patient(browser.new_context), patient(browser.new_page)  # type: ignore[method-assign]
         yield browser
         browser.close()
 

@@ -20,7 +20,7 @@ FURTHER_COLUMNS = ("canvas_id", "moodle_id")
 SETTINGS: Mapping[str, Any] = {
     "title": "A course on attention",
     "limits": {
-        "start_s": 60.0,
+        "start_s": 300.0,
         "cell_s": 20.0,
         "call_s": 8.0,
         "total_s": 120.0,

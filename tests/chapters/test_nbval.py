@@ -133,7 +133,7 @@ def comparison(tmp_path_factory):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=3000,
     )
     assert run.returncode == 1, run.stdout + run.stderr
     results = ElementTree.parse(project / "result.xml").iter("testcase")

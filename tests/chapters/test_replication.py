@@ -99,7 +99,7 @@ def runs(tmp_path_factory):
             str(offset),
             f"{folder}/x.json",
         ]
-        subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+        subprocess.run(command, cwd=ROOT, check=True, timeout=1200)
         found.append(json.loads((folder / "x.json").read_text(encoding="utf-8")))
     return found
 

@@ -33,7 +33,7 @@ def run(command, folder, **environment):
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
     environment = {**kept, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", **environment}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3000, check=False
     )
 
 

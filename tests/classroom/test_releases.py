@@ -228,7 +228,7 @@ def printed(notebook):
 
 def execute(notebook, folder):
     notebook = copy.deepcopy(notebook)
-    nbclient.NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
     return printed(notebook)
 
 

@@ -165,7 +165,7 @@ def lives(process):
         return False
 
 
-def wait_until(true, seconds=30):
+def wait_until(true, seconds=300):
     until = time.monotonic() + seconds
     while not true() and time.monotonic() < until:
         time.sleep(0.05)

@@ -16,9 +16,7 @@ from attention_tutorial.classroom.visible import table
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.results import random
 
-QUICK = Limits(
-    cell_s=2.0, call_s=2.0, memory_mb=600
-)  # for what never ends; a busy machine may be slow to start what does
+QUICK = Limits(cell_s=4.0, call_s=4.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
 
 WEIGH = "def weigh(q, k):\n    return (q @ k.T / math.sqrt(k.size(-1))).softmax(-1)"
 DOUBLE = "def double(x):\n    return 2 * x"

@@ -33,7 +33,7 @@ def test_the_bundles_are_what_the_sources_build(tmp_path):
         if os.environ.get("CI") == "true":
             pytest.fail(f"{said}; with CI=true this test must run")
         pytest.skip(said)
-    subprocess.run([node(), str(JS / "build.mjs"), str(tmp_path)], check=True, timeout=60)
+    subprocess.run([node(), str(JS / "build.mjs"), str(tmp_path)], check=True, timeout=600)
     for built, stored in ((tmp_path, STATIC), (tmp_path / "pages", PAGES)):
         made = sorted(path.name for path in built.iterdir() if path.is_file())
         assert made == sorted(path.name for path in stored.iterdir() if path.is_file())

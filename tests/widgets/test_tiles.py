@@ -325,7 +325,7 @@ def test_it_plays_on_request_and_stops_at_the_end(visit, motion):
     slide(page, "block", 4)
     press(page, "play")
     assert page.text_content("[id$='-play']") == "Pause"
-    page.wait_for_selector("[data-step='1']", timeout=6000)
+    page.wait_for_selector("[data-step='1']")
     page.wait_for_selector("[id$='-play']:text-is('Play')")
     widget.block, widget.step = 4, 2
     agrees(page, widget)
