@@ -494,6 +494,15 @@ def test_a_missing_bibliography_is_found(chapter):
     assert len(list(R.papers_are_in_the_bibliography(notebook, path))) == 2
 
 
+def test_one_more_claim_whose_digits_are_not_compared_is_found(chapter, monkeypatch):
+    notebook, path = chapter
+    monkeypatch.setattr(notebook_rules, "MOST_UNSTABLE", 0)
+    assert not list(R.claims_that_are_not_compared_are_few({path: notebook}))
+    code(notebook, 4).outputs = [measured(stable=False)]
+    (finding,) = R.claims_that_are_not_compared_are_few({path: notebook})
+    assert finding.startswith("1 claims have digits")
+
+
 def test_a_claim_id_used_twice_is_found(chapter):
     notebook, path = chapter
     (finding,) = R.claim_ids_are_unique({path: notebook, path.with_name("02.ipynb"): copy.deepcopy(notebook)})

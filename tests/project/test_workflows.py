@@ -149,7 +149,17 @@ def test_targets_are_found_in_shell_lines(line, targets):
 def test_every_target_that_is_called_exists():
     there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     called = {target for _, step in STEPS for words in commands(step) for target in make_targets(words)}
-    assert {"lint", "test", "book", "test-gpu", "test-colab", "dist", "test-dist", "linkcheck"} <= called
+    assert {
+        "lint",
+        "test",
+        "book",
+        "test-gpu",
+        "test-colab",
+        "test-portable",
+        "dist",
+        "test-dist",
+        "linkcheck",
+    } <= called
     assert called - there == set()
 
 
