@@ -3,6 +3,7 @@
 Tools and tests ask here, so that each file is found and read in one way.
 """
 
+import ast
 import shutil
 import subprocess
 from pathlib import Path
@@ -36,6 +37,18 @@ def chapters(root: Path = ROOT) -> list[Path]:
 def read(notebook: Path) -> NotebookNode:
     """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
     return nbformat.v4.reads(notebook.read_text(encoding="utf-8"))
+
+
+def syntax(node: Any) -> str:
+    """Return a text for a syntax tree that is the same on every Python; `ast.dump` writes what is empty on some."""
+    if isinstance(node, ast.JoinedStr):
+        node = ast.JoinedStr([part for part in node.values if syntax(part) != "Constant(value='')"])
+    if isinstance(node, list):
+        return f"[{', '.join(map(syntax, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (f"{name}={syntax(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+    return f"{type(node).__name__}({', '.join(fields)})"
 
 
 def git(*arguments: str | Path, folder: Path) -> str:

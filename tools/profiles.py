@@ -33,7 +33,7 @@ import torch
 from nbformat import NotebookNode
 
 from tools import notebooks as tool
-from tools.book import ROOT, chapters, read
+from tools.book import ROOT, chapters, read, syntax
 
 RECORD = ROOT / "book" / "profiles.json"
 TRANSLATOR = "translator"  # its name in the record
@@ -64,7 +64,7 @@ def code_of(module: Path) -> str:
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-    return ast.dump(tree)
+    return syntax(tree)
 
 
 @functools.cache
@@ -176,7 +176,8 @@ def distinct() -> list[str]:
 def check(notebook: NotebookNode, folder: Path, *, without: str = "") -> list[str]:
     """Run a notebook under all profiles but one, as many at a time as there are cores; return every difference."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = [pool.submit(differences, notebook, folder, profile) for profile in distinct() if profile != without]
+        slowest_first = [profile for profile in reversed(distinct()) if profile != without]
+        runs = [pool.submit(differences, notebook, folder, profile) for profile in slowest_first]
         return [line for run in runs for line in run.result()]
 
 

@@ -33,7 +33,7 @@ from typing import Any
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tools.book import ROOT, chapters, read
+from tools.book import ROOT, chapters, read, syntax
 from tools.colab import INSTALL
 from tools.profiles import sources_of
 
@@ -132,7 +132,7 @@ def code_of(notebook: NotebookNode) -> str:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
             node.keywords = [each for each in node.keywords if each.arg not in SHOWN]
-    return "\n".join(map(ast.dump, trees))
+    return "\n".join(map(syntax, trees))
 
 
 def _only_shows(statement: ast.stmt) -> bool:

@@ -1,5 +1,6 @@
 """Every notebook printed the same as other processors would run it; so did the translator that is shipped."""
 
+import ast
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tools import notebooks as tool
 from tools import profiles
-from tools.book import ROOT, chapters, read
+from tools.book import ROOT, chapters, read, syntax
 
 REVERSED = profiles.PROFILES["sums reversed"]
 
@@ -78,6 +79,17 @@ def test_what_a_module_computes_counts_and_what_it_says_does_not(tmp_path):
     assert first == code('"""Another."""\n\n\ndef f(x):\n    """Add."""\n    return (x + 1)  # one\n')
     assert first != code('"""A module."""\ndef f(x):\n    """Add one."""\n    return x + 2\n')
     assert first != code("def f(x):\n    'kept' + 'ed'\n    return x + 1\n")
+
+
+def test_the_text_of_a_syntax_tree_says_all_that_counts_and_nothing_that_is_empty():
+    texts = [
+        syntax(ast.parse(code)) for code in ("f(x)", "f(y)", "f('')", "f()", "f(x=x)", "f'{x:{y}}'", "def f(): ...")
+    ]
+    assert len(set(texts)) == len(texts)
+    assert texts[0] == syntax(ast.parse("f( x ) # call"))
+    python_312 = ast.JoinedStr([ast.Name("x"), ast.Constant("")])
+    assert syntax(python_312) == syntax(ast.JoinedStr([ast.Name("x")]))
+    assert "type_params" not in texts[-1] and "[]" not in "".join(texts)
 
 
 def test_the_pinned_versions_and_the_data_count(monkeypatch):

@@ -5,12 +5,12 @@ The site is built once, strictly, into a temporary folder; the tests then read i
 
 import os
 import re
-from copy import copy
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from attention_book.address import site_address
+from bs4 import NavigableString, Tag
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
@@ -20,6 +20,7 @@ from tools.book import pages as pages_of_the_book
 BUILD = "from jupyter_book.cli.main import main; main()"
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 # Links in a page's head that a browser does not load
+NO_PROSE = {"code", "pre", "script", "style", "math", "claim", "sig"}  # tags and classes
 UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top", "up"}
 
 
@@ -41,10 +42,15 @@ def content(soup):
 
 def prose(soup):
     """Return the text of a page's content that a reader sees as prose: no code, no formulas, no cards of claims."""
-    article = copy(content(soup))
-    for element in article.select("code, pre, script, style, .math, .claim, dt.sig"):
-        element.decompose()
-    return article.get_text(" ")
+
+    def texts(element):
+        for child in element.children:
+            if type(child) is NavigableString:  # no comment
+                yield child
+            elif isinstance(child, Tag) and child.name not in NO_PROSE and not NO_PROSE & set(child.get("class", ())):
+                yield from texts(child)
+
+    return " ".join(texts(content(soup)))
 
 
 def outside(url):
