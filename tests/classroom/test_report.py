@@ -25,6 +25,10 @@ def course(tmp_path_factory):
     (course.root / "course.toml").write_text(
         f'title = "Test & try"\n[late]\npercent_a_day = 10\n[due]\n{NAME} = 2027-01-02T00:00:00Z\n'
     )
+    students = course.root / "students.csv"
+    rows = [line.split(",") for line in students.read_text().splitlines()]
+    names = [",".join([*row[:2], EVIL if row[0] == "s3" else row[2], *row[3:]]) for row in rows]
+    students.write_text("\n".join(names) + "\n")
     course = open_course(course.root)
     gradebook.register(course, NAME)
     empty = "*Your answer here.*"
@@ -140,7 +144,7 @@ def test_nothing_that_a_student_wrote_works_in_nbgraders_pages(course):
 
 def test_what_a_student_wrote_is_shown_as_it_is(folder):
     page = Reader((folder / "feedback" / "s3.html").read_text())
-    assert page.text.count(EVIL) >= 4  # answer, output, error, flag
+    assert page.text.count(EVIL) >= 5  # name, answer, output, error, flag
     assert "img" not in page.tags, "a picture that is none is left out"
 
 
