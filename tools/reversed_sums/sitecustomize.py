@@ -7,11 +7,13 @@ matrix products, sums, means, norms and softmaxes add their terms in the opposit
 rounding makes of them. Whole numbers, zeros and equal rows stay what they were, as on any processor.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.nn.attention import bias
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 aten = torch.ops.aten
 
@@ -86,4 +88,15 @@ class ReversedSums(TorchDispatchMode):
         return turned(function, *args, **(kwargs or {}))
 
 
+def plain(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Let a function make its tensor without the mode, where torch cannot make it otherwise."""
+
+    def made(*args: Any) -> Tensor:
+        with _disable_current_modes():
+            return make(*args)
+
+    return made
+
+
+bias.causal_lower_right, bias.causal_upper_left = map(plain, (bias.causal_lower_right, bias.causal_upper_left))
 ReversedSums().__enter__()
