@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention import bias
+from torch.nn.attention import bias, flex_attention
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 aten = torch.ops.aten
@@ -80,6 +80,8 @@ TURNED = {
 class ReversedSums(TorchDispatchMode):
     """Turns the order of every sum of floating-point numbers, forwards and backwards."""
 
+    supports_higher_order_operators = True  # they come by as they are
+
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of torch, with what it sums turned."""
         turned = TURNED.get(function)
@@ -89,14 +91,15 @@ class ReversedSums(TorchDispatchMode):
 
 
 def plain(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Let a function make its tensor without the mode, where torch cannot make it otherwise."""
+    """Let a function do without the mode, where torch refuses to work with one."""
 
-    def made(*args: Any) -> Tensor:
+    def made(*args: Any, **named: Any) -> Tensor:
         with _disable_current_modes():
-            return make(*args)
+            return make(*args, **named)
 
     return made
 
 
+flex_attention.flex_attention = plain(flex_attention.flex_attention)  # it compiles itself
 bias.causal_lower_right, bias.causal_upper_left = map(plain, (bias.causal_lower_right, bias.causal_upper_left))
 ReversedSums().__enter__()
