@@ -61,7 +61,7 @@ test: $(STAMP) $(JS) ## Run every test: the package, the notebooks' rules, every
 test-package: $(STAMP) ## Run every test that needs neither the built site nor a browser
 	@$(PY) -m pytest -m "not site"
 
-test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; half an hour
+test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; more than an hour
 	@$(PY) -m tools.profiles --all
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU

@@ -1,10 +1,11 @@
-"""Have torch take every sum the other way round, as a processor might that this machine is not.
+"""Have torch take its sums in another order, as a processor might that this machine is not.
 
     PYTHONPATH=tools/reversed_sums python ...
 
 Python imports a module of this name before anything else (tools/profiles.py says when it is on the path). From then on
-matrix products, sums, means, norms and softmaxes add their terms in the opposite order: the same numbers but for what
-rounding makes of them. Whole numbers, zeros and equal rows stay what they were, as on any processor.
+matrix products, sums, means, variances, norms and softmaxes add their terms in another order: the same numbers but for
+what rounding makes of them. Whole numbers and zeros stay what they were. What is not in TURNED stays as it is: torch's
+fused attention and layer norm, running sums, scattered ones, FlexAttention.
 """
 
 from collections.abc import Callable
@@ -78,7 +79,7 @@ TURNED = {
 
 
 class ReversedSums(TorchDispatchMode):
-    """Turns the order of every sum of floating-point numbers, forwards and backwards."""
+    """Turns the order of the sums in TURNED, forwards and backwards, for floating-point numbers."""
 
     supports_higher_order_operators = True  # they come by as they are
 
