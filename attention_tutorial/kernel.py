@@ -209,12 +209,12 @@ def _check(query: Any, key: Any, value: Any, mask: Any, is_causal: Any, block_m:
 @functools.cache
 def _compiled() -> Any:
     """Hand the kernel to Triton, at the first use."""
+    global tl  # the name by which the kernel knows Triton's language
     if not torch.cuda.is_available() and "triton" not in sys.modules:
         os.environ.setdefault("TRITON_INTERPRET", "1")
     import triton
-    import triton.language
+    import triton.language as tl
 
-    globals()["tl"] = triton.language
     return triton.jit(attend_block)
 
 

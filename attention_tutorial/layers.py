@@ -18,10 +18,10 @@ from ._validation import (
     shape_of,
 )
 from .functional import (
-    _fused_attention,
-    _scaled_dot_product_attention,
     additive_attention,
+    fused_attention,
     multiplicative_attention,
+    scaled_dot_product_attention,
 )
 
 __all__ = [
@@ -460,9 +460,9 @@ class MultiHeadAttention(nn.Module):
         k, v = _repeat_heads(k, self.num_heads), _repeat_heads(v, self.num_heads)
         weights = None
         if need_weights:
-            heads, weights = _scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+            heads, weights = scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
         else:
-            heads = _fused_attention(q, k, v, mask, is_causal=is_causal)
+            heads = fused_attention(q, k, v, mask, is_causal=is_causal)
         return self.w_o(_merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
 
     def _place(self, x: Tensor, first: int) -> Tensor:

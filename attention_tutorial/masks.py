@@ -216,6 +216,18 @@ def join(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(allowed, added, -torch.inf)
 
 
+def open_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which keys a mask leaves open, and which queries have an open key (..., m or 1, 1)."""
+    is_open = mask if mask.dtype == torch.bool else mask != -torch.inf
+    return is_open, is_open.any(dim=-1, keepdim=True)
+
+
+def cast_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Give a float mask the dtype of the scores. What was finite stays so: float16 makes minus infinity of -1e9."""
+    limit = min(torch.finfo(dtype).max, torch.finfo(mask.dtype).max)
+    return torch.where(mask.isinf(), mask, mask.clamp(-limit, limit)).to(dtype)
+
+
 def to_torch_mha_mask(mask: Tensor | None, num_heads: int | None = None) -> Tensor | None:
     r"""Turn a mask of this package into one for ``torch.nn.MultiheadAttention``.
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from ._validation import (
     autocast_casts,
@@ -29,8 +28,8 @@ from ._validation import (
     check_size,
     shape_of,
 )
-from .functional import _cast, _scaled_dot_product_attention, _widen
-from .masks import causal_mask, check_window, join, sliding_window_mask
+from .functional import _widen, scaled_dot_product_attention
+from .masks import cast_mask, causal_mask, check_window, join, sliding_window_mask
 
 __all__ = ["Part", "merge_parts", "part_of", "tiled_attention"]
 
@@ -202,8 +201,8 @@ def tiled_attention(
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
-    output and one number for each query; the backward pass computes the weights again, block by block. Two things are
-    left to the naive attention, with its memory: gradients of gradients, and derivatives in forward mode (``jvp``).
+    output and one number for each query; the backward pass computes the weights again, block by block. Gradients of
+    gradients are left to the naive attention, with its memory.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they close are not read.
 
@@ -250,8 +249,6 @@ def tiled_attention(
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     mask = mask if mask is None else torch.atleast_2d(mask)
     with _without_autocast(query):
-        if forward_ad._current_level >= 0:  # derivatives go along with the values: no formula of ours for that
-            return _naive(query, key, value, mask, rule, scale)
         output, _ = _Tiled.apply(query, key, value, mask, rule, scale, block_size)
     return output
 
@@ -282,8 +279,10 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         with_mask = ctx.needs_input_grad[3]
-        grads = _TiledGradients.apply(given[0], *ctx.saved_tensors, ctx.rule, ctx.scale, ctx.size, with_mask)
-        return (*grads, *(None for _ in range(7 - len(grads))))
+        d_query, d_key, d_value, *d_mask = _TiledGradients.apply(
+            given[0], *ctx.saved_tensors, ctx.rule, ctx.scale, ctx.size, with_mask
+        )
+        return d_query, d_key, d_value, *(d_mask or [None]), None, None, None
 
 
 class _TiledGradients(torch.autograd.Function):
@@ -318,8 +317,8 @@ class _TiledGradients(torch.autograd.Function):
             return torch.func.vjp(attend, *inputs)[1](grad)
 
         with _without_autocast(query):
-            grads = torch.func.vjp(gradients, grad, *inputs)[1](given)
-        return (*grads, *(None for _ in range(11 - len(grads))))
+            d_grad, d_query, d_key, d_value, *d_mask = torch.func.vjp(gradients, grad, *inputs)[1](given)
+        return d_grad, d_query, d_key, d_value, *(d_mask or [None]), None, None, None, None, None, None
 
 
 def _in_front(batch_size: int, axes: tuple[int | None, ...], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -363,7 +362,7 @@ def _scores(
     if mask is not None:
         tile = _tile(mask, rows, columns)
         if tile.dtype != torch.bool:
-            tile = _cast(tile, scores.dtype)
+            tile = cast_mask(tile, scores.dtype)
             scores = scores + tile
             tile = tile != -torch.inf
         allowed = tile if allowed is None else allowed & tile
@@ -423,6 +422,6 @@ def _naive(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule:
         places = causal_mask(rule.m, rule.n, query.device)
     if mask is not None and places is not None:
         mask = join(mask, places)
-    return _scaled_dot_product_attention(
+    return scaled_dot_product_attention(
         query, key, value, places if mask is None else mask, is_causal=False, scale=scale
     )[0]

@@ -63,7 +63,7 @@ class Bare(nn.Module):
 
 
 class Eager(Bare):
-    """The leanest version with weights: scores, minus infinity put into them in the quicker way, softmax, average."""
+    """What one writes by hand for the weights, unchecked: scores, minus infinity at closed keys, softmax, average."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> tuple[Tensor, Tensor]:
         """Attend, and return the weights too."""
@@ -73,11 +73,8 @@ class Eager(Bare):
         if is_causal:
             past = torch.ones(n, n, dtype=torch.bool, device=x.device).tril()
             mask = past if mask is None else mask & past
-        if mask is not None and scores.is_cpu and scores.numel() > 16_384:
-            added = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, -torch.inf)
-            scores = scores.add_(added)  # on a processor some times as quick as to fill many, if they are finite
-        elif mask is not None:
-            scores = scores.masked_fill_(~mask, -torch.inf)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
         weights = torch.softmax(scores, dim=-1)
         return self.w_o((weights @ v).transpose(1, 2).reshape(batch, n, d_model)), weights
 
@@ -91,7 +88,7 @@ def ours(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn
 
 
 def bare(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call]:
-    """Make the reference: without weights the bare module, with them the leanest eager one."""
+    """Make the reference: without weights the bare module, with them the eager one."""
     module = (Eager if case.weights else Bare)(case.d_model, case.heads).to(device, case.dtype)
     module.load_state_dict(state)
     mask, is_causal = case.padding(device), case.is_causal

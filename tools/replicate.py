@@ -160,15 +160,8 @@ def state_of(notebook: NotebookNode) -> str:
 def measured_in(notebook: NotebookNode) -> list[str]:
     """Return what the claims of a chapter measured, as far as it is the same on every machine."""
     from attention_tutorial.notebook import Claim
-    from attention_tutorial.notebook.claims import MEASURED
 
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    claims = [(Claim.from_output(output), output) for output in outputs]
-    return [
-        f"{claim.id} {claim.measured}"
-        for claim, output in claims
-        if claim and f"{MEASURED} ≈" not in output["data"]["text/plain"]
-    ]
+    return [f"{claim.id} {claim.measured}" for claim in Claim.stored_in(notebook) if claim.stable]
 
 
 def kept_at(path: Path, notebook: NotebookNode, offset: int) -> Path:

@@ -28,7 +28,7 @@ from attention_tutorial.data.translation import (
     encode_italian,
     spell_italian,
 )
-from attention_tutorial.decoding import greedy
+from attention_tutorial.models.decoding import greedy
 from attention_tutorial.models.training import train
 from attention_tutorial.models.transformer import BEGIN, PAD, Transformer
 from attention_tutorial.models.translator import load_translator, pack_translator, unpack_translator

@@ -22,13 +22,11 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedDict
 
 import torch
 
-from ..exercises import Case, Diagnosis, Mistake, judge
-from ..exercises.judging import NOT_FILLED_IN
-from ..exercises.running import TookTooLong
+from ..exercises import Case, Diagnosis, Mistake, Outcome, judge
 from . import wire
 from .assignment import Assignment, Check, Task
 from .child import PICTURES
@@ -193,7 +191,7 @@ class Remote:
                 _not_filled_in()
             if error.get("memory") is True:
                 self.flags["memory"] = f"more than {self.session.limits.memory_mb} MB of memory were asked for"
-            raise Mistake(_raised(error))
+            raise Mistake(_raised(error), Outcome.RAISED, _text(error.get("type"), 60))
         result = reply.get("value")
         if result is None or result is Ellipsis:
             if self.does:
@@ -222,16 +220,17 @@ class Remote:
             )
         except TooLong as error:
             self.flags["timeout"] = "the answer was still running after its time and was stopped"
-            raise TookTooLong(
+            raise Mistake(
                 f"your code was still running after {max(seconds, 0):.0f} seconds and was stopped; look for a loop "
-                "that never ends"
+                "that never ends",
+                Outcome.TOO_SLOW,
             ) from error
         except Died as error:
             self.flags[error.kind] = f"while the answer ran: {error}"
             raise Mistake(f"your code ended Python itself while it was judged: {error}") from error
         except _OutOfTime as error:
             self.flags["timeout"] = str(error)
-            raise TookTooLong(f"your notebook has used all its time: {error}") from error
+            raise Mistake(f"your notebook has used all its time: {error}") from error
 
 
 def _raised(error: Mapping[str, Any]) -> str:
@@ -403,9 +402,9 @@ class _Grading:
         except _OutOfTime as error:
             self.flag("timeout", task.id, str(error))
             words = f"not judged: {error}"
-            checks = [(_no_points(check, words), None) for check in task.checks]
-        missing = all(result["words"] == NOT_FILLED_IN for result, _ in checks) or isinstance(answer, _Missing)
-        if not last and (missing or any("raised NameError" in result["words"] for result, _ in checks)):
+            checks = [_Checked(_no_points(check, words)) for check in task.checks]
+        missing = all(each.kind is Outcome.NOT_FILLED_IN for each in checks) or isinstance(answer, _Missing)
+        if not last and (missing or any(each.error == "NameError" for each in checks)):
             self.open.append(task)
             if missing:
                 return
@@ -414,7 +413,7 @@ class _Grading:
         if isinstance(answer, Remote):
             for kind, words in answer.flags.items():
                 self.flag(kind, task.id, words)
-        results = [result for result, _ in checks]
+        results = [each.result for each in checks]
         used = [name for name in self.used.get(task.id, ()) if name in task.forbids]
         elsewhere = {
             cell: names
@@ -435,7 +434,7 @@ class _Grading:
             "max": task.automatic,
             "by_hand": task.by_hand,
             "words": list(dict.fromkeys(result["words"] for result in results if result["words"])),
-            "mistakes": list(dict.fromkeys(mistake for _, mistake in checks if mistake)),
+            "mistakes": list(dict.fromkeys(each.mistake for each in checks if each.mistake)),
             "checks": results,
         }
 
@@ -454,38 +453,38 @@ class _Grading:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
 
-    def checks(self, task: Task, answer: Any) -> list[tuple[CheckResult, str | None]]:
+    def checks(self, task: Task, answer: Any) -> list["_Checked"]:
         """Judge an answer by all hidden checks, until it had to be stopped too often."""
-        found: list[tuple[CheckResult, str | None]] = []
+        found: list[_Checked] = []
         stops = 0
         for check in task.checks:
             if stops == STOPS:
-                found.append((_no_points(check, "not tried, since your code had to be stopped before"), None))
+                found.append(_Checked(_no_points(check, "not tried, since your code had to be stopped before")))
                 continue
             found.append(self.check(task, check, answer))
             stops += isinstance(answer, Remote) and self.session.child is None
         return found
 
-    def check(self, task: Task, check: Check, answer: Any) -> tuple[CheckResult, str | None]:
-        """Judge an answer by one hidden check; return that and the mistake that was recognized."""
+    def check(self, task: Task, check: Check, answer: Any) -> "_Checked":
+        """Judge an answer by one hidden check."""
         assert task.table is not None
         if isinstance(answer, _Missing):
-            return _no_points(check, answer.words), None
+            return _Checked(_no_points(check, answer.words))
         if isinstance(answer, Remote):
             self.session.ready()
             answer.begin(task.seconds)
         found = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
-        if found is not None and "was still running" in found.words:
+        if found is not None and found.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
         if found is None:
             found = self.not_finite(task, check.cases, answer)
         if found is None:
-            return {"says": check.says, "points": check.points, "max": check.points, "words": ""}, None
+            return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
         if found.slip is not None:
             number, words = found.slip.mistake, found.slip.words
             mistake = f"mistake:{number}" if number else words if isinstance(words, str) else found.words
-        return _no_points(check, _text(found.words, 1000)), mistake
+        return _Checked(_no_points(check, _text(found.words, 1000)), mistake, found.kind, found.error)
 
     def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
         """Look again at what was found right: not a number is neither more nor less than anything."""
@@ -495,6 +494,15 @@ class _Grading:
             return None
         right = [task.table.result(task.table.right, case) for case in cases]
         return Diagnosis("the result holds NaN or infinity") if all(map(wire.is_finite, right)) else None
+
+
+class _Checked(NamedTuple):
+    """What one hidden check found: the result, the mistake that was recognized, and the diagnosis's kind and error."""
+
+    result: CheckResult
+    mistake: str | None = None
+    kind: Outcome = Outcome.WRONG
+    error: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ import torch
 from torch import Tensor
 
 from ..exercises import Case, Exercise, Mistake, Read, Slip, judge
-from ..exercises.judging import NOT_FILLED_IN, SECONDS
+from ..exercises.judging import SECONDS, verdict
 from ..exercises.reading import describe_scale, factor_on_scores
-from ..exercises.results import Part, close, mask, multiple, name_factor, number, numbers, tensor, within
+from ..exercises.results import Returned, close, mask, multiple, name_factor, number, numbers, tensor, within
 
 __all__ = ["Looks", "check", "diagnose", "freeze", "load", "pack", "table", "thaw", "unpack"]
 
 FORMAT = 1
-KINDS: dict[str, Callable[[str, str], Part]] = {
+KINDS: dict[str, Callable[[str, str], Returned]] = {
     "tensor": lambda name, words: tensor(words, name),
     "tensor, infinite too": lambda name, words: tensor(words, name, finite=False),
     "mask": lambda name, words: mask(words),
@@ -126,7 +126,7 @@ def _no_sizes(*inputs: Any) -> Mapping[str, int]:
     return {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Table(Exercise):
     """An exercise's table that can be frozen: it knows of what it was made.
 
@@ -140,7 +140,7 @@ class Table(Exercise):
 
 
 def table(
-    number: str,
+    name: str,
     asks: str,
     right: Any,
     returns: Returns | Sequence[Returns],
@@ -156,7 +156,7 @@ def table(
     """Make a table of parts that can be frozen.
 
     Args:
-        number: the task's id.
+        name: the task's id.
         asks: what for, in a sentence.
         right: the right answer: a function, or a value.
         returns: (kind, name, axes) of what an answer returns, or two of them; the kinds are those of `KINDS`.
@@ -174,7 +174,7 @@ def table(
     parts: tuple[Returns, ...] = (returns,) if isinstance(returns[0], str) else tuple(returns)  # type: ignore
     made = tuple(KINDS[kind](name, words) for kind, name, words in parts)
     return Table(
-        number=number,
+        name=name,
         asks=asks,
         right=right,
         returns=made if len(made) > 1 else made[0],
@@ -284,7 +284,7 @@ def freeze(exercise: Exercise) -> dict[str, Any]:
         ValueError: if its right answer fails on its own inputs, or two cases have the same.
     """
     if not isinstance(exercise, Table) or not isinstance(exercise.explain, Looks):
-        raise TypeError(f"{exercise.number}: only what `table` made can be frozen")
+        raise TypeError(f"{exercise.name}: only what `table` made can be frozen")
     with in_float64():
         return _freeze(exercise, exercise.explain)
 
@@ -294,9 +294,9 @@ def _freeze(exercise: Table, looks: Looks) -> dict[str, Any]:
     is_function = callable(exercise.right)
     right = _all_results(exercise, exercise.right) if is_function else encode(exercise.right)
     if len(set(keys)) != len(keys) or (is_function and len(right) != len(keys)):
-        raise ValueError(f"{exercise.number}: each case needs inputs of its own, and the right answer must take them")
+        raise ValueError(f"{exercise.name}: each case needs inputs of its own, and the right answer must take them")
     return {
-        "number": exercise.number,
+        "name": exercise.name,
         "asks": exercise.asks,
         "function": is_function,
         "right": right,
@@ -338,7 +338,7 @@ def thaw(data: Mapping[str, Any]) -> Table:
         return frozen if isinstance(frozen, str) else lambda *inputs: frozen[_key(inputs)]
 
     return table(
-        data["number"],
+        data["name"],
         data["asks"],
         answer(data["right"]),
         [(part[0], part[1], part[2]) for part in data["returns"]],
@@ -429,11 +429,15 @@ def diagnose(task_id: str, answer: Any, *, seconds: float = SECONDS) -> str | No
     Raises:
         ValueError: if no such task was loaded.
     """
+    found = judge(_table(task_id), answer, seconds=seconds)
+    return None if found is None else found.words
+
+
+def _table(task_id: str) -> Table:
     if task_id not in _tables:
         known = ", ".join(_tables) or "none: run the cells above first"
         raise ValueError(f"task_id must be one of the tasks of this notebook ({known}); got {task_id!r}")
-    found = judge(_tables[task_id], answer, seconds=seconds)
-    return None if found is None else found.words
+    return _tables[task_id]
 
 
 def check(task_id: str, answer: Any) -> None:
@@ -446,10 +450,8 @@ def check(task_id: str, answer: Any) -> None:
     Raises:
         ValueError: if no such task was loaded.
     """
-    found = diagnose(task_id, answer)
+    found = judge(_table(task_id), answer)
     if found is None:
         print(f"{task_id}: right on all inputs tried here. Your points come from others.")
-    elif found == NOT_FILLED_IN:
-        print(f"{task_id}: {found}.")
     else:
-        print(f"{task_id}: not yet. {found[0].upper()}{found[1:].rstrip('.')}.")
+        print(verdict(task_id, found))

@@ -14,7 +14,7 @@ from .results import number, numbers, random, same_shape, tensor, times
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 
-# ---- 1.1 ------------------------------------------------------------------------------------------------------------
+# ---- rnn_by_hand ----------------------------------------------------------------------------------------------------
 
 
 def _rnn(
@@ -40,7 +40,7 @@ def _explain_start(states: Tensor, right: Any, inputs: list[float], w: float, u:
 
 
 RNN_BY_HAND = Exercise(
-    number="1.1",
+    name="rnn_by_hand",
     asks="The states of an RNN with one feature, for a list of numbers.",
     right=_rnn,
     returns=numbers("the states", "there is one state for each input"),
@@ -99,7 +99,7 @@ RNN_BY_HAND = Exercise(
     rest="the states are not right",
 )
 
-# ---- 1.2 ------------------------------------------------------------------------------------------------------------
+# ---- bits -----------------------------------------------------------------------------------------------------------
 
 
 def _bits(length: int, num_symbols: int) -> float:
@@ -107,7 +107,7 @@ def _bits(length: int, num_symbols: int) -> float:
 
 
 BITS = Exercise(
-    number="1.2",
+    name="bits",
     asks="The bits of a random sequence: its length times the logarithm of the number of symbols.",
     right=_bits,
     returns=number(),
@@ -153,7 +153,7 @@ BITS = Exercise(
     ),
 )
 
-# ---- 1.3 and 1.6 ----------------------------------------------------------------------------------------------------
+# ---- one_step_of_attention and debug_the_contexts -------------------------------------------------------------------
 
 
 def _attend(s: Tensor, h: Tensor, weigh: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -199,7 +199,7 @@ CONTEXT_SLIPS = [
 ]
 
 ONE_STEP_OF_ATTENTION = Exercise(
-    number="1.3",
+    name="one_step_of_attention",
     asks="The context (d,) and the weights (n,) for a decoder state (d,) and encoder states (n, d).",
     right=_attend,
     returns=(
@@ -247,7 +247,7 @@ def _one_loud_step(batch: int, m: int, n: int, d: int) -> Case:
 
 
 DEBUG_THE_BATCH = Exercise(
-    number="1.6",
+    name="debug_the_contexts",
     asks="The contexts (batch, m, d) and the weights (batch, m, n) of all decoder steps.",
     right=_attend,
     returns=(tensor("(batch, m, d)", "the contexts"), tensor("(batch, m, n)", "the weights")),
@@ -293,7 +293,7 @@ DEBUG_THE_BATCH = Exercise(
     rest="the weights are right, the context is not; it is weights @ h",
 )
 
-# ---- 1.4 ------------------------------------------------------------------------------------------------------------
+# ---- additive_scores ------------------------------------------------------------------------------------------------
 
 
 def _additive(q: Tensor, k: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
@@ -306,7 +306,7 @@ def _hidden(words: str, combine: Callable[[Tensor, Tensor, Tensor], Tensor]) -> 
 
 
 ADDITIVE_SCORES = Exercise(
-    number="1.4",
+    name="additive_scores",
     asks="The additive scores (n,) of one query.",
     right=_additive,
     returns=tensor("(n,), one score for each key", "the scores"),
@@ -368,7 +368,7 @@ def _explain_scaled(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> s
     return factor and f"your scores are {factor} the right ones; additive scores are not scaled"
 
 
-# ---- 1.5 ------------------------------------------------------------------------------------------------------------
+# ---- effect_of_an_edge ----------------------------------------------------------------------------------------------
 
 
 class _Recorder(Seq2Seq):
@@ -481,7 +481,7 @@ def _close_swapped(mask: Tensor, i: int, j: int) -> None:
 
 
 EFFECT_OF_AN_EDGE = Exercise(
-    number="1.5",
+    name="effect_of_an_edge",
     asks="The share of sequences whose token at step i changes when position j is closed to that step.",
     right=_effect(),
     returns=number("the share"),

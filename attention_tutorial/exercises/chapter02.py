@@ -13,7 +13,7 @@ from .results import alike, close, expect_number, numbers, random, same_shape, t
 from .running import call
 from .table import Case, Exercise, Read, Slip
 
-# ---- 2.1 ------------------------------------------------------------------------------------------------------------
+# ---- weights_by_hand ------------------------------------------------------------------------------------------------
 
 SCORES = [0.0, math.log(3), math.log(4)]
 
@@ -29,7 +29,7 @@ def _explain_weights_by_hand(given: Tensor, right: Any) -> str | None:
 
 
 WEIGHTS_BY_HAND = Exercise(
-    number="2.1",
+    name="weights_by_hand",
     asks="The weights for the scores 0, ln 3 and ln 4: their exponentials are 1, 3 and 4, which sum to 8.",
     right=[1 / 8, 3 / 8, 4 / 8],
     returns=numbers("the weights", "there are three scores, so there are three weights"),
@@ -60,7 +60,7 @@ WEIGHTS_BY_HAND = Exercise(
     rest="the sum is right but the weights are not; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
 
-# ---- 2.2, 2.3 and 2.7 -----------------------------------------------------------------------------------------------
+# ---- one_query, many_queries and debug_the_batch --------------------------------------------------------------------
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def _explain_attention(output: Tensor, right: Tensor, q: Tensor, k: Tensor, v: T
 
 
 ONE_QUERY = Exercise(
-    number="2.2",
+    name="one_query",
     asks="Attention of one query (d_k,) over keys (n, d_k) and values (n, d_v).",
     right=_attend,
     returns=tensor("(d_v,)"),
@@ -136,7 +136,7 @@ def _explain_large_scores(answer: Any) -> str | None:
 
 
 MANY_QUERIES = Exercise(
-    number="2.3",
+    name="many_queries",
     asks="Attention of queries (m, d_k) over keys (n, d_k) and values (n, d_v).",
     right=_attend,
     returns=tensor("(m, d_v)"),
@@ -182,7 +182,7 @@ def _leading_axes(*leading: int) -> Case:
 
 
 DEBUG_THE_BATCH = Exercise(
-    number="2.7",
+    name="debug_the_batch",
     asks="Attention with any number of axes in front of the queries, keys and values.",
     right=_attend,
     returns=tensor("(..., m, d_v)"),
@@ -208,7 +208,7 @@ DEBUG_THE_BATCH = Exercise(
     explain=_explain_attention,
 )
 
-# ---- 2.4 ------------------------------------------------------------------------------------------------------------
+# ---- multiplications ------------------------------------------------------------------------------------------------
 
 
 def _ask_for_counts(answer: Callable[..., Any], m: int, n: int, d_k: int, d_v: int) -> list[float]:
@@ -230,7 +230,7 @@ def _explain_count(given: Tensor, right: Any, m: int, n: int, d_k: int, d_v: int
 
 
 MULTIPLICATIONS = Exercise(
-    number="2.4",
+    name="multiplications",
     asks="The number of multiplications of Q Kᵀ and A V for m queries and n keys.",
     right=lambda m, n, d_k, d_v: m * n * (d_k + d_v),
     returns=numbers("the counts", "there is one count"),
@@ -284,7 +284,7 @@ MULTIPLICATIONS = Exercise(
     explain=_explain_count,
 )
 
-# ---- 2.5 ------------------------------------------------------------------------------------------------------------
+# ---- self_attention -------------------------------------------------------------------------------------------------
 
 
 def _self_attention(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor) -> Tensor:
@@ -317,7 +317,7 @@ def _same_weights(given: Tensor, wrong: Tensor, x: Tensor, w_q: Tensor, w_k: Ten
 
 
 SELF_ATTENTION = Exercise(
-    number="2.5",
+    name="self_attention",
     asks="Self-attention of x (n, d_model) through w_q, w_k (d_model, d_k), w_v (d_model, d_v) and w_o (d_v, d_model).",
     right=_self_attention,
     returns=tensor("(n, d_model)"),
@@ -379,7 +379,7 @@ SELF_ATTENTION = Exercise(
     explain=_explain_self_attention,
 )
 
-# ---- 2.6 ------------------------------------------------------------------------------------------------------------
+# ---- aim ------------------------------------------------------------------------------------------------------------
 
 KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
 
@@ -406,7 +406,7 @@ def _explain_aim(query: Tensor, right: Any) -> str:
 
 
 AIM = Exercise(
-    number="2.6",
+    name="aim",
     asks="A query that gives the second of the keys (1, 0), (0, 1) and (-1, 0) at least 0.99 of the weight.",
     right=[0, 10],
     returns=numbers("the query", "a query has as many features as a key, two"),

@@ -30,7 +30,7 @@ from .results import (
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 
-# ---- 3.1 ------------------------------------------------------------------------------------------------------------
+# ---- dot_product_variance -------------------------------------------------------------------------------------------
 #
 # Inputs are d_k, mean and standard deviation of the query's entries, and of the key's.
 
@@ -90,7 +90,7 @@ def _slips_with_one_mean() -> Iterator[Slip]:
 
 
 DOT_PRODUCT_VARIANCE = Exercise(
-    number="3.1",
+    name="dot_product_variance",
     asks="The variance of a dot product of d_k features whose entries have given means and standard deviations.",
     right=_variance,
     returns=number("the variance"),
@@ -153,7 +153,7 @@ DOT_PRODUCT_VARIANCE = Exercise(
     explain=_explain_variance,
 )
 
-# ---- 3.2 ------------------------------------------------------------------------------------------------------------
+# ---- jacobian -------------------------------------------------------------------------------------------------------
 
 
 def _jacobian(scores: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def _naive_softmax(scores: Tensor) -> Tensor:
 
 
 JACOBIAN = Exercise(
-    number="3.2",
+    name="jacobian",
     asks="The Jacobian of the softmax at some scores.",
     right=_jacobian,
     returns=tensor("(n, n)", "the Jacobian"),
@@ -251,7 +251,7 @@ JACOBIAN = Exercise(
     further=[_explain_large_scores],
 )
 
-# ---- 3.3 ------------------------------------------------------------------------------------------------------------
+# ---- through_softmax ------------------------------------------------------------------------------------------------
 
 
 def _through_softmax(a: Tensor, u: Tensor) -> Tensor:
@@ -284,7 +284,7 @@ def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
 
 
 THROUGH_SOFTMAX = Exercise(
-    number="3.3",
+    name="through_softmax",
     asks="The gradient of the scores from the weights a and the gradient u of the weights, in linear memory.",
     right=_through_softmax,
     returns=tensor("(n,)", "the gradient"),
@@ -330,7 +330,7 @@ THROUGH_SOFTMAX = Exercise(
     further=[_explain_memory],
 )
 
-# ---- 3.4 ------------------------------------------------------------------------------------------------------------
+# ---- head_scores ----------------------------------------------------------------------------------------------------
 
 Split = Callable[[Tensor, int], Tensor]  # (batch, n, heads * d_head), heads -> (batch, heads, n, d_head)
 Divisor = Callable[[int, int, int, int], float]  # of d_head, d_model, heads, n
@@ -434,7 +434,7 @@ OTHER_SCORES = [  # recognised with another factor, too
 ]
 
 HEAD_SCORES = Exercise(
-    number="3.4",
+    name="head_scores",
     asks="The scaled scores of all heads, (batch, num_heads, n, n).",
     right=_head_scores,
     returns=tensor("(batch, num_heads, n, n)"),
@@ -449,7 +449,7 @@ HEAD_SCORES = Exercise(
     rest="the shape is right, but the numbers are not; check the projections, then the split into heads",
 )
 
-# ---- 3.5 ------------------------------------------------------------------------------------------------------------
+# ---- initial_std ----------------------------------------------------------------------------------------------------
 
 
 def _ask_for_stds(answer: Callable[..., Any], *cases: tuple[int, int, float]) -> list[float]:
@@ -471,7 +471,7 @@ def _explain_stds(given: Tensor, right: Any, *cases: tuple[int, int, float]) -> 
 
 
 INITIAL_STD = Exercise(
-    number="3.5",
+    name="initial_std",
     asks="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
     right=lambda m, d, s: m**-0.5 / s,
     returns=numbers("the standard deviations", "there is one number for each case"),
@@ -534,7 +534,7 @@ INITIAL_STD = Exercise(
     explain=_explain_stds,
 )
 
-# ---- 3.6 ------------------------------------------------------------------------------------------------------------
+# ---- repair ---------------------------------------------------------------------------------------------------------
 
 
 def _logs_times(factor: Callable[[int, int], float], axis: int = -1) -> Callable[[Tensor, int, int], Tensor]:
@@ -576,7 +576,7 @@ def _case_to_repair(*leading: int) -> Case:
 
 
 REPAIR = Exercise(
-    number="3.6",
+    name="repair",
     asks="The weights for scores divided by sqrt(d_head), from the weights for scores divided by sqrt(d_model).",
     right=_logs_times(_root),
     returns=tensor("(..., n)", "the repaired weights"),
@@ -644,7 +644,7 @@ REPAIR = Exercise(
     explain=_explain_repair,
 )
 
-# ---- 3.7 ------------------------------------------------------------------------------------------------------------
+# ---- temperature_for ------------------------------------------------------------------------------------------------
 
 SCORES = 3 * random(11)
 WANTED = (1.5, 0.7, 2.2)
@@ -723,7 +723,7 @@ def _explain_other_scores(answer: Callable[[Tensor, float], Any]) -> str | None:
 
 
 TEMPERATURE_FOR = Exercise(
-    number="3.7",
+    name="temperature_for",
     asks="The temperature at which the softmax of some scores has a wanted entropy.",
     right=_temperature_for,
     returns=numbers("the temperatures", "there is one for each entropy"),
@@ -761,7 +761,7 @@ TEMPERATURE_FOR = Exercise(
     further=[_explain_other_scores],
 )
 
-# ---- 3.8 ------------------------------------------------------------------------------------------------------------
+# ---- debug_the_scales -----------------------------------------------------------------------------------------------
 
 VOCAB_SIZE, D_MODEL, HEADS, D_HEAD = 23, 17, 3, 7
 WIDTH = HEADS * D_HEAD
@@ -884,7 +884,7 @@ def _same_output(given: Any, wrong: Any, *inputs: Any) -> bool:
 
 
 DEBUG_THE_SCALES = Exercise(
-    number="3.8",
+    name="debug_the_scales",
     asks="A class: attention from word ids, with the embedding's factor and the scores' divisor put right.",
     right=_attention(),
     returns=(tensor("(batch, n, num_heads * d_head)"), tensor("(batch, num_heads, n, n)", "the weights")),

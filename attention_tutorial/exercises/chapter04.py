@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..functional import masked_softmax
 from .reading import explain_weights, recover_weights, weights_alike
-from .results import Part, alike, close, expect_tensor, explain_rounding, number, random, same_shape, tensor, times
+from .results import Returned, alike, close, expect_tensor, explain_rounding, number, random, same_shape, tensor, times
 from .table import Case, Exercise, Read, Slip
 
 Answer = Callable[..., Any]
@@ -23,7 +23,7 @@ def _shape(words: str, answer: Answer, mistake: int | None = None) -> Slip:
     return Slip(words, answer, mistake, like=same_shape)
 
 
-# ---- 4.1 ------------------------------------------------------------------------------------------------------------
+# ---- parameters -----------------------------------------------------------------------------------------------------
 
 
 def _parameters(d: int, h: int, d_head: int | None = None) -> int:
@@ -50,7 +50,7 @@ def _explain_count(given: Tensor, right: int, d: int, h: int, d_head: int | None
 
 
 PARAMETERS = Exercise(
-    number="4.1",
+    name="parameters",
     asks="The number of parameters of multi-head attention without biases, where d_head may be left out.",
     right=_parameters,
     returns=number("the number of parameters"),
@@ -145,7 +145,7 @@ def _explain_near(given: Tensor, right: Tensor) -> str | None:
     return f"every number is too large by {off:.4g}" if close(given, right + off) else None
 
 
-# ---- 4.2 ------------------------------------------------------------------------------------------------------------
+# ---- split ----------------------------------------------------------------------------------------------------------
 
 
 def _mix_sentences(x: Tensor, h: int) -> Tensor:
@@ -176,7 +176,7 @@ def _explain_split(given: Tensor, right: Tensor, x: Tensor, h: int) -> str | Non
 
 
 SPLIT = Exercise(
-    number="4.2",
+    name="split",
     asks="The heads (batch, h, n, d_head) of x (batch, n, h * d_head).",
     right=_split,
     returns=tensor("(batch, h, n, d_head)"),
@@ -231,7 +231,7 @@ SPLIT = Exercise(
     rest="the shape is right, but the numbers are not those of x, rearranged",
 )
 
-# ---- 4.3 ------------------------------------------------------------------------------------------------------------
+# ---- join -----------------------------------------------------------------------------------------------------------
 
 ROWS = "head i has rows i * d_v to (i + 1) * d_v"
 
@@ -304,7 +304,7 @@ JOINS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 JOIN = Exercise(
-    number="4.3",
+    name="join",
     asks="The output (n, d_model) of heads (h, n, d_v): joined along the features, times w_o (h * d_v, d_model).",
     right=_output,
     returns=tensor("(n, d_model)"),
@@ -335,7 +335,7 @@ JOIN = Exercise(
     rest="the shape is right, but the numbers are not; join along the features, then multiply by w_o",
 )
 
-# ---- 4.4 ------------------------------------------------------------------------------------------------------------
+# ---- multi_head -----------------------------------------------------------------------------------------------------
 
 Weigh = Callable[[Tensor, int, int], Tensor]  # raw scores (..., h, n, n), d_model, d_head -> weights
 
@@ -426,7 +426,7 @@ def _projected(n: int, d_model: int, h: int, d_head: int) -> Case:
 
 
 MULTI_HEAD = Exercise(
-    number="4.4",
+    name="multi_head",
     asks="Multi-head attention of x (n, d_model): the output (n, d_model) and each head's weights (h, n, n).",
     right=_multi_head,
     returns=(tensor("(n, d_model)"), tensor("(h, n, n)", "the weights")),
@@ -539,7 +539,7 @@ MULTI_HEAD = Exercise(
     explain=_explain_multi_head,
 )
 
-# ---- 4.5 ------------------------------------------------------------------------------------------------------------
+# ---- mask_for_torch -------------------------------------------------------------------------------------------------
 
 
 TURNED = "the mask is the wrong way round: in torch's module True means blocked"
@@ -563,10 +563,10 @@ def _explain_mask(given: Tensor, right: Tensor, mask: Tensor, h: int) -> str:
 
 
 MASK_FOR_TORCH = Exercise(
-    number="4.5",
+    name="mask_for_torch",
     asks="The mask (batch * h, m, n) of torch's module, True = blocked, from one (batch, m, n) with True = may attend.",
     right=lambda mask, h: ~mask.repeat_interleave(h, dim=0),
-    returns=Part(
+    returns=Returned(
         "the mask",
         lambda given, right: expect_tensor(
             given, tuple(right.shape), "(batch * num_heads, m, n)", "the mask", boolean=True
@@ -597,7 +597,7 @@ MASK_FOR_TORCH = Exercise(
     explain=_explain_mask,
 )
 
-# ---- 4.6 ------------------------------------------------------------------------------------------------------------
+# ---- without_a_head -------------------------------------------------------------------------------------------------
 
 
 def _measured(words: str, measure: Callable[[Tensor, Tensor], Tensor], like: Callable[..., bool] | None = None) -> Slip:
@@ -641,7 +641,7 @@ def _shorter(change: Tensor, output: Tensor) -> Tensor:
 NORM = "the Euclidean norm is the root of the sum of squares"
 
 WITHOUT_A_HEAD = Exercise(
-    number="4.6",
+    name="without_a_head",
     asks="How far each word's output moves when head i is removed, (n,), for heads (h, n, d_v) and w_o.",
     right=lambda heads, w_o, i: _terms(heads, w_o)[i].norm(dim=-1),
     returns=tensor("(n,)", "the result"),
@@ -742,7 +742,7 @@ WITHOUT_A_HEAD = Exercise(
     rest="one number for each word, but not the right ones: the difference is head i times its block of w_o",
 )
 
-# ---- 4.7 ------------------------------------------------------------------------------------------------------------
+# ---- debug_the_heads ------------------------------------------------------------------------------------------------
 
 BUGS = {  # words, and the number of the mistake
     "split": ("the heads are still scrambled by the reshape", 9),
@@ -831,7 +831,7 @@ def _case_to_debug(batch: int, n: int, d_model: int, h: int, d_head: int) -> Cas
 
 
 DEBUG_THE_HEADS = Exercise(
-    number="4.7",
+    name="debug_the_heads",
     asks="Multi-head attention of x (batch, n, d_model) under a mask (batch, n, n), without the three bugs.",
     right=_masked,
     returns=tensor("(batch, n, d_model)"),

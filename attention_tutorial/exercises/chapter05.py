@@ -37,7 +37,7 @@ def _ones(m: int, n: int) -> Tensor:
     return torch.ones(m, n, dtype=torch.bool)
 
 
-# ---- 5.1 ------------------------------------------------------------------------------------------------------------
+# ---- padding_from_ids -----------------------------------------------------------------------------------------------
 
 IDS = [  # token ids, and the padding's; 0 may be a token, and padding stands right or left
     Case((torch.tensor([[7, 7, 4, 0, 6], [5, 2, 7, 7, 7], [9, 0, 5, 2, 7]]), 7)),
@@ -71,7 +71,7 @@ MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch,
 }
 
 PADDING_FROM_IDS = Exercise(
-    number="5.1",
+    name="padding_from_ids",
     asks="The padding mask (batch, 1, 1, n) of ids (batch, n).",
     right=_keys,
     returns=mask("(batch, 1, 1, n)"),
@@ -112,10 +112,10 @@ PADDING_FROM_IDS = Exercise(
     explain=_explain_mask,
 )
 
-# ---- 5.2 ------------------------------------------------------------------------------------------------------------
+# ---- causal ---------------------------------------------------------------------------------------------------------
 
 CAUSAL = Exercise(
-    number="5.2",
+    name="causal",
     asks="The causal mask (m, n), aligned lower right.",
     right=lambda m, n: _ones(m, n).tril(n - m),
     returns=mask("(m, n)"),
@@ -161,7 +161,7 @@ CAUSAL = Exercise(
     explain=_explain_mask,
 )
 
-# ---- 5.4 ------------------------------------------------------------------------------------------------------------
+# ---- decoder_mask ---------------------------------------------------------------------------------------------------
 
 
 def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_mask) -> Masking:
@@ -170,7 +170,7 @@ def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_
 
 
 DECODER_MASK = Exercise(
-    number="5.4",
+    name="decoder_mask",
     asks="The mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n).",
     right=_decoder_mask(),
     returns=mask("(batch, 1, n, n)"),
@@ -247,7 +247,7 @@ DECODER_MASK = Exercise(
     explain=_explain_mask,
 )
 
-# ---- 5.5 ------------------------------------------------------------------------------------------------------------
+# ---- from_torchs_module ---------------------------------------------------------------------------------------------
 
 
 def _apart(blocked: Tensor, heads: int) -> Tensor:
@@ -259,7 +259,7 @@ def _apart_in_turn(blocked: Tensor, heads: int) -> Tensor:
 
 
 FROM_TORCHS_MODULE = Exercise(
-    number="5.5",
+    name="from_torchs_module",
     asks="A mask (batch * heads, m, n) of torch's module, True = blocked, as (batch, heads, m, n), True = may attend.",
     right=lambda blocked, heads: ~_apart(blocked, heads),
     returns=mask("(batch, heads, m, n)"),
@@ -308,7 +308,7 @@ FROM_TORCHS_MODULE = Exercise(
     explain=_explain_mask,
 )
 
-# ---- 5.3 ------------------------------------------------------------------------------------------------------------
+# ---- surviving_softmax ----------------------------------------------------------------------------------------------
 
 NAN_EVERYWHERE = (
     "NaN everywhere: 0 times infinity gives NaN, and so does a score of plus infinity; "
@@ -403,7 +403,7 @@ def _explain_extremes(answer: Callable[..., Any]) -> str | None:
 
 
 SURVIVING_SOFTMAX = Exercise(
-    number="5.3",
+    name="surviving_softmax",
     asks="The masked softmax of scores (..., m, n), which gives zeros in rows without an open key.",
     right=masked_softmax,
     returns=tensor("(..., m, n)", "the weights", finite=False),
@@ -467,7 +467,7 @@ SURVIVING_SOFTMAX = Exercise(
     further=[_explain_gradient, _explain_extremes],
 )
 
-# ---- 5.7 ------------------------------------------------------------------------------------------------------------
+# ---- repaired_attention ---------------------------------------------------------------------------------------------
 
 
 def _inputs_of_attention(batch: int, heads: int) -> Case:
@@ -581,7 +581,7 @@ def _explain_half(answer: Callable[..., Any]) -> str | None:
 
 
 REPAIRED_ATTENTION = Exercise(
-    number="5.7",
+    name="repaired_attention",
     asks="Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more.",
     right=_attention(),
     returns=tensor("(batch, heads, m, d_v)", finite=False),
@@ -642,7 +642,7 @@ REPAIRED_ATTENTION = Exercise(
     further=[_explain_gradients, _explain_large, _explain_half],
 )
 
-# ---- 5.6 ------------------------------------------------------------------------------------------------------------
+# ---- finds_leaks ----------------------------------------------------------------------------------------------------
 
 Model = Callable[[Tensor], Tensor]
 
@@ -791,7 +791,7 @@ def _puts_in_nan(model: Model, x: Tensor) -> bool:
 
 
 FINDS_LEAKS = Exercise(
-    number="5.6",
+    name="finds_leaks",
     asks="A function that tells models in which a position sees the future from those in which none does.",
     right=_looking(_differ_before),
     returns=numbers("the verdicts", "there is one for each model"),

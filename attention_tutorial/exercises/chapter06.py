@@ -30,7 +30,7 @@ WRONG_SPEEDS: dict[str, Speeds] = {
     "all pairs turn equally fast in yours; pair i turns by 10000^(-2i/d)": lambda d: torch.ones(d // 2),
 }
 
-# ---- 6.1 ------------------------------------------------------------------------------------------------------------
+# ---- sines ----------------------------------------------------------------------------------------------------------
 
 
 def _sines(n: int, d: int, speeds: Speeds = frequencies, start: int = 0) -> Tensor:
@@ -53,7 +53,7 @@ def _explain_sines(given: Tensor, right: Tensor, n: int, d: int) -> str:
 
 
 SINES = Exercise(
-    number="6.1",
+    name="sines",
     asks="The sinusoidal positions 0 to n - 1 with d features, sines and cosines in turns.",
     right=sinusoidal_positions,
     returns=tensor("(n, d)", "the table"),
@@ -83,7 +83,7 @@ SINES = Exercise(
     explain=_explain_sines,
 )
 
-# ---- 6.2 ------------------------------------------------------------------------------------------------------------
+# ---- dot ------------------------------------------------------------------------------------------------------------
 
 
 def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
@@ -91,7 +91,7 @@ def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
 
 
 DOT = Exercise(
-    number="6.2",
+    name="dot",
     asks="The dot product of two sinusoidal positions with d features that stand a distance apart.",
     right=_dot,
     returns=number("the dot product"),
@@ -115,7 +115,7 @@ DOT = Exercise(
     rest="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
 )  # fmt: skip
 
-# ---- 6.3 ------------------------------------------------------------------------------------------------------------
+# ---- price ----------------------------------------------------------------------------------------------------------
 
 
 def _price(m: int, n: int, slopes: Tensor, first: int | None = None) -> Tensor:
@@ -138,7 +138,7 @@ def _explain_price(given: Tensor, right: Tensor, m: int, n: int, slopes: Tensor)
 _SLOPES = torch.tensor([0.713, 0.311, 0.1234], dtype=torch.float64)
 
 PRICE = Exercise(
-    number="6.3",
+    name="price",
     asks="ALiBi's float mask (heads, m, n) for given slopes, aligned lower right.",
     right=_price,
     returns=tensor("(heads, m, n)", "the mask"),
@@ -184,7 +184,7 @@ PRICE = Exercise(
     explain=_explain_price,
 )  # fmt: skip
 
-# ---- 6.4 ------------------------------------------------------------------------------------------------------------
+# ---- turn -----------------------------------------------------------------------------------------------------------
 
 
 def explain_rotary(given: Tensor, x: Tensor) -> str | None:
@@ -253,7 +253,7 @@ def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apa
 
 
 TURN = Exercise(
-    number="6.4",
+    name="turn",
     asks="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
     right=lambda x: rotate(x),
     returns=tensor("(n, d)", "the turned rows"),
@@ -287,7 +287,7 @@ TURN = Exercise(
     rest="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
 )  # fmt: skip
 
-# ---- 6.5 ------------------------------------------------------------------------------------------------------------
+# ---- convert --------------------------------------------------------------------------------------------------------
 
 
 def _convert(weight: Tensor, heads: int) -> Tensor:
@@ -303,7 +303,7 @@ def _explain_rows(given: Tensor, right: Tensor, weight: Tensor, heads: int) -> s
 
 
 CONVERT = Exercise(
-    number="6.5",
+    name="convert",
     asks="W^Q or W^K as nn.Linear stores it, trained with neighbours as pairs, for use with halves.",
     right=_convert,
     returns=tensor("(heads * d_head, d_model)", "the weight"),
@@ -340,7 +340,7 @@ CONVERT = Exercise(
     explain=_explain_rows,
 )
 
-# ---- 6.6 ------------------------------------------------------------------------------------------------------------
+# ---- slow -----------------------------------------------------------------------------------------------------------
 
 
 def _slow(n: int, d: int, base: float) -> int:
@@ -348,7 +348,7 @@ def _slow(n: int, d: int, base: float) -> int:
 
 
 SLOW = Exercise(
-    number="6.6",
+    name="slow",
     asks="How many of d/2 rotary pairs have a wavelength longer than n positions, for a base.",
     right=_slow,
     returns=number("the number of pairs"),

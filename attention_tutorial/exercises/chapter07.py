@@ -20,7 +20,7 @@ from .results import mask, number, numbers, random, same_shape, tensor
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 
-# ---- 7.1 ------------------------------------------------------------------------------------------------------------
+# ---- decoder_input --------------------------------------------------------------------------------------------------
 
 
 def _begun(target: Tensor, begin: int) -> Tensor:
@@ -28,7 +28,7 @@ def _begun(target: Tensor, begin: int) -> Tensor:
 
 
 DECODER_INPUT = Exercise(
-    number="7.1",
+    name="decoder_input",
     asks="What a decoder reads in training: the target (batch, m) moved by one, with an id before it.",
     right=_begun,
     returns=tensor("(batch, m)", "the ids"),
@@ -67,10 +67,10 @@ DECODER_INPUT = Exercise(
     ],
 )
 
-# ---- 7.2 ------------------------------------------------------------------------------------------------------------
+# ---- cached_numbers -------------------------------------------------------------------------------------------------
 
 CACHED_NUMBERS = Exercise(
-    number="7.2",
+    name="cached_numbers",
     asks="How many numbers a decoder keeps for a source of n positions and m words written.",
     right=lambda layers, d_model, n, m: layers * 2 * d_model * (n + m),
     returns=number("the count"),
@@ -92,7 +92,7 @@ CACHED_NUMBERS = Exercise(
     ],
 )
 
-# ---- 7.3 ------------------------------------------------------------------------------------------------------------
+# ---- cross_weights --------------------------------------------------------------------------------------------------
 
 
 def _cross_scores(x: Tensor, memory: Tensor, w_q: Tensor, w_k: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def _explain_cross(given: Tensor, right: Tensor, x: Tensor, memory: Tensor, w_q:
 
 
 CROSS_WEIGHTS = Exercise(
-    number="7.3",
+    name="cross_weights",
     asks="The weights of cross-attention, (batch, m, n), one head without a mask.",
     right=_weights(),
     returns=tensor("(batch, m, n)", "the weights"),
@@ -144,7 +144,7 @@ CROSS_WEIGHTS = Exercise(
     explain=_explain_cross,
 )
 
-# ---- 7.4 ------------------------------------------------------------------------------------------------------------
+# ---- feed_forward_step ----------------------------------------------------------------------------------------------
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def _norm(x: Tensor) -> Tensor:
 
 
 FEED_FORWARD_STEP = Exercise(
-    number="7.4",
+    name="feed_forward_step",
     asks="A feed-forward step on the residual path, with the norm first.",
     right=lambda x, w_1, w_2: x + (_norm(x) @ w_1).relu() @ w_2,
     returns=tensor("(batch, n, d)"),
@@ -179,7 +179,7 @@ FEED_FORWARD_STEP = Exercise(
     ],
 )  # fmt: skip
 
-# ---- 7.5 ------------------------------------------------------------------------------------------------------------
+# ---- share_right ----------------------------------------------------------------------------------------------------
 
 
 def _cut(ids: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ def _cut(ids: Tensor) -> Tensor:
 
 
 SHARE_RIGHT = Exercise(
-    number="7.5",
+    name="share_right",
     asks="The share of sentences written right up to their end, the id 2.",
     right=lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().mean().item(),
     returns=number("the share"),
@@ -234,7 +234,7 @@ SHARE_RIGHT = Exercise(
     ],
 )
 
-# ---- 7.6 ------------------------------------------------------------------------------------------------------------
+# ---- closed_edge ----------------------------------------------------------------------------------------------------
 
 
 def _marked(places: Tensor, size: int) -> Tensor:
@@ -247,7 +247,7 @@ def _explain_edges(given: Tensor, right: Tensor, *inputs: object) -> str:
 
 
 CLOSED_EDGE = Exercise(
-    number="7.6",
+    name="closed_edge",
     asks="A mask (batch, m, n) that closes one edge in each sentence.",
     right=lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :]),
     returns=mask("(batch, m, n)"),
@@ -289,7 +289,7 @@ CLOSED_EDGE = Exercise(
     explain=_explain_edges,
 )  # fmt: skip
 
-# ---- 7.7 ------------------------------------------------------------------------------------------------------------
+# ---- forced_marks ---------------------------------------------------------------------------------------------------
 
 
 def _marked_sentences(logits: Tensor, target: Tensor) -> Tensor:
@@ -310,7 +310,7 @@ def _guesses(seed: int, wrong: list[tuple[int, int]], target: Tensor, zero: tupl
 TARGETS = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 11, 8, 2], [5, 2, 0, 0, 0]])
 
 FORCED_MARKS = Exercise(
-    number="7.7",
+    name="forced_marks",
     asks="The exact match that greedy writing would have, read off the logits under teacher forcing.",
     right=lambda logits, target: _marked_sentences(logits, target).double().mean().item(),
     returns=number("the share"),
@@ -352,7 +352,7 @@ FORCED_MARKS = Exercise(
     ],
 )
 
-# ---- 7.8 ------------------------------------------------------------------------------------------------------------
+# ---- chrf_by_hand ---------------------------------------------------------------------------------------------------
 
 
 def _pieces(text: str, order: int) -> Counter[str]:
@@ -384,7 +384,7 @@ def _f(precision: float, recall: float, beta: float) -> float:
 
 
 CHRF_BY_HAND = Exercise(
-    number="7.8",
+    name="chrf_by_hand",
     asks="The chrF of one written text against the one asked for, from 0 to 100.",
     right=_chrf,
     returns=number("the score"),
@@ -414,7 +414,7 @@ CHRF_BY_HAND = Exercise(
     ],
 )
 
-# ---- 7.9 ------------------------------------------------------------------------------------------------------------
+# ---- doctor ---------------------------------------------------------------------------------------------------------
 
 _few = {"steps": 20, "batch_size": 16, "d_model": 16, "num_heads": 2}
 
@@ -519,7 +519,7 @@ def _prepared(answer: Any) -> None:
 
 
 DOCTOR = Exercise(
-    number="7.9",
+    name="doctor",
     asks="A function that says what is wrong with a translator, or that nothing is.",
     right=_examine,
     returns=numbers("the verdicts", "there is one for each patient"),

@@ -15,11 +15,11 @@ from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
 from ..layers import repeat_heads
 from ..masks import causal_mask, sliding_window_mask
-from .results import Part, alike, mask, number, random, same_shape, tensor
+from .results import Returned, alike, mask, number, random, same_shape, tensor
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 
-# ---- 8.1 ------------------------------------------------------------------------------------------------------------
+# ---- cache ----------------------------------------------------------------------------------------------------------
 
 
 def _cache(n: int, layers: int, kv_heads: int, d_head: int, bytes_each: int) -> int:
@@ -27,7 +27,7 @@ def _cache(n: int, layers: int, kv_heads: int, d_head: int, bytes_each: int) -> 
 
 
 CACHE = Exercise(
-    number="8.1",
+    name="cache",
     asks="The bytes of a key/value cache for n tokens.",
     right=_cache,
     returns=number("the number of bytes"),
@@ -50,7 +50,7 @@ CACHE = Exercise(
     rest="that is another number; each token leaves a key and a value, in every layer, for each head of them",
 )  # fmt: skip
 
-# ---- 8.2 ------------------------------------------------------------------------------------------------------------
+# ---- merge ----------------------------------------------------------------------------------------------------------
 
 
 def _merge(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,7 +89,7 @@ _FAR, _FAR_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1,
 _EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
 
 MERGE = Exercise(
-    number="8.2",
+    name="merge",
     asks="The output over all keys, from the outputs and log-totals over two halves of them.",
     right=_merge,
     returns=(tensor("(m, d_v)"), tensor("(m,)", "the log-total", finite=False)),
@@ -127,7 +127,7 @@ MERGE = Exercise(
     rest="with the log-total right, the output must be the two outputs, each times exp(its log-total - the new one)",
 )  # fmt: skip
 
-# ---- 8.3 ------------------------------------------------------------------------------------------------------------
+# ---- grouped --------------------------------------------------------------------------------------------------------
 
 
 def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _tile(x: Tensor, heads: int) -> Tensor:
 
 
 GROUPED = Exercise(
-    number="8.3",
+    name="grouped",
     asks="Attention of several heads that share keys and values in groups of neighbours.",
     right=_grouped,
     returns=tensor("(batch, heads, m, d_v)"),
@@ -174,7 +174,7 @@ GROUPED = Exercise(
     rest="the shape is right, but the numbers are not; head i reads the keys of group i // (heads // kv_heads)",
 )  # fmt: skip
 
-# ---- 8.4 ------------------------------------------------------------------------------------------------------------
+# ---- window ---------------------------------------------------------------------------------------------------------
 
 
 def _places(m: int, n: int, first: int | None = None) -> tuple[Tensor, Tensor]:
@@ -198,7 +198,7 @@ def _explain_window(given: Tensor, right: Tensor, m: int, n: int, window: int, s
 
 
 WINDOW = Exercise(
-    number="8.4",
+    name="window",
     asks="The mask of a sliding window with sinks, for m new queries and n keys.",
     right=_window,
     returns=mask("(m, n)"),
@@ -321,7 +321,7 @@ def _broken(bug: str) -> Any:
     return functools.partial(_tiles, bug=bug)
 
 
-# ---- 8.5 ------------------------------------------------------------------------------------------------------------
+# ---- kernel ---------------------------------------------------------------------------------------------------------
 
 
 def _input(
@@ -416,7 +416,7 @@ def _blocks_of_keys(answer: Any) -> str | None:
 
 
 KERNEL = Exercise(
-    number="8.5",
+    name="kernel",
     asks="Attention in blocks of keys, with padding and the causal mask, and no tensor of m x n.",
     right=_tiles,
     returns=tensor("(m, d_v)", finite=False),
@@ -436,7 +436,7 @@ KERNEL = Exercise(
     further=[_memory, _blocks_of_keys],
 )  # fmt: skip
 
-# ---- 8.6 ------------------------------------------------------------------------------------------------------------
+# ---- test -----------------------------------------------------------------------------------------------------------
 
 RIGHT_KERNELS: dict[str, Kernel] = {
     "goes from the first block of keys to the last": _tiles,
@@ -533,10 +533,10 @@ INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
 }
 
 TEST = Exercise(
-    number="8.6",
+    name="test",
     asks="A test that passes every right kernel and fails every broken one.",
     right=_tester(),
-    returns=Part("the verdicts", lambda given, right: given),
+    returns=Returned("the verdicts", lambda given, right: given),
     ask=_ask_for_verdicts,
     rounding=False,
     slips=[

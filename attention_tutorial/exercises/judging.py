@@ -1,5 +1,6 @@
 """Judging an answer by the table of its exercise."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,21 +9,36 @@ import torch
 from torch import Tensor, nn
 
 from .results import alike, expect_pair, explain_rounding
-from .running import Mistake, in_time
+from .running import Mistake, Outcome, in_time
 from .table import Case, Exercise, Read, Slip
 
-__all__ = ["NOT_FILLED_IN", "SECONDS", "Diagnosis", "judge"]
+__all__ = ["SECONDS", "Diagnosis", "judge"]
 
-NOT_FILLED_IN = "not filled in yet"
 SECONDS = 10.0  # for one answer, on all inputs; right answers take a fraction of a second
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with an answer, in words, and which slip of the table it is, if it is one."""
+    """What is wrong with an answer.
+
+    Attributes:
+        words: to be read.
+        slip: which slip of the table it is, if it is one.
+        kind: of what kind it is.
+        error: the name of the exception's class, if the answer raised one.
+    """
 
     words: str
     slip: Slip | None = None
+    kind: Outcome = Outcome.WRONG
+    error: str = ""
+
+
+NOT_FILLED_IN = Diagnosis("not filled in yet", kind=Outcome.NOT_FILLED_IN)
+
+
+def _diagnosis(mistake: Mistake) -> Diagnosis:
+    return Diagnosis(str(mistake), None, mistake.kind, mistake.error)
 
 
 def sentence(words: str) -> str:
@@ -33,6 +49,20 @@ def sentence(words: str) -> str:
         'Weights sum to 1; yours sum to 1.1.'
     """
     return f"{words[0].upper()}{words[1:].rstrip('.')}."
+
+
+def verdict(name: str, found: Diagnosis | None) -> str:
+    """Say how it stands with an exercise, as `check` prints it.
+
+    Example:
+        >>> verdict("bits", None), verdict("bits", NOT_FILLED_IN), verdict("bits", Diagnosis("that counts digits"))
+        ('bits: right.', 'bits: not filled in yet.', 'bits: not yet. That counts digits.')
+    """
+    if found is None:
+        return f"{name}: right."
+    if found.kind is Outcome.NOT_FILLED_IN:
+        return f"{name}: {found.words}."
+    return f"{name}: not yet. {sentence(found.words)}"
 
 
 def judge(
@@ -51,18 +81,33 @@ def judge(
     Returns:
         What is wrong with the answer; None if it is right.
     """
+    found = _diagnose(exercise, answer, exercise.cases if cases is None else cases, seconds)
+    if found is not None and found.slip is None:
+        return replace(found, slip=_read_off(exercise).get(found.words))
+    return found
+
+
+@functools.cache
+def _read_off(exercise: Exercise) -> dict[str, Slip]:
+    """Return the slips that are read off a result, by what is said about them."""
+    slips = [slip for slip in exercise.slips if isinstance(slip, Read)]
+    told = ((_diagnose(exercise, slip.answer, exercise.cases, SECONDS), slip) for slip in slips)
+    return {found.words: slip for found, slip in told if found is not None}
+
+
+def _diagnose(exercise: Exercise, answer: Any, cases: Sequence[Case], seconds: float) -> Diagnosis | None:
     if answer is None or answer is Ellipsis:
-        return Diagnosis(NOT_FILLED_IN)
+        return NOT_FILLED_IN
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
         for hook in exercise.further:
             hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
-        found = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
+        found = in_time(lambda: _judge(exercise, answer, cases), seconds)
     except NotImplementedError:
-        found = Diagnosis(NOT_FILLED_IN)
+        found = NOT_FILLED_IN
     except Mistake as mistake:
-        found = Diagnosis(str(mistake))
+        found = _diagnosis(mistake)
     except SystemExit:
         found = Diagnosis("your code called exit(); return the result instead")
     except Exception as error:  # not from calling the answer: that is told in `call`
@@ -72,9 +117,6 @@ def judge(
         )
     finally:
         torch.set_default_dtype(default)
-    if found is not None and found.slip is None:
-        read = [slip for slip in exercise.slips if isinstance(slip, Read) and slip.words in found.words]
-        return replace(found, slip=max(read, key=lambda slip: len(slip.words), default=None))
     return found
 
 
@@ -106,11 +148,11 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
         with torch.no_grad():
             found = _in_all(exercise, answer, cases)
     except Mistake as mistake:
-        found = Diagnosis(str(mistake))
+        found = _diagnosis(mistake)
     finally:
         module.train(was_training)
     words = "right in training, but not in evaluation (torch.no_grad() and eval())"
-    return found and Diagnosis(f"{words}: {found.words}")
+    return found and replace(found, words=f"{words}: {found.words}", slip=None)
 
 
 def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:

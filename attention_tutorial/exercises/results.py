@@ -23,29 +23,29 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Part:
+class Returned:
     """A thing that an answer returns: its name, and how it is read."""
 
     name: str
     read: Callable[[Any, Any], Tensor]  # read(given, right) returns a tensor, or raises a `Mistake`
 
 
-def tensor(axes: str, name: str = "the output", *, finite: bool = True) -> Part:
+def tensor(axes: str, name: str = "the output", *, finite: bool = True) -> Returned:
     """Ask for a tensor of the right result's shape; `axes` names its axes."""
-    return Part(name, lambda given, right: expect_tensor(given, tuple(right.shape), axes, name, finite=finite))
+    return Returned(name, lambda given, right: expect_tensor(given, tuple(right.shape), axes, name, finite=finite))
 
 
-def mask(axes: str) -> Part:
+def mask(axes: str) -> Returned:
     """Ask for a boolean mask of the right result's shape."""
-    return Part("the mask", lambda given, right: expect_mask(given, tuple(right.shape), axes))
+    return Returned("the mask", lambda given, right: expect_mask(given, tuple(right.shape), axes))
 
 
-def number(name: str = "the result") -> Part:
+def number(name: str = "the result") -> Returned:
     """Ask for one number."""
-    return Part(name, lambda given, right: torch.tensor(expect_number(given, name), dtype=torch.float64))
+    return Returned(name, lambda given, right: torch.tensor(expect_number(given, name), dtype=torch.float64))
 
 
-def numbers(name: str, count: str) -> Part:
+def numbers(name: str, count: str) -> Returned:
     """Ask for a list, tuple, array or tensor of as many numbers as the right result has; `count` says why so many."""
 
     def read(given: Any, right: Any) -> Tensor:
@@ -55,7 +55,7 @@ def numbers(name: str, count: str) -> Part:
             raise Mistake(f"{count}; expected {len(right)}, got {got}")
         return result
 
-    return Part(name, read)
+    return Returned(name, read)
 
 
 def expect_tensor(

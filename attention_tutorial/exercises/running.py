@@ -7,23 +7,33 @@ import linecache
 import threading
 import traceback
 from collections.abc import Callable
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["Mistake", "TookTooLong", "call", "in_time", "raised"]
+__all__ = ["Mistake", "Outcome", "call", "in_time", "raised"]
 
 T = TypeVar("T")
 
 
+class Outcome(Enum):
+    """Of what kind it is, what is wrong with an answer."""
+
+    WRONG = auto()
+    NOT_FILLED_IN = auto()
+    RAISED = auto()
+    TOO_SLOW = auto()
+
+
 class Mistake(Exception):
-    """What is wrong with an answer, in words."""
+    """What is wrong with an answer, in words; its kind; and, if it raised, the name of the exception's class."""
 
-
-class TookTooLong(Mistake):
-    """An answer was still running after its time."""
+    def __init__(self, words: str, kind: Outcome = Outcome.WRONG, error: str = "") -> None:
+        super().__init__(words)
+        self.kind, self.error = kind, error
 
 
 class _Stopped(BaseException):
@@ -41,7 +51,7 @@ def in_time(run: Callable[[], T], seconds: float) -> T:
         What it returned.
 
     Raises:
-        TookTooLong: if it runs longer.
+        Mistake: if it runs longer.
     """
     result: list[T] = []
     errors: list[BaseException] = []
@@ -61,9 +71,10 @@ def in_time(run: Callable[[], T], seconds: float) -> T:
         raise
     if worker.is_alive():
         ended = _stop(worker)
-        raise TookTooLong(
+        raise Mistake(
             f"your code was still running after {seconds:g} seconds and was stopped; look for a loop that never ends"
-            f"{'' if ended else ' (it does not let itself be stopped: restart the kernel)'}"
+            f"{'' if ended else ' (it does not let itself be stopped: restart the kernel)'}",
+            Outcome.TOO_SLOW,
         )
     if errors:
         raise errors[0]
@@ -124,7 +135,7 @@ def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
     except Exception as error:
         if isinstance(error, NotImplementedError) and _is_stub(error):
             raise
-        raise Mistake(raised(error)) from error
+        raise Mistake(raised(error), Outcome.RAISED, type(error).__name__) from error
     if result is None or result is Ellipsis:
         if result is None and _does_something(answer):
             raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")

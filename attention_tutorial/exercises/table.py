@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .results import Part, alike
+from .results import Returned, alike
 from .running import call
 
 __all__ = ["MISTAKES", "Case", "Exercise", "Read", "Slip"]
@@ -68,12 +68,12 @@ class Slip:
 
 @dataclass(frozen=True)
 class Read(Slip):
-    """A wrong answer that is not looked up: the exercise's `explain` reads it off the result. It says these words."""
+    """A wrong answer that is not looked up: `explain` reads it off the result, in words of which these are a part."""
 
     words: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Exercise:
     """The table of an exercise.
 
@@ -82,7 +82,7 @@ class Exercise:
     `rest`. The inputs must tell all slips apart; a test sees to it.
 
     Attributes:
-        number: as in the book.
+        name: by which `check` knows it. It lasts; the number, which may change, stands in the book's heading alone.
         asks: what for, in a sentence.
         right: the right answer: a function, a class or a value.
         returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
@@ -98,10 +98,10 @@ class Exercise:
         further: asked about an answer that is right in all cases, such as for its memory. Each returns words or None.
     """
 
-    number: str
+    name: str
     asks: str
     right: Any
-    returns: Part | tuple[Part, ...]
+    returns: Returned | tuple[Returned, ...]
     cases: Sequence[Case] = (Case(),)
     slips: Sequence[Slip]
     explain: Callable[..., str | None] | None = None
@@ -117,6 +117,6 @@ class Exercise:
         """Return what an answer gives in a case."""
         return self.ask(answer, *case.inputs) if callable(self.right) else answer
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Returned, ...]:
         """Return what an answer returns, also where it is one thing."""
         return self.returns if isinstance(self.returns, tuple) else (self.returns,)

@@ -23,8 +23,8 @@ from ..data.translation import (
     encode_italian,
     spell_italian,
 )
-from ..decoding import greedy
 from ..layers import MultiHeadAttention
+from .decoding import greedy
 from .training import train
 from .transformer import BEGIN, PAD, Memory, Transformer
 

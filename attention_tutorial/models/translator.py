@@ -168,7 +168,7 @@ def load_translator(dtype: torch.dtype | None = None) -> Transformer:
 
     Example:
         >>> from attention_tutorial.data.translation import encode_english, spell_italian
-        >>> from attention_tutorial.decoding import greedy
+        >>> from attention_tutorial.models.decoding import greedy
         >>> source = encode_english(["the transformer architecture was introduced in 2017"])
         >>> spell_italian(greedy(load_translator(), source).tokens[0])
         "l'architettura transformer è stata introdotta nel 2017"

@@ -6,22 +6,27 @@ from what the executed notebooks hold, so neither can drift from the other.
 
 import html
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
 from typing import Any
 
-__all__ = ["Claim", "claim"]
+__all__ = ["Claim", "Kind", "claim"]
 
 # What stands before the two values of a claim, in chapters and on the page of claims. A notebook's output calls a bound
 # predicted too; the site says that it was accepted.
 PREDICTED, ACCEPTED, MEASURED = "predicted", "accepted", "measured"
 
 METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
-RECORDED = ("id", "sentence", "predicted", "measured")  # the first fields of a claim
 ROUNDING = 1e-5  # a tolerance of at most this share is there for rounding alone, also that of float32
-NUMBER = r"[-+]?[0-9][-+.0-9e]*"
-WITH_TOLERANCE = re.compile(rf"({NUMBER}) ± ({NUMBER})")
+
+
+class Kind(StrEnum):
+    """What had to be measured: a value, the same up to rounding, or something within bounds, which predict no value."""
+
+    VALUE = "value"
+    IDENTITY = "identity"
+    BOUND = "bound"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Claim:
         sentence: what is claimed.
         predicted: what had to be measured, in words.
         measured: what was measured.
+        kind: a value, an identity or a bound.
         stable: whether the digits measured are the same on every machine.
         finding: whether it is one of the few things that a chapter is about.
         unrounded: what was measured, where ``measured`` is rounded to the tolerance; else empty.
@@ -42,29 +48,10 @@ class Claim:
     sentence: str
     predicted: str
     measured: str
+    kind: Kind = Kind.VALUE
     stable: bool = True
     finding: bool = False
     unrounded: str = ""
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it had to lie within bounds. Bounds say what is accepted; they predict no value."""
-        return self.predicted.startswith(("at least", "at most"))
-
-    @property
-    def identity(self) -> bool:
-        """Whether two sides are said to be equal, up to rounding.
-
-        Example:
-            >>> [Claim("X1a", "s", words, "1").identity for words in ("1 ± 1e-12", "1 ± 0.05", "1", "at most 1")]
-            [True, False, False, False]
-            >>> Claim("X1b", "The two agree to within 1e-12", "True", "True").identity
-            True
-        """
-        if self.predicted == "True":
-            return "to within 1e-" in self.sentence
-        value = WITH_TOLERANCE.fullmatch(self.predicted)
-        return value is not None and float(value[2]) <= ROUNDING * max(1.0, abs(float(value[1])))
 
     @property
     def _measured(self) -> str:
@@ -80,9 +67,8 @@ class Claim:
             f'<span class="claim-sentence">{sentence}</span> '
             f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
         )
-        metadata = {field: getattr(self, field) for field in RECORDED}
-        metadata |= {field: getattr(self, field) for field in ("finding", "unrounded") if getattr(self, field)}
-        return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: metadata}
+        record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+        return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: record}
 
     @classmethod
     def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
@@ -94,13 +80,10 @@ class Claim:
         record = output.get("metadata", {}).get(METADATA_KEY)
         if record is None:
             return None
-        missing = [field for field in RECORDED if not str(record.get(field, "")).strip()]
+        missing = [each.name for each in fields(cls) if each.default is MISSING and each.name not in record]
         if missing:
             raise ValueError(f"claim {record.get('id', '?')} has no {', '.join(missing)}")
-        id, sentence, predicted, measured = (str(record[field]) for field in RECORDED)
-        stable = f"{MEASURED} ≈" not in "".join(output.get("data", {}).get("text/plain", ""))
-        finding, unrounded = bool(record.get("finding", False)), str(record.get("unrounded", ""))
-        return cls(id, sentence, predicted, measured, stable, finding, unrounded)
+        return cls(**{**record, "kind": Kind(record.get("kind", Kind.VALUE))})
 
     @classmethod
     def stored_in(cls, notebook: Mapping[str, Any]) -> "list[Claim]":
@@ -164,7 +147,7 @@ def claim(
         raise ValueError("give either equals, or at_least and/or at_most; "
                          f"got equals={equals}, at_least={at_least}, at_most={at_most}")  # fmt: skip
     value: Any = measured.item() if hasattr(measured, "item") else measured
-    unrounded = ""
+    kind, unrounded = Kind.BOUND if bounded else Kind.VALUE, ""
     if bounded and isinstance(value, str):
         raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
     if equals is None:
@@ -175,6 +158,8 @@ def claim(
         tolerance = atol + rtol * abs(equals)
         predicted = _show(equals, digits) + (f" ± {tolerance:.2g}" if tolerance else "")
         holds = not isinstance(value, (bool, str)) and abs(value - equals) <= tolerance
+        if 0 < tolerance <= ROUNDING * max(1.0, abs(equals)):
+            kind = Kind.IDENTITY
         if holds and equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
             unrounded = _show(value, digits)
             value = round(value, -math.floor(math.log10(tolerance)))
@@ -182,7 +167,7 @@ def claim(
         found = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
         raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {found}")
     shown = _show(value, digits)
-    _display(Claim(id, sentence, predicted, shown, stable, finding, unrounded))
+    _display(Claim(id, sentence, predicted, shown, kind, stable, finding, unrounded))
 
 
 def _within(value: Any, at_least: float | None, at_most: float | None, digits: int) -> tuple[str, bool]:

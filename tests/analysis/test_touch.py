@@ -12,7 +12,7 @@ from attention_tutorial.analysis.agreement import close
 from attention_tutorial.analysis.touch import Touch, trace, write_touched
 from attention_tutorial.analysis.weights import largest_difference
 from attention_tutorial.data.translation import ENGLISH, ITALIAN, draw_sentences, encode_english
-from attention_tutorial.decoding import greedy
+from attention_tutorial.models.decoding import greedy
 from attention_tutorial.models.transformer import BEGIN, Transformer
 from attention_tutorial.models.translator import load_translator
 

@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, RULES, cells, tags
 
-from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import Claim, Kind
 from tools import colab
 from tools import notebooks as tool
 from tools.book import ROOT
@@ -72,9 +72,9 @@ def shown(text, **data):
 
 
 def measured(claim_id="B3a", sentence="It is small", predicted="at most 0.5", value="0.38", stable=True):
-    text = repr(Claim(claim_id, sentence, predicted, value, stable=stable))
-    about = {"id": claim_id, "sentence": sentence, "predicted": predicted, "measured": value}
-    return new_output("display_data", data={"text/plain": text}, metadata={"attention_tutorial_claim": about})
+    claim = Claim(claim_id, sentence, predicted, value, Kind.BOUND, stable)
+    about = {"attention_tutorial_claim": vars(claim)}
+    return new_output("display_data", data={"text/plain": repr(claim)}, metadata=about)
 
 
 RAISED = new_output("error", ename="ValueError", evalue="no", traceback=["ValueError: no"])
@@ -142,7 +142,7 @@ def chapter(tmp_path):
     )
     text = [new_markdown_cell(part) for part in (OPENING, "## Part two", "## Exercises", ENDING, QUESTIONS, *EXERCISES)]
     for number, exercise in enumerate(text[5:], start=1):
-        answer = new_code_cell(f'mine = ...\n\ncheck("1.{number}", mine)', execution_count=6 + number)
+        answer = new_code_cell(f'mine = ...\n\ncheck("number_{number}", mine)', execution_count=6 + number)
         answer.metadata.tags = ["exercise"]
         cells += [exercise, answer]
     notebook = new_notebook(cells=[text[0], *cells[:3], text[1], *cells[3:6], text[2], *cells[6:], text[4], text[3]])
@@ -399,10 +399,10 @@ FAULTS = [
             ("should read 'Exercise N.M ★ Title'", replaces(4, "★★", "★★★★")),
             ("should read 'Exercise N.M ★ Title'", replaces(5, "1.2", "1-2")),
             ("cell behind exercise 1.5", lambda nb: nb.cells.append(nb.cells.pop(nb.cells.index(text(nb, 8))))),
-            ("cell behind exercise 1.1", sets(7, source='check("1.1")')),
+            ("cell behind exercise 1.1", sets(7, source='check("number_1")')),
             ("exercise 1.1 has no folded hint", without(4, "<summary>Hint</summary>")),
             ("exercise 1.5 has no folded solution", without(8, "<summary>Solution</summary>")),
-            ("cell behind exercise 1.2", sets(8, source='check("1.3", mine)')),
+            ("cell behind exercise 1.2", sets(8, source="check(mine)")),
             ("cell behind exercise 1.1", sets(7, metadata={})),
         )
     ],

@@ -60,12 +60,12 @@ def test_a_module_counts_for_those_who_import_it_by_whatever_way():
 
     assert {"masks.py", "functional.py", "layers.py", "_validation.py"} <= modules("import attention_tutorial")
     recall = modules("from attention_tutorial.models.recall import Recall")
-    assert "models/recall.py" in recall and "tiled.py" not in recall and "decoding.py" not in recall
-    assert "decoding.py" in modules("from attention_tutorial import decoding")
+    assert "models/recall.py" in recall and "tiled.py" not in recall and "models/decoding.py" not in recall
+    assert "models/decoding.py" in modules("from attention_tutorial.models import decoding")
     assert "models/transformer.py" in modules("from attention_tutorial.models.translator import load_translator")
     everything = modules("\n".join(cell.source for path in chapters() for cell in read(path).cells
                                    if cell.cell_type == "code" and "import" in cell.source))  # fmt: skip
-    assert {"positions.py", "tiled.py", "kernel.py", "decoding.py"} <= everything
+    assert {"positions.py", "tiled.py", "kernel.py", "models/decoding.py"} <= everything
     assert not {name for name in everything if name.startswith(profiles.WITHOUT_NUMBERS)}
 
 

@@ -162,7 +162,7 @@ def test_code_and_bounds_make_a_replication_old_and_words_do_not():
     "cell",
     [
         new_code_cell("import os", id=INSTALL),
-        new_code_cell("mine = None\ncheck('1.1', mine)", id="x", metadata={"tags": ["exercise"]}),
+        new_code_cell("mine = None\ncheck('bits', mine)", id="x", metadata={"tags": ["exercise"]}),
         new_code_cell("show_source(a)\nshow_source(b)", id="x"),
         new_code_cell("Heads(labels, maps)", id="x"),
     ],

@@ -48,6 +48,12 @@ def test_a_sheet_asks_about_a_line_of_ones_own_and_shows_it_harmless(course):
     assert "A line of your own" not in text_of(sheets(course, NAME, ["s1"]) / "sheets.html"), "nothing handed in yet"
 
 
+def test_a_sheet_asks_about_two_lines_of_ones_own(course):
+    lines = "\n".join(f"    y{i} = x + FACTOR * {i}" for i in range(5))
+    hand_in(course, "s3", solved(course, "s3", times=f"def times(x):\n{lines}\n    return y0"))
+    assert text_of(sheets(course, NAME, ["s3"]) / "sheets.html").count("stands this line") == 2
+
+
 def test_the_same_sheet_is_drawn_every_time(course):
     assert text_of(sheets(course, NAME, ["s1"]) / "sheets.html") == text_of(
         sheets(course, NAME, ["s1"]) / "sheets.html"

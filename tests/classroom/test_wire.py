@@ -121,7 +121,7 @@ def message(text, blob=b""):
         message([1, 2]),
         message(1.5),
         message({"l": [None] * (wire.NODES + 1)}),
-        wire.HEADER.pack(2, 0) + b"{}{}",
+        wire.pack([1]) + b"more",
         message({"l": [{"x": "0"}] * 1000}, safetensors.torch.save({"0": torch.ones(10**6)})),  # 4 MB, or 4 GB
     ],
 )

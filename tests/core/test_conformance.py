@@ -21,14 +21,12 @@ from attention_tutorial import (
     MultiplicativeAttention,
     causal_mask,
     combine_masks,
-    functional,
     fused_attention,
     masked_softmax,
     padding_mask,
     scaled_dot_product_attention,
     to_torch_mha_mask,
 )
-from attention_tutorial.analysis.cost import largest_tensor_bytes
 from attention_tutorial.positions import RotaryMultiHeadAttention
 
 D_MODEL = 24  # with three heads of eight features
@@ -232,136 +230,6 @@ def test_berts_attention_is_ours_with_its_weights(dtype, need_weights, device, g
 # A causal mask and one of whole keys, without a mask of n x n
 
 
-def long_inputs(generator, n, dtype=torch.float64, device="cpu", d_v=D_K):
-    return [draw(generator, BATCH, HEADS, n, d, dtype=dtype, device=device).requires_grad_() for d in (D_K, D_K, d_v)]
-
-
-KEYS = {
-    "right padding": lambda g, n: padding_mask([n // 2, n], n=n),
-    "left padding": lambda g, n: padding_mask([n // 2, n], n=n).flip(-1),
-    "nothing open": lambda g, n: padding_mask([0, n], n=n),
-    "holes": lambda g, n: draw_bool(g, BATCH, 1, 1, n, share=0.3),
-    "per head": lambda g, n: draw_bool(g, 1, HEADS, 1, n),
-    "(1, n)": lambda g, n: draw_bool(g, 1, n),
-}
-
-
-@pytest.fixture
-def without_joined_masks(monkeypatch):
-    """Tell the mask to the keys however few there are."""
-    monkeypatch.setattr(functional, "MANY_KEYS", 0)
-
-
-@pytest.mark.usefixtures("without_joined_masks")
-@every_dtype
-@pytest.mark.parametrize("make_mask", KEYS.values(), ids=KEYS.keys())
-@pytest.mark.parametrize("d_v", [D_K, 3], ids=["", "d_v"])
-def test_a_mask_told_to_the_keys_gives_values_and_gradients_of_the_joined_one(make_mask, dtype, d_v, device, generator):
-    tensors, mask = long_inputs(generator, 13, dtype, device, d_v), make_mask(generator, 13).to(device)
-    upstream = draw(generator, BATCH, HEADS, 13, d_v, dtype=dtype, device=device)
-    expected = scaled_dot_product_attention(*tensors, combine_masks(mask, causal_mask(13, device=device)))[0]
-    found = fused_attention(*tensors, mask, is_causal=True)
-    close(found, expected, dtype)
-    gradients = torch.autograd.grad(found, tensors, upstream)
-    for f, e in zip(gradients, torch.autograd.grad(expected, tensors, upstream), strict=True):
-        assert f.isfinite().all()
-        close(f, e, dtype, times=4)
-    nothing = ~torch.cummax(mask.int(), dim=-1).values.bool().mT.expand(BATCH, HEADS, -1, 1)
-    assert not found.masked_select(nothing).any()
-    assert not gradients[0].masked_select(nothing).any()
-
-
-@pytest.mark.usefixtures("without_joined_masks")
-@every_dtype
-def test_a_key_told_to_be_hidden_stays_so_however_low_the_open_scores_are(dtype, device):
-    far = 1e4 if dtype == torch.float16 else 1e6
-    query = torch.full((1, 1, 2, 1), -far, dtype=dtype, device=device)
-    key = torch.tensor([[far], [0.0]], dtype=dtype, device=device)[None, None]  # the open key scores -1e12, or -1e8
-    value = torch.tensor([[3.0], [5.0]], dtype=dtype, device=device)[None, None]
-    mask = torch.tensor([[[[True, False]]]], device=device)
-    assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
-
-
-@pytest.mark.usefixtures("without_joined_masks")
-@every_dtype
-def test_on_a_processor_no_finite_score_is_so_low_that_a_hidden_key_comes_through(dtype):
-    far = 6e4 if dtype == torch.float16 else torch.finfo(dtype).max ** 0.5 / 4
-    query, key = torch.full((1, 1, 2, 1), -far, dtype=dtype), torch.tensor([[far], [0.0]], dtype=dtype)[None, None]
-    value = torch.tensor([[3.0], [5.0]], dtype=dtype)[None, None]
-    mask = torch.tensor([[[[True, False]]]])
-    assert fused_attention(query, key, value, mask, is_causal=True).flatten().tolist() == [3.0, 3.0]
-
-
-def test_with_many_keys_no_n_by_n_tensor_is_made_for_causal_and_padding_together(device, generator):
-    n = functional.MANY_KEYS + 1
-    query, key, value = (x[..., :8] for x in long_inputs(generator, n, torch.float32, device))
-    for mask in (padding_mask([n // 2, n], n=n), padding_mask([0, n], n=n), padding_mask([n // 2], n=n)[0, 0]):
-        mask = mask.to(device)
-
-        def forward_and_backward(mask=mask):
-            fused_attention(query, key, value, mask, is_causal=True).sum().backward()
-
-        assert largest_tensor_bytes(forward_and_backward) < n * n  # less than even one boolean mask
-        close(
-            fused_attention(query, key, value, mask, is_causal=True),
-            fused_attention(query, key, value, mask & causal_mask(n, device=device)),
-            torch.float32,
-        )
-
-
-@pytest.mark.usefixtures("without_joined_masks")
-def test_a_mask_told_to_the_keys_broadcasts_as_any(generator):
-    mask = padding_mask([5, 13], n=13)
-    for axes in (
-        [(1, 3), (3,), (3,)],
-        [(), (2, 1), (3,)],
-        [(2, 3), (1, 3), ()],
-        [(), (), ()],
-        [(2, 3), (2, 3), (1, 3)],
-    ):
-        tensors = [draw(generator, *leading, 13, D_K) for leading in axes]
-        for one in (mask, mask[0], mask[0, 0]):
-            leading = torch.broadcast_shapes(*axes)
-            if len(one.shape) - 2 > len(leading) or (one is mask and leading[0] != BATCH):
-                continue
-            expected = scaled_dot_product_attention(*tensors, one & causal_mask(13))[0]
-            assert_close(fused_attention(*tensors, one, is_causal=True), expected, **TIGHT)
-
-
-def test_with_many_keys_another_mask_or_scale_is_joined(generator, monkeypatch):
-    query, key, value = long_inputs(generator, 13)
-    whole = padding_mask([5, 13], n=13)
-    for mask, scale in ((whole, 0.1), (whole, -1.0), (draw_bool(generator, 13, 13), None), (torch.tensor(True), None),
-                        (torch.ones(1, 1, dtype=torch.bool), None), (draw(generator, 1, 13), None)):  # fmt: skip
-        few = fused_attention(query, key, value, mask, is_causal=True, scale=scale)
-        with monkeypatch.context() as patch:
-            patch.setattr(functional, "MANY_KEYS", 0)
-            many = fused_attention(query, key, value, mask, is_causal=True, scale=scale)
-        assert torch.equal(few, many)
-
-
-@pytest.mark.usefixtures("without_joined_masks")
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # torch's, on its fused kernel
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jacfwd
-def test_a_mask_told_to_the_keys_can_be_mapped_and_derived_twice(generator):
-    query, key, value = (x.detach()[:, 0, :6] for x in long_inputs(generator, 6))
-    mask = padding_mask([3, 6], n=6)[:, 0].flip(-1)
-
-    def loss(q, k, v, a):
-        return fused_attention(q, k, v, a, is_causal=True).square().sum()
-
-    def joined(q, k, v, a):
-        return scaled_dot_product_attention(q, k, v, a & causal_mask(6))[0].square().sum()
-
-    found = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(query, key, value, mask)
-    expected = torch.func.vmap(torch.func.grad(joined, argnums=(0, 1, 2)))(query, key, value, mask)
-    for f, e in zip(found, expected, strict=True):
-        assert_close(f, e, **TIGHT)
-    with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivatives
-        found = torch.func.hessian(lambda q: loss(q, key[0], value[0], mask[0]))(query[0])
-    assert_close(found, torch.func.hessian(lambda q: joined(q, key[0], value[0], mask[0]))(query[0]), **TIGHT)
-
-
 # Scores out of range
 
 
@@ -416,7 +284,7 @@ def test_a_module_compiles_whole_for_any_length_with_its_gradients(kind, need_we
     torch.compiler.reset()
     fast = torch.compile(module, fullgraph=True, dynamic=True, backend="aot_eager")
     parameters = list(module.parameters())
-    for n in (5, functional.MANY_KEYS + 1):
+    for n in (5, 12):
         x, mask = batch_of(generator, n)
         options = {"mask": mask, "is_causal": is_causal, "need_weights": need_weights}
         found, expected = fast(x, **options)[0], module(x, **options)[0]
@@ -510,7 +378,7 @@ def test_copies_and_pickles_are_equal_and_apart(kind, generator):
 @multi_head
 def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is_causal):
     module = kind(D_MODEL, HEADS, device="meta")
-    n = functional.MANY_KEYS + 1
+    n = 5
     x = torch.empty(BATCH, n, D_MODEL, device="meta")
     for mask in (None, torch.empty(BATCH, 1, 1, n, dtype=torch.bool, device="meta"), torch.empty(n, n, device="meta")):
         output, weights = module(x, mask=mask, is_causal=is_causal, need_weights=need_weights)

@@ -397,7 +397,7 @@ def test_no_number_of_the_device_is_looked_at(pretended, generator):
             module(x, mask=real, is_causal=is_causal)
     assert looked.count == 0
     with Looked() as looked:
-        scaled_dot_product_attention(*(t.cpu() for t in tensors), real.cpu())
+        bool(tensors[0].sum())
     assert looked.count == 1
 
 

@@ -28,8 +28,6 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from attention_tutorial import (
     additive_attention,
@@ -37,7 +35,6 @@ from attention_tutorial import (
     causal_mask,
     combine_masks,
     dot_product_scores,
-    functional,
     fused_attention,
     general_scores,
     masked_softmax,
@@ -699,49 +696,8 @@ def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(m, device, generator)
         assert largest_tensor_bytes(lambda: eager(query, key, key, is_causal=True)) == 4 * n * n
 
 
-# Looking at a mask: on the CPU the rows are looked at, so that without an empty one nothing needs to be opened
-
-
-@all_masks
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-def test_a_look_at_the_mask_changes_no_number(make_mask, is_causal, generator, monkeypatch):
-    tensors = [x.requires_grad_() for x in inputs(generator)]
-    mask, scores = make_mask(generator), draw(generator, BATCH, HEADS, M, N)
-
-    def results():
-        eager_output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
-        fused = fused_attention(*tensors, mask, is_causal=is_causal)
-        found = *gradients(eager_output, tensors), *gradients(fused, tensors)
-        return eager_output, weights, fused, masked_softmax(scores, mask), *found
-
-    looked = results()
-    monkeypatch.setattr(functional, "_is_seen", lambda fact: False)
-    for a, b in zip(looked, results(), strict=True):
-        assert_close(a, b, **TIGHT)
-
-
-# Many scores: minus infinity is added, unless that leaves a NaN
-
-
-@all_masks
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-def test_many_scores_are_hidden_as_few_are(make_mask, is_causal, generator, monkeypatch):
-    tensors, mask = [x.requires_grad_() for x in inputs(generator)], make_mask(generator)
-
-    def results():
-        output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
-        return output, weights, *gradients(output, tensors)
-
-    few = results()
-    monkeypatch.setattr(functional, "MANY_SCORES", 0)
-    for a, b in zip(few, results(), strict=True):
-        assert_close(a, b, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("where", [torch.nan, torch.inf, -torch.inf], ids=str)
-@pytest.mark.parametrize("many", [0, 10**9])
-def test_what_a_closed_key_holds_is_hidden_with_many_scores_and_few(where, many, generator, monkeypatch):
-    monkeypatch.setattr(functional, "MANY_SCORES", many)
+def test_what_a_closed_key_holds_is_hidden(where, generator):
     query, key, value = (x.requires_grad_() for x in inputs(generator))
     mask = torch.arange(N) != 2
     clean = scaled_dot_product_attention(query, key, value, mask)
@@ -753,60 +709,6 @@ def test_what_a_closed_key_holds_is_hidden_with_many_scores_and_few(where, many,
     assert gradients(found[0], [value])[0].isfinite().all()
     shown = scaled_dot_product_attention(query, broken, value, ~mask)[0]  # and in an open place it is not hidden
     assert shown.isnan().any()
-
-
-def test_many_finite_scores_are_not_filled(generator):
-    """A fill of them takes as long as the softmax."""
-    query, key, value = (torch.randn(1, 8, 64, 4, generator=generator) for _ in range(3))
-    with Made(8 * 64 * 64) as made, Filled() as filled:
-        scaled_dot_product_attention(query, key, value, torch.arange(64) < 60)
-    assert made.count == 2, "the scores and the weights"
-    assert max(filled.sizes) <= 64
-
-
-class Filled(TorchDispatchMode):
-    """Remember how many numbers each fill goes over."""
-
-    def __init__(self):
-        super().__init__()
-        self.sizes = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten.masked_fill_.Scalar:
-            self.sizes.append(args[0].numel())
-        return func(*args, **(kwargs or {}))
-
-
-class Made(TorchDispatchMode):
-    """Count the tensors of at least some size that are made in new memory."""
-
-    def __init__(self, size):
-        super().__init__()
-        self.size, self.count = size, 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
-        results = func(*args, **(kwargs or {}))
-        for x in tree_leaves(results):
-            if isinstance(x, torch.Tensor) and x.numel() >= self.size and x.untyped_storage().data_ptr() not in known:
-                self.count += 1
-        return results
-
-
-@pytest.mark.parametrize("needs_gradients", [False, True], ids=["", "gradients"])
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("kind", ["none", "bool", "float"])
-def test_a_mask_costs_no_copy_of_the_scores_nor_of_the_weights(kind, is_causal, needs_gradients, generator):
-    n, d = 41, 3
-    tensors = [draw(generator, BATCH, HEADS, n, d).requires_grad_(needs_gradients) for _ in range(3)]
-    real = padding_mask([n, 7], n=n)
-    mask = {"none": None, "bool": real, "float": torch.zeros(real.shape).masked_fill(~real, -math.inf)}[kind]
-    with Made(BATCH * HEADS * n * n) as made:
-        scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
-    assert made.count == 2  # the scores and the weights
-    with Made(BATCH * HEADS * n * n) as made:
-        multiplicative_attention(*tensors, mask)
-    assert made.count == 2
 
 
 RECORDERS = {
@@ -940,20 +842,6 @@ def test_a_compiled_attention_takes_any_scale(attend, generator):
     fast = compiled(lambda s: attend(query, key, value, scale=s), backend="eager")
     for scale in (0.5, 0.7, -2.0):
         assert_close(fast(scale), attend(query, key, value, scale=scale), **TIGHT)
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own, in jvp
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_the_fused_path_has_derivatives_in_forward_mode(is_causal, generator):
-    """With as many features in a value as in a key: only then torch takes its kernel for processors."""
-    tensors, tangents = ([draw(generator, BATCH, HEADS, n, D_K) for n in (M, N, N)] for _ in range(2))
-    mask = empty_rows("bool", "cpu")
-    found, wanted = (
-        torch.func.jvp(lambda *x, f=f: f(*x, mask, is_causal=is_causal), tuple(tensors), tuple(tangents))
-        for f in (fused_attention, eager)
-    )
-    for a, b in zip(found, wanted, strict=True):
-        assert_close(a, b, **TIGHT)
 
 
 @both_paths

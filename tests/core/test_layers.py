@@ -18,13 +18,9 @@ from attention_tutorial import (
     AdditiveAttention,
     MultiHeadAttention,
     MultiplicativeAttention,
-    _validation,
     additive_attention,
     causal_mask,
     combine_masks,
-    functional,
-    layers,
-    masks,
     merge_heads,
     multiplicative_attention,
     padding_mask,
@@ -276,17 +272,6 @@ def test_equal_heads_give_equal_weights(generator):
             projection.weight.copy_(projection.weight[:D_HEAD].repeat(HEADS, 1))
     weights = module(draw(generator, BATCH, N, D_MODEL))[1]
     assert_close(weights, weights[:, :1].expand_as(weights), **TIGHT)
-
-
-@both_paths
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-def test_a_mask_is_checked_once(need_weights, is_causal, generator, monkeypatch):
-    checked = []
-    for home in (functional, layers, masks, _validation):
-        monkeypatch.setattr(home, "check_mask_type", lambda name, mask: checked.append(name), raising=False)
-    mask = padding_mask([3, 6], n=N)
-    make(generator)(*inputs(generator), mask, is_causal=is_causal, need_weights=need_weights)
-    assert checked == ["mask"]
 
 
 # Multi-head attention: sizes

@@ -384,7 +384,7 @@ def test_as_many_numbers_are_asked_for_as_there_are():
 
 
 SEEN = Exercise(
-    number="9.1",
+    name="nine_1",
     asks="Whether it is True.",
     right=lambda: True,
     returns=number("it"),

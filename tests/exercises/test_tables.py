@@ -25,7 +25,7 @@ FUNCTIONS = {
 
 def named(slips):
     """Say which slip a test is about."""
-    return [f"{e.number} {s.words if isinstance(s.words, str) else f'slip {e.slips.index(s)}'}" for e, s in slips]
+    return [f"{e.name} {s.words if isinstance(s.words, str) else f'slip {e.slips.index(s)}'}" for e, s in slips]
 
 
 @pytest.mark.parametrize("number", TABLES)
@@ -42,7 +42,7 @@ def judged(number, place):
 @pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
 def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
     """And not those of another: the inputs tell all slips apart."""
-    found = judged(exercise.number, exercise.slips.index(slip))
+    found = judged(exercise.name, exercise.slips.index(slip))
     assert found is not None, "this answer is right"
     assert found.slip is slip, found.words
     assert any(slip.told(case) in found.words for case in exercise.cases), found.words
@@ -50,12 +50,12 @@ def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
 
 def test_different_slips_of_an_exercise_have_different_words():
     for exercise in TABLES.values():
-        said = [judged(exercise.number, place).words for place in range(len(exercise.slips))]
-        rare = (each for each in WRONG if each.exercise == exercise.number and not each.is_slip)
+        said = [judged(exercise.name, place).words for place in range(len(exercise.slips))]
+        rare = (each for each in WRONG if each.exercise == exercise.name and not each.is_slip)
         wrong = {each.says: each for each in rare}  # those that are to be told the same are one
-        said += [diagnose(exercise.number, each.answer) for each in wrong.values()]
+        said += [diagnose(exercise.name, each.answer) for each in wrong.values()]
         repeated = {words for words in said if said.count(words) > 1}
-        assert not repeated, (exercise.number, repeated)
+        assert not repeated, (exercise.name, repeated)
 
 
 def test_each_common_mistake_is_a_slip_of_some_exercise():
@@ -64,8 +64,8 @@ def test_each_common_mistake_is_a_slip_of_some_exercise():
 
 def test_every_table_says_what_is_asked_for_and_has_several_slips():
     for exercise in TABLES.values():
-        assert exercise.asks.endswith(".") and exercise.asks[0].isupper(), exercise.number
-        assert len(exercise.slips) >= 4, exercise.number
+        assert exercise.asks.endswith(".") and exercise.asks[0].isupper(), exercise.name
+        assert len(exercise.slips) >= 4, exercise.name
 
 
 @pytest.mark.parametrize(("number", "name"), [(i, name) for i, answers in RIGHT.items() for name in answers])

@@ -9,7 +9,7 @@ from oracles import assert_raises, draw
 from torch import nn
 from torch.testing import assert_close
 
-from attention_tutorial.decoding import beam_search, greedy
+from attention_tutorial.models.decoding import beam_search, greedy
 from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, FeedForward, Transformer
 from attention_tutorial.positions import sinusoidal_positions
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from IPython.core.formatters import DisplayFormatter
 
-from attention_tutorial.notebook.claims import MEASURED, PREDICTED, Claim, claim
+from attention_tutorial.notebook.claims import MEASURED, PREDICTED, Claim, Kind, claim
 
 
 def printed(capsys, *args, **kwargs):
@@ -141,6 +141,25 @@ def test_what_was_rounded_away_is_recorded_but_not_compared(measured, options, r
     assert "3.8" not in str(data)
 
 
+@pytest.mark.parametrize(
+    ("measured", "prediction", "kind"),
+    [
+        (0.5, {"at_least": 0.25}, Kind.BOUND),
+        (1.0, {"equals": 1.0, "atol": 1e-12}, Kind.IDENTITY),
+        (-2e6, {"equals": -2e6, "atol": 2}, Kind.IDENTITY),
+        (-2.0, {"equals": -2, "atol": 2}, Kind.VALUE),
+        (1.0, {"equals": 1.0, "rtol": 0.05}, Kind.VALUE),
+        (1, {"equals": 1}, Kind.VALUE),
+        (True, {"equals": True}, Kind.VALUE),
+    ],
+)
+def test_a_tolerance_that_is_there_for_rounding_alone_makes_an_identity(measured, prediction, kind, monkeypatch):
+    shown = []
+    monkeypatch.setattr("attention_tutorial.notebook.claims._display", shown.append)
+    claim("X1a", "s", measured, **prediction)
+    assert shown[0].kind is kind
+
+
 def test_a_finding_is_recorded_and_its_text_is_that_of_any_claim():
     found, other = (DisplayFormatter().format(Claim("X1a", "s", "1", "1", finding=each)) for each in (True, False))
     assert found[0] == other[0]
@@ -149,7 +168,7 @@ def test_a_finding_is_recorded_and_its_text_is_that_of_any_claim():
 
 
 def test_a_record_is_read_as_it_was_written():
-    for written in (Claim("X1a", "s", "1", "1"), Claim("X1a", "s", "0 ± 1", "0", False, True, "0.1")):
+    for written in (Claim("X1a", "s", "1", "1"), Claim("X1a", "s", "0 ± 1", "0", Kind.IDENTITY, False, True, "0.1")):
         data, metadata = DisplayFormatter().format(written)
         assert Claim.from_output({"data": data, "metadata": metadata}) == written
 
@@ -171,7 +190,7 @@ def test_a_claim_needs_one_kind_of_prediction(prediction):
         claim("X1a", "s", 1, **prediction)
 
 
-SHOWN = Claim("X1a", "Scores < 1 & > 0", "at most 1", "0.5")
+SHOWN = Claim("X1a", "Scores < 1 & > 0", "at most 1", "0.5", Kind.BOUND)
 
 
 def test_a_notebook_gets_text_a_card_and_metadata():
@@ -188,6 +207,7 @@ def test_a_notebook_gets_text_a_card_and_metadata():
         "sentence": "Scores < 1 & > 0",
         "predicted": "at most 1",
         "measured": "0.5",
+        "kind": "bound",
     }
 
 

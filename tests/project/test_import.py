@@ -23,7 +23,7 @@ MODULES = {
 }
 # Each imports from its left.
 MATHS = ["_validation", "masks", "functional", "layers", "positions", "data.copying", "models.seq2seq"]
-MATHS += ["models.transformer", "decoding"]
+MATHS += ["models.transformer", "models.decoding"]
 
 
 def imports(name):

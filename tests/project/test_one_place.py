@@ -1,6 +1,6 @@
 """One place for one fact: what stands in several files for a good reason is the same in all of them.
 
-Each message says which file to change. CONTRIBUTING.md, "What you change, where", lists the places.
+Each message says which file to change. CONTRIBUTING.md, "Ten changes", lists the places.
 """
 
 import base64
@@ -193,7 +193,7 @@ def test_words_name_the_colours_as_they_are():
     words = {role: {name for name, (low, high) in HUES.items() if low <= hue(colour) < high}
              for role, colour in FIGURES.items()}  # fmt: skip
     assert all(words.values()), "the colour has no name in this test"
-    written = {name: text(name) for name in ("book/notation.md", "CONTRIBUTING.md")}
+    written = {name: text(name) for name in ("book/notation.md", "docs/maintaining.md")}
     for path, notebook in BOOK.items():
         alts = [cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "") for cell in notebook.cells]
         written[path.name] = "\n".join(alts)

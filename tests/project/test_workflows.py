@@ -54,8 +54,8 @@ def make_targets(words):
 # What they may do
 
 
-def test_there_are_the_workflows_that_the_contributing_page_names():
-    named = re.findall(r"^\| `([a-z]+)\.yml` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+def test_there_are_the_workflows_that_the_page_for_maintainers_names():
+    named = re.findall(r"^\| `([a-z]+)\.yml` \|", (ROOT / "docs" / "maintaining.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(named) == sorted(WORKFLOWS)
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from website import small_book
 
 from attention_tutorial import exercises
@@ -17,10 +18,10 @@ from attention_tutorial.exercises import Read, Slip
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
-hand = replace(package.exercises()["2.1"], right=@right)
+hand = replace(package.exercises()["weights_by_hand"], right=@right)
 first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=@number), Slip("two", @answer)
 tables = [replace(hand, slips=[first, second]), @more]
-package.exercises = lambda: {table.number: table for table in tables}
+package.exercises = lambda: {table.name: table for table in tables}
 package.MISTAKES = {5: "softmax over the wrong axis"}
 def setup(app):
     app.add_directive("mistakes", MistakesDirective)
@@ -34,11 +35,12 @@ def book(tmp_path, monkeypatch):
         monkeypatch.setattr(exercises, name, getattr(exercises, name))
     (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nnotebooks/about\nnotebooks/c\n```\n")
     (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
-    text = "# 2. Scores\n\n## Exercises\n\n### Exercise 2.1 ★ Weights by hand\n\nDo it.\n"
-    text += "\n### Exercise 2.2 ★★ A second\n\nDo it.\n\n### Exercise 2.3 ★★★ A third\n\nDo it.\n"
-    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text.splitlines(keepends=True)}
+    cells = [new_markdown_cell("# 2. Scores\n\n## Exercises")]
+    asked = {"weights_by_hand": "2.1 ★ Weights by hand", "second": "2.2 ★★ A second", "third": "2.3 ★★★ A third"}
+    for name, heading in asked.items():
+        cells += [new_markdown_cell(f"### Exercise {heading}\n\nDo it."), new_code_cell(f'check("{name}", ...)')]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "about.md").write_text("# About\n\n## Exercise 2.1 is not here\n")
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
@@ -71,8 +73,8 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
 
 
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
-    more = 'replace(hand, number="2.2", slips=[Slip("seven", 7, 5)]),'
-    more += 'replace(hand, number="2.3", slips=[Slip("b", 2)])'
+    more = 'replace(hand, name="second", slips=[Slip("seven", 7, 5)]),'
+    more += 'replace(hand, name="third", slips=[Slip("b", 2)])'
     (status, said), page = book("[2, 3, 4]", more=more)
     assert status == 0, said
     assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
@@ -95,19 +97,19 @@ def test_a_diagnosis_is_written_as_check_prints_it():
 def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
     (status, said), _ = book("[1 / 8, 3 / 8, 4 / 8]")
     assert status != 0
-    assert "the check of exercise 2.1 lets a wrong answer pass ('two')" in said
+    assert "the check of exercise weights_by_hand lets a wrong answer pass ('two')" in said
 
 
 def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
     (status, said), _ = book("[1, 3, 4]", right="'a'")
     assert status != 0
-    assert "the check of exercise 2.1 rejects the right answer: the weights must be numbers; got str" in said
+    assert "exercise weights_by_hand rejects the right answer: the weights must be numbers; got str" in said
 
 
 def test_an_exercise_without_a_heading_fails_a_strict_build(book):
-    (status, said), _ = book("[1, 3, 4]", more='replace(hand, number="3.1", slips=[Slip("seven", 7)])')
+    (status, said), _ = book("[1, 3, 4]", more='replace(hand, name="fourth", slips=[Slip("seven", 7)])')
     assert status != 0
-    assert "exercise 3.1 has a check but no heading in a chapter" in said
+    assert "exercise fourth has a check that no chapter calls" in said
 
 
 @pytest.mark.parametrize("mistake", [None, 6])

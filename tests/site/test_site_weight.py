@@ -19,7 +19,7 @@ from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import characters, set_formulas
 from attention_book.listings import lighter
 from attention_book.pictures import pack
-from attention_book.style_sheets import join, names_in, pruned
+from attention_book.style_sheets import SHEETS, names_in, pruned
 from attention_book.theme import FONTS, icons_in
 from attention_book.two_banks import FEATURES, SENTENCES, attend, make_widget
 from bs4 import BeautifulSoup, NavigableString
@@ -99,54 +99,13 @@ class Everything(set[str]):
 
 
 def test_style_sheets_are_pruned_to_what_pages_and_scripts_name(site):
-    sheets = [path.read_text(encoding="utf-8") for path in (site / "_static").glob("*.css")]
+    paths = [path for pattern in SHEETS for path in (site / "_static").glob(pattern)]
+    sheets = [path.read_text(encoding="utf-8") for path in paths]
     names = names_in(site)
     assert {"bd-article", "sd-card", "claim-group"} <= names
     for sheet in sheets:
         assert pruned(sheet, names) == pruned(sheet, Everything()), "nothing is left to prune"
     assert ".ratio-16x9" not in "".join(sheets) and ".navbar" in "".join(sheets)
-
-
-@pytest.mark.parametrize("name", TOC)
-def test_a_page_loads_few_style_sheets(site, name):
-    sheets = [link["href"] for link in soup_of(site / f"{name}.html").select("link[rel~=stylesheet]")]
-    assert sum("joined-" in sheet for sheet in sheets) == 2
-    assert len(sheets) <= 6, "two that are joined, and what only some pages need"
-    assert "joined-" in sheets[0] and "joined-" in sheets[-1], "the book's own has the last word"
-
-
-def test_sheets_that_follow_each_other_on_all_pages_are_joined_in_their_order(tmp_path):
-    static = tmp_path / "_static"
-    (static / "styles").mkdir(parents=True)
-    (static / "dot.png").touch()
-    files = {"styles/a.css": '@import "../base.css";.a{x: url("../dot.png")}', "base.css": ".base{x: url(#id)}"}
-    files |= {"b.css": ".b{}", "own.css": ".own{}", "c.css": ".c{}"}
-
-    def build(*pages):
-        for name, sheet in files.items():
-            (static / name).write_text(sheet)
-        for page, own in pages:
-            path, up = tmp_path / page, "../" * page.count("/")
-            path.parent.mkdir(exist_ok=True)
-            loaded = ["styles/a.css", "b.css?v=1", *["own.css"] * own, "c.css"]
-            links = [f'<link type="text/css" rel="stylesheet" href="{up}_static/{each}" />' for each in loaded]
-            path.write_text("<head>\n" + "\n".join(links) + "\n</head>")
-        join(tmp_path)
-        return {page: re.findall('href="(.*?)"', (tmp_path / page).read_text()) for page, _ in pages}
-
-    def names(links):
-        return [urlsplit(link).path for link in links]
-
-    first = build(("one.html", True), ("deep/two.html", False))
-    assert names(first["one.html"]) == ["_static/joined-1.css", "_static/own.css", "_static/joined-2.css"]
-    assert names(first["deep/two.html"]) == ["../_static/joined-1.css", "../_static/joined-2.css"]
-    assert (static / "joined-1.css").read_text() == ".base{x: url(#id)}.a{x: url(dot.png)}\n.b{}"
-    assert {path.name for path in static.rglob("*.css")} == {"joined-1.css", "joined-2.css", "own.css"}
-    again = build(("one.html", True))
-    assert again["one.html"] == first["one.html"], "a page that was not written again takes part"
-    files["c.css"] = ".c{y: z}"
-    assert build(("one.html", True))["one.html"][-1] != first["one.html"][-1], "a change has another address"
-    assert "y: z" in (static / "joined-2.css").read_text()
 
 
 def test_a_rule_stays_where_one_of_its_selectors_can_match():
@@ -261,7 +220,7 @@ def test_a_picture_that_would_grow_is_not_taken(tmp_path, monkeypatch):
 
 
 def test_every_icon_in_use_has_its_rule_and_its_shape(site):
-    sheet = (site / "_static" / "joined-1.css").read_text(encoding="utf-8")
+    sheet = (site / "_static" / "icons.css").read_text(encoding="utf-8")
     rules = re.findall(r'^\.(fa-[\w-]+)::before \{ content: "\\(\w+)"; \}$', sheet, re.MULTILINE)
     codes = {name: int(code, 16) for name, code in rules}
     drawn = set().union(*(TTFont(site / "_static" / "icons" / f"{name}.woff").getBestCmap() for name in FONTS))

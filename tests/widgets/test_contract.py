@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from website import hard_to_tap, serious_findings, state_in
+from website import DRESS, hard_to_tap, serious_findings, state_in
 
 from attention_tutorial import widgets
 
@@ -249,7 +249,7 @@ def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit_widget, widget):
     page = visit_widget(widget.module, width=360)
     for state, width in ((state, width) for state in states(page) for width in (360, 320)):
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function("width => innerWidth === width", arg=width)
+        page.evaluate(DRESS, ["light", width])  # what follows the width has followed it
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
         assert not hard_to_tap(page, ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle"), state
         wide = "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"

@@ -8,25 +8,25 @@ what rounding makes of them. Whole numbers and zeros stay what they were. What i
 fused attention and layer norm, running sums, scattered ones, FlexAttention.
 """
 
-from collections.abc import Callable
+import functools
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention import bias, flex_attention
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-aten = torch.ops.aten
+
+@functools.cache
+def _order(n: int) -> Tensor:
+    """Return the places of n terms backwards from the first one on: 0, n - 1, n - 2 ... 1; twice it is as before."""
+    return torch.tensor([0, *range(n - 1, 0, -1)][:n])
 
 
 def _turn(x: Tensor, dims: Any = None) -> Tensor:
-    """Put what is summed in another order, backwards from the first one on: 1, n, n - 1 ... 2."""
-    dims = [dims] if isinstance(dims, int) else list(dims or range(x.dim()))
-    return x.flip(dims).roll([1] * len(dims), dims) if x.dim() else x
-
-
-def _turn_back(x: Tensor, dim: int) -> Tensor:
-    return x.roll(-1, dim).flip(dim) if x.dim() else x
+    """Put what is summed in another order."""
+    for dim in [dims] if isinstance(dims, int) else dims or range(x.dim()):
+        x = x if x.dim() == 0 else x.index_select(dim, _order(x.size(dim)))
+    return x
 
 
 def _product(left: int) -> Any:
@@ -49,58 +49,45 @@ def _norm(function: Any, x: Tensor, order: Any = 2, dims: Any = None, *args: Any
 
 
 def _softmax(function: Any, x: Tensor, dim: int, *args: Any) -> Tensor:
-    return _turn_back(function(_turn(x, dim), dim, *args), dim)
+    return _turn(function(_turn(x, dim), dim, *args), dim)
 
 
 def _softmax_backward(function: Any, gradient: Tensor, output: Tensor, dim: int, *args: Any) -> Tensor:
-    return _turn_back(function(_turn(gradient, dim), _turn(output, dim), dim, *args), dim)
+    return _turn(function(_turn(gradient, dim), _turn(output, dim), dim, *args), dim)
 
 
 TURNED = {
-    aten.mm.default: _product(0),
-    aten.bmm.default: _product(0),
-    aten.mv.default: _product(0),
-    aten.dot.default: _product(0),
-    aten.addmm.default: _product(1),
-    aten.baddbmm.default: _product(1),
-    aten.addmv.default: _product(1),
-    aten.sum.default: _sum,
-    aten.sum.dim_IntList: _sum,
-    aten.mean.default: _sum,
-    aten.mean.dim: _sum,
-    aten.var.correction: _sum,
-    aten.std.correction: _sum,
-    aten._softmax.default: _softmax,
-    aten._log_softmax.default: _softmax,
-    aten._softmax_backward_data.default: _softmax_backward,
-    aten._log_softmax_backward_data.default: _softmax_backward,
-    aten.linalg_vector_norm.default: _norm,
+    "aten::mm": _product(0),
+    "aten::bmm": _product(0),
+    "aten::mv": _product(0),
+    "aten::dot": _product(0),
+    "aten::addmm": _product(1),
+    "aten::baddbmm": _product(1),
+    "aten::addmv": _product(1),
+    "aten::sum.dim_IntList": _sum,
+    "aten::mean.dim": _sum,
+    "aten::var.correction": _sum,
+    "aten::std.correction": _sum,
+    "aten::_softmax": _softmax,
+    "aten::_log_softmax": _softmax,
+    "aten::_softmax_backward_data": _softmax_backward,
+    "aten::_log_softmax_backward_data": _softmax_backward,
+    "aten::linalg_vector_norm": _norm,
 }
 
 
-class ReversedSums(TorchDispatchMode):
-    """Turns the order of the sums in TURNED, forwards and backwards, for floating-point numbers."""
+def _turned(turn: Any, kernel: Any) -> Any:
+    """Return a kernel that turns what an operation sums, for floating-point numbers, and calls the old kernel."""
 
-    supports_higher_order_operators = True  # they come by as they are
+    def compute(keys: Any, x: Tensor, *args: Any, **named: Any) -> Tensor:
+        call = functools.partial(kernel.call_boxed, keys)
+        return turn(call, x, *args, **named) if x.is_floating_point() else call(x, *args, **named)
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of torch, with what it sums turned."""
-        turned = TURNED.get(function)
-        if turned is None or not args[0].is_floating_point():
-            return function(*args, **(kwargs or {}))
-        return turned(function, *args, **(kwargs or {}))
+    return compute
 
 
-def plain(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Let a function do without the mode, where torch refuses to work with one."""
-
-    def made(*args: Any, **named: Any) -> Tensor:
-        with _disable_current_modes():
-            return make(*args, **named)
-
-    return made
-
-
-flex_attention.flex_attention = plain(flex_attention.flex_attention)  # it compiles itself
-bias.causal_lower_right, bias.causal_upper_left = map(plain, (bias.causal_lower_right, bias.causal_upper_left))
-ReversedSums().__enter__()
+library = torch.library.Library("aten", "IMPL")
+with warnings.catch_warnings(action="ignore"):  # it is on purpose that these kernels are replaced
+    for operation, turn in TURNED.items():
+        kernel = torch.library.get_kernel(operation, "CPU")
+        library.impl(operation, _turned(turn, kernel), "CPU", with_keyset=True)

@@ -22,8 +22,7 @@ from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-from attention_tutorial.notebook import Claim
-from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Claim, Kind
 
 from .formulas import html_of, is_claim
 from .notebooks import read_notebook
@@ -40,20 +39,15 @@ def measured_in_words(claim: Claim) -> str:
     """Return what was measured, with the sign for "about" where its digits differ between machines.
 
     Example:
-        >>> measured_in_words(Claim("X1a", "s", "0 ± 1e-05", "0", unrounded="3.8e-06"))
+        >>> measured_in_words(Claim("X1a", "s", "0 ± 1e-05", "0", Kind.IDENTITY, unrounded="3.8e-06"))
         '3.8e-06'
-        >>> measured_in_words(Claim("X1a", "s", "0 ± 1e-05", "0"))  # recorded before there was more to show
-        '0 to within 1e-05'
-        >>> measured_in_words(Claim("X1a", "s", "at least 0.9", "0.97", stable=False))
+        >>> measured_in_words(Claim("X1a", "s", "at least 0.9", "0.97", Kind.BOUND, stable=False))
         '≈ 0.97'
         >>> measured_in_words(Claim("X1a", "The two agree", "True", "True"))
         'true'
     """
     if claim.measured in {"True", "False"}:
         return claim.measured.lower()
-    tolerance = claim.predicted.removeprefix("0 ± ")
-    if claim.measured == "0" and tolerance != claim.predicted and not claim.unrounded:
-        return f"0 to within {tolerance}"
     return f"{'' if claim.stable else '≈ '}{claim.unrounded or claim.measured}"
 
 
@@ -61,11 +55,15 @@ def accepted_in_words(claim: Claim) -> str:
     """Return what had to be measured: within which bounds, or which value.
 
     Example:
-        >>> [accepted_in_words(Claim("X1a", "s", words, "1")) for words in ("at least 0.9", "1 ± 0.05", "1 ± 1e-12")]
-        ['if at least 0.9', 'predicted 1 ± 0.05', '1 ± 1e-12']
+        >>> accepted_in_words(Claim("X1a", "s", "at least 0.9", "1", Kind.BOUND))
+        'if at least 0.9'
+        >>> accepted_in_words(Claim("X1a", "s", "1 ± 0.05", "1"))
+        'predicted 1 ± 0.05'
+        >>> accepted_in_words(Claim("X1a", "s", "1 ± 1e-12", "1", Kind.IDENTITY))
+        '1 ± 1e-12'
     """
     words = claim.predicted.lower() if claim.predicted in {"True", "False"} else claim.predicted
-    return f"if {words}" if claim.bounded else words if claim.identity else f"{PREDICTED} {words}"
+    return {Kind.BOUND: f"if {words}", Kind.IDENTITY: words, Kind.VALUE: f"{PREDICTED} {words}"}[claim.kind]
 
 
 def as_html(text: str) -> str:
@@ -86,13 +84,13 @@ def _set(found: re.Match[str]) -> str:
 
 def attributes(claim: Claim) -> str:
     """Return class and id of a claim's element."""
-    kinds = ["claim", *["finding"] * claim.finding, *["identity"] * claim.identity]
+    kinds = ["claim", *["finding"] * claim.finding, *["identity"] * (claim.kind is Kind.IDENTITY)]
     return f'class="{" ".join(kinds)}" id="claim-{claim.id}"'
 
 
 def parts(claim: Claim) -> tuple[str, str, str, str]:
     """Return the HTML of a claim's sentence, of what was measured and accepted, and of the link to itself."""
-    kind = "Finding" * claim.finding or "Identity" * claim.identity
+    kind = "Finding" * claim.finding or "Identity" * (claim.kind is Kind.IDENTITY)
     mark = f'<span class="claim-kind">{kind}</span> ' if kind else ""
     sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
     measured, accepted = (as_html(words(claim)) for words in (measured_in_words, accepted_in_words))
@@ -120,11 +118,11 @@ def counted(claims: list[Claim]) -> str:
     """Say how many claims there are, and how many of them are identities.
 
     Example:
-        >>> claims = [Claim("X1a", "s", "1 ± 1e-12", "1"), Claim("X1b", "s", "at least 1", "2")]
+        >>> claims = [Claim("X1a", "s", "1 ± 1e-12", "1", Kind.IDENTITY), Claim("X1b", "s", "1", "1")]
         >>> counted(claims), counted(claims[:1] * 2), counted(claims[1:] * 3)
         ('2 claims, 1 of them an identity', '2 identities', '3 claims')
     """
-    identities = sum(claim.identity for claim in claims)
+    identities = sum(claim.kind is Kind.IDENTITY for claim in claims)
     if identities == len(claims):
         return f"{identities} identities"
     some = f", {identities} of them {'an identity' if identities == 1 else 'identities'}" if identities else ""
@@ -138,7 +136,7 @@ def shown(claims: list[Claim], code: list[nodes.Node]) -> Iterator[nodes.Node]:
         if claim.finding:
             yield raw(line(claim))
     if len(rest) > 1:
-        state = "" if all(claim.identity for claim in rest) else " open"
+        state = "" if all(claim.kind is Kind.IDENTITY for claim in rest) else " open"
         head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", MEASURED.title(), ACCEPTED.title(), "Id"))
         yield raw(
             f'<details class="claim-group"{state}><summary>{counted(rest)}</summary><table class="claim-table">'

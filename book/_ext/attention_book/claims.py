@@ -23,8 +23,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from attention_tutorial.notebook import Claim
-from attention_tutorial.notebook.claims import ACCEPTED, MEASURED
+from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
 
 from .claim_lines import accepted_in_words, measured_in_words
 from .depths import is_deep
@@ -83,7 +82,7 @@ def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -
     found = replication.get(claim.id)
     again = nodes.Text(NOT_YET if found is None else drawn_again(found))
     values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
-    kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.identity else []
+    kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.kind is Kind.IDENTITY else []
     sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
     return make_row([[anchor], [*kind, *sentence], *values, [again]])
 

@@ -9,19 +9,21 @@ quotes them. A slip that a check lets pass, a right answer that it rejects, or a
 warning, which fails a strict build.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from docutils import nodes
+from nbformat import NotebookNode
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial import exercises
 from attention_tutorial.exercises import judging
 
-from .notebooks import headings, read_chapters, title_of
+from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
 
 logger = logging.getLogger(__name__)
@@ -30,11 +32,37 @@ SECONDS = 120.0  # for an answer; none of the tables runs for ever, and a machin
 
 
 class Told(NamedTuple):
-    """A wrong answer: its exercise, what the check says, and the number of the common mistake that it is."""
+    """A wrong answer: its exercise, by name, what the check says, and the number of the common mistake that it is."""
 
     exercise: str
     words: str
     mistake: int | None
+
+
+class Place(NamedTuple):
+    """Where an exercise stands: its address on the site, its number and title, and the title of its chapter."""
+
+    address: str
+    number: str
+    title: str
+    chapter: str
+
+
+def exercises_in(notebook: NotebookNode) -> Iterable[tuple[str, str]]:
+    """Yield, for each exercise of a chapter, its heading and the name by which the cell behind it calls the check."""
+    heading = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for found in re.findall(r"^### (Exercise\b.*)$", cell.source, re.MULTILINE):
+                heading = found
+        elif called := re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE):
+            yield heading, called[1]
+
+
+def _in_order(names: Iterable[str], places: dict[str, Place]) -> list[str]:
+    """Put names of exercises in the order of the book, those without a place last."""
+    order = list(places)
+    return sorted(names, key=lambda name: (order.index(name) if name in places else len(order), name))
 
 
 class MistakesDirective(SphinxDirective):
@@ -55,7 +83,7 @@ class MistakesDirective(SphinxDirective):
         for table in tables.values():
             found = exercises.judge(table, table.right, seconds=SECONDS)
             if found is not None:
-                self._warn(f"the check of exercise {table.number} rejects the right answer: {found.words}")
+                self._warn(f"the check of exercise {table.name} rejects the right answer: {found.words}")
         count = (
             f"{len(tables)} checks, {len(wrong)} wrong answers, each told what is wrong with it; "
             "the right answers are accepted."
@@ -71,47 +99,44 @@ class MistakesDirective(SphinxDirective):
             found = exercises.judge(table, slip.answer, seconds=SECONDS)
             if found is None:
                 words = slip.words if isinstance(slip.words, str) else f"slip {table.slips.index(slip)}"
-                self._warn(f"the check of exercise {table.number} lets a wrong answer pass ({words!r})")
-            yield Told(table.number, found.words if found else "right", slip.mistake)
+                self._warn(f"the check of exercise {table.name} lets a wrong answer pass ({words!r})")
+            yield Told(table.name, found.words if found else "right", slip.mistake)
 
-    def _places(self) -> dict[str, tuple[str, str, str]]:
-        """Return, for each exercise, (address on the site, its title, the title of its chapter)."""
+    def _places(self) -> dict[str, Place]:
+        """Return where each exercise stands: the heading before the cell that calls its check."""
         found = {}
         for docname, notebook in read_chapters(self.env):
             page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
             chapter = title_of(notebook, docname)
-            for _, heading in headings(notebook):
-                if heading.startswith("Exercise "):
-                    number = heading.split()[1]
-                    name = " ".join(word for word in heading.split()[2:] if set(word) != {"★"})
-                    found[number] = (f"{page}#{nodes.make_id(heading)}", name, chapter)
+            for heading, name in exercises_in(notebook):
+                number, *title = heading.removeprefix("Exercise ").split()
+                words = " ".join(word for word in title if set(word) != {"★"})
+                found[name] = Place(f"{page}#{nodes.make_id(heading)}", number, words, chapter)
         return found
 
-    def _link(self, exercise: str, places: dict[str, tuple[str, str, str]]) -> nodes.Node:
+    def _link(self, exercise: str, places: dict[str, Place]) -> nodes.Node:
         if exercise not in places:
-            self._warn(f"exercise {exercise} has a check but no heading in a chapter")
+            self._warn(f"exercise {exercise} has a check that no chapter calls")
             return nodes.Text(exercise)
-        return nodes.reference("", exercise, refuri=places[exercise][0], internal=True)
+        return nodes.reference("", places[exercise].number, refuri=places[exercise].address, internal=True)
 
-    def _common(self, wrong: list[Told], places: dict[str, Any]) -> nodes.section:
+    def _common(self, wrong: list[Told], places: dict[str, Place]) -> nodes.section:
         """Set the table of mistakes by checks."""
         rows = []
         for number, words in exercises.MISTAKES.items():
             links: list[nodes.Node] = []
-            for exercise in dict.fromkeys(told.exercise for told in wrong if told.mistake == number):
+            for exercise in _in_order({told.exercise for told in wrong if told.mistake == number}, places):
                 links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
             rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], links]))
         head = (("", 5), ("Mistake", 55), ("Exercises whose checks name it", 40))
         title = nodes.title("", "The common mistakes")
         return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
 
-    def _chapters(self, wrong: list[Told], places: dict[str, Any]) -> list[nodes.Node]:
+    def _chapters(self, wrong: list[Told], places: dict[str, Place]) -> list[nodes.Node]:
         """Set a section for each notebook, in their order, with a folded list for each exercise."""
         chapters: dict[str, nodes.section] = {}
-        order = list(places)
-        known = dict.fromkeys(told.exercise for told in wrong)
-        for exercise in sorted(known, key=lambda each: order.index(each) if each in places else len(order)):
-            _, title, chapter = places.get(exercise, ("", exercise, "Elsewhere"))
+        for exercise in _in_order({told.exercise for told in wrong}, places):
+            _, _, title, chapter = places.get(exercise, Place("", "", exercise, "Elsewhere"))
             if chapter not in chapters:
                 ids = [nodes.make_id(f"mistakes-of-{chapter}")]
                 chapters[chapter] = nodes.section("", nodes.title("", "", *inline(chapter)), ids=ids)

@@ -1,15 +1,10 @@
-"""Take out of the style sheets what no page of the site can use, and join those that every page loads.
+"""Take out of the style sheets what no page of the site can use.
 
 The theme and its extensions bring style sheets for all that any site may show: Bootstrap alone 209 kB. When all pages
 are written, each rule stays whose classes and ids stand on some page, or as a word in some script, which may set them
 later. What a selector has in brackets, as in `:not(.a)`, is not asked for.
-
-Then sheets that follow each other on every page become one, so that the order of rules stays what it was and a reader
-fetches two files in place of eleven.
 """
 
-import hashlib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,10 +29,6 @@ WORDS = re.compile(r"[A-Za-z_][\w-]*")
 BRACKETS = re.compile(r"\([^()]*\)")
 ATTRIBUTES = re.compile(r"\[[^\]]*\]")
 ASKED = re.compile(r"[.#]((?:[\w-]|\\.|[^\x00-\x7f])+)")
-LINK = re.compile(r'[ \t]*<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*?)_static/([^"?]+)[^"]*"[^>]*>\n?')
-JOINED = re.compile(r'[ \t]*<link rel="stylesheet" href="([^"]*?)_static/joined-[^"]*" data-joins="([^"]*)" />\n')
-IMPORT = re.compile(r'@import\s+(?:url\()?"([^"]+)"\)?\s*;')
-ADDRESS = re.compile(r"""url\((["']?)(?!data:|https?:|/|#)([^"')]+)\1\)""")
 NESTING = {"media", "supports", "layer", "container"}  # rules that hold rules
 
 
@@ -114,73 +105,3 @@ def prune(app: Sphinx, exception: Exception | None) -> None:
         for pattern in SHEETS:
             for path in (site / "_static").glob(pattern):
                 path.write_text(pruned(path.read_text(encoding="utf-8"), names), encoding="utf-8")
-        join(site)
-
-
-def runs_of(pages: list[list[str]]) -> list[list[str]]:
-    """Return the sheets that all pages load, those together that follow each other on every page.
-
-    Args:
-        pages: for each page its sheets, in their order.
-
-    Example:
-        >>> runs_of([["a", "b", "own", "c", "d"], ["a", "b", "c", "d"]])
-        [['a', 'b'], ['c', 'd']]
-    """
-    if not pages:
-        return []
-    shared = set(pages[0]).intersection(*pages)
-    before = {sheet: {["", *page][page.index(sheet)] for page in pages} for sheet in shared}
-    runs: list[list[str]] = []
-    for sheet in (each for each in pages[0] if each in shared):
-        if runs and before[sheet] == {runs[-1][-1]}:
-            runs[-1].append(sheet)
-        else:
-            runs.append([sheet])
-    return runs
-
-
-def whole(path: Path, static: Path) -> str:
-    """Return a style sheet with what it imports, its addresses as seen from the folder of static files."""
-    sheet = path.read_text(encoding="utf-8").removeprefix('@charset "UTF-8";')
-    sheet = IMPORT.sub(lambda found: whole((path.parent / found[1]).resolve(), static), sheet)
-
-    def moved(found: re.Match[str]) -> str:
-        target = os.path.normpath(path.parent / found[2])
-        return f"url({os.path.relpath(target, static)})" if Path(target.partition("?")[0]).exists() else found[0]
-
-    return ADDRESS.sub(moved, sheet)
-
-
-def join(site: Path) -> None:
-    """Write the sheets that all pages share as few files, and have the pages load these.
-
-    A page that a build did not write again loads joined sheets already; it gets its own back first.
-    """
-    static = (site / "_static").resolve()
-    found = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if static not in path.parents}
-    pages = {path: JOINED.sub(_apart, page) for path, page in found.items()}
-    sheets = [[name for _, name in LINK.findall(page)] for page in pages.values()]
-    runs = runs_of([each for each in sheets if each])
-    for number, run in enumerate(runs, 1):
-        text = "\n".join(whole(static / name, static) for name in run)
-        (static / f"joined-{number}.css").write_text(text, encoding="utf-8")
-        file = f"joined-{number}.css?v={hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-        def link(each: re.Match[str], run: list[str] = run, file: str = file) -> str:
-            if each[2] == run[0]:
-                return f'    <link rel="stylesheet" href="{each[1]}_static/{file}" data-joins="{" ".join(run)}" />\n'
-            return "" if each[2] in run else each[0]
-
-        pages = {path: LINK.sub(link, page) for path, page in pages.items()}
-    for path, page in pages.items():
-        if page != found[path]:
-            path.write_text(page, encoding="utf-8")
-    for name in (name for run in runs for name in run):
-        for imported in IMPORT.findall((static / name).read_text(encoding="utf-8")):
-            ((static / name).parent / imported).unlink()
-        (static / name).unlink()
-
-
-def _apart(joined: re.Match[str]) -> str:
-    return "".join(f'    <link rel="stylesheet" href="{joined[1]}_static/{name}" />\n' for name in joined[2].split())

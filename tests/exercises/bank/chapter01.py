@@ -123,13 +123,13 @@ def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
 
 
 RIGHT = {
-    "1.1": {
+    "rnn_by_hand": {
         "variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)),
         "variant 3": lambda inputs, w, u: tuple(rnn(inputs, w, u)),
         "recursive": rnn_recursive,
         "object, numpy, float32": Rnn(),
     },
-    "1.2": {
+    "bits": {
         "variant 2": lambda length, num_symbols: math.log(num_symbols**length) / math.log(2),
         "variant 3": lambda length, num_symbols: (
             length * torch.log2(torch.tensor(float(num_symbols), dtype=torch.float64))
@@ -139,21 +139,21 @@ RIGHT = {
             length * torch.tensor([1.0 * num_symbols], requires_grad=True).log2()
         ),
     },
-    "1.3": {
+    "one_step_of_attention": {
         "variant 2": attend_stable,
         "list, columns": lambda s, h: [h.T @ torch.softmax(h @ s, 0), torch.softmax(h @ s[:, None], 0)[:, 0]],
         "float32": lambda s, h: attend(s.float(), h.float()),
     },
-    "1.4": {
+    "additive_scores": {
         "variant 2": additive_loop,
         "one matrix": lambda q, k, w, u, v: (
             torch.tanh(torch.cat([q.expand(len(k), -1), k], 1) @ torch.cat([w, u], 1).T) @ v
         ),
     },
-    "1.5": {"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
+    "effect_of_an_edge": {"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
 }
 
-RIGHT["1.6"] = {
+RIGHT["debug_the_contexts"] = {
     "softmax": lambda s, h: (torch.softmax(s @ h.mT, -1) @ h, torch.softmax(s @ h.mT, -1)),
     "einsum": lambda s, h: (
         torch.einsum("bmn,bnd->bmd", torch.softmax(torch.einsum("bmd,bnd->bmn", s, h), 2), h),
@@ -163,30 +163,46 @@ RIGHT["1.6"] = {
 }
 
 WRONG = [
-    Wrong("1.1", "got one number", lambda inputs, w, u: 3.5),
-    Wrong("1.1", "expected 4, got shape (2,)", lambda inputs, w, u: rnn(inputs, w, u)[:2]),
-    Wrong("1.1", "the first state is right and a later one is not", rnn_adding_up),
-    Wrong("1.1", "yours is another number", lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h))),
-    Wrong("1.1", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
-    Wrong("1.2", "got tuple", lambda length, num_symbols: (length, math.log2(num_symbols))),
-    Wrong("1.2", "but not for 1 out of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
-    Wrong("1.2", "between 39 and 40", lambda length, num_symbols: 7.0),
-    Wrong("1.3", "too small by a factor of 7.5", lambda s, h: (h.mean(0), (h @ s / 7.5).softmax(0))),
-    Wrong("1.3", "all your weights are equal", lambda s, h: (h.mean(0), torch.full((len(h),), 1 / len(h)))),
-    Wrong("1.3", "each row sums to 0.5", lambda s, h: (h.mean(0), 0.5 * attend(s, h)[1])),
-    Wrong("1.3", "it is weights @ h", lambda s, h: (s, attend(s, h)[1])),
-    Wrong("1.3", "are negative", lambda s, h: (h.mean(0), (h @ s) / (h @ s).abs().sum())),
-    Wrong("1.3", "yours sum to 2.52", lambda s, h: (h.mean(0), torch.sigmoid(h @ s))),
-    Wrong("1.3", "each row sums to 5 = n", lambda s, h: (h.mean(0), (h @ s).exp() / (h @ s).exp().mean())),
-    Wrong("1.3", "powers of 2", lambda s, h: (h.mean(0), 2 ** (h @ s) / (2 ** (h @ s)).sum())),
-    Wrong("1.4", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
-    Wrong("1.5", "the share should be", lambda *a: edge(*a) + 0.123),
-    Wrong("1.5", "no mask of yours closes anything", lambda *a: 0.123),
-    Wrong("1.5", "closes position 1 to step 0, and leaves", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)),
-    Wrong("1.5", "in some sequences only", edge_for_one_sequence),
-    Wrong("1.5", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
-    Wrong("1.5", "you never called the model without it", edge_masked_twice),
-    Wrong("1.6", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
-    Wrong("1.6", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
-    Wrong("1.6", "the whole matrix at once", lambda s, h: batch_attention(s, h, axis=(1, 2))),
+    Wrong("rnn_by_hand", "got one number", lambda inputs, w, u: 3.5),
+    Wrong("rnn_by_hand", "expected 4, got shape (2,)", lambda inputs, w, u: rnn(inputs, w, u)[:2]),
+    Wrong("rnn_by_hand", "the first state is right and a later one is not", rnn_adding_up),
+    Wrong(
+        "rnn_by_hand",
+        "yours is another number",
+        lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h)),
+    ),
+    Wrong("rnn_by_hand", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
+    Wrong("bits", "got tuple", lambda length, num_symbols: (length, math.log2(num_symbols))),
+    Wrong("bits", "but not for 1 out of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
+    Wrong("bits", "between 39 and 40", lambda length, num_symbols: 7.0),
+    Wrong("one_step_of_attention", "too small by a factor of 7.5", lambda s, h: (h.mean(0), (h @ s / 7.5).softmax(0))),
+    Wrong(
+        "one_step_of_attention",
+        "all your weights are equal",
+        lambda s, h: (h.mean(0), torch.full((len(h),), 1 / len(h))),
+    ),
+    Wrong("one_step_of_attention", "each row sums to 0.5", lambda s, h: (h.mean(0), 0.5 * attend(s, h)[1])),
+    Wrong("one_step_of_attention", "it is weights @ h", lambda s, h: (s, attend(s, h)[1])),
+    Wrong("one_step_of_attention", "are negative", lambda s, h: (h.mean(0), (h @ s) / (h @ s).abs().sum())),
+    Wrong("one_step_of_attention", "yours sum to 2.52", lambda s, h: (h.mean(0), torch.sigmoid(h @ s))),
+    Wrong(
+        "one_step_of_attention",
+        "each row sums to 5 = n",
+        lambda s, h: (h.mean(0), (h @ s).exp() / (h @ s).exp().mean()),
+    ),
+    Wrong("one_step_of_attention", "powers of 2", lambda s, h: (h.mean(0), 2 ** (h @ s) / (2 ** (h @ s)).sum())),
+    Wrong("additive_scores", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
+    Wrong("effect_of_an_edge", "the share should be", lambda *a: edge(*a) + 0.123),
+    Wrong("effect_of_an_edge", "no mask of yours closes anything", lambda *a: 0.123),
+    Wrong(
+        "effect_of_an_edge",
+        "closes position 1 to step 0, and leaves",
+        lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1),
+    ),
+    Wrong("effect_of_an_edge", "in some sequences only", edge_for_one_sequence),
+    Wrong("effect_of_an_edge", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),
+    Wrong("effect_of_an_edge", "you never called the model without it", edge_masked_twice),
+    Wrong("debug_the_contexts", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
+    Wrong("debug_the_contexts", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
+    Wrong("debug_the_contexts", "the whole matrix at once", lambda s, h: batch_attention(s, h, axis=(1, 2))),
 ]

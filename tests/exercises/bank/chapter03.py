@@ -9,7 +9,7 @@ from attention_tutorial import merge_heads, split_heads
 
 from . import Wrong
 
-# ---- 3.1 ------------------------------------------------------------------------------------------------------------
+# ---- dot_product_variance -------------------------------------------------------------------------------------------
 
 
 def variance(d, mq, a, mk, b):
@@ -20,7 +20,7 @@ def mean_square(d, mq, a, mk, b):
     return d * (a**2 + mq**2) * (b**2 + mk**2)
 
 
-# ---- 3.2 and 3.3 ----------------------------------------------------------------------------------------------------
+# ---- jacobian and through_softmax -----------------------------------------------------------------------------------
 
 
 def jacobian(scores):
@@ -43,7 +43,7 @@ def of_weights(make):
     return lambda scores: make(torch.softmax(scores, dim=0))
 
 
-# ---- 3.4 ------------------------------------------------------------------------------------------------------------
+# ---- head_scores ----------------------------------------------------------------------------------------------------
 
 
 def scores_of_heads(x, w_q, w_k, heads, divide=None, split=split_heads):
@@ -72,7 +72,7 @@ def through_one_matrix(x, w_q, w_k, heads):
     return torch.einsum("bid,hde,bje->bhij", x, q @ k.mT * q.size(-1) ** -0.5, x)
 
 
-# ---- 3.6 ------------------------------------------------------------------------------------------------------------
+# ---- repair ---------------------------------------------------------------------------------------------------------
 
 
 def logs_times(factor):
@@ -84,7 +84,7 @@ def power(w, d_model, d_head):
     return w / w.sum(dim=-1, keepdim=True)
 
 
-# ---- 3.7 ------------------------------------------------------------------------------------------------------------
+# ---- temperature_for ------------------------------------------------------------------------------------------------
 
 
 def nats(a):
@@ -130,7 +130,7 @@ def on_a_grid(scores, wanted):
     return grid[(h - wanted).abs().argmin()]
 
 
-# ---- 3.8 ------------------------------------------------------------------------------------------------------------
+# ---- debug_the_scales -----------------------------------------------------------------------------------------------
 
 
 def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True, one_for_all=False, sign=1,
@@ -207,18 +207,18 @@ class ScalingItsEmbedding(made(lambda m: 1.0, by_head)):
 
 
 RIGHT = {
-    "3.1": {
+    "dot_product_variance": {
         "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
         "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
         "tensor of one": lambda d, mq, a, mk, b: torch.tensor([variance(d, mq, a, mk, b)], dtype=torch.float32),
     },
-    "3.2": {
+    "jacobian": {
         "loop": jacobian_in_a_loop,
         "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0)),
         "float32": lambda s: jacobian(s.float()),
         "rows": of_weights(lambda a: a[:, None] * (torch.eye(len(a)) - a)),
     },
-    "3.3": {
+    "through_softmax": {
         "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
         "float32": lambda a, u: a.float() * (u.float() - a.float() @ u.float()),
         "autograd": lambda a, u: torch.autograd.functional.vjp(lambda s: s.softmax(0), a.log(), u)[1],
@@ -226,52 +226,57 @@ RIGHT = {
         "multiplied out": lambda a, u: a * u - a * (a * u).sum(),
         "einsum": lambda a, u: torch.einsum("j,j->j", a, u - torch.dot(a, u)),
     },
-    "3.4": {
+    "head_scores": {
         "loop": in_a_loop,
         "divided": divided(lambda d, m, h, n: d**0.5),
         "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
         "one matrix": through_one_matrix,
     },
-    "3.5": {
+    "initial_std": {
         "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
         "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
     },
-    "3.6": {
+    "repair": {
         "power": power,
         "float32": lambda w, m, d: power(w.float(), m, d),
         "a little added": lambda w, m, d: torch.softmax((w + 1e-9).log() * root(m / d), -1),
         "through the scores": lambda w, m, d: torch.softmax(w.log() * m**0.5 / d**0.5, -1),
     },
-    "3.7": {"bisection": bisect, "newton": newton, "grid": on_a_grid, "wide": lambda s, h: bisect(s, h, 1e-9, 1e9)},
-    "3.8": {"plain": made(root, by_head), "torch": ByPytorch, "power": made(lambda m: m**0.5, by_head)},
+    "temperature_for": {
+        "bisection": bisect,
+        "newton": newton,
+        "grid": on_a_grid,
+        "wide": lambda s, h: bisect(s, h, 1e-9, 1e9),
+    },
+    "debug_the_scales": {"plain": made(root, by_head), "torch": ByPytorch, "power": made(lambda m: m**0.5, by_head)},
 }
 
 WRONG = [
-    Wrong("3.1", "is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
-    Wrong("3.1", "rounded to a whole number", lambda *x: round(variance(*x))),
-    Wrong("3.1", "right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
-    Wrong("3.1", "negative means count", lambda d, mq, a, mk, b: variance(d, max(mq, 0), a, max(mk, 0), b)),
-    Wrong("3.1", "is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
-    Wrong("3.2", "times the right one", lambda s: 3 * jacobian(s)),
-    Wrong("3.3", "the entries must sum to 0", lambda a, u: a + u),
-    Wrong("3.4", "sqrt(num_heads) as well", divided(lambda d, m, h, n: math.sqrt(d * h))),
-    Wrong("3.4", "in effect you divided by 3", divided(lambda d, m, h, n: math.isqrt(d))),
-    Wrong("3.4", "you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
-    Wrong("3.5", "above 0", lambda m, d, s: -(m**-0.5) / s),
-    Wrong("3.5", "scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
-    Wrong("3.6", "too flat: in effect", logs_times(lambda m, d: root(m // d))),
-    Wrong("3.6", "took the softmax twice", lambda *x: logs_times(lambda m, d: root(m / d))(*x).softmax(-1)),
-    Wrong("3.7", "search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
-    Wrong("3.7", "NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
-    Wrong("3.7", "too few steps", lambda s, h: bisect(s, h, steps=10)),
-    Wrong("3.7", "above 0", lambda s, h: -bisect(s, h)),
-    Wrong("3.7", "only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
-    Wrong("3.7", "one number; got Tensor", lambda s, h: s / h),
-    Wrong("3.8", "multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
-    Wrong("3.8", "drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
-    Wrong("3.8", "keep the names of the parts", Renamed),
-    Wrong("3.8", "the class itself", made(root, by_head)(5, 4, 2, 3)),
-    Wrong("3.8", "change nothing", ScalingItsEmbedding),
-    Wrong("3.8", "had no bias", WithBias),
-    Wrong("3.8", "the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
+    Wrong("dot_product_variance", "is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
+    Wrong("dot_product_variance", "rounded to a whole number", lambda *x: round(variance(*x))),
+    Wrong("dot_product_variance", "right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
+    Wrong("dot_product_variance", "negative means count", lambda d, *x: variance(d, *(max(y, 0) for y in x))),
+    Wrong("dot_product_variance", "is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
+    Wrong("jacobian", "times the right one", lambda s: 3 * jacobian(s)),
+    Wrong("through_softmax", "the entries must sum to 0", lambda a, u: a + u),
+    Wrong("head_scores", "sqrt(num_heads) as well", divided(lambda d, m, h, n: math.sqrt(d * h))),
+    Wrong("head_scores", "in effect you divided by 3", divided(lambda d, m, h, n: math.isqrt(d))),
+    Wrong("head_scores", "you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
+    Wrong("initial_std", "above 0", lambda m, d, s: -(m**-0.5) / s),
+    Wrong("initial_std", "scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
+    Wrong("repair", "too flat: in effect", logs_times(lambda m, d: root(m // d))),
+    Wrong("repair", "took the softmax twice", lambda *x: logs_times(lambda m, d: root(m / d))(*x).softmax(-1)),
+    Wrong("temperature_for", "search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
+    Wrong("temperature_for", "NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
+    Wrong("temperature_for", "too few steps", lambda s, h: bisect(s, h, steps=10)),
+    Wrong("temperature_for", "above 0", lambda s, h: -bisect(s, h)),
+    Wrong("temperature_for", "only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
+    Wrong("temperature_for", "one number; got Tensor", lambda s, h: s / h),
+    Wrong("debug_the_scales", "multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
+    Wrong("debug_the_scales", "drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
+    Wrong("debug_the_scales", "keep the names of the parts", Renamed),
+    Wrong("debug_the_scales", "the class itself", made(root, by_head)(5, 4, 2, 3)),
+    Wrong("debug_the_scales", "change nothing", ScalingItsEmbedding),
+    Wrong("debug_the_scales", "had no bias", WithBias),
+    Wrong("debug_the_scales", "the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ import torch
 
 from . import Wrong
 
-# ---- 4.1 count ----
+# ---- parameters -----------------------------------------------------------------------------------------------------
 
 
 def count(d_model, num_heads, d_head=None):
@@ -30,7 +30,7 @@ def count_float(d_model, num_heads, d_head=None, bias=False):
     return torch.tensor(4.0 * d_model * num_heads * d_head)
 
 
-# ---- 4.2 split ----
+# ---- split ----------------------------------------------------------------------------------------------------------
 
 
 def split(x, num_heads):
@@ -60,7 +60,7 @@ def split_by_loop(x, num_heads, dim=-1):
     return out
 
 
-# ---- 4.3 join ----
+# ---- join -----------------------------------------------------------------------------------------------------------
 
 
 def join(heads, w_o):
@@ -84,7 +84,7 @@ def join_float(heads, w_o, bias=None):
     return torch.nn.functional.linear(torch.hstack(list(heads)).float(), w_o.T.float(), bias)
 
 
-# ---- 4.4 multi-head attention ----
+# ---- multi_head -----------------------------------------------------------------------------------------------------
 
 
 def cut(t, num_heads):
@@ -125,7 +125,7 @@ def scaled_by(of):
     return lambda x, w_q, w_k, w_v, w_o, h: attend(x, w_q, w_k, w_v, w_o, h, scale=of(x.size(1), h, w_q.size(1) // h))
 
 
-# ---- 4.5 masks ----
+# ---- mask_for_torch -------------------------------------------------------------------------------------------------
 
 
 def interleave(mask, num_heads):
@@ -144,7 +144,7 @@ def expand(mask, num_heads):
     return mask.logical_not()[:, None].expand(-1, num_heads, -1, -1).flatten(0, 1)
 
 
-# ---- 4.6 ablation ----
+# ---- without_a_head -------------------------------------------------------------------------------------------------
 
 
 def moved(heads, w_o, i):
@@ -169,7 +169,7 @@ class MovedBySwitch(torch.nn.Module):
         return torch.nn.functional.pairwise_distance(join(heads * on, w_o), join(heads, w_o), eps=0)
 
 
-# ---- 4.7 debugging ----
+# ---- debug_the_heads ------------------------------------------------------------------------------------------------
 
 
 def repaired(x, w_q, w_k, w_v, w_o, num_heads, mask, *, cut=True, fill=-math.inf):
@@ -208,13 +208,23 @@ def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
 
 
 RIGHT = {
-    "4.1": {"plain": count, "layers": count_layers, "float tensor": count_float},
-    "4.2": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
-    "4.3": {"transpose": join_by_transpose, "sum": join_by_sum, "words": JoinByWord(), "float32": join_float},
-    "4.4": {"plain": attend, "head by head": attend_head_by_head, "einsum": attend_einsum, "circuits": Circuits()},
-    "4.5": {"plain": interleave, "expand": expand, "index": by_index, "one by one": one_by_one},
-    "4.6": {"plain": moved, "difference": moved_by_difference, "Gram": moved_by_gram, "switch": MovedBySwitch()},
-    "4.7": {
+    "parameters": {"plain": count, "layers": count_layers, "float tensor": count_float},
+    "split": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
+    "join": {"transpose": join_by_transpose, "sum": join_by_sum, "words": JoinByWord(), "float32": join_float},
+    "multi_head": {
+        "plain": attend,
+        "head by head": attend_head_by_head,
+        "einsum": attend_einsum,
+        "circuits": Circuits(),
+    },
+    "mask_for_torch": {"plain": interleave, "expand": expand, "index": by_index, "one by one": one_by_one},
+    "without_a_head": {
+        "plain": moved,
+        "difference": moved_by_difference,
+        "Gram": moved_by_gram,
+        "switch": MovedBySwitch(),
+    },
+    "debug_the_heads": {
         "renormalised": repaired_renormalised,
         "finite fill": functools.partial(repaired, fill=-1e9),
         "log": RepairedByLog(),
@@ -223,13 +233,17 @@ RIGHT = {
 }
 
 WRONG = [
-    Wrong("4.1", "four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k)),
-    Wrong("4.2", "yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
-    Wrong("4.2", "not those of x", lambda x, h: 2 * split(x, h)),
-    Wrong("4.3", "missing from your output: [2]", lambda heads, w_o: join(heads[:-1], w_o[: -heads.size(2)])),
-    Wrong("4.4", "you divided by sqrt(num_heads) as well", scaled_by(lambda d, h, k: (h * k) ** -0.5)),
-    Wrong("4.4", "your scores are too large by a factor of 2", scaled_by(lambda d, h, k: 2 * k**-0.5)),
-    Wrong("4.5", "must be boolean; got int64", lambda mask, h: interleave(mask, h).long()),
-    Wrong("4.7", "besides, your mask has no effect", lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False)),
-    Wrong("4.7", "the score -10", functools.partial(repaired, fill=-10.0)),
+    Wrong("parameters", "four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k)),
+    Wrong("split", "yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
+    Wrong("split", "not those of x", lambda x, h: 2 * split(x, h)),
+    Wrong("join", "missing from your output: [2]", lambda heads, w_o: join(heads[:-1], w_o[: -heads.size(2)])),
+    Wrong("multi_head", "you divided by sqrt(num_heads) as well", scaled_by(lambda d, h, k: (h * k) ** -0.5)),
+    Wrong("multi_head", "your scores are too large by a factor of 2", scaled_by(lambda d, h, k: 2 * k**-0.5)),
+    Wrong("mask_for_torch", "must be boolean; got int64", lambda mask, h: interleave(mask, h).long()),
+    Wrong(
+        "debug_the_heads",
+        "besides, your mask has no effect",
+        lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False),
+    ),
+    Wrong("debug_the_heads", "the score -10", functools.partial(repaired, fill=-10.0)),
 ]

@@ -20,7 +20,7 @@ def keys(ids, pad):
     return (ids != pad)[:, None, None, :]
 
 
-# ---- 5.3
+# ---- surviving_softmax ----------------------------------------------------------------------------------------------
 
 
 def opened(scores, mask):
@@ -61,7 +61,7 @@ def by_logsumexp(scores, mask):
     return (scores - scores.logsumexp(-1, keepdim=True)).exp() * some
 
 
-# ---- 5.7
+# ---- repaired_attention ---------------------------------------------------------------------------------------------
 
 
 def attend(query, key, value, allowed, *, weigh=opened, scale=None, head_axis=True):
@@ -94,7 +94,7 @@ class CausalWhileTraining(torch.nn.Module):
         return keys(ids, pad) & ones(n, n).tril(0 if self.training else 1)
 
 
-# ---- 5.6
+# ---- finds_leaks ----------------------------------------------------------------------------------------------------
 
 
 def by_suffixes(model, x):
@@ -149,20 +149,20 @@ def never_says_false(model, x):
 
 
 RIGHT = {
-    "5.1": {
+    "padding_from_ids": {
         "unsqueeze": lambda ids, pad_id: ids.ne(pad_id).unsqueeze(1).unsqueeze(2),
         "view": lambda ids, pad_id: ~(ids == pad_id).view(len(ids), 1, 1, -1),
         "numbers": lambda ids, pad_id, device=None: (ids - pad_id).bool()[:, None, None],
         "loop": lambda ids, pad_id: torch.tensor([[[[t != pad_id for t in row]]] for row in ids.tolist()]),
     },
-    "5.2": {
+    "causal": {
         "positions": lambda m, n: torch.arange(n)[None, :] <= torch.arange(m)[:, None] + (n - m),
         "tril": lambda m, n: ones(m, n).tril(n - m),
         "triu": lambda m, n: ~torch.triu(torch.ones(m, n), diagonal=n - m + 1).bool(),
         "lists": lambda m, n: torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]),
         "from the end": lambda m, n: torch.arange(n - 1, -1, -1) >= torch.arange(m - 1, -1, -1)[:, None],
     },
-    "5.3": {
+    "surviving_softmax": {
         "where": by_where,
         "exponentials": by_exponentials,
         "float32": in_float32,
@@ -171,7 +171,7 @@ RIGHT = {
         "NaN overwritten where masked_fill stops it": lambda s, mask: filled(-torch.inf)(s, mask).nan_to_num(0.0),
         "lowest finite number": lambda s, mask: filled(torch.finfo(s.dtype).min)(s, mask) * mask,
     },
-    "5.4": {
+    "decoder_mask": {
         "and": lambda ids, pad_id: keys(ids, pad_id) & past(ids.size(1)),
         "product": lambda ids, pad_id: keys(ids, pad_id) * past(ids.size(1)),
         "de Morgan": lambda ids, pad_id: ~(~keys(ids, pad_id) | ones(ids.size(1), ids.size(1)).triu(1)),
@@ -183,14 +183,14 @@ RIGHT = {
             [[[[bool(row[j] != pad_id) and j <= i for j in range(len(row))] for i in range(len(row))]] for row in ids]
         ),
     },
-    "5.5": {
+    "from_torchs_module": {
         "unflatten": lambda mask, num_heads: ~mask.unflatten(0, (-1, num_heads)),
         "view": lambda mask, h: mask.logical_not().view(len(mask) // h, h, *mask.shape[1:]),
         "index": lambda mask, h: ~mask[torch.arange(len(mask) // h)[:, None] * h + torch.arange(h)],
         "stack": lambda mask, num_heads: torch.stack([~mask[head::num_heads] for head in range(num_heads)], dim=1),
         "split": lambda mask, num_heads: torch.stack(mask.split(num_heads)) == 0,
     },
-    "5.6": {
+    "finds_leaks": {
         "each position": each_position,
         "prefixes": by_prefixes,
         "shorter": by_shorter_inputs,
@@ -199,7 +199,7 @@ RIGHT = {
         "as a tensor": lambda model, x: torch.tensor(by_suffixes(model, x)),
         "first text only": perturbs(look=lambda difference, j: (difference[0, :j] != 0).any()),
     },
-    "5.7": {
+    "repaired_attention": {
         "where": repaired(weigh=by_where),
         "zero after": lambda q, k, v, allowed: (
             attend(q, k, v, allowed | ~allowed.any(-1, keepdim=True)) * allowed.any(-1)[:, None, :, None]
@@ -211,20 +211,15 @@ RIGHT = {
 }
 
 WRONG = [
-    # 5.1
-    # 5.2
-    Wrong("5.2", "cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool)),
-    # 5.3
-    Wrong("5.3", "too small by a factor", lambda s, mask: opened(s / math.sqrt(s.size(-1)), mask)),
-    Wrong("5.3", "raised NotImplementedError", lambda s, mask: opened(s, mask.double())),
+    Wrong("causal", "cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool)),
+    Wrong("surviving_softmax", "too small by a factor", lambda s, mask: opened(s / math.sqrt(s.size(-1)), mask)),
+    Wrong("surviving_softmax", "raised NotImplementedError", lambda s, mask: opened(s, mask.double())),
     Wrong(
-        "5.3", "not for a single matrix", lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT
+        "surviving_softmax",
+        "not for a single matrix",
+        lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT,
     ),
-    # 5.4
-    # 5.5
-    Wrong("5.5", "holds the numbers 0 and 1", lambda mask, h: (~mask).unflatten(0, (-1, h)).double()),
-    # 5.6
-    Wrong("5.6", "it must end with return False", never_says_false),
-    # 5.7
-    Wrong("5.4", "not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining()),
+    Wrong("from_torchs_module", "holds the numbers 0 and 1", lambda mask, h: (~mask).unflatten(0, (-1, h)).double()),
+    Wrong("finds_leaks", "it must end with return False", never_says_false),
+    Wrong("decoder_mask", "not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining()),
 ]

@@ -57,17 +57,17 @@ def rows_by_slices(weight, heads):
 
 
 RIGHT = {
-    "6.1": {
+    "sines": {
         "loop": sines_in_a_loop,
         "exponentials": sines_by_exponentials,
         "float32": lambda n, d: sines_in_a_loop(n, d).float(),
     },
-    "6.2": {
+    "dot": {
         "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
         "tensor": lambda s, d: (s * omega(d)).cos().sum(),
         "two vectors": lambda s, d: sines_in_a_loop(20, d)[9] @ sines_in_a_loop(20, d)[9 + s],
     },
-    "6.3": {
+    "price": {
         "einsum": lambda m, n, slopes: -torch.einsum(
             "h,mn->hmn", slopes, (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs().double()
         ),
@@ -75,35 +75,35 @@ RIGHT = {
             torch.arange(n - m, n).double()[:, None], torch.arange(n).double()[:, None]
         ),
     },
-    "6.4": {
+    "turn": {
         "complex": turn_by_complex,
         "rotated half": turn_with_rotated_half,
         "float32": lambda x: turn_with_rotated_half(x).float(),
     },
-    "6.5": {"index": rows_by_index, "slices": rows_by_slices},
-    "6.6": {
+    "convert": {"index": rows_by_index, "slices": rows_by_slices},
+    "slow": {
         "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
         "tensor": lambda n, d, base: (omega(d, base) * n < 2 * math.pi).sum(),
     },
 }  # fmt: skip
 
 WRONG = [
-    Wrong("6.1", "at position 0, feature 0", lambda n, d: sines_in_a_loop(n, d) + 0.5),
-    Wrong("6.2", "that is another number", lambda s, d: 0.25),
-    Wrong("6.3", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
+    Wrong("sines", "at position 0, feature 0", lambda n, d: sines_in_a_loop(n, d) + 0.5),
+    Wrong("dot", "that is another number", lambda s, d: 0.25),
+    Wrong("price", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
         torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()),
-    Wrong("6.4", "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
+    Wrong("turn", "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
           lambda x: turn_neighbours(x, lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d), sign=-1)),
-    Wrong("6.4", "you count positions from 2", lambda x: turn_neighbours(x, start=2)),
-    Wrong("6.4", "you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
-    Wrong("6.4", "a cos - b sin; your speeds are those of a base of 300",
+    Wrong("turn", "you count positions from 2", lambda x: turn_neighbours(x, start=2)),
+    Wrong("turn", "you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
+    Wrong("turn", "a cos - b sin; your speeds are those of a base of 300",
           lambda x: turn_with_rotated_half(x, lambda d: omega(d, 300.0), sign=-1)),
-    Wrong("6.4", "[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)]",
+    Wrong("turn", "[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)]",
           lambda x: torch.cat([(y := turn_with_rotated_half(torch.cat([x[:, : x.size(1) // 2],
               x[:, x.size(1) // 2 :].flip(1)], 1)))[:, : x.size(1) // 2], y[:, x.size(1) // 2 :].flip(1)], 1)),
-    Wrong("6.4", "a turned pair keeps its length", lambda x: 2 * turn_with_rotated_half(x)),
-    Wrong("6.4", "must be the same everywhere", lambda x: turn_with_rotated_half(x)[[*range(len(x) - 1), 0]] * 0
+    Wrong("turn", "a turned pair keeps its length", lambda x: 2 * turn_with_rotated_half(x)),
+    Wrong("turn", "must be the same everywhere", lambda x: turn_with_rotated_half(x)[[*range(len(x) - 1), 0]] * 0
           + torch.cat([turn_with_rotated_half(x)[:-1], x[-1:]])),
-    Wrong("6.5", "only their order may change", lambda w, heads: -w),
-    Wrong("6.6", "another number of pairs", lambda n, d, base: 1000),
+    Wrong("convert", "only their order may change", lambda w, heads: -w),
+    Wrong("slow", "another number of pairs", lambda n, d, base: 1000),
 ]  # fmt: skip

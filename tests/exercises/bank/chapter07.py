@@ -102,26 +102,29 @@ def by_treatment(patient):
 
 
 RIGHT = {
-    "7.1": {
+    "decoder_input": {
         "the package's": shift_right,
         "in place": in_place,
         "padded": lambda target, begin: F.pad(target[:, :-1], (1, 0), value=begin),
     },
-    "7.2": {
+    "cached_numbers": {
         "two parts": lambda layers, d, n, m: layers * (2 * n * d + 2 * m * d),
         "tensor": lambda layers, d, n, m: torch.tensor(2 * layers * d * (n + m)),
     },
-    "7.3": {"einsum": cross, "float32": lambda *inputs: cross(*(x.float() for x in inputs))},
-    "7.4": {
+    "cross_weights": {"einsum": cross, "float32": lambda *inputs: cross(*(x.float() for x in inputs))},
+    "feed_forward_step": {
         "by hand": lambda x, a, b: x
         + ((x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=0) + 1e-5).sqrt() @ a).clamp(min=0) @ b,
         "float32": lambda x, a, b: (x + F.relu(F.layer_norm(x, (x.size(-1),)) @ a) @ b).float(),
     },
-    "7.5": {"lists": by_lists, "tensor": as_tensor},
-    "7.6": {"the package's": close, "loop": edge_in_a_loop},
-    "7.7": {"loop": in_a_loop, "loss": by_loss},
-    "7.8": {"sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score, "slices": by_slices},
-    "7.9": {
+    "share_right": {"lists": by_lists, "tensor": as_tensor},
+    "closed_edge": {"the package's": close, "loop": edge_in_a_loop},
+    "forced_marks": {"loop": in_a_loop, "loss": by_loss},
+    "chrf_by_hand": {
+        "sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score,
+        "slices": by_slices,
+    },
+    "doctor": {
         "weights": by_weights,
         "a ratio of losses": lambda patient: by_weights(patient, 1.2),
         "a treatment that is not undone": by_treatment,
@@ -129,21 +132,23 @@ RIGHT = {
 }  # fmt: skip
 
 WRONG = [
-    Wrong("7.1", "it is not the right result", lambda target, begin: torch.full_like(target, begin)),
-    Wrong("7.2", "it is not the right result", lambda layers, d, n, m: 7),
-    Wrong("7.3", "sum", lambda x, memory, w_q, w_k: 2 * cross(x, memory, w_q, w_k)),
-    Wrong("7.4", "it is not the right result", lambda x, a, b: x),
-    Wrong("7.5", "it is not the right result", lambda written, asked: 0.123),
-    Wrong("7.6", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)),
-    Wrong("7.7", "it is not the right result", lambda logits, target: 0.123),
-    Wrong("7.8", "it is not the right result", lambda written, asked: 12.5),
-    Wrong("7.8", "raised ZeroDivisionError", lambda written, asked: by_slices(written, asked, careful=False)),
+    Wrong("decoder_input", "it is not the right result", lambda target, begin: torch.full_like(target, begin)),
+    Wrong("cached_numbers", "it is not the right result", lambda layers, d, n, m: 7),
+    Wrong("cross_weights", "sum", lambda x, memory, w_q, w_k: 2 * cross(x, memory, w_q, w_k)),
+    Wrong("feed_forward_step", "it is not the right result", lambda x, a, b: x),
+    Wrong("share_right", "it is not the right result", lambda written, asked: 0.123),
     Wrong(
-        "7.8",
+        "closed_edge", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)
+    ),
+    Wrong("forced_marks", "it is not the right result", lambda logits, target: 0.123),
+    Wrong("chrf_by_hand", "it is not the right result", lambda written, asked: 12.5),
+    Wrong("chrf_by_hand", "raised ZeroDivisionError", lambda written, asked: by_slices(written, asked, careful=False)),
+    Wrong(
+        "chrf_by_hand",
         "right, but not where two texts have nothing in common",
         lambda written, asked: max(by_slices(written, asked), 1.0),
     ),
-    Wrong("7.9", "it says 'padding open' of", lambda patient: "padding open"),
-    Wrong("7.9", "return one of 'healthy', 'no shift'", lambda patient: "ill"),
-    Wrong("7.9", "got 'patient 0'", lambda patient: patient.name),
+    Wrong("doctor", "it says 'padding open' of", lambda patient: "padding open"),
+    Wrong("doctor", "return one of 'healthy', 'no shift'", lambda patient: "ill"),
+    Wrong("doctor", "got 'patient 0'", lambda patient: patient.name),
 ]

@@ -159,14 +159,14 @@ def test_with_assertions(attend):
 
 
 RIGHT = {
-    "8.1": {
+    "cache": {
         "one after another": lambda n, layers, h, d, b: n * layers * h * d * b * 2,
         "tensor": lambda n, layers, h, d, b: torch.tensor([n, layers, 2, h, d, b]).prod(),
     },
-    "8.2": {"totals": merge_by_totals, "softmax": merge_by_softmax, "sigmoid": merge_by_sigmoid},
-    "8.3": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
-    "8.4": {"loop": window_in_a_loop, "triangles": window_by_triangles},
-    "8.5": {
+    "merge": {"totals": merge_by_totals, "softmax": merge_by_softmax, "sigmoid": merge_by_sigmoid},
+    "grouped": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
+    "window": {"loop": window_in_a_loop, "triangles": window_by_triangles},
+    "kernel": {
         "parts": kernel_of_parts,
         "keys and values joined, and one feature more": joined_blocks,
         "without a matrix product": functools.partial(
@@ -176,7 +176,7 @@ RIGHT = {
             q, k, v, real, is_causal=causal, block_size=block
         ),
     },
-    "8.6": {
+    "test": {
         "many inputs": test_against_the_package,
         "assertions": test_with_assertions,
         "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
@@ -184,29 +184,29 @@ RIGHT = {
 }
 
 WRONG = [
-    Wrong("8.1", "that is another number", lambda *a: 12345),
-    Wrong("8.2", "each times exp(its log-total",
+    Wrong("cache", "that is another number", lambda *a: 12345),
+    Wrong("merge", "each times exp(its log-total",
           lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b))),
-    Wrong("8.2", "holds NaN", lambda out_a, log_a, out_b, log_b: (
+    Wrong("merge", "holds NaN", lambda out_a, log_a, out_b, log_b: (
         (log_a.exp()[:, None] * out_a + log_b.exp()[:, None] * out_b) / (log_a.exp() + log_b.exp())[:, None],
         torch.logaddexp(log_a, log_b))),
-    Wrong("8.2", "where those of queries or halves differ by e^10,000", merge_from_a),
-    Wrong("8.3", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
-    Wrong("8.4", "key 4 must be open to it",
+    Wrong("merge", "where those of queries or halves differ by e^10,000", merge_from_a),
+    Wrong("grouped", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
+    Wrong("window", "key 4 must be open to it",
           lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4)),
-    Wrong("8.5", "the output is wrong for queries [2]",
+    Wrong("kernel", "the output is wrong for queries [2]",
           lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None]),
-    Wrong("8.5", "with no key open: the output holds NaN", lambda q, k, v, real, causal, b: (
+    Wrong("kernel", "with no key open: the output holds NaN", lambda q, k, v, real, causal, b: (
         kernel_of_parts(q, k, v, real, causal, b).masked_fill(
             (torch.arange(len(q)) == 3)[:, None] & ~real.any(), math.nan))),
-    Wrong("8.5", "your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
-    *(Wrong("8.5", "more scores than those of `block` keys", kernel) for kernel in (
+    Wrong("kernel", "your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
+    *(Wrong("kernel", "more scores than those of `block` keys", kernel) for kernel in (
         query_by_query, functools.partial(query_by_query, size=4), queries_along_columns,
         functools.partial(joined_blocks, size=128))),
-    Wrong("8.6", "must return True or False; got str", lambda attend: "fine"),
-    Wrong("8.6", "your test fails a right kernel", lambda attend: bool(attend(
+    Wrong("test", "must return True or False; got str", lambda attend: "fine"),
+    Wrong("test", "your test fails a right kernel", lambda attend: bool(attend(
         torch.ones(1, 1), torch.arange(7.0).sin()[:, None], torch.arange(7.0).cos()[:, None], torch.ones(7).bool(),
         False, 2).equal(tiled_attention(torch.ones(1, 1), torch.arange(7.0).sin()[:, None],
                                         torch.arange(7.0).cos()[:, None], block_size=2)))),
-    Wrong("8.6", "passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug"), is_slip=True),
+    Wrong("test", "passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug"), is_slip=True),
 ]  # fmt: skip

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._validation import check_flag, check_size
-from .models.transformer import BEGIN, END, PAD, Kept, Memory, Transformer
+from .._validation import check_flag, check_size
+from .transformer import BEGIN, END, PAD, Kept, Memory, Transformer
 
 __all__ = ["Written", "beam_search", "greedy"]
 
