@@ -44,8 +44,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ open}} \exp s_{il}}
         \text{ for open } j, \quad 0 \text{ otherwise}
 
-    The sum runs over the last axis, the keys. A row in which no key is open gets zero weights and zero gradients,
-    not NaN.
+    The sum runs over the last axis. A row without an open key gets zero weights and zero gradients, not NaN.
 
     Args:
         scores: (..., m, n).
@@ -167,8 +166,8 @@ def fused_attention(
         scale: factor on the scores; 1/sqrt(d_k) when left out.
 
     Returns:
-        The output (..., m, d_v); zero in rows with nothing to attend to, on every backend. Keys that are not finite
-        give NaN, also where a mask closes them. Torch's kernels for processors can be differentiated once, backwards.
+        The output (..., m, d_v); zero in rows with nothing to attend to. Queries, keys and values are to be finite,
+        also where a mask closes them. Torch's kernels for processors can be differentiated once, backwards.
 
     Raises:
         TypeError: as :func:`scaled_dot_product_attention`.

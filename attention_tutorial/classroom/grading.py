@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedD
 import torch
 
 from ..exercises import Case, Diagnosis, Mistake, Outcome, judge
+from ..exercises.judging import slip_of
 from . import wire
 from .assignment import Assignment, Check, Task
 from .child import PICTURES
@@ -481,8 +482,9 @@ class _Grading:
         if found is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
-        if found.slip is not None:
-            number, words = found.slip.mistake, found.slip.words
+        slip = slip_of(task.table, found)
+        if slip is not None:
+            number, words = slip.mistake, slip.words
             mistake = f"mistake:{number}" if number else words if isinstance(words, str) else found.words
         return _Checked(_no_points(check, _text(found.words, 1000)), mistake, found.kind, found.error)
 

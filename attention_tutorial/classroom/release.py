@@ -21,7 +21,7 @@ import torch
 from nbformat import NotebookNode
 from torch import Tensor
 
-from ..exercises import judge
+from ..exercises.judging import judge, slip_of
 from . import visible
 from .assignment import Assignment, Check, Task, load
 from .variants import Variant, fill, plain_variant
@@ -438,9 +438,9 @@ def _wrong_slips(task: Task) -> Iterator[str]:
         found = judge(task.table, slip.answer)
         again = judge(frozen, slip.answer)
         name = f"slip {number} of {task.id} ({slip.words if isinstance(slip.words, str) else 'made words'})"
-        if found is None or found.slip is not slip:
+        if found is None or slip_of(task.table, found) is not slip:
             yield f"{name} is told as {'right' if found is None else repr(found.words)}"
-        elif again is None or again.words != found.words or again.slip is not frozen.slips[number]:
+        elif again is None or again.words != found.words or slip_of(frozen, again) is not frozen.slips[number]:
             yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {found.words!r}"
         if all(_passes(task, check, slip.answer) for check in task.checks):
             yield f"{name} earns full marks"

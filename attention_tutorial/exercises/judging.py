@@ -12,7 +12,7 @@ from .results import alike, expect_pair, explain_rounding
 from .running import Mistake, Outcome, in_time
 from .table import Case, Exercise, Read, Slip
 
-__all__ = ["SECONDS", "Diagnosis", "judge"]
+__all__ = ["SECONDS", "Diagnosis", "judge", "slip_of"]
 
 SECONDS = 10.0  # for one answer, on all inputs; right answers take a fraction of a second
 
@@ -23,7 +23,7 @@ class Diagnosis:
 
     Attributes:
         words: to be read.
-        slip: which slip of the table it is, if it is one.
+        slip: the slip of the table that gives the same result, if one does.
         kind: of what kind it is.
         error: the name of the exception's class, if the answer raised one.
     """
@@ -81,21 +81,6 @@ def judge(
     Returns:
         What is wrong with the answer; None if it is right.
     """
-    found = _diagnose(exercise, answer, exercise.cases if cases is None else cases, seconds)
-    if found is not None and found.slip is None:
-        return replace(found, slip=_read_off(exercise).get(found.words))
-    return found
-
-
-@functools.cache
-def _read_off(exercise: Exercise) -> dict[str, Slip]:
-    """Return the slips that are read off a result, by what is said about them."""
-    slips = [slip for slip in exercise.slips if isinstance(slip, Read)]
-    told = ((_diagnose(exercise, slip.answer, exercise.cases, SECONDS), slip) for slip in slips)
-    return {found.words: slip for found, slip in told if found is not None}
-
-
-def _diagnose(exercise: Exercise, answer: Any, cases: Sequence[Case], seconds: float) -> Diagnosis | None:
     if answer is None or answer is Ellipsis:
         return NOT_FILLED_IN
     default = torch.get_default_dtype()
@@ -103,7 +88,7 @@ def _diagnose(exercise: Exercise, answer: Any, cases: Sequence[Case], seconds: f
         torch.set_default_dtype(torch.float64)
         for hook in exercise.further:
             hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
-        found = in_time(lambda: _judge(exercise, answer, cases), seconds)
+        found = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
         found = NOT_FILLED_IN
     except Mistake as mistake:
@@ -118,6 +103,27 @@ def _diagnose(exercise: Exercise, answer: Any, cases: Sequence[Case], seconds: f
     finally:
         torch.set_default_dtype(default)
     return found
+
+
+def slip_of(exercise: Exercise, found: Diagnosis) -> Slip | None:
+    """Return which slip of the table a diagnosis is, also one that is read off a result and told in the same words.
+
+    For that each of the latter is judged once. It may take a while, so no check waits for it.
+
+    Args:
+        exercise: its table.
+        found: what :func:`judge` said of an answer.
+
+    Returns:
+        The slip; None if it is none of the table's.
+    """
+    return found.slip or _read_off(exercise).get(found.words)
+
+
+@functools.cache
+def _read_off(exercise: Exercise) -> dict[str, Slip]:
+    told = ((judge(exercise, slip.answer), slip) for slip in exercise.slips if isinstance(slip, Read))
+    return {found.words: slip for found, slip in told if found is not None}
 
 
 def _judge(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:

@@ -15,6 +15,7 @@ from nbgrader.nbgraderformat import MetadataValidator
 from attention_tutorial.classroom.release import NOT_WHEN_GRADED, VISIBLE, earned, validate
 from attention_tutorial.classroom.variants import TAG
 from attention_tutorial.exercises import MISTAKES, Slip, judge
+from attention_tutorial.exercises.judging import slip_of
 from tools import colab, notebooks
 from tools.book import pages, settings
 
@@ -159,7 +160,7 @@ def test_each_fault_that_is_planted_is_found_and_earns_nothing(name):
         exec(source, names)
         assert earned([task], names) == {task.id: 0}
         found = judge(task.table, names[task.name])
-        assert found.slip in task.table.slips, found.words
+        assert slip_of(task.table, found) in task.table.slips, found.words
     assert len(seen) >= 5
 
 

@@ -25,6 +25,7 @@ from attention_tutorial.exercises import (
     judge,
     running,
 )
+from attention_tutorial.exercises.judging import slip_of
 from attention_tutorial.exercises.results import number, same_shape, tensor
 
 DOUBLED = Exercise(
@@ -80,7 +81,8 @@ def test_a_slip_is_told_by_its_result_and_words_may_be_made_from_the_inputs():
         (lambda x: abs(2 * x), "right for 3, but not for -1: it does not double", None),
         (lambda x: x * x if x < 0 else 2 * x, "right for 3, but not for -1: that is -1 squared", DOUBLED.slips[1]),
     ):
-        assert judge(DOUBLED, answer) == Diagnosis(words, slip)
+        diagnosis = judge(DOUBLED, answer)
+        assert (diagnosis.words, slip_of(DOUBLED, diagnosis)) == (words, slip)
 
 
 def test_other_inputs_may_be_judged_than_those_of_the_table():
@@ -207,6 +209,14 @@ def test_an_answer_that_raises_is_told_so_and_stops_nothing(answer, words, capsy
 def test_the_line_is_the_answers_own_though_a_library_or_the_package_raises():
     assert diagnose("nine_1", through_torch).endswith("(in the line `return torch.nn.Linear(x, 5)(torch.ones(2, 7))`)")
     assert diagnose("nine_1", through_us).endswith("(in the line `return masked_softmax(x)`)")
+
+
+def test_no_check_waits_for_answers_that_are_read_off_a_result():
+    called = []
+    exercise = replace(DOUBLED, slips=[Read("seven", lambda x: called.append(x) or 7)])
+    found = judge(exercise, lambda x: 7)
+    assert found is not None and not called
+    assert slip_of(exercise, found) is exercise.slips[0] and called
 
 
 def endless(x):

@@ -56,6 +56,7 @@ def _softmax_backward(function: Any, gradient: Tensor, output: Tensor, dim: int,
     return _turn(function(_turn(gradient, dim), _turn(output, dim), dim, *args), dim)
 
 
+# A sum or mean over everything is one over all dimensions; turned here as well, it would be turned twice.
 TURNED = {
     "aten::mm": _product(0),
     "aten::bmm": _product(0),
