@@ -506,6 +506,27 @@ def exercises_can_be_solved(notebook, path):
                 yield f'the cell behind exercise {number} is not tagged exercise, or lacks check("its_name", ...)'
 
 
+TURN = re.compile(r"^(?:> )?\*\*Your turn", re.MULTILINE)
+
+
+@rule
+def turns_can_be_taken(notebook, path):
+    """After each *Your turn* come a cell to fill in, which calls its check, and a folded answer that passes it."""
+    after = [*notebook.cells, new_code_cell(), new_code_cell()]
+    for cell, blank, answer in zip(after, after[1:], after[2:], strict=False):
+        if "turn" in tags(blank) and not (cell.cell_type == "markdown" and TURN.search(cell.source)):
+            yield f"the text before cell {blank.id} does not begin a paragraph with **Your turn"
+        if cell.cell_type != "markdown" or not TURN.search(cell.source):
+            continue
+        name = re.search(r'^check\("(\w+)", ', blank.source, re.MULTILINE)
+        if "turn" not in tags(blank) or not name or "..." not in blank.source:
+            yield f'the cell after {cell.id} is not tagged turn, or lacks the dots or check("its_name", ...)'
+        elif not {"answer", "hide-cell"} <= tags(answer):
+            yield f"the answer of {name[1]} is not tagged answer and hide-cell"
+        elif [text for output in answer.outputs for text in texts(output)] != [f"{name[1]}: right.\n"]:
+            yield f"the answer of {name[1]} does not print that it is right, and that alone"
+
+
 @book_rule
 def exercises_are_numbered(book):
     """An exercise keeps its number wherever it stands; over the book each chapter's numbers run from 1, each once."""

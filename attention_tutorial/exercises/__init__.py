@@ -67,12 +67,17 @@ def diagnose(name: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
     return None if found is None else found.words
 
 
-def check(name: str, answer: Any) -> None:
+def check(name: str, answer: Any) -> Any:
     """Print what there is to say about an answer to an exercise.
+
+    Where a *Your turn* is not filled in, there is a widget instead. Its answer can be typed there, on the site too.
 
     Args:
         name: such as ``"weights_by_hand"``, the exercise's name.
         answer: what the exercise asks for: a value, a function or a class.
+
+    Returns:
+        The widget of a *Your turn* that is not filled in; else nothing.
 
     Raises:
         ValueError: if there is no such exercise.
@@ -83,7 +88,15 @@ def check(name: str, answer: Any) -> None:
         >>> check("weights_by_hand", [0.1, 0.4, 0.6])
         weights_by_hand: not yet. Weights sum to 1; yours sum to 1.100.
     """
-    print(verdict(name, judge(_exercise(name), answer)))
+    exercise = _exercise(name)
+    diagnosis = judge(exercise, answer)
+    if exercise.typed is not None and diagnosis is not None and diagnosis.kind is Outcome.NOT_FILLED_IN:
+        from ..widgets import YourTurn
+
+        wrong = {slip.answer: slip.told(exercise.cases[0]) for slip in exercise.slips}
+        return YourTurn(exercise.asks, exercise.right, wrong, rest=exercise.rest, **vars(exercise.typed))
+    print(verdict(name, diagnosis))
+    return None
 
 
 def _exercise(name: str) -> Exercise:

@@ -73,6 +73,19 @@ class Read(Slip):
     words: str
 
 
+@dataclass(frozen=True)
+class Typed:
+    """How the answer of an exercise can be typed on the page.
+
+    Attributes:
+        choices: what can be chosen, where the answer is a text.
+        tolerance: how far a number may be off.
+    """
+
+    choices: Sequence[str] = ()
+    tolerance: float = 0.0051
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exercise:
     """The table of an exercise.
@@ -96,6 +109,7 @@ class Exercise:
         rounding: whether a result may be called right but rounded. Counts and masks never are.
         in_evaluation: whether all must hold again without gradients, and in evaluation mode.
         further: asked about an answer that is right in all cases, such as for its memory. Each returns words or None.
+        typed: how its answer can be typed on the page, where it is a number, a shape or a choice.
     """
 
     name: str
@@ -112,6 +126,7 @@ class Exercise:
     rounding: bool = True
     in_evaluation: bool = False
     further: Sequence[Callable[[Any], str | None]] = ()
+    typed: Typed | None = None
 
     def result(self, answer: Any, case: Case) -> Any:
         """Return what an answer gives in a case."""

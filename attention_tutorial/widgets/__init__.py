@@ -20,6 +20,7 @@ from .move_a_word import MoveAWord
 from .temperature import TemperatureAndWidth
 from .tiles import Tiles
 from .translator import Translator
+from .your_turn import YourTurn
 
 __all__ = [
     "AttentionSteps",
@@ -30,4 +31,5 @@ __all__ = [
     "TemperatureAndWidth",
     "Tiles",
     "Translator",
+    "YourTurn",
 ]

@@ -53,4 +53,6 @@ def test_the_solutions_on_the_page_pass_their_checks(path, double, capsys):
 
 def test_every_exercise_stands_on_one_page():
     found = [exercise for path in chapters() for exercise, _, _ in solutions(read(path))]
+    turns = [cell for path in chapters() for _, cell in cells(read(path), "code") if "turn" in tags(cell)]
+    found += [re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE).group(1) for cell in turns]
     assert sorted(found) == sorted(exercises())

@@ -8,8 +8,8 @@ stands for a list of them, each with its answer folded, made from the notebooks 
 which the list links at its head.
 
 A card is known by its chapter and number (`question-1-3`), a prediction by its section (`prediction-1-5`, then
-`prediction-1-5-2`). The ids of the deck's notes are made of these, so that a later deck renews a card and keeps what
-Anki knows of its reader.
+`prediction-1-5-2`), a *Your turn* by its name (`turn-sat-gives-cat`). The ids of the deck's notes are made of these, so
+that a later deck renews a card and keeps what Anki knows of its reader.
 """
 
 import html
@@ -31,8 +31,11 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import SphinxDirective
 
+from attention_tutorial.exercises import exercises
+
 from .anchors import lasting_id
 from .depths import chapter_of, number_of
+from .mistakes import exercises_in
 from .notebooks import read_chapters, read_notebook, title_of
 from .predictions import predictions
 from .tables import inline
@@ -75,14 +78,26 @@ def questions(notebook: NotebookNode) -> list[tuple[int, str, str]]:
     return [(int(match["number"]), f"**{match['asked']}", match["answer"].strip()) for match in found]
 
 
+def turns(notebook: NotebookNode) -> Iterator[Card]:
+    """Yield a card for each *Your turn* of a chapter whose answer can be typed."""
+    for heading, name in exercises_in(notebook):
+        exercise = exercises()[name]
+        if exercise.typed is not None:
+            right = exercise.right
+            answer = f"{right:.3g}" if isinstance(right, float) else str(right)
+            place = lasting_id(heading) or nodes.make_id(heading)
+            yield Card(f"turn-{name}".replace("_", "-"), heading, place, exercise.asks, answer)
+
+
 def cards_of(notebook: NotebookNode, number: str) -> Iterator[Card]:
-    """Yield the cards of a notebook, whose title has this number: predictions in their order, then questions."""
+    """Yield the cards of a notebook, whose title has this number: predictions in their order, turns, then questions."""
     seen: Counter[str] = Counter()
     for section, asked, answer in predictions(notebook):
         place = lasting_id(section) or nodes.make_id(section)
         seen[place] += 1
         id = place.replace("section-", "prediction-", 1) + (f"-{seen[place]}" if seen[place] > 1 else "")
         yield Card(id, section, place, asked, answer)
+    yield from {card.id: card for card in turns(notebook)}.values()  # its answer calls the check a second time
     for each, asked, answer in questions(notebook):
         yield Card(f"question-{number}-{each}", "Questions", "questions", asked, answer)
 

@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 from attention_tutorial import exercises
 from attention_tutorial.exercises import judging
 
+from .anchors import lasting_id
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
 
@@ -49,12 +50,12 @@ class Place(NamedTuple):
 
 
 def exercises_in(notebook: NotebookNode) -> Iterable[tuple[str, str]]:
-    """Yield, for each exercise of a chapter, its heading and the name by which the cell behind it calls the check."""
+    """Yield each exercise and *Your turn* of a chapter: the numbered heading over it, and the name its check has."""
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for found in re.findall(r"^### (Exercise\b.*)$", cell.source, re.MULTILINE):
-                heading = found
+            for found in re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE):
+                heading = found if lasting_id(found) else heading
         elif called := re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE):
             yield heading, called[1]
 

@@ -1,0 +1,84 @@
+"""*Your turn*: a question whose answer is one number, a shape or a choice, in a cell or typed on the page."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .results import Returned, number, numbers, within
+from .running import Mistake
+from .table import Exercise, Slip, Typed
+
+__all__ = ["turn"]
+
+
+def turn(
+    name: str,
+    asks: str,
+    right: float | tuple[int, ...] | str,
+    wrong: Mapping[Any, str],
+    *,
+    choices: Sequence[str] = (),
+    tolerance: float = 0.0051,
+    rest: str = "it is not the right result",
+) -> Exercise:
+    """Return the table of a *Your turn*.
+
+    Args:
+        name: by which `check` knows it.
+        asks: the question, a sentence that stands alone.
+        right: a number, a shape, or one of the choices.
+        wrong: the answers of those who err, each with what is said to them.
+        choices: what can be chosen, where the answer is a text.
+        tolerance: how far a number may be off, so that two digits after the point are enough.
+        rest: what is said to any other wrong answer.
+
+    Returns:
+        An exercise without inputs.
+    """
+    if isinstance(right, str):
+        returns, same, tolerance = _choice(choices), _is_chosen(choices), 0.0
+    elif isinstance(right, tuple):
+        returns, same, tolerance = numbers("the shape", f"the shape has {len(right)} sizes"), within(0.0), 0.0
+    else:
+        returns, same = number("the answer"), _near(tolerance)
+    return Exercise(
+        name=name,
+        asks=asks,
+        right=right,
+        returns=returns,
+        slips=[Slip(words, answer) for answer, words in wrong.items()],
+        same=same,
+        like=_is_equal if isinstance(right, str) else same,
+        rounding=False,
+        rest=rest,
+        typed=Typed(choices, tolerance),
+    )
+
+
+def _near(tolerance: float) -> Callable[[Any, Any], bool]:
+    def like(given: Any, other: Any) -> bool:
+        try:
+            return bool(abs(float(given) - float(other)) <= tolerance)
+        except (TypeError, ValueError, RuntimeError):
+            return False  # not one number
+
+    return like
+
+
+def _choice(choices: Sequence[str]) -> Returned:
+    def read(given: Any, right: Any) -> Tensor:
+        if given not in choices:
+            raise Mistake(f"choose one of {', '.join(map(repr, choices))}; got {given!r}")
+        return torch.tensor(choices.index(given))
+
+    return Returned("the choice", read)
+
+
+def _is_chosen(choices: Sequence[str]) -> Callable[[Any, Any], bool]:
+    return lambda given, right: bool(choices[int(given)] == right)
+
+
+def _is_equal(given: Any, wrong: Any) -> bool:
+    return bool(given == wrong)

@@ -1,0 +1,86 @@
+"""Your turn: a question on the page, whose answer is typed or chosen and told at once whether it is right."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import traitlets
+
+from .base import BookWidget
+
+__all__ = ["YourTurn"]
+
+Answer = float | tuple[int, ...] | str
+
+
+class YourTurn(BookWidget):
+    """Ask a question, and say of a wrong answer what went wrong.
+
+    An answer is a number (typed as 0.25 or 1/4), a shape (typed as 3, 4), or one of several choices. It counts as right
+    within the tolerance. Nothing is sent anywhere.
+
+    Args:
+        question: a sentence that stands alone.
+        right: the right answer.
+        wrong: wrong answers that people give, each with what is said to whoever gives it.
+        choices: what can be chosen, where the answer is a text.
+        tolerance: of a number.
+        rest: what is said to any other wrong answer.
+
+    Raises:
+        ValueError: if an answer is a text and none of the choices.
+
+    Example:
+        >>> YourTurn("What is one half of 3?", 1.5, {6.0: "that is twice as much"})
+        YourTurn('What is one half of 3?')
+    """
+
+    module = "your_turn"
+
+    question = traitlets.Unicode().tag(sync=True)
+    kind = traitlets.Enum(["number", "shape", "choice"]).tag(sync=True)
+    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    right = traitlets.List(traitlets.Float()).tag(sync=True)
+    wrong: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    tolerance = traitlets.Float().tag(sync=True)
+    rest = traitlets.Unicode().tag(sync=True)
+    given = traitlets.Unicode().tag(sync=True)  # what the reader has typed or chosen
+
+    def __init__(
+        self,
+        question: str = "The softmax of two equal scores: what weight does each get?",
+        right: Answer = 0.5,
+        wrong: Mapping[Any, str] = {1.0: "the two weights sum to 1"},
+        *,
+        choices: Sequence[str] = (),
+        tolerance: float = 0.0051,
+        rest: str = "it is not the right result",
+    ) -> None:
+        for answer in (right, *wrong):
+            if isinstance(answer, str) and answer not in choices:
+                raise ValueError(f"answers must be among choices {list(choices)}; got {answer!r}")
+        self._answer = right if isinstance(right, str) else ", ".join(f"{x:.4g}" for x in _numbers(right, choices))
+        super().__init__(
+            question=question,
+            kind="choice" if isinstance(right, str) else "shape" if isinstance(right, tuple) else "number",
+            choices=list(choices),
+            right=_numbers(right, choices),
+            wrong=[{"answer": _numbers(answer, choices), "words": words} for answer, words in wrong.items()],
+            tolerance=0.0 if isinstance(right, str | tuple) else tolerance,
+            rest=rest,
+        )
+
+    def __repr__(self) -> str:
+        return f"YourTurn({self.question!r})"
+
+    def static_html(self) -> str:
+        """Return the question with its answer folded, for pages on which no script runs."""
+        answer = f"<details><summary>Answer</summary>{html.escape(self._answer)}</details>"
+        return f"<table>\n<caption>{html.escape(self.question)}</caption>\n<tr><td>{answer}</td></tr>\n</table>"
+
+
+def _numbers(answer: Answer, choices: Sequence[str]) -> list[float]:
+    """Return an answer as the page compares it: a choice by its place."""
+    if isinstance(answer, str):
+        return [float(choices.index(answer))]
+    return [float(x) for x in (answer if isinstance(answer, tuple) else (answer,))]

@@ -1,0 +1,77 @@
+/* Your turn: a question whose answer is typed or chosen, and told at once whether it is right. */
+
+import { Button, Choice } from "../../kit/controls.tsx";
+import "../../kit/kit.css";
+import { defineWidget, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { type Reply, reply, type State } from "./maths.ts";
+import "./style.css";
+
+export * from "./maths.ts";
+
+type Props = ViewProps<State, Reply | null>;
+
+function View({ state, data, write }: Props) {
+  return (
+    <>
+      {state.kind === "choice" ? (
+        <Choice
+          name="answer"
+          label={state.question}
+          options={state.choices.map((choice) => ({ value: choice, text: choice }))}
+          value={state.given}
+          onChange={(given) => write({ given })}
+        />
+      ) : (
+        <Field state={state} write={write} />
+      )}
+      <p class={data === null ? "" : data.right ? "bw-right" : "bw-wrong"} role="status">
+        {data?.words}
+      </p>
+    </>
+  );
+}
+
+function Field({ state, write }: Pick<Props, "state" | "write">) {
+  const id = useIds()("answer");
+  const [typed, type] = useStateFor(state.given, state.given);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        write({ given: typed });
+      }}
+    >
+      <label for={id}>{state.question}</label>
+      <div class="bw-options">
+        <input
+          type="text"
+          id={id}
+          autocomplete="off"
+          placeholder={state.kind === "shape" ? "3, 4" : "0.25"}
+          value={typed}
+          onInput={(event) => type(event.currentTarget.value)}
+        />
+        <Button kind="main" onClick={() => write({ given: typed })}>
+          Check
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+export default defineWidget<State, Reply | null>({
+  name: "your_turn",
+  label: "Your turn",
+  traits: {
+    question: true,
+    kind: true,
+    choices: true,
+    right: true,
+    wrong: true,
+    tolerance: true,
+    rest: true,
+    given: true,
+  },
+  compute: reply,
+  View,
+});

@@ -1,0 +1,60 @@
+/* Reading an answer and saying what is wrong with it, in the order in which the package's tables do. */
+
+export interface State {
+  question: string;
+  kind: "number" | "shape" | "choice";
+  choices: string[];
+  /** A number, the sizes of a shape, or the place of a choice. */
+  right: number[];
+  wrong: { answer: number[]; words: string }[];
+  tolerance: number;
+  rest: string;
+  /** What the reader has typed or chosen. */
+  given: string;
+}
+
+export interface Reply {
+  right: boolean;
+  words: string;
+}
+
+const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(\/\d+\.?\d*)?$/;
+
+/** What a reader typed or chose, as numbers; null where it is no answer of this kind. */
+export function read({ kind, choices }: Pick<State, "kind" | "choices">, given: string): number[] | null {
+  const plain = given.trim().replaceAll("−", "-");
+  if (kind === "choice") return choices.includes(given) ? [choices.indexOf(given)] : null;
+  if (kind === "shape") {
+    const sizes = plain
+      .replace(/^(torch\.Size)?[([]+|[)\]]+$/g, "")
+      .split(/[\s,×x*]+/)
+      .filter((size) => size !== "");
+    return sizes.length > 0 && sizes.every((size) => /^\d+$/.test(size)) ? sizes.map(Number) : null;
+  }
+  const number = plain.replace(",", ".").replaceAll(" ", "");
+  if (!NUMBER.test(number)) return null;
+  const [above = NaN, below = 1] = number.split("/").map(Number);
+  return below === 0 ? null : [above / below];
+}
+
+const HOW = {
+  number: "Type a number, such as 0.25 or 1/4.",
+  shape: "Type the sizes with commas between them, such as 3, 4.",
+  choice: "Choose one of the answers.",
+};
+
+const isSame = (a: number[], b: number[], tolerance: number): boolean =>
+  a.length === b.length && a.every((x, i) => Math.abs(x - b[i]!) <= tolerance);
+
+const sentence = (words: string): string =>
+  `${words.slice(0, 1).toUpperCase()}${words.slice(1)}${words.endsWith(".") ? "" : "."}`;
+
+/** What there is to say about an answer; null before one is given. */
+export function reply(state: State): Reply | null {
+  if (state.given.trim() === "") return null;
+  const answer = read(state, state.given);
+  if (answer === null) return { right: false, words: HOW[state.kind] };
+  if (isSame(answer, state.right, state.tolerance)) return { right: true, words: "Right." };
+  const slip = state.wrong.find((one) => isSame(answer, one.answer, state.tolerance));
+  return { right: false, words: `Not yet. ${sentence(slip ? slip.words : state.rest)}` };
+}
