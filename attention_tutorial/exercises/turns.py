@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .results import Returned, number, numbers, within
+from .results import Returned, expect_numbers, number, within
 from .running import Mistake
 from .table import Exercise, Slip, Typed
 
@@ -16,7 +16,7 @@ __all__ = ["turn"]
 def turn(
     name: str,
     asks: str,
-    right: float | tuple[int, ...] | str,
+    right: float | tuple[int, ...] | list[int] | str,
     wrong: Mapping[Any, str],
     *,
     choices: Sequence[str] = (),
@@ -40,7 +40,8 @@ def turn(
     if isinstance(right, str):
         returns, same, tolerance = _choice(choices), _is_chosen(choices), 0.0
     elif isinstance(right, tuple):
-        returns, same, tolerance = numbers("the shape", f"the shape has {len(right)} sizes"), within(0.0), 0.0
+        returns = Returned("the shape", lambda given, right: expect_numbers(given, "the shape"))
+        right, same, tolerance = list(right), within(0.0), 0.0  # a tuple would be several results
     else:
         returns, same = number("the answer"), _near(tolerance)
     return Exercise(

@@ -10,7 +10,7 @@ from .base import BookWidget
 
 __all__ = ["YourTurn"]
 
-Answer = float | tuple[int, ...] | str
+Answer = float | Sequence[int] | str
 
 
 class YourTurn(BookWidget):
@@ -48,7 +48,7 @@ class YourTurn(BookWidget):
 
     def __init__(
         self,
-        question: str = "The softmax of two equal scores: what weight does each get?",
+        question: str = "The softmax of 2 equal scores: what weight does each get?",
         right: Answer = 0.5,
         wrong: Mapping[Any, str] = {1.0: "the two weights sum to 1"},
         *,
@@ -62,11 +62,11 @@ class YourTurn(BookWidget):
         self._answer = right if isinstance(right, str) else ", ".join(f"{x:.4g}" for x in _numbers(right, choices))
         super().__init__(
             question=question,
-            kind="choice" if isinstance(right, str) else "shape" if isinstance(right, tuple) else "number",
+            kind="choice" if isinstance(right, str) else "shape" if isinstance(right, Sequence) else "number",
             choices=list(choices),
             right=_numbers(right, choices),
             wrong=[{"answer": _numbers(answer, choices), "words": words} for answer, words in wrong.items()],
-            tolerance=0.0 if isinstance(right, str | tuple) else tolerance,
+            tolerance=0.0 if isinstance(right, Sequence) else tolerance,
             rest=rest,
         )
 
@@ -83,4 +83,4 @@ def _numbers(answer: Answer, choices: Sequence[str]) -> list[float]:
     """Return an answer as the page compares it: a choice by its place."""
     if isinstance(answer, str):
         return [float(choices.index(answer))]
-    return [float(x) for x in (answer if isinstance(answer, tuple) else (answer,))]
+    return [float(x) for x in (answer if isinstance(answer, Sequence) else (answer,))]

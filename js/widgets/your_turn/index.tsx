@@ -1,8 +1,9 @@
 /* Your turn: a question whose answer is typed or chosen, and told at once whether it is right. */
 
+import { useRef } from "preact/hooks";
 import { Button, Choice } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { defineWidget, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, useIds, type ViewProps } from "../../kit/widget.tsx";
 import { type Reply, reply, type State } from "./maths.ts";
 import "./style.css";
 
@@ -33,12 +34,13 @@ function View({ state, data, write }: Props) {
 
 function Field({ state, write }: Pick<Props, "state" | "write">) {
   const id = useIds()("answer");
-  const [typed, type] = useStateFor(state.given, state.given);
+  const field = useRef<HTMLInputElement>(null);
+  const send = () => write({ given: field.current?.value ?? "" });
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        write({ given: typed });
+        send();
       }}
     >
       <label for={id}>{state.question}</label>
@@ -46,12 +48,13 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
         <input
           type="text"
           id={id}
+          ref={field}
           autocomplete="off"
           placeholder={state.kind === "shape" ? "3, 4" : "0.25"}
-          value={typed}
-          onInput={(event) => type(event.currentTarget.value)}
+          value={state.given}
+          onBlur={send}
         />
-        <Button kind="main" onClick={() => write({ given: typed })}>
+        <Button kind="main" onClick={send}>
           Check
         </Button>
       </div>
