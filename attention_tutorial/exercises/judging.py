@@ -161,9 +161,14 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
     return found and replace(found, words=f"{words}: {found.words}", slip=None)
 
 
+@functools.lru_cache(maxsize=256)
+def _right(exercise: Exercise, case: Case) -> Any:
+    return exercise.result(exercise.right, case)
+
+
 def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
     result = exercise.result(answer, case)
-    right = exercise.result(exercise.right, case)
+    right = _right(exercise, case)
     try:
         given = _read(exercise, result, right)
     except Mistake:

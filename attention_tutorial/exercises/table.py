@@ -31,7 +31,7 @@ MISTAKES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """Inputs on which answers are run.
 
