@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import anywidget
 import numpy as np
 import torch
+import traitlets
 from torch import Tensor
 
 from .._environment import static_widgets
@@ -57,6 +58,10 @@ class BookWidget(anywidget.AnyWidget):
 
     module: ClassVar[str]
 
+    _keys = traitlets.List(traitlets.Unicode()).tag(
+        sync=True
+    )  # the names of the state: for the module, which has no list
+
     # ipywidgets 7, which Colab has, would otherwise go past the mime bundle.
     _ipython_display_ = None
 
@@ -68,6 +73,11 @@ class BookWidget(anywidget.AnyWidget):
             cls.__signature__ = inspect.Signature(parameters)
         super().__init_subclass__(**kwargs)
 
+    @traitlets.default("_keys")
+    def _names_of_the_state(self) -> list[str]:
+        names = set(self.traits(sync=True)) - set(anywidget.AnyWidget.class_traits())
+        return sorted(name for name in names if not name.startswith("_"))
+
     def open(self) -> None:
         """Open the channel to the browser; not where only HTML is wanted, since its messages hold random ids."""
         if not static_widgets():
@@ -75,8 +85,7 @@ class BookWidget(anywidget.AnyWidget):
 
     def state(self) -> dict[str, Any]:
         """Return the state that the ES module needs, as it goes into a page."""
-        names = set(self.traits(sync=True)) - set(anywidget.AnyWidget.class_traits())
-        return {name: getattr(self, name) for name in sorted(names) if not name.startswith("_")}
+        return {name: getattr(self, name) for name in self._keys}
 
     def static_html(self) -> str:
         """Return what a page shows where no script runs."""

@@ -16,8 +16,6 @@ interface Definition<S, D> {
   name: string;
   /** What a screen reader calls it. */
   label: string;
-  /** Every synchronised trait of the Python class. TypeScript counts them, and a test compares them with Python's. */
-  traits: Record<keyof S & string, true>;
   /** Make a state that fits together out of one that may not: a step that another example lacks, for instance. */
   settle?: (state: S) => S;
   /** All that is shown, from the state. */
@@ -50,10 +48,10 @@ function keepOurKeys(event: KeyboardEvent) {
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
 /** Make the widget that anywidget and the book's pages mount. */
-export function defineWidget<S extends object, D>({ name, label, traits, settle, compute, View }: Definition<S, D>) {
-  const keys = Object.keys(traits) as (keyof S & string)[];
-
+export function defineWidget<S extends object, D>({ name, label, settle, compute, View }: Definition<S, D>) {
   function render({ model, el }: { model: AnyModel<S>; el: HTMLElement }): () => void {
+    // The names of the state, as the Python class declares them.
+    const keys = (model as unknown as AnyModel<{ _keys: (keyof S & string)[] }>).get("_keys");
     page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
     const prefix = `${name}-${page.attentionWidgetsMounted}`;
     let writing = false; // then a change that is heard is our own
@@ -99,7 +97,7 @@ export function defineWidget<S extends object, D>({ name, label, traits, settle,
     };
   }
 
-  return { render, traits: keys };
+  return { render };
 }
 
 /** The heading of a widget, with what stands at its right. */

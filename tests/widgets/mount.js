@@ -9,7 +9,7 @@ window.bench = (() => {
       state,
       saved: {}, // what was sent to the kernel
       unsaved: {},
-      get: (key) => model.state[key],
+      get: (key) => (key === "_keys" ? Object.keys(model.state) : model.state[key]),
       set(key, value) {
         model.state[key] = value;
         model.unsaved[key] = value;

@@ -47,7 +47,7 @@
   function makeModel({ state, changed }) {
     const listeners = new Map();
     return {
-      get: (key) => state[key],
+      get: (key) => (key === "_keys" ? Object.keys(state) : state[key]),
       set(key, value) {
         state[key] = changed[key] = value;
         for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener(value);

@@ -644,16 +644,6 @@ function inWords({ networks, step }: State, { seen, said }: Data): string[] {
 export default defineWidget<State, Data>({
   name: "bottleneck",
   label: "The bottleneck, interactive",
-  traits: {
-    cases: true,
-    networks: true,
-    trained_to: true,
-    note: true,
-    compact: true,
-    length: true,
-    sequence: true,
-    step: true,
-  },
   settle,
   compute,
   View,

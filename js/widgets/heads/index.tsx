@@ -500,15 +500,6 @@ function MapOfHead({ head, weights, labels, left, top, size }: MapProps) {
 export default defineWidget<State, Data>({
   name: "heads",
   label: "Heads, interactive",
-  traits: {
-    cases: true,
-    choices: true,
-    model: true,
-    sentence: true,
-    query: true,
-    head: true,
-    note: true,
-  },
   settle,
   compute,
   View,

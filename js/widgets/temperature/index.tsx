@@ -609,22 +609,6 @@ function inWords(state: State, { lab, tau, all, i, most, curveOf }: Data): strin
 export default defineWidget<State, Data>({
   name: "temperature",
   label: "Temperature and width, interactive",
-  traits: {
-    features: true,
-    letters: true,
-    query_count: true,
-    key_count: true,
-    widths: true,
-    divisors: true,
-    temperatures: true,
-    d_k: true,
-    divisor: true,
-    own: true,
-    query: true,
-    along: true,
-    zoom: true,
-    predict: true,
-  },
   compute,
   View,
 });

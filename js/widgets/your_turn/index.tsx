@@ -65,16 +65,6 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
 export default defineWidget<State, Reply | null>({
   name: "your_turn",
   label: "Your turn",
-  traits: {
-    question: true,
-    kind: true,
-    choices: true,
-    right: true,
-    wrong: true,
-    tolerance: true,
-    rest: true,
-    given: true,
-  },
   compute: reply,
   View,
 });
