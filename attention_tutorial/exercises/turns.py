@@ -1,4 +1,4 @@
-"""*Your turn*: a question whose answer is one number, a shape or a choice, in a cell or typed on the page."""
+"""*Your turn*: a question whose answer is a number or more, a shape or a choice, in a cell or typed on the page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .results import Returned, expect_numbers, number, within
+from .results import Returned, expect_numbers, number
 from .running import Mistake
 from .table import Exercise, Slip, Typed
 
@@ -16,7 +16,7 @@ __all__ = ["turn"]
 def turn(
     name: str,
     asks: str,
-    right: float | tuple[int, ...] | list[int] | str,
+    right: float | list[float] | tuple[float, ...] | str,
     wrong: Mapping[Any, str],
     *,
     choices: Sequence[str] = (),
@@ -28,7 +28,7 @@ def turn(
     Args:
         name: by which `check` knows it.
         asks: the question, a sentence that stands alone.
-        right: a number, a shape, or one of the choices.
+        right: a number, several of them, a shape (whole numbers), or one of the choices.
         wrong: the answers of those who err, each with what is said to them.
         choices: what can be chosen, where the answer is a text.
         tolerance: how far a number may be off, so that two digits after the point are enough.
@@ -39,9 +39,11 @@ def turn(
     """
     if isinstance(right, str):
         returns, same, tolerance = _choice(choices), _is_chosen(choices), 0.0
-    elif isinstance(right, tuple):
-        returns = Returned("the shape", lambda given, right: expect_numbers(given, "the shape"))
-        right, same, tolerance = list(right), within(0.0), 0.0  # a tuple would be several results
+    elif isinstance(right, list | tuple):
+        right = list(right)  # a tuple would be several results
+        returns = Returned("the answer", lambda given, right: expect_numbers(given, "the answer"))
+        tolerance = 0.0 if all(isinstance(x, int) for x in right) else tolerance
+        same = _near(tolerance)
     else:
         returns, same = number("the answer"), _near(tolerance)
     return Exercise(
@@ -61,9 +63,10 @@ def turn(
 def _near(tolerance: float) -> Callable[[Any, Any], bool]:
     def like(given: Any, other: Any) -> bool:
         try:
-            return bool(abs(float(given) - float(other)) <= tolerance)
+            a, b = (torch.as_tensor(x, dtype=torch.float64) for x in (given, other))
         except (TypeError, ValueError, RuntimeError):
-            return False  # not one number
+            return False  # not numbers
+        return a.shape == b.shape and bool(((a - b).abs() <= tolerance).all())
 
     return like
 

@@ -10,14 +10,14 @@ from .base import BookWidget
 
 __all__ = ["YourTurn"]
 
-Answer = float | Sequence[int] | str
+Answer = float | Sequence[float] | str
 
 
 class YourTurn(BookWidget):
     """Ask a question, and say of a wrong answer what went wrong.
 
-    An answer is a number (typed as 0.25 or 1/4), a shape (typed as 3, 4), or one of several choices. It counts as right
-    within the tolerance. Nothing is sent anywhere.
+    An answer is a number (typed as 0.25 or 1/4), several numbers, a shape (whole numbers, typed as 3, 4), or one of
+    several choices. Numbers count as right within the tolerance. Nothing is sent anywhere.
 
     Args:
         question: a sentence that stands alone.
@@ -38,7 +38,7 @@ class YourTurn(BookWidget):
     module = "your_turn"
 
     question = traitlets.Unicode().tag(sync=True)
-    kind = traitlets.Enum(["number", "shape", "choice"]).tag(sync=True)
+    kind = traitlets.Enum(["number", "numbers", "shape", "choice"]).tag(sync=True)
     choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
     right = traitlets.List(traitlets.Float()).tag(sync=True)
     wrong: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
@@ -60,13 +60,15 @@ class YourTurn(BookWidget):
             if isinstance(answer, str) and answer not in choices:
                 raise ValueError(f"answers must be among choices {list(choices)}; got {answer!r}")
         self._answer = right if isinstance(right, str) else ", ".join(f"{x:.4g}" for x in _numbers(right, choices))
+        whole = isinstance(right, Sequence) and all(isinstance(x, int) for x in right)
+        several = "shape" if whole else "numbers"
         super().__init__(
             question=question,
-            kind="choice" if isinstance(right, str) else "shape" if isinstance(right, Sequence) else "number",
+            kind="choice" if isinstance(right, str) else several if isinstance(right, Sequence) else "number",
             choices=list(choices),
             right=_numbers(right, choices),
             wrong=[{"answer": _numbers(answer, choices), "words": words} for answer, words in wrong.items()],
-            tolerance=0.0 if isinstance(right, Sequence) else tolerance,
+            tolerance=0.0 if whole or isinstance(right, str) else tolerance,
             rest=rest,
         )
 

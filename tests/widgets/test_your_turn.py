@@ -13,6 +13,9 @@ from attention_tutorial.widgets import YourTurn
 TURNS = [
     *(exercise for exercise in exercises().values() if exercise.typed),
     turn("a_shape", "Which shape?", (2, 3), {(3, 2): "that is the transpose", (2,): "that is a vector"}),
+    turn(
+        "some_numbers", "How much of each?", [0.25, 0.5, 0.25], {(0.5, 0.25, 0.25): "order", (0.25, 0.5): "how many?"}
+    ),
     turn("a_choice", "Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], rest="no animal"),
     turn("a_number", "How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
 ]
@@ -75,6 +78,11 @@ def test_two_digits_are_enough_and_the_next_number_is_wrong(exercise, replies, m
         ("number", "1.2.3", None),
         ("number", "<b>1</b>", None),
         ("number", "1e9", None),
+        ("numbers", "0.25, -1/2", True),
+        ("numbers", "[0.25 −0.5]", True),
+        ("numbers", "tensor([0.25, -0.5])", True),
+        ("numbers", "0.25", False),
+        ("numbers", "0.25, x", None),
         ("shape", "2, 3", True),
         ("shape", "(2, 3)", True),
         ("shape", "torch.Size([2, 3])", True),
@@ -91,6 +99,7 @@ def test_two_digits_are_enough_and_the_next_number_is_wrong(exercise, replies, m
 def test_answers_are_read_as_people_type_them(kind, given, right, replies):
     widget = {
         "number": YourTurn("How much?", -1.5),
+        "numbers": YourTurn("How much of each?", [0.25, -0.5], {}),
         "shape": YourTurn("Which shape?", (2, 3), {}),
         "choice": YourTurn("Which?", "cat", {}, choices=["cat", "mat"]),
     }[kind]

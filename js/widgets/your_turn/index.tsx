@@ -50,7 +50,7 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
           id={id}
           ref={field}
           autocomplete="off"
-          placeholder={state.kind === "shape" ? "3, 4" : "0.25"}
+          placeholder={{ number: "0.25", numbers: "0.25, 0.5, 0.25", shape: "3, 4", choice: "" }[state.kind]}
           value={state.given}
           onBlur={send}
         />

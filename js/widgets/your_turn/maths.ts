@@ -2,9 +2,9 @@
 
 export interface State {
   question: string;
-  kind: "number" | "shape" | "choice";
+  kind: "number" | "numbers" | "shape" | "choice";
   choices: string[];
-  /** A number, the sizes of a shape, or the place of a choice. */
+  /** One number or several, the sizes of a shape, or the place of a choice. */
   right: number[];
   wrong: { answer: number[]; words: string }[];
   tolerance: number;
@@ -20,25 +20,33 @@ export interface Reply {
 
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(\/\d+\.?\d*)?$/;
 
+function readNumber(text: string): number | null {
+  if (!NUMBER.test(text)) return null;
+  const [above = NaN, below = 1] = text.split("/").map(Number);
+  return below === 0 ? null : above / below;
+}
+
+const isComplete = <T>(all: (T | null)[]): all is T[] => all.length > 0 && !all.includes(null);
+
 /** What a reader typed or chose, as numbers; null where it is no answer of this kind. */
 export function read({ kind, choices }: Pick<State, "kind" | "choices">, given: string): number[] | null {
   const plain = given.trim().replaceAll("−", "-");
   if (kind === "choice") return choices.includes(given) ? [choices.indexOf(given)] : null;
-  if (kind === "shape") {
-    const sizes = plain
-      .replace(/^(torch\.Size)?[([]+|[)\]]+$/g, "")
-      .split(/[\s,×x*]+/)
-      .filter((size) => size !== "");
-    return sizes.length > 0 && sizes.every((size) => /^\d+$/.test(size)) ? sizes.map(Number) : null;
+  if (kind === "number") {
+    const number = readNumber(plain.replace(",", ".").replaceAll(" ", ""));
+    return number === null ? null : [number];
   }
-  const number = plain.replace(",", ".").replaceAll(" ", "");
-  if (!NUMBER.test(number)) return null;
-  const [above = NaN, below = 1] = number.split("/").map(Number);
-  return below === 0 ? null : [above / below];
+  const parts = plain
+    .replace(/^(torch\.Size|tensor)?[([]+|[)\]]+$/g, "")
+    .split(kind === "shape" ? /[\s,×x*]+/ : /[\s,;]+/)
+    .filter((part) => part !== "");
+  const numbers = parts.map((part) => (kind === "shape" && !/^\d+$/.test(part) ? null : readNumber(part)));
+  return isComplete(numbers) ? numbers : null;
 }
 
 const HOW = {
   number: "Type a number, such as 0.25 or 1/4.",
+  numbers: "Type the numbers with commas between them, such as 0.25, 0.5, 1/4.",
   shape: "Type the sizes with commas between them, such as 3, 4.",
   choice: "Choose one of the answers.",
 };
