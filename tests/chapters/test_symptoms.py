@@ -1,0 +1,201 @@
+"""Each test on the page "My model misbehaves" passes on a sound model and fails on one that has the fault."""
+
+import copy
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attention_tutorial import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
+from attention_tutorial.models.patients import translators_with
+from attention_tutorial.models.transformer import Transformer
+from tools.book import ROOT
+
+PAGE = (ROOT / "book" / "symptoms.md").read_text(encoding="utf-8")
+SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+TESTS = [
+    pytest.param(section.splitlines()[0], number, code, id=f"{section.splitlines()[0]} {number}")
+    for section in SECTIONS
+    for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL))
+]
+PAD, IDS, D = 0, 11, 8
+
+
+class Dropped(nn.Module):
+    """A model with dropout; for which `eval()` was not called."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.dropout = model, nn.Dropout(0.3)
+
+    def forward(self, *ids):
+        return self.dropout(self.model(*ids))
+
+
+class Logits(nn.Module):
+    """A translator that returns its logits alone."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, source, target_in, **others):
+        return self.network(source, target_in, **others)[0]
+
+
+class Layer(nn.Module):
+    """Self-attention of several heads, with a fault or without."""
+
+    def __init__(self, attention, fault=""):
+        super().__init__()
+        self.attention, self.fault = attention, fault
+
+    def forward(self, x, need_weights=True):
+        if self.fault == "loop":
+            return torch.cat([self.attention(x[:, i : i + 1], x, x)[0] for i in range(x.size(1))], dim=1)
+        if self.fault == "scrambled":
+            q, k, v = (x @ w.weight.mT for w in (self.attention.w_q, self.attention.w_k, self.attention.w_v))
+            cut = (x.size(0), self.attention.num_heads, x.size(1), -1)
+            output = scaled_dot_product_attention(*(part.reshape(cut) for part in (q, k, v)))[0]
+            return output.transpose(1, 2).reshape(x.shape) @ self.attention.w_o.weight.mT, None
+        return self.attention(x, need_weights=need_weights or self.fault == "keeps")
+
+
+def drawn(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def translator(seed=0):
+    network = Transformer(IDS, IDS, d_model=D, num_heads=2, d_ff=16, generator=drawn(seed)).double()
+    return Logits(network).eval()
+
+
+def train(model, parameters=None):
+    """Return a training step on one batch."""
+    optimiser = torch.optim.Adam(model.parameters() if parameters is None else parameters, lr=0.02)
+
+    def step(model, batch):
+        optimiser.zero_grad()
+        loss_of(model, batch).backward()
+        optimiser.step()
+
+    return step
+
+
+def loss_of(model, batch):
+    source, target_in, labels = batch
+    return F.cross_entropy(model(source, target_in).flatten(0, 1), labels.flatten())
+
+
+class Blind(Logits):
+    """A translator whose source is masked where it should be seen."""
+
+    def forward(self, source, target_in):
+        return super().forward(torch.full_like(source, 3), target_in)
+
+
+class Unstable(Logits):
+    """A translator with an exponential too large for 32 bits, and its logarithm."""
+
+    def forward(self, source, target_in):
+        return (super().forward(source, target_in) + 100).exp().log()
+
+
+class Half(nn.Module):
+    """A translator whose readout is cut off from the loss."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.unused = model, nn.Linear(2, 2)
+
+    def forward(self, *ids):
+        return self.model(*ids)
+
+
+def faulty(name):
+    (patient,) = translators_with(name, seeds=(1,), steps=2, batch_size=4, d_model=D, num_heads=2)
+    return Logits(patient.network.double()).eval()
+
+
+def ids(*shape, seed=5):
+    return torch.randint(3, IDS, shape, generator=drawn(seed))
+
+
+def sound():
+    """Return the names of the page for a model without a fault."""
+    source, target = ids(4, 7), ids(4, 6, seed=6)
+    model = translator()
+    attention = MultiHeadAttention(D, 2).double()
+    labels = torch.cat([target[:, 1:], torch.full((4, 1), 2)], dim=1)
+    padded = labels.index_fill(1, torch.tensor([4, 5]), PAD)
+    fresh = translator(1).train()
+    return {
+        "torch": torch, "F": F, "PAD": PAD, "d_model": D, "heads": 2, "vocabulary": IDS,
+        "model": model, "source": source, "target_in": target, "labels": labels,
+        "batch": (source, target, labels), "loss_of": loss_of, "train_step": train(model),
+        "mask": causal_mask(6) & padding_mask(torch.tensor([6, 3]), n=6), "scores": torch.randn(4, 6, 6),
+        "logits": fresh(source, target).detach(), "padded_labels": padded,
+        "loss_fn": lambda logits, labels: F.cross_entropy(logits.mT, labels, ignore_index=PAD),
+        "attention": Layer(attention), "x": torch.randn(2, 5, D, dtype=torch.float64, generator=drawn(3)),
+        "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs)),
+        "layer": Layer(MultiHeadAttention(D, 2)),
+    }  # fmt: skip
+
+
+def alike(attention):
+    with torch.no_grad():
+        for w in (attention.w_q, attention.w_k):
+            w.weight[D // 2 :] = w.weight[: D // 2]
+    return Layer(attention)
+
+
+def spoilt(heading, number):
+    """Return what differs from `sound` in a model that has the fault of a section."""
+    names = sound()
+    wide = faulty("mask too far")
+    return {
+        ("Before anything else: are the results repeatable?", 0): lambda: {"model": Dropped(translator()).train()},
+        ("Before anything else: can it learn one batch by heart?", 0): lambda: {
+            "train_step": train(names["model"], translator(2).parameters())
+        },
+        ("The loss does not fall", 0): lambda: {"model": Half(translator())},
+        ("The loss is NaN", 0): lambda: {"mask": causal_mask(6) & padding_mask(torch.tensor([6, 0]), n=6)},
+        ("The loss is NaN", 1): lambda: {"scores": (400 * torch.ones(4, 4)).half() @ (400 * torch.ones(4, 4)).half()},
+        ("The loss is too good", 0): lambda: {"model": wide},
+        ("The loss is too good", 1): lambda: {"labels": names["target_in"]},
+        ("It works in training, but repeats a word or writes nonsense", 0): lambda: {"model": wide},
+        ("It stops at once", 0): lambda: {
+            "labels": names["padded_labels"],
+            "loss_fn": lambda logits, labels: F.cross_entropy(logits.mT, labels),
+        },
+        ("The output is the same for every input", 0): lambda: {"model": Blind(names["model"].network)},
+        ("Results are worse in batches", 0): lambda: {"model": faulty("padding open")},
+        ("It differs from PyTorch", 0): lambda: {
+            "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs), "scrambled")
+        },
+        ("All heads look alike", 0): lambda: {"attention": alike(copy.deepcopy(names["attention"].attention))},
+        ("It differs on a GPU", 0): lambda: {"model": Unstable(names["model"].network)},
+        ("It runs out of memory", 0): lambda: {"attention": Layer(names["attention"].attention, "keeps")},
+        ("It is slower than expected", 0): lambda: {"layer": Layer(MultiHeadAttention(D, 2), "loop")},
+    }[heading, number]()
+
+
+@pytest.mark.parametrize(("heading", "number", "code"), TESTS)
+def test_a_sound_model_passes(heading, number, code):
+    names = sound()
+    if heading.startswith("It stops"):
+        names["labels"] = names["padded_labels"]
+    exec(code, names)
+
+
+@pytest.mark.parametrize(("heading", "number", "code"), TESTS)
+def test_a_model_with_the_fault_fails(heading, number, code):
+    names = sound() | spoilt(heading, number)
+    with pytest.raises(AssertionError):
+        exec(code, names)
+
+
+def test_the_page_has_a_test_for_each_symptom():
+    assert len(TESTS) >= len(SECTIONS) >= 14
