@@ -39,7 +39,7 @@ def exercises() -> dict[str, Exercise]:
 
     Example:
         >>> list(exercises())[:3]
-        ['rnn_by_hand', 'bits', 'one_step_of_attention']
+        ['shape_of_scores', 'sat_without_cat', 'rows_to_one']
     """
     chapters = [
         importlib.import_module(f"{__name__}.{found.name}")
