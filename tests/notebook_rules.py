@@ -461,6 +461,19 @@ def papers_are_in_the_bibliography(notebook, path):
 OPENING = {r"you will learn|\?": "you will learn, or a question", "you need": "you need", r"\d+ minutes": "NN minutes"}
 SECTIONS = ["exercises", "questions", "common mistakes", "summary", "further reading"]
 SECTIONS_OF_A_DEEP_ONE = ["summary"]
+SECTIONS_OF_A_PRIMER = [section for section in SECTIONS if section != "exercises"]  # it has turns in their place
+
+
+def is_primer(page: str) -> bool:
+    """Tell whether a notebook is the primer, chapter 0, which those who know what it teaches skip."""
+    return chapter_of(page) == 0 and not is_deep(page)
+
+
+def sections_of(page: str) -> list[str]:
+    """Return which sections a notebook must have."""
+    if is_deep(page):
+        return SECTIONS_OF_A_DEEP_ONE
+    return SECTIONS_OF_A_PRIMER if is_primer(page) else SECTIONS
 
 
 def opening_of(notebook: NotebookNode) -> str:
@@ -477,7 +490,7 @@ def has_every_section(notebook, path):
         if not re.search(phrase, opening):
             yield f"the text before the first code cell does not say {words!r}"
     sections = " / ".join(text.lower() for level, text in headings(notebook) if level == 2)
-    for section in SECTIONS_OF_A_DEEP_ONE if is_deep(path.stem) else SECTIONS:
+    for section in sections_of(path.stem):
         if section not in sections:
             yield f"there is no level-2 heading with {section!r}"
 
@@ -485,6 +498,8 @@ def has_every_section(notebook, path):
 EXERCISE = re.compile(r"Exercise (\d+\.\d+) ★{1,3} \S.*")
 FEWEST_EXERCISES = 5  # of a chapter, its deep notebooks included
 FEWEST_QUESTIONS = 6
+FEWEST_TURNS_OF_A_PRIMER = 4
+FEWEST_QUESTIONS_OF_A_PRIMER = 3
 
 
 @rule
@@ -529,14 +544,22 @@ def turns_can_be_taken(notebook, path):
 
 @book_rule
 def exercises_are_numbered(book):
-    """An exercise keeps its number wherever it stands; over the book each chapter's numbers run from 1, each once."""
+    """An exercise keeps its number wherever it stands; over the book each chapter's numbers run from 1, each once.
+
+    A chapter has a number of exercises, its deep notebooks included; a primer has turns.
+    """
     sources = [cell.source for notebook in book.values() for _, cell in cells(notebook, "markdown")]
     found = re.findall(r"^### Exercise (\d+)\.(\d+)\b", "\n\n".join(sources), re.MULTILINE)
     for chapter in {chapter_of(path.stem) for path in book}:
         numbers = sorted(int(number) for of, number in found if int(of) == chapter)
         if numbers != list(range(1, len(numbers) + 1)):
             yield f"the exercises of chapter {chapter} are numbered {numbers}"
-        if len(numbers) < FEWEST_EXERCISES:
+        primer = next((notebook for path, notebook in book.items() if chapter == 0 and is_primer(path.stem)), None)
+        if primer is not None:
+            turns = sum("turn" in tags(cell) for cell in primer.cells)
+            if turns < FEWEST_TURNS_OF_A_PRIMER:
+                yield f"the primer has {turns} turns; at least {FEWEST_TURNS_OF_A_PRIMER} are wanted"
+        elif len(numbers) < FEWEST_EXERCISES:
             yield f"chapter {chapter} has {len(numbers)} exercises; at least {FEWEST_EXERCISES} are wanted"
 
 
@@ -566,8 +589,9 @@ def questions_are_answered(notebook, path):
             yield f"question {number} offers no options (a), (b)"
         if not answer.strip().removesuffix("</details>").strip():
             yield f"question {number} has no folded answer"
-    if len(questions) < FEWEST_QUESTIONS and not is_deep(path.stem):
-        yield f"there are {len(questions)} questions; at least {FEWEST_QUESTIONS} are wanted"
+    fewest = FEWEST_QUESTIONS_OF_A_PRIMER if is_primer(path.stem) else FEWEST_QUESTIONS
+    if len(questions) < fewest and not is_deep(path.stem):
+        yield f"there are {len(questions)} questions; at least {fewest} are wanted"
 
 
 # ---- The rules for nbval's sanitising file -----------------------------------------------------------------------

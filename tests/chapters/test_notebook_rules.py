@@ -162,8 +162,11 @@ def code(notebook, number):
 
 
 def text(notebook, number):
-    """Return a text cell: 1 the opening, 2 part two, 3 the heading of the exercises, 4 to 8 these, 9 and 10 the end."""
-    return [cell for cell in notebook.cells if cell.cell_type == "markdown"][number - 1]
+    """Return a text cell: 1 the opening, 2 part two, 3 the heading of the exercises, 4 to 8 these, 9 and 10 the end.
+
+    Numbers below 0 count from the end.
+    """
+    return [cell for cell in notebook.cells if cell.cell_type == "markdown"][number - 1 if number > 0 else number]
 
 
 # Ways to spoil a notebook: each returns a function that does it in place.
@@ -217,6 +220,28 @@ def moves_the_needs_down(notebook):
 
 def duplicates_an_id(notebook):
     notebook.cells[1].id = notebook.cells[0].id
+
+
+def turn(number):
+    """Return the three cells of a turn, without execution counts."""
+    name = f"turn_{number}"
+    blank, answer = (new_code_cell(f'{mine}\n\ncheck("{name}", x)') for mine in ("x = ...", "x = 1"))
+    blank.metadata.tags, answer.metadata.tags = ["turn"], ["answer", "hide-cell"]
+    blank.outputs, answer.outputs = [printed(f"{name}: not filled in yet.\n")], [printed(f"{name}: right.\n")]
+    return [new_markdown_cell(f"**Your turn.** Is it {number}?"), blank, answer]
+
+
+def adds_turn(number, **values):
+    """Add a turn whose text (0), blank (1) or answer (2) is changed."""
+
+    def spoil(notebook):
+        added = turn(1)
+        added[number].update(copy.deepcopy(values))
+        for count, cell in enumerate(added[1:], start=12):
+            cell.execution_count = count
+        notebook.cells += added
+
+    return spoil
 
 
 R = notebook_rules
@@ -407,6 +432,19 @@ FAULTS = [
         )
     ],
     *[
+        (R.turns_can_be_taken, why, spoil)
+        for why, spoil in (
+            ("does not begin a paragraph with **Your turn", adds_turn(0, source="Is it your turn?")),
+            ("is not tagged turn", adds_turn(1, metadata={})),
+            ("lacks the dots", adds_turn(1, source='x = 0\n\ncheck("turn_1", x)')),
+            ("lacks the dots or check", adds_turn(1, source="x = ...")),
+            ("the answer of turn_1 is not tagged", adds_turn(2, metadata={"tags": ["answer"]})),
+            ("the answer of turn_1 is not tagged", adds_turn(2, metadata={"tags": ["hide-cell"]})),
+            ("the answer of turn_1 does not print", adds_turn(2, outputs=[])),
+            ("the answer of turn_1 does not print", adds_turn(2, outputs=[printed("turn_1: not yet.\n")])),
+        )
+    ],
+    *[
         (R.questions_are_answered, why, spoil)
         for why, spoil in (
             ("question 1 is numbered otherwise", without(9, QUESTION.format(1))),
@@ -550,6 +588,60 @@ def test_an_exercise_may_stand_in_a_deep_notebook(deep):
     below.cells += notebook.cells[number : number + 2]
     del notebook.cells[number : number + 2]
     assert not list(R.exercises_are_numbered(deep))
+
+
+# ---- A primer, which has turns in place of exercises ---------------------------------------------------------------
+
+
+def counted(notebook):
+    """Number the code cells of a notebook as if it had been executed."""
+    for count, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1):
+        cell.execution_count = count
+    return tool.normalise(notebook, fresh_ids=True)
+
+
+def faults(notebook, path):
+    """Return all that the rules find in a notebook, and in a book of it alone."""
+    found = [finding for rule in RULES for finding in rule(notebook, path)]
+    return found + [finding for rule in BOOK_RULES for finding in rule({path: notebook})]
+
+
+@pytest.fixture
+def primer(chapter):
+    """Return a primer that keeps every rule, and where it would stand."""
+    notebook, path = chapter
+    questions = "\n".join(["## Questions\n", *(QUESTION.format(number) for number in range(1, 4))])
+    parts = [new_markdown_cell(OPENING), *notebook.cells[1:4], *(cell for i in range(4) for cell in turn(i))]
+    made = new_notebook(cells=[*parts, new_markdown_cell(questions), new_markdown_cell(ENDING)])
+    return counted(made), path.with_name("00_primer.ipynb")
+
+
+def test_a_primer_needs_turns_and_no_exercises(primer):
+    assert not faults(*primer)
+
+
+def test_what_suffices_for_a_primer_does_not_for_a_chapter(primer):
+    notebook, path = primer
+    found = " / ".join(faults(notebook, path.with_name("01_chapter.ipynb")))
+    for words in ("heading with 'exercises'", "has 0 exercises; at least 5", "3 questions; at least 6"):
+        assert words in found
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda nb: nb.cells.__delitem__(slice(4, 7)), "the primer has 3 turns; at least 4"),
+        (replaces(-2, QUESTION.format(3), ""), "there are 2 questions; at least 3"),
+        (without(-1, "## Summary"), "'summary'"),
+        (without(-1, "## Common mistakes"), "'common mistakes'"),
+        (without(-1, "## Further reading"), "'further reading'"),
+    ],
+)
+def test_a_primer_without_its_parts_is_found(primer, spoil, expected):
+    notebook, path = primer
+    spoil(notebook)
+    (finding,) = faults(counted(notebook), path)
+    assert expected in finding
 
 
 @pytest.mark.parametrize("spoiled", [0, 1])

@@ -106,7 +106,7 @@ def test_deep_notebooks_are_sections_of_their_chapter_in_the_contents():
 
 
 def test_chapters_are_numbered_in_their_order():
-    assert [number_of(name) for name in TITLES] == [str(number) for number, _ in enumerate(TITLES, start=1)]
+    assert [number_of(name) for name in TITLES] == [str(number) for number, _ in enumerate(TITLES)], "from 0"
     for chapter in TITLES:
         deep = [name for name in ALL_TITLES if is_deep(name) and number_of(name)[:-1] == number_of(chapter)]
         assert "abcdefgh".startswith("".join(number_of(name)[-1] for name in deep)), f"deep notebooks of {chapter}"
