@@ -10,8 +10,6 @@ from .results import Returned, expect_numbers, number
 from .running import Mistake
 from .table import Exercise, Slip, Typed
 
-__all__ = ["turn"]
-
 
 def turn(
     name: str,
