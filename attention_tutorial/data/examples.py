@@ -41,7 +41,7 @@ class Example:
 
     @property
     def X(self) -> Tensor:
-        """The sentence, a row for each word: (n, d_model)."""
+        """Return the sentence with a row for each word, (n, d_model)."""
         return self.embed(self.words)
 
     def embed(self, words: list[str] | tuple[str, ...]) -> Tensor:

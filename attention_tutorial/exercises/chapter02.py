@@ -12,23 +12,6 @@ from .reading import explain_output, recover_weights, weights_alike
 from .results import alike, close, expect_number, numbers, random, same_shape, tensor, within
 from .running import call
 from .table import Case, Exercise, Read, Slip
-from .turns import turn
-
-# ---- Your turns -----------------------------------------------------------------------------------------------------
-
-SAT_GIVES_CAT = turn(
-    "sat_gives_cat",
-    "The score of sat and cat is 4/√2 = 2.83, all five others are 0. What weight does sat give cat?",
-    0.772,
-    {
-        0.916: "that is the weight without the root: divide the score 4 by √2 before the softmax",
-        1 / 6: "that is the plain average; the softmax takes the exponential of each score first",
-        2.828: "that is the score; take its exponential, and divide by the sum of all six exponentials",
-        16.92: "that is the exponential of the score; divide it by the sum of all six exponentials",
-        16.92 / 5: "divide by the sum of all six exponentials, that of cat included",
-        0.046: "that is the weight of each of the other words",
-    },
-)
 
 # ---- weights_by_hand ------------------------------------------------------------------------------------------------
 
