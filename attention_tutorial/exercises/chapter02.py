@@ -12,6 +12,77 @@ from .reading import explain_output, recover_weights, weights_alike
 from .results import alike, close, expect_number, numbers, random, same_shape, tensor, within
 from .running import call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
+
+# ---- Your turns -----------------------------------------------------------------------------------------------------
+
+SAT_GIVES_CAT = turn(
+    "sat_gives_cat",
+    "The score of sat and cat is 4/√2 = 2.83, all five others are 0. What weight does sat give cat?",
+    0.772,
+    {
+        0.916: "that is the weight without the root: divide the score 4 by √2 before the softmax",
+        1 / 6: "that is the plain average; the softmax takes the exponential of each score first",
+        2.828: "that is the score; take its exponential, and divide by the sum of all six exponentials",
+        16.92: "that is the exponential of the score; divide it by the sum of all six exponentials",
+        16.92 / 5: "divide by the sum of all six exponentials, that of cat included",
+        0.046: "that is the weight of each of the other words",
+    },
+)
+
+SECOND_QUERY = turn(
+    "second_query",
+    "The query (0, 1, 0) asks the keys (1, 1, 0), (0, 1, 1) and (1, 0, 1). What weight does it give the third?",
+    0.219,
+    {
+        1 / (1 + 2 * math.e): "that is the weight without the root: divide the dot products by √3 before the softmax",
+        1 / (1 + 2 * math.exp(1 / 3)): "you divided by d_k, which is 3; divide by its square root",
+        0.0: "the score of the third key is 0, but its exponential is 1; divide that by the sum of all three",
+        1.0: "that is the exponential of the score; divide it by the sum of all three exponentials",
+        0.39: "that is the weight of the first key, and of the second; the third key is at a right angle to the query",
+        1 / 3: "that is the plain average; the first two keys match the query, and the third does not",
+        0.471: "that is what the query (1, 0, 1) gives the third key; here the query is (0, 1, 0)",
+    },
+)
+
+WEIGHTED_AVERAGE = Exercise(
+    name="weighted_average",
+    asks="What sat learns (furry, flat, soft) with the weight 3/4 on cat and 1/20 on each of the other five words.",
+    right=[0.75, 0.05, 0.4],
+    returns=numbers("the output", "a word learns three features: furry, flat, soft"),
+    same=within(5e-3),
+    like=within(5e-3),
+    rounding=False,
+    slips=[
+        Slip("that is the plain average, with the weight 1/6 on each word", [1 / 6, 1 / 6, 1 / 6]),
+        Slip("that is the sum without weights; multiply each word's numbers by its weight first", [1, 1, 1]),
+        Slip("you left out mat: it has the weight 1/20, and its numbers are 0, 1 and 1/2", [0.75, 0, 0.375]),
+        Slip("those are the numbers of cat; multiply them by 3/4, and add 1/20 of those of mat", [1, 0, 0.5]),
+        Slip("that gives mat the weight 3/4 and cat 1/20; it is the other way round", [0.05, 0.75, 0.4]),
+        Slip("both cat and mat are soft by 1/2, not by 1", [0.75, 0.05, 0.8]),
+        Slip("the weights sum to 1 already: do not divide by 6 as well", [0.125, 0.05 / 6, 0.4 / 6]),
+    ],
+    rest="each number is 3/4 of that of cat plus 1/20 of that of mat; the other words have zeros",
+)
+
+THE_MAT_SAT = Exercise(
+    name="the_mat_sat",
+    asks="What sat learns (furry, flat, soft) in the sentence: the mat sat on the cat.",
+    right=[0.7719, 0.0456, 0.4088],
+    returns=numbers("the output", "a word learns three features: furry, flat, soft"),
+    same=within(5.1e-3),
+    like=within(5.1e-3),
+    rounding=False,
+    slips=[
+        Slip("sat asks for an animal, not for the word before it; that is still cat", [0.0456, 0.7719, 0.4088]),
+        Slip("that is the plain average; sat still asks for an animal", [1 / 6, 1 / 6, 1 / 6]),
+        Slip("those are the numbers of cat; the other five words keep a little weight each", [1, 0, 0.5]),
+        Slip("those are the numbers of mat; sat asks for an animal, and gives cat the most weight", [0, 1, 0.5]),
+        Slip("divide the scores by √d_k, which is √2, before the softmax", [0.9161, 0.0168, 0.4664]),
+        Slip("you left out mat: it keeps a weight of 0.05, and is flat and soft", [0.7719, 0, 0.386]),
+    ],
+    rest="embed the new sentence, project it, and take row 2 of the output",
+)
 
 # ---- weights_by_hand ------------------------------------------------------------------------------------------------
 
@@ -60,7 +131,7 @@ WEIGHTS_BY_HAND = Exercise(
     rest="the sum is right but the weights are not; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
 
-# ---- one_query, many_queries and debug_the_batch --------------------------------------------------------------------
+# ---- many_queries and debug_the_batch --------------------------------------------------------------------
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -98,28 +169,6 @@ def _explain_attention(output: Tensor, right: Tensor, q: Tensor, k: Tensor, v: T
     if k.dim() > 2:
         sizes["batch"] = len(k)
     return explain_output(output, right, q, k, v, sizes)
-
-
-ONE_QUERY = Exercise(
-    name="one_query",
-    asks="Attention of one query (d_k,) over keys (n, d_k) and values (n, d_v).",
-    right=_attend,
-    returns=tensor("(d_v,)"),
-    cases=[Case((random(d_k) / 2, random(n, d_k), random(n, d_v))) for n, d_k, d_v in ((7, 5, 11), (2, 3, 5))],
-    slips=[
-        *SCALES,
-        Read("the softmax is missing", _weighing(lambda scores, k, v: scores / _root(k))),
-        Read("you gave all weight to one key", lambda q, k, v: v[(k @ q).argmax()]),
-        Read("you averaged evenly", lambda q, k, v: v.mean(0)),
-        Read("you divided after the softmax", _weighing(lambda scores, k, v: scores.softmax(-1) / _root(k))),
-        Read("all your weights are 1, so the values are summed", lambda q, k, v: v.sum(0)),
-        Read("each row sums to 0.143 = 1/n in place of 1", lambda q, k, v: _attend(q, k, v) / len(k)),
-        Read("some keys get no weight, such as key 6", lambda q, k, v: _attend(q, k[:-1], v[:-1])),
-        Read("you took the softmax twice", _weighing(lambda scores, k, v: (scores / _root(k)).softmax(-1).softmax(-1))),
-        Read("you took powers of 2", _scaled(lambda k, v: math.log(2) / _root(k))),
-    ],
-    explain=_explain_attention,
-)
 
 
 def _explain_large_scores(answer: Any) -> str | None:

@@ -9,6 +9,7 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag
+from ..data.examples import THE_CAT
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..masks import causal_mask
 from ..notebook.display import rounded
@@ -34,11 +35,10 @@ def _sentence(
     w_q: Matrix,
     focus: int,
     note: str,
-    askers: list[int] | None = None,
 ) -> Any:
     """Describe a sentence whose words have given features, and whose keys and values are the words themselves."""
     tokens = text.split()
-    return ({} if askers is None else {"askers": askers}) | {
+    return {
         "queries": tokens,
         "keys": tokens,
         "features": features,
@@ -57,8 +57,6 @@ _CAT = {
     "sat": [0.0, 1.0, 0.0],
     "down": [0.0, 0.0, 0.5],
     "here": [0.0, 0.0, 1.0],
-    "on": [0.0, 0.0, 0.5],
-    "mat": [0.0, 0.0, 1.0],
 }
 _BANK = {
     "the": [0.0, 0.0, 1.0],
@@ -84,17 +82,22 @@ SENTENCES: dict[str, dict[str, Any]] = {
         ["noun", "verb", "place"],
         [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
         focus=2,
-        note="The sentence of section 2.7. A verb looks for a noun: follow the row of sat.",
+        note="Keys and values are the words themselves. A verb looks for a noun: follow the row of sat.",
     ),
-    "The cat sat on the mat": _sentence(
-        _CAT | {"The": _CAT["the"]},
-        "The cat sat on the mat",
-        ["animal", "action", "place"],
-        [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 6.0]],
-        focus=3,
-        note="The word sat asks who, the word on asks where. Follow their two rows.",
-        askers=[2, 3],
-    ),
+    " ".join(THE_CAT.words): {
+        "queries": list(THE_CAT.words),
+        "keys": list(THE_CAT.words),
+        "features": list(THE_CAT.features),
+        "wanted": list(THE_CAT.wanted),
+        "learned": list(THE_CAT.learned),
+        "x": THE_CAT.X.tolist(),
+        "w_q": THE_CAT.W_Q.tolist(),
+        "w_k": THE_CAT.W_K.tolist(),
+        "w_v": THE_CAT.W_V.tolist(),
+        "focus": 2,
+        "askers": [2, 3],
+        "note": "The sentence of chapter 2: sat asks for an animal, on asks for a place. Follow their rows.",
+    },
     "the bank of the river": _sentence(
         _BANK, "the bank of the river", _BANK_FEATURES, _BANK_QUERY, focus=1, note=_BANK_NOTE
     ),

@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 from website import hard_to_tap, serious_findings, state_in
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention
+from attention_tutorial.data.examples import THE_CAT
 from attention_tutorial.widgets import AttentionSteps
 from attention_tutorial.widgets.attention_steps import SENTENCES, STEPS
 
@@ -75,8 +76,34 @@ def test_the_worked_example_is_that_of_chapter_2():
     assert torch.allclose(made["output"], torch.tensor([[3.413249, 4.413249]]).double(), atol=1e-6)
 
 
+def test_the_running_example_of_the_book_is_shown_as_it_is():
+    made = AttentionSteps("the cat sat on the mat").steps()
+    output, weights = scaled_dot_product_attention(*(THE_CAT.X @ w for w in (THE_CAT.W_Q, THE_CAT.W_K, THE_CAT.W_V)))
+    assert torch.equal(made["weights"], weights) and torch.equal(made["output"], output)
+    assert [weights[2, 1].item(), weights[3, 5].item()] == pytest.approx([0.7719] * 2, abs=5e-5)
+
+
+def test_the_columns_of_the_running_example_have_names(run_in_node):
+    program = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const { state, sentence } = JSON.parse(readFileSync(0, "utf8"));
+const shown = ["w_q", "kT", "v", "output"];
+const namesOf = (state) => shown.map((name) => widget.labels(name, sentence, widget.compute(state)));
+const own = namesOf(state);
+const w_k = state.numbers.w_k.map((row, i) => (i ? row : [1, 1]));
+console.log(JSON.stringify([own, namesOf({ ...state, numbers: { ...state.numbers, w_k } })]));
+"""
+    widget = AttentionSteps("the cat sat on the mat")
+    (sentence,) = (one for one in widget.sentences if one["name"] == widget.sentence)
+    own, changed = run_in_node("attention_steps", program, {"state": widget.state(), "sentence": sentence})
+    wanted, learned = list(THE_CAT.wanted), list(THE_CAT.learned)
+    assert [own[0][1], own[1][0], own[2][1], own[3][1]] == [wanted, wanted, learned, learned]
+    assert [changed[0][1], changed[1][0], changed[2][1]] == [["1", "2"], ["1", "2"], learned]
+
+
 def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
-    widget = AttentionSteps("The cat sat on the mat", compact=True)
+    widget = AttentionSteps("the cat sat on the mat", compact=True)
     assert (widget.compact, widget.asking) == (True, -1)
     (chosen,) = (one for one in widget.sentences if one["name"] == widget.sentence)
     assert [chosen["queries"][asker] for asker in chosen["askers"]] == ["sat", "on"]
@@ -87,7 +114,7 @@ def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
 
 
 def test_the_small_form_shows_the_weights_of_the_package_in_the_browser(run_in_node):
-    widget = AttentionSteps("The cat sat on the mat", compact=True)
+    widget = AttentionSteps("the cat sat on the mat", compact=True)
     program = """
 import { readFileSync } from "node:fs";
 import * as widget from "./widget.mjs";
@@ -106,8 +133,8 @@ console.log(JSON.stringify({ rows, said }));
         assert close([row["weights"]], weights[None]) and close([row["output"]], output[None])
     assert found["said"] == [
         "Nobody asks: each of the 6 words counts the same, 0.17.",
-        "sat asks: most of the weight, 0.53, goes to cat.",
-        "on asks: most of the weight, 0.47, goes to mat.",
+        "sat asks: most of the weight, 0.77, goes to cat.",
+        "on asks: most of the weight, 0.77, goes to mat.",
     ]
 
 
@@ -566,7 +593,7 @@ def test_axe_finds_nothing_serious(visit):
 
 def test_nothing_is_wider_than_a_phone(visit):
     page = visit(width=360)
-    for name in ("The cat sat on the mat", "the bank lends us money"):
+    for name in ("the cat sat on the mat", "the bank lends us money"):
         page.select_option("[id$='-sentence']", name)
         for each in STEPS:
             step(page, each)

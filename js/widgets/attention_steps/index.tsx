@@ -123,7 +123,8 @@ function Row({
   const { weights, output } = rowOf(asking, all);
   const [top, foot, middle] = [58, 150, width / 2];
   const centre = (j: number) => ((j + 0.5) * width) / weights.length;
-  const named = output.map((value, f) => `${all.meant.values ? sentence.features[f] : f + 1} ${value.toFixed(2)}`);
+  const [, names] = labels("output", sentence, all);
+  const named = output.map((value, f) => `${names[f]} ${value.toFixed(2)}`);
   const asker = asking < 0 ? "the plain average" : `the output of ${sentence.queries[asking]}`;
   const told = weights.map((weight, j) => `${sentence.keys[j]} ${weight.toFixed(2)}`).join(", ");
   return (

@@ -14,6 +14,9 @@ export interface Sentence extends Numbers {
   keys: string[];
   values?: string[];
   features: string[];
+  /** What the columns of keys and of values mean, where the example's own projections say more than the features. */
+  wanted?: string[];
+  learned?: string[];
   focus: number;
   note: string;
   /** Whose rows the small form offers; without, the one in focus. */
@@ -42,8 +45,7 @@ export interface Computed extends Record<Exclude<Name, "x" | "w_q" | "w_k" | "w_
   k: Matrix;
   v: Matrix;
   open: boolean[][];
-  /** Where a projection changes nothing, its numbers still mean the features, and may carry their names. */
-  meant: { keys: boolean; values: boolean };
+  fromX: boolean;
 }
 
 export function compute(state: Pick<State, "numbers" | "source" | "scaling" | "causal" | "padding">): Computed {
@@ -59,19 +61,29 @@ export function compute(state: Pick<State, "numbers" | "source" | "scaling" | "c
   const open = openKeys(q.length, k.length, causal, padding);
   const masked = scaled.map((row, i) => row.map((score, j) => (open[i]![j] ? score : -Infinity)));
   const weights = softmaxRows(masked);
-  const meant = { keys: fromX && isIdentity(numbers.w_k!), values: fromX && isIdentity(numbers.w_v!) };
-  return { ...numbers, q, k, v, kT, raw, scaled, open, masked, weights, output: matmul(weights, v), meant };
+  return { ...numbers, q, k, v, kT, raw, scaled, open, masked, weights, output: matmul(weights, v), fromX };
 }
 
 function isIdentity(matrix: Matrix): boolean {
   return matrix.every((row, i) => row.length === matrix.length && row.every((value, j) => value === Number(i === j)));
 }
 
+/** The names of a projection's columns: those of the example while it is the example's, those of the features while it
+ * changes nothing; else numbers, since nobody knows what they mean. */
+function meaningOf(made: "w_k" | "w_v", sentence: Sentence, all: Computed): string[] {
+  const [own, names] = [sentence[made], made === "w_k" ? sentence.wanted : sentence.learned];
+  const matrix = all[made];
+  if (all.fromX && matrix && own && names && isSame(matrix, own)) return names;
+  if (all.fromX && matrix && isIdentity(matrix)) return sentence.features;
+  return all[made === "w_k" ? "k" : "v"][0]!.map((_, j) => String(j + 1));
+}
+
+const isSame = (a: Matrix, b: Matrix) => a.every((row, i) => row.every((value, j) => value === b[i]![j]));
+
 /** Which word a row and a column of a matrix stand for. */
 export function labels(name: Name, sentence: Sentence, all: Computed): [rows: string[], columns: string[]] {
-  const numbered = (size: number) => Array.from({ length: size }, (_, j) => String(j + 1));
-  const keyFeatures = all.meant.keys ? sentence.features : numbered(all.k[0]!.length);
-  const valueFeatures = all.meant.values ? sentence.features : numbered(all.v[0]!.length);
+  const keyFeatures = meaningOf("w_k", sentence, all);
+  const valueFeatures = meaningOf("w_v", sentence, all);
   switch (name) {
     case "x":
       return [sentence.keys, sentence.features];

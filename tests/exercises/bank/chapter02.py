@@ -5,6 +5,8 @@ import math
 import numpy as np
 import torch
 
+from attention_tutorial.data.examples import THE_CAT
+
 from . import Wrong
 
 
@@ -19,21 +21,19 @@ def raw(query, key):
 
 
 RIGHT = {
+    "sat_gives_cat": {"two digits": 0.77, "in full": 1 / (1 + 5 * math.exp(-4 / math.sqrt(2)))},
+    "second_query": {"two digits": 0.22, "in full": torch.tensor([1.0, 1.0, 0.0]).div(3**0.5).softmax(-1)[2]},
+    "weighted_average": {"list": [0.75, 0.05, 0.4], "fractions": (3 / 4, 1 / 20, 3 / 8 + 1 / 40)},
+    "the_mat_sat": {
+        "two digits": [0.77, 0.05, 0.41],
+        "tensor": attend(THE_CAT.W_Q[2:3], THE_CAT.X @ THE_CAT.W_K, THE_CAT.X @ THE_CAT.W_V)[0],
+    },
     "weights_by_hand": {
         "list": [1 / 8, 3 / 8, 4 / 8],
         "rounded": (0.125, 0.375, 0.5),
         "tensor": torch.tensor([1.0, 3.0, 4.0]) / 8,
         "with gradient": torch.tensor([0.0, math.log(3), math.log(4)], requires_grad=True).softmax(0),
         "numpy scalars": [np.float32(0.125), np.float64(0.375), np.float16(0.5)],
-    },
-    "one_query": {
-        "float32": lambda q, k, v: torch.softmax(k.float() @ q.float() / math.sqrt(len(q)), 0) @ v.float(),
-        "torch's own": lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q[None], k, v)[0],
-        "scaled query": lambda q, k, v: v.T @ torch.softmax(k @ (q / len(q) ** 0.5), 0),
-        "loop": lambda q, k, v: sum(
-            a * row
-            for a, row in zip(torch.softmax(torch.stack([q @ kj for kj in k]) / len(q) ** 0.5, 0), v, strict=True)
-        ),
     },
     "many_queries": {
         "einsum": lambda q, k, v: torch.einsum(
@@ -72,11 +72,13 @@ RIGHT["debug_the_batch"] = {
 WRONG = [
     Wrong("debug_the_batch", "(in the line `", lambda q, k, v: torch.softmax(q @ k.T / 5**0.5, -1) @ v),
     Wrong("weights_by_hand", "exp(ln 3) is 3", [0.2, 0.3, 0.5]),
+    Wrong("many_queries", "weights are right, but rounded", lambda q, k, v: raw(q, k).softmax(1).round(decimals=2) @ v),
     Wrong(
-        "one_query", "weights are right, but rounded", lambda q, k, v: (k @ q / 5**0.5).softmax(0).round(decimals=2) @ v
+        "many_queries",
+        "check the scores",
+        lambda q, k, v: torch.cosine_similarity(q[:, None], k[None], dim=-1).softmax(-1) @ v,
     ),
-    Wrong("one_query", "check the scores", lambda q, k, v: torch.cosine_similarity(k, q[None]).softmax(0) @ v),
-    Wrong("one_query", "largest difference is 0.5", lambda q, k, v: attend(q, k, v) + 0.5),
+    Wrong("many_queries", "largest difference is 0.5", lambda q, k, v: attend(q, k, v) + 0.5),
     Wrong(
         "self_attention", "no weights on the values", lambda x, wq, wk, wv, wo: attend(x @ wq, x @ wk, x @ wv) @ wo + 1
     ),
