@@ -254,7 +254,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("mask at inference", "notebooks/05_masking.html#section-5-11", 1),
     ("pre-norm vs post-norm", "book/glossary.html#term-Norm-first-norm-last", 1),
     ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 1),
-    ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#section-2a-2", 4),
+    ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
 ]
 
 
