@@ -131,7 +131,7 @@ WEIGHTS_BY_HAND = Exercise(
     rest="the sum is right but the weights are not; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
 
-# ---- many_queries and debug_the_batch --------------------------------------------------------------------
+# ---- many_queries and debug_the_batch -------------------------------------------------------------------------------
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
