@@ -78,7 +78,7 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
-	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial
+	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial attention_classroom/*.py
 
 notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
 	@$(PY) -m tools.notebooks
@@ -130,7 +130,7 @@ format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 
 clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
-	find attention_tutorial book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find attention_tutorial attention_classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
 	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules

@@ -1,6 +1,7 @@
 """How the tests run: options, the environment of the notebooks' kernels, and how many processes.
 
-It stands in the root because it is for the notebooks and the package's doctests too. Fixtures are in tests/conftest.py.
+It stands in the root because it is for the notebooks, the packages' doctests and both folders of tests. Fixtures are in
+tests/conftest.py.
 """
 
 import os
@@ -8,10 +9,20 @@ import re
 import sys
 from pathlib import Path
 
+import hypothesis
+import pytest
 from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
 from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
+
+# The same examples on every run. To search further: pytest --hypothesis-profile=search
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("repeatable")
+
+# Masters are no tests: those of attention_classroom/tests run them.
+collect_ignore = ["attention_classroom/masters"]
 
 # What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
 # rest comes as it stands. `pytest --durations=50` says what takes how long.
@@ -22,7 +33,7 @@ LONGEST_FIRST = tuple(
         r"notebooks/07",
         r"notebooks/(01a|04|06)",
         r"notebooks/",
-        r"tests/classroom/",
+        r"attention_classroom/tests/",
         r"tests/exercises/",
         r"tests/widgets/",
         r"tests/site/",
@@ -109,6 +120,17 @@ def pytest_xdist_auto_num_workers(config):
         return None  # xdist reads it
     whole_folders = all(Path(argument).is_dir() for argument in config.args)
     return min(4, os.cpu_count() or 1) if whole_folders else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Where there is no sandbox, skip what needs one, and say why; on Linux one has to start."""
+    try:
+        return (yield)
+    except Exception as error:
+        if sys.platform == "linux" or type(error).__name__ != "NoSandbox":
+            raise
+        pytest.skip(f"needs a sandbox, which only Linux has: {error}")
 
 
 def place(item):

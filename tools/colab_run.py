@@ -257,9 +257,9 @@ A_MINUTE = 60  # in which an assignment opens, runs and can be checked
 
 def assignment(runtime: Runtime, path: Path, source: str) -> Iterator[str]:
     """Run what students get of a master, as it is handed out and solved; say what its checks find wrong."""
-    from attention_tutorial.classroom import load
-    from attention_tutorial.classroom.release import answers, make_release
-    from attention_tutorial.classroom.variants import plain_variant
+    from attention_classroom import load
+    from attention_classroom.release import answers, make_release
+    from attention_classroom.variants import plain_variant
 
     hidden = load(path.parents[2] / "hidden" / f"{path.stem}.py")
     for make, expected in ((make_release, "not"), (answers, "right")):
@@ -439,7 +439,7 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
-        masters = [] if options.paths else sorted(ROOT.glob("assignments/source/*/*.ipynb"))
+        masters = [] if options.paths else sorted(ROOT.glob("attention_classroom/masters/source/*/*.ipynb"))
         return run(python, options.paths or chapters(), masters, options.source)
     except Unfit as error:
         print(error)

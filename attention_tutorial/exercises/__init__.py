@@ -13,7 +13,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from .judging import SECONDS, Diagnosis, judge, verdict
+from .judging import SECONDS, Diagnosis, judge, slip_of, verdict
 from .running import Mistake, Outcome
 from .table import MISTAKES, Case, Exercise, Read, Slip
 
@@ -30,6 +30,7 @@ __all__ = [
     "diagnose",
     "exercises",
     "judge",
+    "slip_of",
 ]
 
 

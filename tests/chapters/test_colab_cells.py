@@ -103,7 +103,7 @@ def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
 
 
 def test_an_assignment_gets_its_installing_cell_and_keeps_the_rest(book, capsys):
-    path = book / "assignments" / "source" / "one" / "one.ipynb"
+    path = book / "attention_classroom" / "masters" / "source" / "one" / "one.ipynb"
     path.parent.mkdir(parents=True)
     graded = new_code_cell("2", id="task", metadata={"nbgrader": {"points": 1}})
     installing = new_code_cell("old", id=colab.INSTALL, metadata={"nbgrader": {"locked": True}})
@@ -190,13 +190,10 @@ def test_a_failure_says_what_to_do(execute, missing):
 
 
 def test_what_the_cell_looks_for_is_what_the_package_imports():
-    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell.
-
-    Of the classroom a notebook in Colab imports `visible` alone; tests/classroom/test_visible.py says what that loads.
-    """
+    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell."""
     imported = set()
     for path in (ROOT / "attention_tutorial").rglob("*.py"):
-        if path.parent.name == "classroom" and path.name != "visible.py":
+        if path.name == "classroom.py":  # the teacher's command, which no notebook imports
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):

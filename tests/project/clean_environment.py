@@ -4,6 +4,7 @@ Nothing is downloaded: what the tests run with is linked into the new environmen
 """
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,14 +14,14 @@ from tools.book import copy_of_the_working_tree
 
 
 def make_environment(folder):
-    """Make a virtual environment that has all that this one has, less attention_tutorial; return its interpreter."""
+    """Make a virtual environment that has all that this one has, less this project; return its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     code = "import json, sysconfig; print(json.dumps(sysconfig.get_path('purelib')))"
     packages = Path(json.loads(subprocess.check_output([python, "-I", "-c", code])))
     for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         for entry in Path(place).iterdir():
-            if "attention_tutorial" not in entry.name and not (packages / entry.name).exists():
+            if not re.search("attention_(classroom|tutorial)", entry.name) and not (packages / entry.name).exists():
                 (packages / entry.name).symlink_to(entry)
     return python
 

@@ -13,7 +13,8 @@ def settings(pytestconfig):
 
 
 def test_what_starts_first_is_there(settings):
-    files = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("notebooks/*"), *ROOT.glob("tests/*/*.py"))]
+    folders = ("notebooks/*", "tests/*/*.py", "attention_classroom/tests/*.py")
+    files = [path.relative_to(ROOT).as_posix() for folder in folders for path in ROOT.glob(folder)]
     for start in settings.LONGEST_FIRST:
         assert any(map(start.match, files)), start
     places = [settings.place(SimpleNamespace(nodeid=name)) for name in (

@@ -1,4 +1,4 @@
-"""Laws of the package's layout: what importing it loads, and which module may import which."""
+"""Laws of the packages' layout: what importing the book's loads, and which module may import which."""
 
 import ast
 import doctest
@@ -12,40 +12,51 @@ from pathlib import Path
 
 import pytest
 
+import attention_classroom
 import attention_tutorial
+from attention_tutorial import exercises
+from attention_tutorial.exercises import visible
 from attention_tutorial.notebook import Claim
 
 PACKAGE = Path(attention_tutorial.__file__).parent
-MODULES = {
-    str(path.relative_to(PACKAGE).with_suffix("")).replace("/", ".").removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if path != PACKAGE / "__init__.py"
-}
+CLASSROOM = Path(attention_classroom.__file__).parent
+
+
+def modules(package, files):
+    """The modules in files of a package, by their names in it; without that of the package itself."""
+    names = {path: ".".join(path.relative_to(package).with_suffix("").parts) for path in files}
+    return {name.removesuffix(".__init__"): path for path, name in sorted(names.items()) if name != "__init__"}
+
+
+MODULES = modules(PACKAGE, PACKAGE.rglob("*.py"))
+OF_CLASSROOM = modules(CLASSROOM, CLASSROOM.glob("*.py"))
 # Each imports from its left.
 MATHS = ["_validation", "masks", "functional", "layers", "positions", "data.copying", "models.seq2seq"]
 MATHS += ["models.transformer", "models.decoding"]
 
 
-def imports(name):
-    """The package's own modules and the others that a module imports anywhere in its code."""
-    ours, others = set(), set()
-    package = ["attention_tutorial", *name.split(".")]
-    if MODULES[name].name != "__init__.py":
-        package = package[:-1]
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+def imported(path, package):
+    """Yield what a module imports anywhere in its code, in full, as (module, name in it)."""
+    inside = [package.name, *path.relative_to(package).with_suffix("").parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*base, *([node.module] if node.module else [])])
-            found = [f"{base}.{alias.name}" if base == "attention_tutorial" else base for alias in node.names]
+            base = inside[: len(inside) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def imports(name, package=PACKAGE):
+    """The modules of the package that one of them imports, by their names in it, and the other packages."""
+    ours, others = set(), set()
+    there = MODULES if package == PACKAGE else OF_CLASSROOM
+    for module, inside in imported(there[name], package):
+        full = f"{module}.{inside}" if module == package.name else module
+        if full.split(".")[0] == package.name:
+            ours.add(full.removeprefix(package.name).removeprefix("."))
         else:
-            continue
-        for full in found:
-            if full.split(".")[0] == "attention_tutorial":
-                ours.add(full.removeprefix("attention_tutorial").removeprefix("."))
-            else:
-                others.add(full.split(".")[0])
+            others.add(full.split(".")[0])
     return ours, others
 
 
@@ -97,8 +108,9 @@ def test_the_maths_imports_only_torch_and_the_maths_before_it(name):
     assert others <= {"torch"} | set(sys.stdlib_module_names)
 
 
-def test_no_module_is_imported_in_a_circle():
-    left = {name: imports(name)[0] & set(MODULES) for name in MODULES}
+@pytest.mark.parametrize(("package", "there"), [(PACKAGE, MODULES), (CLASSROOM, OF_CLASSROOM)])
+def test_no_module_is_imported_in_a_circle(package, there):
+    left = {name: imports(name, package)[0] & set(there) for name in there}
     while left:
         free = [name for name, needs in left.items() if not needs & set(left)]
         assert free, f"these modules import each other: {sorted(left)}"
@@ -108,7 +120,7 @@ def test_no_module_is_imported_in_a_circle():
 
 def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress_bar():
     users = {
-        library: {name for name in MODULES if library in imports(name)[1] and not name.startswith("classroom.")}
+        library: {name for name in MODULES if library in imports(name)[1]}
         for library in ("matplotlib", "tqdm", "IPython", "ipywidgets", "anywidget")
     }
     assert users["matplotlib"] <= {"plotting"}
@@ -116,6 +128,24 @@ def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress
     assert users["IPython"] <= {"notebook.claims", "notebook.session"}
     assert users["ipywidgets"] <= {"notebook.session"}
     assert users["anywidget"] <= {"widgets", "widgets.base"}
+
+
+def test_the_classroom_uses_the_book_through_its_exercises_alone():
+    """So do the hidden modules of the assignments, from which teachers make their own."""
+    masters = sorted(CLASSROOM.glob("masters/hidden/*.py"))
+    assert len(masters) > 3
+    public = {
+        "attention_tutorial.exercises": [*exercises.__all__, "visible"],
+        "attention_tutorial.exercises.visible": visible.__all__,
+    }
+    for path in (*OF_CLASSROOM.values(), *masters, CLASSROOM / "__init__.py"):
+        for module, name in imported(path, CLASSROOM):
+            of_the_book = module.split(".")[0] == "attention_tutorial"
+            assert not of_the_book or name in public.get(module, []), f"{path.name} imports {name} from {module}"
+
+
+def test_nothing_in_the_book_uses_the_classroom_but_the_teachers_command():
+    assert [name for name in MODULES if "attention_classroom" in imports(name)[1]] == ["classroom"]
 
 
 def test_the_package_offers_exactly_what_the_maths_modules_offer():
@@ -162,14 +192,15 @@ def test_the_public_interface_keeps_its_names_and_defaults(name, signature):
 
 
 def public_objects():
-    for info in pkgutil.walk_packages([str(PACKAGE)], prefix="attention_tutorial."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
-            module = importlib.import_module(info.name)
-            assert module.__doc__
-            for name in getattr(module, "__all__", []):
-                obj = getattr(module, name)
-                if inspect.isfunction(obj) and obj.__module__ == module.__name__:
-                    yield pytest.param(obj, id=f"{info.name.removeprefix('attention_tutorial.')}.{name}")
+    for package in (PACKAGE, CLASSROOM):
+        for info in pkgutil.walk_packages([str(package)], prefix=f"{package.name}."):
+            if not any(part.startswith("_") for part in info.name.split(".")):
+                module = importlib.import_module(info.name)
+                assert module.__doc__
+                for name in getattr(module, "__all__", []):
+                    obj = getattr(module, name)
+                    if inspect.isfunction(obj) and obj.__module__ == module.__name__:
+                        yield pytest.param(obj, id=f"{info.name.removeprefix('attention_tutorial.')}.{name}")
 
 
 @pytest.mark.parametrize("function", list(public_objects()))

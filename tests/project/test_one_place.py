@@ -62,7 +62,7 @@ def test_the_workflow_runs_the_tests_on_every_supported_python():
 
 
 def test_gradescope_s_image_may_have_any_supported_python():
-    name = "attention_tutorial/classroom/templates/setup.sh"
+    name = "attention_classroom/templates/setup.sh"
     (tried,) = re.findall(r"for version in (.+); do", text(name))
     assert sorted(tried.split()) == sorted(PYTHONS), f"{name}: the versions that it tries"
 

@@ -6,6 +6,7 @@
 import email
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -19,7 +20,11 @@ from clean_environment import build, make_environment, pip
 from tools.book import ROOT, files_of_the_working_tree
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-SOURCES = {name for name in files_of_the_working_tree() if name.startswith("attention_tutorial/")}
+PACKAGES = ("attention_classroom", "attention_tutorial")
+# The masters hold solutions, and are published nowhere.
+UNPUBLISHED = re.compile("attention_classroom/(masters|tests)/")
+OF_PACKAGES = {name for name in files_of_the_working_tree() if name.split("/")[0] in PACKAGES}
+SOURCES = {name for name in OF_PACKAGES if not UNPUBLISHED.match(name)}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +60,12 @@ def run(python, tmp_path):
 # ---- The archives ------------------------------------------------------------------------------------------------
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(archives):
+def test_masters_and_tests_are_no_packages():
+    unpublished = OF_PACKAGES - SOURCES
+    assert unpublished and not [name for name in unpublished if name.endswith("__init__.py")]
+
+
+def test_the_wheel_holds_the_packages_and_nothing_else(archives):
     names = set(zipfile.ZipFile(archives[1]).namelist())
     information = {name for name in names if ".dist-info/" in name}
     assert names - information == SOURCES
@@ -69,6 +79,7 @@ def test_the_source_archive_holds_what_building_needs(archives):
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names >= SOURCES | {"pyproject.toml", "README.md", "LICENSE"}
     assert not [name for name in names if name.startswith(("notebooks/", "book/", "tests/", "."))]
+    assert not [name for name in names if UNPUBLISHED.match(f"{name}/")]
 
 
 def test_the_metadata_are_those_of_the_project(archives):
@@ -106,17 +117,30 @@ def test_importing_is_quiet_and_loads_nothing_beyond_torch(run, python):
 
 
 EVERYTHING = """
-import importlib, pkgutil, attention_tutorial
-for module in pkgutil.walk_packages(attention_tutorial.__path__, "attention_tutorial."):
-    importlib.import_module(module.name)
-    print(module.name)
+import importlib, pkgutil, attention_classroom, attention_tutorial
+for package in (attention_classroom, attention_tutorial):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+        print(module.name)
 """
 
 
 def test_every_module_can_be_imported(run):
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in SOURCES
                if name.endswith(".py")}  # fmt: skip
-    assert set(run(EVERYTHING).split()) == modules - {"attention_tutorial"}
+    assert set(run(EVERYTHING).split()) == modules - set(PACKAGES)
+
+
+def test_the_teachers_command_runs(python, tmp_path):
+    def command(*arguments):
+        done = [python, "-I", "-m", "attention_tutorial.classroom", *arguments]
+        return subprocess.run(done, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    helped = command("--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert helped.stdout.startswith("usage: python -m attention_tutorial.classroom ")
+    refused = command("quickstart", "course")
+    assert refused.returncode == 2 and "come with a copy of the repository" in " ".join(refused.stderr.split())
 
 
 WIDGETS = """

@@ -196,6 +196,7 @@ def test_every_public_module_has_its_place_on_the_api_page(pages):
     shown = {mark["id"].removeprefix("module-") for mark in marks}
     assert shown <= {*modules, *packages.values()}
     missing = {module for module, package in packages.items() if not {module, package} & shown}
+    assert content(pages["book/api.html"]).select("#module-attention_classroom")
     assert not missing, "book/api.md must show these modules, each by itself or as part of its package"
 
 

@@ -1,0 +1,439 @@
+"""The program of a course: ``python -m attention_tutorial.classroom COMMAND``.
+
+Every command says what it does with ``--help``, and ends with 0 where all is well, 1 where a person should look at
+something that it named, and 2 where it could not do what was asked.
+"""
+
+import argparse
+import functools
+import importlib.util
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+PROGRAM = "python -m attention_tutorial.classroom"
+NEEDED = {"nbformat": "nbformat", "nbgrader": "nbgrader", "safetensors": "safetensors"}
+DONE, LOOK, REFUSED = 0, 1, 2
+NOBODY = "{} lists nobody yet: put your list there, a line for each student"
+
+EPILOG = """\
+a course in a minute:
+  {0} quickstart my-course
+  cd my-course
+  {0} release bottleneck
+  {0} collect bottleneck examples/bottleneck.zip
+  {0} grade bottleneck
+  {0} report bottleneck
+Then open reports/bottleneck/index.html. What was handed in stays in received/, untouched."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: without the program's name; those of the command line if left out.
+
+    Returns:
+        The exit status.
+    """
+    options = _parser().parse_args(arguments)
+    missing = [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        return _refuse(
+            f"the classroom needs {', '.join(missing)}; install it with pip install 'attention-tutorial[classroom]'"
+        )
+    import torch
+
+    from .course import CourseError
+    from .sandbox import NoSandbox
+
+    torch.set_num_threads(1)  # small tensors; submissions are graded side by side
+
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except (CourseError, NoSandbox, FileNotFoundError, ValueError) as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        return _refuse("stopped; run the same command again to go on where it was")
+
+
+def _refuse(words: str) -> int:
+    print(
+        textwrap.fill(f"{PROGRAM.split('.')[-1]}: {words}", 110, break_long_words=False, break_on_hyphens=False),
+        file=sys.stderr,
+    )
+    return REFUSED
+
+
+# ---- The commands ---------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Assignments of the book for a class: hand out, collect, grade, report.",
+        epilog=EPILOG.format(PROGRAM),
+        formatter_class=raw,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND OPTIONS", required=True)
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], says: str, more: str = ""
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=raw
+        )
+        added.set_defaults(run=run)
+        if name != "quickstart":
+            added.add_argument(
+                "--course", type=Path, default=Path(), metavar="FOLDER", help="the course's folder (default: this one)"
+            )
+        return added
+
+    new = command("quickstart", _quickstart, "make a new course, with made-up students to try it")
+    new.add_argument("folder", type=Path, help="a new folder")
+    new.add_argument(
+        "--masters", type=Path, help="attention_classroom/masters/ of a copy of the repository, if it is elsewhere"
+    )
+    new.add_argument("--empty", action="store_true", help="without the made-up students")
+
+    release = command(
+        "release", _release, "make the notebooks to hand out",
+        "release/NAME/NAME.ipynb is for everybody, handout/NAME/STUDENT.ipynb has a student's own variant.\n"
+        "Give out the one or the other. Nothing is written if a solution or a hidden check is found in it.",
+    )  # fmt: skip
+    release.add_argument("name", nargs="+", help="the assignment, or several")
+    release.add_argument("--student", action="append", metavar="ID", help="only for this student; may be repeated")
+
+    validate = command(
+        "validate", _validate, "try a master: solved it earns full marks, unfilled nothing, and nothing leaks",
+        "It is tried in the common variant and in those of a few students. The master is run here, without a sandbox.",
+    )  # fmt: skip
+    validate.add_argument("name", nargs="*", help="the assignment, or several (default: all)")
+    validate.add_argument("--variants", type=int, default=3, metavar="N", help="so many variants besides (default: 3)")
+
+    collect = command(
+        "collect", _collect, "take what was handed in into received/",
+        "SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names.\n"
+        "What fits nobody is listed and left where it is. The same again changes nothing.",
+    )  # fmt: skip
+    collect.add_argument("name", help="the assignment")
+    collect.add_argument("source", type=Path, help="a folder, a zip or a file")
+    collect.add_argument(
+        "--is",
+        action="append",
+        default=[],
+        dest="given",
+        metavar="FILE=ID",
+        help="whose a file or folder is, where its name does not say",
+    )
+    collect.add_argument(
+        "--at",
+        type=_moment,
+        metavar="TIME",
+        help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
+    )
+
+    grade = command(
+        "grade", _grade, "grade what was collected, each submission in a sandbox",
+        "Stopped at any time, the same command goes on where it was. What has not changed is not graded again.",
+    )  # fmt: skip
+    grade.add_argument("name", help="the assignment")
+    grade.add_argument("--student", action="append", metavar="ID", help="only this student; may be repeated")
+    grade.add_argument("--jobs", type=int, metavar="N", help="so many at a time (default: one per core)")
+    grade.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="where no sandbox starts: limits on time and memory alone. Students' code can then read your files, and "
+        "use your network",
+    )
+    grade.add_argument("--quiet", action="store_true", help="without a progress bar")
+
+    report = command(
+        "report", _report, "write grades.csv, feedback for each student, and a page for you",
+        "All of it in reports/NAME/. Marks given by hand in formgrader are in it; run it again after marking.",
+    )  # fmt: skip
+    report.add_argument("name", help="the assignment")
+    report.add_argument("--nbgrader", action="store_true", help="also nbgrader's own pages of feedback, in feedback/")
+
+    export = command("export", _export_nothing, "take an assignment or its grades elsewhere")
+    kinds = export.add_subparsers(title="where to", metavar="KIND", required=True)
+
+    def kind(name: str, run: Callable[[argparse.Namespace], int], says: str, more: str = "") -> argparse.ArgumentParser:
+        added = kinds.add_parser(
+            name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=raw
+        )
+        added.set_defaults(run=run)
+        added.add_argument("name", help="the assignment")
+        added.add_argument(
+            "--course", type=Path, default=Path(), metavar="FOLDER", help="the course's folder (default: this one)"
+        )
+        return added
+
+    scope = kind(
+        "gradescope", _export_gradescope, "an autograder for Gradescope",
+        "The zip holds the solutions and hidden checks: upload it, and give it to nobody.",
+    )  # fmt: skip
+    scope.add_argument(
+        "--to", type=Path, default=Path("exports"), help="the zip, or a folder for it (default: exports)"
+    )
+    scope.add_argument("--unsafe", action="store_true", help="grade there with limits only if no sandbox starts")
+    repository = kind("repository", _export_repository, "a repository whose visible checks run under pytest in any CI")
+    repository.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write it")
+    repository.add_argument("--student", default="", metavar="ID", help="with this student's variant")
+    table = kind(
+        "grades", _export_grades, "grades in the CSV that your own Canvas or Moodle exported",
+        "Canvas: Grades, Export. Moodle: the assignment's grading worksheet. The file is read and not changed.",
+    )  # fmt: skip
+    table.add_argument("table", type=Path, help="the platform's CSV")
+    table.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new CSV, to be imported there")
+    table.add_argument("--column", default="", help="the beginning of the column's name, where there are several")
+    table.add_argument("--scale", action="store_true", help="convert points to the platform's own maximum")
+    table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark or a look")
+
+    sheet = command(
+        "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
+        "The questions come from the student's own variant, and from the answers handed in if there are any.\n"
+        "sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.",
+    )  # fmt: skip
+    sheet.add_argument("name", help="the assignment")
+    sheet.add_argument("--student", action="append", metavar="ID", help="only for this student; may be repeated")
+    return parser
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a time such as 2027-01-31T23:59+01:00; got {text!r}") from error
+    return moment.astimezone()
+
+
+def _quickstart(options: argparse.Namespace) -> int:
+    from .quickstart import EXAMPLES, quickstart
+
+    course = quickstart(options.folder, masters=options.masters, empty=options.empty)
+    print(f"{course.root} has the assignments {', '.join(course.assignments)}.")
+    if not options.empty:
+        for example in EXAMPLES:
+            print(f"  {example.id.capitalize()} {example.last_name} {example.does}")
+        print("What they hand in is in examples/. For your own class put your list into students.csv.")
+    print("Keep the file `secret`: variants are drawn from it, and whoever has it can draw them too.")
+    first = course.assignments[0]
+    if options.empty:
+        print(f"Put your list into {options.folder / 'students.csv'}, below the names of the columns.")
+    print(f"Next: cd {options.folder} && {PROGRAM} release {first}")
+    return DONE
+
+
+def _release(options: argparse.Namespace) -> int:
+    import nbformat
+    from tqdm.auto import tqdm
+
+    from .assignment import load
+    from .course import CourseError, open_course
+    from .gradebook import register
+    from .release import leaks, make_release
+    from .variants import PLAIN, variant_for
+
+    course = open_course(options.course)
+    for name in options.name:
+        assignment = load(course.hidden(course.named(name)))
+        master = nbformat.read(course.master(name), as_version=4)
+        students = options.student or list(course.students)
+        made = {}
+        for student in tqdm([PLAIN, *students], desc=f"{name}: making and searching", disable=None):
+            if student != PLAIN:
+                course.student(student)
+            variant = variant_for(assignment, student, course.secret)
+            made[student] = make_release(master, assignment, variant)
+            found = leaks(made[student], master, assignment, variant)
+            if found:
+                shown = "; ".join(found[:3])
+                raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
+        register(course, name)
+        for student in students:
+            path = course.handout(name, student)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(nbformat.writes(made[student]) + "\n", encoding="utf-8")
+        print(
+            f"{course.release(name)} is for everybody; {course.handout(name, '*').parent} has {len(students)} variants."
+        )
+    return DONE
+
+
+def _validate(options: argparse.Namespace) -> int:
+    import nbformat
+
+    from .assignment import load
+    from .course import open_course
+    from .release import validate
+    from .variants import PLAIN, variant_for
+
+    course = open_course(options.course)
+    faults = 0
+    for name in options.name or course.assignments:
+        assignment = load(course.hidden(course.named(name)))
+        master = nbformat.read(course.master(name), as_version=4)
+        students = [PLAIN, *list(course.students)[: options.variants]]
+        found = {
+            student: validate(master, assignment, variant_for(assignment, student, course.secret))
+            for student in students
+        }
+        for student, words in found.items():
+            for each in words:
+                print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {each}")
+        faults += sum(map(len, found.values()))
+        if not any(found.values()):
+            print(
+                f"{name}: right in {len(students)} variants: solved it earns full marks, unfilled 0, and nothing leaks."
+            )
+    return LOOK if faults else DONE
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from .collect import collect
+    from .course import CourseError, open_course
+
+    given = {}
+    for said in options.given:
+        file, is_there, student = said.rpartition("=")
+        if not is_there:
+            raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {said!r}")
+        given[file] = student
+    course = open_course(options.course)
+    found = collect(course, options.name, options.source, given=given, at=options.at)
+    students = {student for student, _, _ in found.new}
+    print(f"{len(found.new)} new files of {len(students)} students; {len(found.known)} were there already.")
+    if found.system:
+        print(f"{len(found.system)} files of the system were left out, such as {found.system[0]}.")
+    there = set(course.received_from(options.name))
+    missing = [student for student in course.students if student not in there]
+    if missing:
+        print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
+    for file, why in found.unmatched:
+        print(f"Not taken: {file}: {why}", file=sys.stderr)
+    if found.unmatched:
+        print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
+    return LOOK if found.unmatched else DONE
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from .batch import grade_all
+    from .course import CourseError, open_course
+    from .gradebook import record, register
+    from .sandbox import NoSandbox, layer, strongest
+
+    course = open_course(options.course)
+    name = course.named(options.name)
+    if not course.received_from(name):
+        raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
+    try:
+        where = strongest()
+    except NoSandbox:
+        if not options.unsafe:
+            raise
+        where = layer("limits")
+    print(textwrap.fill(f"Sandbox: {where.name}. {where.words[0].upper()}{where.words[1:]}.", 100))
+    results = grade_all(
+        course.root, name, jobs=options.jobs, layer=where, progress=not options.quiet, students=options.student
+    )
+    if not course.release(name).is_file():
+        register(course, name)
+    failed = record(course, name)
+    flags = Counter(flag["kind"] for result in results for flag in result["flags"])
+    print(
+        f"{len(results)} submissions graded."
+        + (f" Flags: {', '.join(f'{k} {n}' for k, n in flags.most_common())}." if flags else "")
+    )
+    ungraded = [r["student"] for r in results if any(flag["kind"] == "ungraded" for flag in r["flags"])]
+    for student in ungraded:
+        print(f"Not graded: {student}: the grader failed; see the report, and grade again", file=sys.stderr)
+    for student, why in failed.items():
+        print(f"Not in the gradebook: {student}: {why}", file=sys.stderr)
+    print(f"Next: {PROGRAM} report {name}")
+    return LOOK if failed or ungraded else DONE
+
+
+def _report(options: argparse.Namespace) -> int:
+    from .course import CourseError, open_course
+    from .gradebook import feedback
+    from .report import NOT_GRADED, read_rows, report
+
+    course = open_course(options.course)
+    name = course.named(options.name)
+    if not course.students and not course.received_from(name):
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = report(course, name)
+    if options.nbgrader:
+        feedback(course, name)
+    rows = read_rows(course, name)
+    counts = Counter(row.status for row in rows)
+    print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
+    print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
+    if any(row.waiting for row in rows):
+        print(
+            "To mark by hand: jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
+        )
+    return LOOK if counts[NOT_GRADED] else DONE
+
+
+def _export_nothing(options: argparse.Namespace) -> int:
+    return REFUSED
+
+
+def _export_gradescope(options: argparse.Namespace) -> int:
+    from .course import open_course
+    from .exports import gradescope
+
+    path = gradescope(open_course(options.course), options.name, options.to, unsafe=options.unsafe)
+    print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
+    return DONE
+
+
+def _export_repository(options: argparse.Namespace) -> int:
+    from .course import open_course
+    from .exports import repository
+
+    path = repository(open_course(options.course), options.name, options.to, student=options.student)
+    print(f"{path} can go to a repository as it is; python -m pytest there runs the visible checks.")
+    return DONE
+
+
+def _export_grades(options: argparse.Namespace) -> int:
+    from .course import open_course
+    from .exports import fill_in
+    from .report import read_rows
+
+    course = open_course(options.course)
+    rows = read_rows(course, course.named(options.name))
+    filled = fill_in(
+        course, rows, options.table, options.to, column=options.column, scale=options.scale, so_far=options.so_far
+    )
+    print(f"{filled.path} has the grades of {len(filled.given)} students.")
+    for who, why in filled.left:
+        print(f"Without a grade: {who}: {why}", file=sys.stderr)
+    return LOOK if filled.left else DONE
+
+
+def _sheet(options: argparse.Namespace) -> int:
+    from .course import CourseError, open_course
+    from .sheet import sheets
+
+    course = open_course(options.course)
+    name = course.named(options.name)
+    if not course.students:
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = sheets(course, name, options.student or list(course.students))
+    print(f"{folder / 'sheets.html'} is to be printed, a page for each student.")
+    print(f"{folder / 'answers.html'} is for you alone.")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points."""
+
+import math
+import random
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attention_tutorial.exercises import Case, Exercise
+
+from .variants import Variant, variant_for
+
+__all__ = ["KINDS", "Assignment", "Check", "Task", "Variant", "load", "variant_for"]
+
+KINDS = ("code", "debug", "measure", "written")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One hidden check of a task.
+
+    Attributes:
+        points: what an answer earns that is right in all its cases.
+        cases: inputs, judged by the task's table.
+        says: what it looks at, in words that a student may read.
+    """
+
+    points: float
+    cases: Sequence[Case]
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One task of an assignment, for one variant.
+
+    In the master its answer's cell has nbgrader's grade_id ``id``, and the cell that is graded ``id-check``. A written
+    answer is one cell, ``id``; the figure of a measurement, which is marked by hand, is ``id-plot``.
+
+    Attributes:
+        id: as in the cells' ids.
+        title: in words.
+        kind: one of `KINDS`.
+        points: the sum of the checks' points and of those given by hand.
+        name: what is judged: a function or a value, by its name in the student's notebook.
+        table: visible cases, right answer and slips.
+        checks: hidden; they decide.
+        forbids: names that an answer must not use.
+        rubric: (points, for what), for marking by hand.
+        by_hand: points that are given by hand.
+        seconds: how long an answer may take, on all cases of one check.
+    """
+
+    id: str
+    title: str
+    kind: str
+    points: float
+    name: str = ""
+    table: Exercise | None = None
+    checks: Sequence[Check] = ()
+    forbids: Sequence[str] = ()
+    rubric: Sequence[tuple[float, str]] = ()
+    by_hand: float = 0.0
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        faults = {
+            f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}": self.kind not in KINDS,
+            f"points must be the sum of the parts, {self.automatic + self.by_hand:g}; got {self.points:g}": (
+                not math.isclose(self.points, self.automatic + self.by_hand)
+            ),
+            "the rubric must add up to the points by hand": (
+                not math.isclose(sum(points for points, _ in self.rubric), self.by_hand)
+            ),
+            "what is judged needs a name, a table and checks": (
+                bool(self.name) != bool(self.table) or bool(self.name) != bool(self.checks)
+            ),
+            "a written answer is marked by hand": self.kind == "written" and bool(self.name),
+        }
+        for words, fault in faults.items():
+            if fault:
+                raise ValueError(f"task {self.id}: {words}")
+
+    @property
+    def automatic(self) -> float:
+        """The points that the hidden checks give."""
+        return sum(check.points for check in self.checks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """An assignment: one master for everybody, and what varies in it.
+
+    Attributes:
+        name: of its files.
+        title: in words.
+        chapter: of the book.
+        minutes: how long it takes.
+        tasks: the tasks of a variant.
+        cells: the sources of the master's cells that vary, by their ids.
+        draw: draws the values of a variant: plain data.
+        source: the file it was loaded from.
+    """
+
+    name: str
+    title: str
+    chapter: int
+    minutes: int
+    tasks: Callable[[Variant], Sequence[Task]]
+    cells: Callable[[Variant], Mapping[str, str]]
+    draw: Callable[[random.Random], Mapping[str, Any]]
+    source: Path | None = None
+
+    def points(self, variant: Variant) -> float:
+        """Return the points of all tasks."""
+        return sum(task.points for task in self.tasks(variant))
+
+
+def load(path: Path) -> Assignment:
+    """Load an assignment from its module in ``hidden/``.
+
+    Args:
+        path: of ``hidden/<name>.py``. It is run: load only what you would run.
+
+    Returns:
+        Its ``ASSIGNMENT``.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it raises, or holds no `Assignment` of the file's name.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no assignment at {path}")
+    try:
+        found = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
+    except Exception as error:
+        raise ValueError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Assignment):
+        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(found).__name__}")
+    if found.name != path.stem:
+        raise ValueError(f"{path.name} holds the assignment {found.name!r}; file and name must be the same")
+    return replace(found, source=path)

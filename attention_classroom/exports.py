@@ -1,0 +1,320 @@
+"""Taking an assignment, or its grades, elsewhere: Gradescope, a repository with tests, the CSV of Canvas or Moodle.
+
+What is exported for students has passed the same search for leaks as a release. What is exported for Gradescope holds
+the solutions, and is for the teacher's upload alone.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from .assignment import Assignment, load
+from .course import Course, CourseError, Student, decode
+from .packages import needed_files
+from .release import leaks, make_release
+from .report import GRADED, LOOK, WAITING, Row
+from .variants import PLAIN, Variant, variant_for
+
+__all__ = ["Filled", "fill_in", "gradescope", "repository"]
+
+TEMPLATES = files("attention_classroom") / "templates"
+NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
+FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "pillow", "ipython")
+DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _opened(course: Course, name: str) -> tuple[Assignment, Any]:
+    course.named(name)
+    return load(course.hidden(name)), nbformat.read(course.master(name), as_version=4)
+
+
+# ---- Gradescope -----------------------------------------------------------------------------------------------------
+
+
+def gradescope(course: Course, name: str, to: Path, *, unsafe: bool = False) -> Path:
+    """Write the zip that Gradescope takes as an autograder.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        to: the zip, or a folder for it.
+        unsafe: whether to grade with limits only where no sandbox starts. Then a student's code can read the hidden
+            checks.
+
+    Returns:
+        The zip. It holds the solutions and the hidden checks.
+    """
+    assignment, _ = _opened(course, name)
+    students = [PLAIN, *course.students]
+    variants = {student: dict(variant_for(assignment, student, course.secret).values) for student in students}
+    keys = {
+        key.casefold(): student.id for student in course.students.values() for key in (student.id, student.email) if key
+    }
+    settings = {"assignment": name, "students": keys, "variants": variants, "unsafe": unsafe}
+    contents: dict[str, bytes | str] = {
+        "setup.sh": _template("setup.sh"),
+        "run_autograder": _template("run_autograder"),
+        "requirements.txt": "\n".join([*NEEDED, *FOR_GRADING, ""]),
+        "settings.json": json.dumps(settings, indent=1, sort_keys=True),
+        f"hidden/{name}.py": course.hidden(name).read_bytes(),
+        f"source/{name}/{name}.ipynb": course.master(name).read_bytes(),
+    }
+    contents |= {inside: path.read_bytes() for inside, path in needed_files().items()}
+    target = to / f"{name}-gradescope.zip" if to.is_dir() or not to.suffix else to
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for inside_name, data in contents.items():
+            entry = zipfile.ZipInfo(inside_name, DAY)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100755 if inside_name in {"setup.sh", "run_autograder"} else 0o100644) << 16
+            archive.writestr(entry, data)
+    return target
+
+
+# ---- A plain repository ---------------------------------------------------------------------------------------------
+
+README = """# {title}
+
+Open `{name}.ipynb` in JupyterLab, VS Code or Colab, and fill in the answers. The cells that call `check` try them.
+
+The same checks run under pytest, here and in any CI:
+
+```bash
+pip install --requirement requirements.txt
+python -m pytest
+```
+
+The points come from other inputs of the same kind, and for some answers from a person.
+"""
+
+
+def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> Path:
+    """Write a plain repository for students: the notebook, its visible checks for pytest, a workflow that runs them.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        to: the folder; it may be there, and files of these names are replaced.
+        student: whose variant; without it, the common release.
+
+    Returns:
+        The folder. There is no solution and no hidden check in it.
+
+    Raises:
+        CourseError: if a leak is found; nothing is written then.
+    """
+    assignment, master = _opened(course, name)
+    if student != PLAIN:
+        course.student(student)
+    variant: Variant = variant_for(assignment, student, course.secret)
+    release = make_release(master, assignment, variant)
+    found = leaks(release, master, assignment, variant)
+    if found:
+        raise CourseError(f"the release of {name} holds what it must not: {'; '.join(found[:3])}. Nothing was written")
+    tasks = {task.id: task.name for task in assignment.tasks(variant) if task.table is not None}
+    test = _template("check_notebook.py.txt").replace("@NAME@", name).replace("@TASKS@", json.dumps(tasks, indent=4))
+    contents = {
+        f"{name}.ipynb": nbformat.writes(release) + "\n",
+        f"test_{name}.py": test,
+        "requirements.txt": "\n".join([*NEEDED, "pytest", _address(release), ""]),
+        "README.md": README.format(title=assignment.title, name=name),
+        ".github/workflows/check.yml": _template("check.yml"),
+        ".gitignore": "__pycache__/\n.ipynb_checkpoints/\n.pytest_cache/\n",
+    }
+    for inside, text in contents.items():
+        path = to / inside
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return to
+
+
+def _address(release: Any) -> str:
+    """Return where the package comes from, as the release's own cell says that installs it."""
+    text = "\n".join(cell.source for cell in release.cells)
+    found = re.search(r"git\+https://[^\s\"']+", text)
+    return f"attention-tutorial @ {found[0]}" if found else "attention-tutorial"
+
+
+# ---- The CSV of a learning platform ---------------------------------------------------------------------------------
+
+CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
+
+
+@dataclass
+class Filled:
+    """What became of a platform's table.
+
+    Attributes:
+        path: the new table.
+        given: whose grade stands in it.
+        left: (row or student, why it has none).
+    """
+
+    path: Path
+    given: list[str] = field(default_factory=list)
+    left: list[tuple[str, str]] = field(default_factory=list)
+
+
+def fill_in(
+    course: Course,
+    rows: Sequence[Row],
+    table: Path,
+    to: Path,
+    *,
+    column: str = "",
+    scale: bool = False,
+    so_far: bool = False,
+) -> Filled:
+    """Fill grades into the CSV that the teacher's own Canvas or Moodle exported.
+
+    Args:
+        course: its folder.
+        rows: of the report.
+        table: Canvas's gradebook or Moodle's grading worksheet.
+        to: the new file; the old one is not changed.
+        column: the assignment's column, where the platform has several; the beginning of its name is enough.
+        scale: whether to convert points to the platform's own maximum.
+        so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
+
+    Returns:
+        Who has a grade, and who has none and why. The rows stay in order, and what says whose they are as it is.
+
+    Raises:
+        CourseError: if the table is not one of these, has no such column, or another maximum.
+    """
+    if to.resolve() == table.resolve():
+        raise CourseError(f"--to must be another file than the platform's own; got {to} twice")
+    data = table.read_bytes() if table.is_file() else b""
+    text = decode(data)
+    delimiter = max(",;\t", key=(text.splitlines() or [""])[0].count)
+    lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    if not lines:
+        raise CourseError(f"table must be the CSV that Canvas or Moodle exported; {table} is empty or not there")
+    head = [name.strip() for name in lines[0]]
+    if "Student" in head and "ID" in head:
+        kind, target = "Canvas", _column(head, column, [name for name in head if re.search(r"\(\d+\)$", name)], table)
+        keep = [i for i, name in enumerate(head) if name in CANVAS_COLUMNS or i == target]
+    elif "Grade" in head and ("Email address" in head or "Full name" in head or "Identifier" in head):
+        kind, target, keep = "Moodle", _column(head, column, ["Grade"], table), list(range(len(head)))
+    else:
+        raise CourseError(
+            f"{table} must be Canvas's gradebook (with columns Student and ID) or Moodle's grading worksheet (with "
+            f"Identifier, Full name, Email address and Grade); got {', '.join(head[:8])}"
+        )
+    filled = Filled(to)
+    known = {row.student.id: row for row in rows}
+    for line in lines[1:]:
+        line += [""] * (len(head) - len(line))
+        cells = dict(zip(head, line, strict=False))
+        if not any(map(str.strip, line)) or _is_no_student(cells):
+            continue
+        who = _who(course, cells, kind)
+        name = cells.get("Student") or cells.get("Full name") or cells.get("Identifier") or "a row"
+        if not isinstance(who, Student):
+            filled.left.append((name, who))
+            continue
+        row = known.pop(who.id, None)
+        why = _no_grade(row, so_far)
+        if row is None or why:
+            filled.left.append((who.id, why))
+            continue
+        line[target] = _number(row, _maximum(lines, cells, target, kind), scale, delimiter)
+        filled.given.append(who.id)
+    filled.left += [(student, f"not in {kind}'s table") for student, row in known.items() if row.score is not None]
+    out = io.StringIO(newline="")
+    end = "\r\n" if b"\r\n" in data else "\n"
+    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(
+        [line[i] for i in keep if i < len(line)] for line in lines
+    )
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes(mark + out.getvalue().encode("utf-8"))
+    return filled
+
+
+def _column(head: list[str], said: str, there: Iterable[str], table: Path) -> int:
+    there = list(there)
+    fits = [name for name in there if name.casefold().startswith(said.casefold())]
+    if len(fits) != 1:
+        raise CourseError(
+            f"--column must begin the name of one column of {table} ({', '.join(there) or 'it has none'}); got {said!r}"
+        )
+    return head.index(fits[0])
+
+
+def _is_no_student(cells: dict[str, str]) -> bool:
+    first = cells.get("Student", "x").strip()
+    return first in {"", "Points Possible", "Student, Test"} or first.startswith("Points Possible")
+
+
+def _who(course: Course, cells: dict[str, str], kind: str) -> Student | str:
+    """Find the student of a row, by numbers and addresses first, by the name last."""
+    from .collect import _same_name
+
+    if kind == "Canvas":
+        number, column = cells.get("ID", "").strip(), "canvas_id"
+        said = [cells.get("SIS User ID", ""), cells.get("SIS Login ID", "")]
+        name = cells.get("Student", "")
+    else:
+        number, column = re.sub(r"\D", "", cells.get("Identifier", "")), "moodle_id"
+        said = [cells.get("Email address", ""), cells.get("ID number", ""), cells.get("Username", "")]
+        name = cells.get("Full name", "")
+    keys = {text.strip().casefold() for text in said} - {""}
+    students = list(course.students.values())
+    found = [s for s in students if number and getattr(s, column) == number]
+    found = found or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
+    found = found or [s for s in students if _same_name(s, name)]
+    if len(found) == 1:
+        return found[0]
+    return f"several students fit: {', '.join(s.id for s in found)}" if found else "no student of students.csv"
+
+
+def _no_grade(row: Row | None, so_far: bool) -> str:
+    if row is None:
+        return "is there twice"
+    if row.score is None:
+        return row.status
+    if row.waiting and not so_far:
+        return f"waits for a mark by hand: {', '.join(row.waiting)}"
+    if row.status == LOOK and not so_far:
+        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'in formgrader'}"
+    return "" if row.status in {GRADED, LOOK, WAITING} else row.status
+
+
+def _maximum(lines: list[list[str]], cells: dict[str, str], target: int, kind: str) -> float | None:
+    """Return the platform's own maximum of points, if the table says it."""
+    if kind == "Moodle":
+        said = cells.get("Maximum Grade", cells.get("Maximum grade", ""))
+    else:
+        rows = [line for line in lines[1:4] if line and line[0].strip().startswith("Points Possible")]
+        said = rows[0][target] if rows and target < len(rows[0]) else ""
+    try:
+        return float(said.strip().replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _number(row: Row, maximum: float | None, scale: bool, delimiter: str) -> str:
+    score, most = row.score or 0.0, row.most
+    if maximum is not None and abs(maximum - most) > 1e-6:
+        if not scale:
+            raise CourseError(
+                f"the platform's column is of {maximum:g} points and the assignment of {most:g}: give --scale to "
+                "convert, or change the maximum there"
+            )
+        score = score * maximum / most
+    text = f"{round(score, 2):g}"
+    return text.replace(".", ",") if delimiter == ";" else text

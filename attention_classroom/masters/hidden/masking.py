@@ -1,0 +1,547 @@
+"""Hidden side of the assignment on chapter 5: right answers, slips, the checks that give the points, the variants."""
+
+import math
+import random as python_random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises.visible import random, table
+
+# ---- The variants ----------------------------------------------------------------------------------------------------
+
+BUGS = ("queries", "polarity", "mean", "count", "fill", "after")
+
+
+def draw(rng: python_random.Random) -> Mapping[str, Any]:
+    return {
+        "window": rng.choice([3, 4, 5, 6]),
+        "sinks": rng.choice([1, 2, 3]),
+        "separator": rng.choice(range(2, 10)),
+        "side": rng.choice(["ends", "begins"]),
+        "how": rng.choice(["put", "added"]),
+        "spread": rng.choice([1.5, 2, 2.5, 3, 3.5, 4]),
+        "keys": rng.choice([20, 24, 28, 32, 36, 40]),
+        "seed": rng.randrange(1, 1000),
+        "bug": rng.choice(BUGS),
+        "hidden": rng.getrandbits(50),
+    }
+
+
+def cells(variant: Variant) -> Mapping[str, str]:
+    v = variant.values
+    first = "the very first position stays" if v["sinks"] == 1 else f"the first {v['sinks']} positions stay"
+    side = {
+        "ends": "is the **last** token of its document: the next token begins a new one",
+        "begins": "is the **first** token of its document: the token before it belongs to the document before",
+    }[v["side"]]
+    how = {
+        "put": "is **put in place of** the scores of closed keys",
+        "added": "is **added to** the scores of closed keys",
+    }[v["how"]]
+    return {
+        "window_mask-yours": (
+            f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among them, "
+            f"and {first} open for good."
+        ),
+        "packed_mask-yours": f"**Yours.** The separator has the id **{v['separator']}**, and it {side}.",
+        "leaked-yours": f"**Yours.** The fill {how}.",
+        "leaked-data": LEAKED_DATA.format(**v),
+        "window_mask": WINDOW_MASK.format(**v),
+        "packed_mask": PACKED_MASK.format(
+            number={"ends": "is_end.cumsum(0) - is_end", "begins": "is_end.cumsum(0)"}[v["side"]], **v
+        ),
+        "leaked": LEAKED.format(filled={"put": "fill", "added": "scores + fill"}[v["how"]]),
+        "sentence": _broken(v["bug"]) + SENTENCE,
+    }
+
+
+LEAKED_DATA = """\
+generator = torch.Generator().manual_seed({seed})
+scores = {spread:g} * torch.randn(500, {keys}, generator=generator)
+mask = torch.rand(500, {keys}, generator=generator) < 0.5
+fills = [0, -1, -2, -4, -6, -8, -10, -15, -20, -25, -30]"""
+
+# The master's answers, where they hold a variant's numbers.
+WINDOW_MASK = """\
+def window_mask(n):
+    ### BEGIN SOLUTION
+    i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+    return (j <= i) & ((i - j < {window}) | (j < {sinks}))
+    ### END SOLUTION"""
+
+PACKED_MASK = """\
+def packed_mask(ids):
+    ### BEGIN SOLUTION
+    is_end = (ids == {separator}).long()
+    document = {number}
+    same = document[:, None] == document[None, :]
+    return same & torch.ones_like(same).tril()
+    ### END SOLUTION"""
+
+LEAKED = """\
+def leaked(scores, mask, fills):
+    ### BEGIN SOLUTION
+    some = mask.any(dim=-1)
+    shares = []
+    for fill in fills:
+        filled = torch.where(mask, scores, {filled})
+        weights = torch.softmax(filled, dim=-1)
+        closed = (weights * ~mask).sum(dim=-1)
+        shares.append(closed[some].mean().item())
+    return shares
+    ### END SOLUTION"""
+
+SENTENCE = """
+
+
+### BEGIN SOLUTION
+def sentence(x, real):
+    scores = x @ x.T / math.sqrt(x.size(-1))
+    scores = scores.masked_fill(~real[None, :], -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    output = weights @ x
+    return output[real].mean(dim=0)
+
+
+### END SOLUTION"""
+
+
+# ---- 1. A window that keeps the beginning ----------------------------------------------------------------------------
+
+
+def _window(
+    window: int, sinks: int, *, ahead: bool = False, both: bool = False, closed: bool = False, turned: bool = False
+) -> Callable[[int], Tensor]:
+    def window_mask(n: int) -> Tensor:
+        i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+        near = (i - j).abs() < window if both else (j <= i) & (i - j < window)
+        kept = (j < sinks) & (i >= 0) if ahead else (j < sinks) & (j <= i)
+        mask = near | kept
+        mask = mask.T if turned else mask
+        return ~mask if closed else mask
+
+    return window_mask
+
+
+def _window_mask_task(v: Mapping[str, Any]) -> Task:
+    window, sinks = v["window"], v["sinks"]
+    found = table(
+        "window_mask",
+        "The mask (n, n) of a window that keeps the first positions open, True = may attend.",
+        _window(window, sinks),
+        ("mask", "the mask", "(n, n)"),
+        cases=[Case((13,)), Case((2,), "right for 13 positions, but not for 2: {found}")],
+        slips=[
+            Slip(
+                "your mask is the wrong way round: True means may attend",
+                _window(window, sinks, closed=True),
+                mistake=7,
+            ),
+            Slip("your mask is transposed: rows are queries, columns are keys", _window(window, sinks, turned=True)),
+            Slip(
+                "your window is one too long: the query's own position is one of those it holds",
+                _window(window + 1, sinks),
+                mistake=14,
+            ),
+            Slip("your window is one too short", _window(window - 1, sinks), mistake=14),
+            Slip(
+                "the first positions are open to queries that come before them: nobody may see the future",
+                _window(window, max(sinks, 2), ahead=True) if sinks == 1 else _window(window, sinks, ahead=True),
+                mistake=14,
+            ),
+            Slip("the first positions do not stay open; only the window is there", _window(window, 0)),
+            Slip(
+                "one position too many stays open at the beginning; they are counted from 0", _window(window, sinks + 1)
+            ),
+            *(
+                [Slip("one position too few stays open at the beginning", _window(window, sinks - 1))]
+                if sinks > 1
+                else [Slip("two positions too many stay open at the beginning", _window(window, 3))]
+            ),
+            Slip("the window reaches into the future as well", _window(window, sinks, both=True), mistake=14),
+            Slip("there is no window: this is the plain causal mask", _window(99, sinks)),
+            Slip("everything is open", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
+        ],
+        rest="some places are not right; draw the mask for n = 8 on paper and compare row by row",
+        rounding=False,
+    )
+    return Task(
+        id="window_mask",
+        title="A window that keeps the beginning",
+        kind="code",
+        points=5,
+        name="window_mask",
+        table=found,
+        checks=[
+            Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
+            Check(points=1, cases=[Case((window,)), Case((window + 1,))], says="rows about as long as the window"),
+            Check(points=1, cases=[Case((1,)), Case((3,))], says="very short rows"),
+        ],
+    )
+
+
+# ---- 2. Several documents in one row ---------------------------------------------------------------------------------
+
+
+def _packed(separator: int, side: str, *, kind: str = "") -> Callable[[Tensor], Tensor]:
+    def packed_mask(ids: Tensor) -> Tensor:
+        is_separator = (ids == separator).long()
+        document = is_separator.cumsum(0) - (is_separator if side == "ends" else 0)
+        same = document[:, None] == document[None, :]
+        past = torch.ones_like(same).tril()
+        if kind == "both ways":
+            return same
+        if kind == "one document":
+            return past
+        if kind == "not itself":
+            return same & past.tril(-1)
+        if kind == "future":
+            return same & past.T
+        if kind == "everything before":
+            return past & (document[:, None] >= document[None, :]) & (document[:, None] - document[None, :] <= 1)
+        if kind == "alone":
+            plain = ids != separator
+            return same & past & plain[None, :] & plain[:, None]
+        if kind == "no keys":
+            return same & past & (ids != separator)[None, :]
+        if kind == "parity":
+            return (document[:, None] % 2 == document[None, :] % 2) & past
+        return ~(same & past) if kind == "closed" else same & past
+
+    return packed_mask
+
+
+def _row(text: str, separator: int, seed: int = 0) -> Case:
+    """A row of ids: | is the separator, every other sign some other id."""
+    generator = torch.Generator().manual_seed(seed)
+    others = torch.tensor([i for i in range(1, 40) if i != separator])
+    drawn = others[torch.randint(len(others), (len(text),), generator=generator)]
+    return Case((torch.where(torch.tensor([sign == "|" for sign in text]), separator, drawn),))
+
+
+def _packed_mask_task(v: Mapping[str, Any]) -> Task:
+    separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
+    other = {"ends": "begins", "begins": "ends"}[side]
+    said = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
+    found = table(
+        "packed_mask",
+        "The mask (n, n) of a row of several documents, True = may attend.",
+        _packed(separator, side),
+        ("mask", "the mask", "(n, n)"),
+        cases=[_row("ab|cde|fg|h", separator, v["seed"])],
+        slips=[
+            Slip(
+                f"the separators are on the wrong side: each {said}",
+                _packed(separator, other),
+            ),
+            Slip(
+                "the documents are told apart, but each position sees its future",
+                _packed(separator, side, kind="both ways"),
+                14,
+            ),
+            Slip(
+                "the past is open across all documents; only the own one may be",
+                _packed(separator, side, kind="one document"),
+            ),
+            Slip("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
+            Slip("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
+            Slip(
+                "the document before is open as well; only the own one may be",
+                _packed(separator, side, kind="everything before"),
+            ),
+            *(
+                [
+                    Slip(
+                        "the separators are cut off; they are part of their documents",
+                        _packed(separator, side, kind="alone"),
+                    )
+                ]
+                if side == "ends"  # at a beginning it would be the same as the next slip
+                else []
+            ),
+            Slip(
+                "nobody may look at your separators; they are part of their documents",
+                _packed(separator, side, kind="no keys"),
+            ),
+            Slip(
+                "the next document but one is open again; number the documents on and on",
+                _packed(separator, side, kind="parity"),
+            ),
+            Slip("your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7),
+        ],
+        rest="some places are not right; print the number of the document of each position first",
+        rounding=False,
+    )
+    rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
+    return Task(
+        id="packed_mask",
+        title="Several documents in one row",
+        kind="code",
+        points=6,
+        name="packed_mask",
+        table=found,
+        checks=[
+            Check(
+                points=4,
+                cases=[_row(row, separator, hidden + i) for i, row in enumerate(rows)],
+                says="several documents",
+            ),
+            Check(
+                points=1,
+                cases=[_row(row, separator, hidden + 20 + i) for i, row in enumerate(["|ab||cd|", "||||"])],
+                says="separators at the ends and side by side",
+            ),
+            Check(
+                points=1,
+                cases=[_row(row, separator, hidden + 40 + i) for i, row in enumerate(["abcdefghi", "a"])],
+                says="a row without a separator",
+            ),
+        ],
+    )
+
+
+# ---- 3. How much leaks? ----------------------------------------------------------------------------------------------
+
+
+def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
+    def leaked(scores: Tensor, mask: Tensor, fills: Sequence[float]) -> Tensor:
+        mask = ~mask if kind == "polarity" else mask
+        some = mask.any(-1)
+        shares = []
+        for fill in fills:
+            filled = torch.where(mask, scores, {"put": torch.full_like(scores, fill), "added": scores + fill}[how])
+            weights = filled.softmax(0 if kind == "columns" else -1)
+            closed = (weights * ~mask).sum(-1)
+            kept = closed if kind == "all rows" else closed[some]
+            result = {
+                "open": 1 - kept.mean(),
+                "largest": kept.max(),
+                "median": kept.median(),
+                "entries": weights[some][~mask[some]].mean(),
+                "sum": kept.sum(),
+            }.get(kind, kept.mean())
+            shares.append(result)
+        return torch.stack(shares)
+
+    return leaked
+
+
+def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
+    scores, mask = spread * random(m, n, seed=seed), random(m, n, seed=seed + 1) < 0.3
+    mask[:, 0] = True
+    mask[:empty] = False
+    mask[-1] = True
+    return Case((scores, mask, list(fills)))
+
+
+def _leaked_task(v: Mapping[str, Any]) -> Task:
+    how, hidden = v["how"], v["hidden"] + 200
+    other = {"put": "added", "added": "put"}[how]
+    said = {"put": "put in place of the scores", "added": "added to the scores"}
+    found = table(
+        "leaked",
+        "The mean weight that leaks to closed keys, for each fill.",
+        _leaked(how),
+        ("numbers", "the shares", "there is one for each fill"),
+        cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
+        slips=[
+            Slip(f"in your answer the fill is {said[other]}; here it is {said[how]}", _leaked(other)),
+            Slip(
+                "you read the mask the wrong way round: True means may attend", _leaked(how, kind="polarity"), mistake=7
+            ),
+            Slip(
+                "your softmax runs over the queries; it must run over the keys", _leaked(how, kind="columns"), mistake=5
+            ),
+            Slip("that is the weight on *open* keys", _leaked(how, kind="open")),
+            Slip(
+                "rows in which no key is open must be left out: all their weight lies on closed keys",
+                _leaked(how, kind="all rows"),
+                mistake=11,
+            ),
+            Slip("you take the largest leak of any row; take the mean", _leaked(how, kind="largest")),
+            Slip("you take the median over the rows; take the mean", _leaked(how, kind="median")),
+            Slip(
+                "you average over closed keys one by one; sum them up in each row, and average over the rows",
+                _leaked(how, kind="entries"),
+            ),
+            Slip("you sum over the rows; take the mean", _leaked(how, kind="sum")),
+            Slip(
+                "you give the logarithm; give the weight itself, and let the figure have a logarithmic axis",
+                lambda scores, mask, fills: _leaked(how)(scores, mask, fills).log(),
+            ),
+        ],
+        rest="some numbers are not right; with a fill of minus infinity nothing leaks",
+        rounding=False,
+    )
+    return Task(
+        id="leaked",
+        title="How much leaks?",
+        kind="measure",
+        points=7,
+        name="leaked",
+        table=found,
+        checks=[
+            Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
+            Check(
+                points=1,
+                cases=[_leaked_case(hidden + 20, 17, 5, 4.0, [-2.0, -1e9], empty=3)],
+                says="large scores, several rows without an open key",
+            ),
+            Check(
+                points=1,
+                cases=[_leaked_case(hidden + 40, 11, 6, 1.0, [2.0, -math.inf], empty=0)],
+                says="a fill above 0, and minus infinity",
+            ),
+        ],
+        by_hand=3,
+        rubric=[
+            (1, "the leak against the fill with a logarithmic vertical axis, both axes named"),
+            (1, "a second line shows what is expected, such as a constant times exp(fill), or the slope is given"),
+            (1, "the caption or title says how large the scores are and how many keys are closed"),
+        ],
+    )
+
+
+# ---- 5. Repair the sentence vector -----------------------------------------------------------------------------------
+
+
+def _broken(bug: str = "") -> str:
+    """Return the function with one fault."""
+    fill = {
+        "queries": "scores.masked_fill(~real[:, None], -torch.inf)",
+        "polarity": "scores.masked_fill(real[None, :], -torch.inf)",
+        "fill": "scores.masked_fill(~real[None, :], -1e-9)",
+    }.get(bug, "scores.masked_fill(~real[None, :], -torch.inf)")
+    masked, weights = f"scores = {fill}", "weights = torch.softmax(scores, dim=-1)"
+    lines = [weights, "weights = weights * real[None, :]"] if bug == "after" else [masked, weights]
+    result = {"mean": "output.mean(dim=0)", "count": "output[real].sum(dim=0) / len(x)"}.get(
+        bug, "output[real].mean(dim=0)"
+    )
+    return f'''\
+def sentence(x, real):
+    """One vector (d,) for a padded sentence x (n, d)."""
+    scores = x @ x.T / math.sqrt(x.size(-1))
+    {lines[0]}
+    {lines[1]}
+    output = weights @ x
+    return {result}'''
+
+
+def _sentence(bug: str = "") -> Callable[[Tensor, Tensor], Tensor]:
+    names: dict[str, Any] = {"torch": torch, "math": math}
+    exec(_broken(bug), names)
+    made: Callable[[Tensor, Tensor], Tensor] = names["sentence"]
+    return made
+
+
+def _unmasked(x: Tensor, real: Tensor) -> Tensor:
+    return ((x @ x.T / math.sqrt(x.size(-1))).softmax(-1) @ x).mean(0)
+
+
+def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
+    """Cases of texts in which . is padding."""
+    return [
+        Case((random(len(row), d, seed=seed + i), torch.tensor([sign != "." for sign in row])))
+        for i, row in enumerate(rows)
+    ]
+
+
+def _sentence_task(v: Mapping[str, Any]) -> Task:
+    words = {
+        "queries": "the mask closes the rows of padding, which nobody reads, and leaves its columns open",
+        "polarity": "the real positions are closed and the padding is open: masked_fill fills where its mask is True",
+        "mean": "the mean runs over the padding as well; its rows are no part of the sentence",
+        "count": "you divide by the length with padding; divide by the number of real positions",
+        "fill": "closed keys get a score of nearly 0 (1e-9 in place of 1e9), so they still get weight",
+        "after": "the weights of closed keys are set to 0 after the softmax, so the rows no longer sum to 1",
+    }
+    mistakes = {"queries": 12, "polarity": 7, "fill": 13, "after": 6}
+    right = _sentence()
+    found = table(
+        "sentence",
+        "One vector (d,) for a padded sentence; padding must not change it.",
+        right,
+        ("tensor, infinite too", "the vector", "(d,)"),
+        cases=_sentence_cases(v["seed"] + 5, ["abcd.."], 5),
+        slips=[
+            *(Slip(words[bug], _sentence(bug), mistakes.get(bug)) for bug in BUGS),
+            Slip("nothing is masked, neither keys nor rows", _unmasked),
+            Slip("you sum over the real positions; take their mean", lambda x, real: right(x, real) * real.sum()),
+            Slip(
+                "the mean runs over the input; it must run over what attention made of it",
+                lambda x, real: x[real].mean(0),
+            ),
+            Slip(
+                "your scores are not divided by sqrt(d)",
+                lambda x, real: (x[real] @ x[real].T).softmax(-1).matmul(x[real]).mean(0),
+                mistake=2,
+            ),
+        ],
+        rest="this is not the vector of the sentence alone; cut the padding off by hand and compare",
+    )
+    return Task(
+        id="sentence",
+        title="Repair the sentence vector",
+        kind="debug",
+        points=4,
+        name="sentence",
+        table=found,
+        forbids=("scaled_dot_product_attention", "MultiheadAttention"),
+        checks=[
+            Check(
+                points=3, cases=_sentence_cases(v["hidden"] + 300, ["ab...", "abcdefg.."], 7), says="padding at the end"
+            ),
+            Check(
+                points=1,
+                cases=_sentence_cases(v["hidden"] + 350, ["..abc", "a.b.c.."], 3),
+                says="padding at the beginning and between",
+            ),
+        ],
+    )
+
+
+# ---- All of it -------------------------------------------------------------------------------------------------------
+
+
+def tasks(variant: Variant) -> Sequence[Task]:
+    v = variant.values
+    return [
+        _window_mask_task(v),
+        _packed_mask_task(v),
+        _leaked_task(v),
+        Task(
+            id="infinity",
+            title="Is minus a billion enough?",
+            kind="written",
+            points=3,
+            by_hand=3,
+            rubric=[
+                (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
+                (
+                    1,
+                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while open scores are ordinary",
+                ),
+                (
+                    1,
+                    "names a place where it fails: float16 cannot hold it, a row without open keys, or very low scores",
+                ),
+            ],
+        ),
+        _sentence_task(v),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    name="masking",
+    title="Masking",
+    chapter=5,
+    minutes=90,
+    tasks=tasks,
+    cells=cells,
+    draw=draw,
+)

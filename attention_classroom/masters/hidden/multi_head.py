@@ -1,0 +1,593 @@
+"""Hidden side of the assignment on chapter 4: right answers, slips, the checks that give the points, the variants."""
+
+import math
+import random as python_random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises.visible import random, table
+
+# ---- The variants ----------------------------------------------------------------------------------------------------
+
+BUGS = ("scrambled", "width", "heads", "key", "merge", "old")
+NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
+
+
+def draw(rng: python_random.Random) -> Mapping[str, Any]:
+    return {
+        "order": rng.choice(["neighbours", "rounds"]),
+        "place": rng.choice(["before", "after"]),
+        "taken": rng.choice(["rows", "columns"]),
+        "percent": rng.choice(range(12, 36)),
+        "d_model": rng.choice([36, 48, 60, 72]),
+        "n": rng.choice([18, 20, 22, 24, 26, 28]),
+        "seed": rng.randrange(1, 1000),
+        "bug": rng.choice(BUGS),
+        "hidden": rng.getrandbits(50),
+    }
+
+
+def cells(variant: Variant) -> Mapping[str, str]:
+    v = variant.values
+    order = {
+        "neighbours": "**Neighbours share**: with $r = h / g$, the query heads $0, \\ldots, r - 1$ use key head 0, the "
+        "next $r$ use key head 1, and so on.",
+        "rounds": "**They take turns**: query head 0 uses key head 0, query head 1 uses key head 1, and after key head "
+        "$g - 1$ it begins again with 0.",
+    }[v["order"]]
+    place = {
+        "before": "the **scores**, after they are scaled and before the softmax",
+        "after": "the **weights**, after the softmax (the rows may sum to something other than 1 then)",
+    }[v["place"]]
+    which, index = {"rows": ("Row", "il"), "columns": ("Column", "li")}[v["taken"]]
+    sum_of_heads = f"$\\text{{new}}_i = \\sum_l \\text{{mix}}_{{{index}}}\\, \\text{{old}}_l$"
+    use = {"neighbours": "repeat_interleave(r, dim=0)", "rounds": "repeat(r, 1, 1)"}[v["order"]]
+    mixing = (
+        {
+            "before": "torch.softmax(torch.einsum('il,lmn->imn', mix, scores), dim=-1)",
+            "after": "torch.einsum('il,lmn->imn', mix, torch.softmax(scores, dim=-1))",
+        }[v["place"]]
+        .replace("'il,lmn", {"rows": "'il,lmn", "columns": "'li,lmn"}[v["taken"]])
+        .replace("'", '"')
+    )
+    return {
+        "shared-yours": f"**Yours.** {order} (Heads are counted from 0.)",
+        "mixed-yours": (
+            f"**Yours.** {which} $i$ of `mix` makes the new head $i$: {sum_of_heads}. What is mixed are {place}."
+        ),
+        "ranks-yours": f"**Yours.** A singular value counts if it is larger than **{v['percent']} %** of the largest.",
+        "ranks-data": RANKS_DATA.format(**v),
+        "shared": SHARED.format(use=use),
+        "mixed": MIXED.format(mixing=mixing),
+        "ranks": RANKS.format(share=v["percent"] / 100),
+        "step": _broken(v["bug"]) + STEP,
+    }
+
+
+RANKS_DATA = """\
+n, d_model = {n}, {d_model}
+generator = torch.Generator().manual_seed({seed})
+x = torch.randn(n, d_model, generator=generator)
+w_q = torch.randn(d_model, d_model, generator=generator) / math.sqrt(d_model)
+w_k = torch.randn(d_model, d_model, generator=generator) / math.sqrt(d_model)
+head_counts = [h for h in range(1, d_model + 1) if d_model % h == 0]"""
+
+# The master's answers, where they hold a variant's choices.
+SHARED = """\
+def shared(query, key, value):
+    ### BEGIN SOLUTION
+    r = query.size(0) // key.size(0)
+    key, value = key.{use}, value.{use}
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+    ### END SOLUTION"""
+
+MIXED = """\
+def mixed(query, key, mix):
+    ### BEGIN SOLUTION
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    return {mixing}
+    ### END SOLUTION"""
+
+RANKS = """\
+def ranks(x, w_q, w_k, head_counts):
+    ### BEGIN SOLUTION
+    means = []
+    for h in head_counts:
+        q, k = ((x @ w).reshape(len(x), h, -1).transpose(0, 1) for w in (w_q, w_k))
+        values = torch.linalg.svdvals(q @ k.transpose(-2, -1))  # (h, n), the largest first
+        counted = (values > {share} * values[:, :1]).sum(dim=-1)
+        means.append(counted.double().mean().item())
+    return means
+    ### END SOLUTION"""
+
+STEP = """
+
+
+### BEGIN SOLUTION
+def step(x, w_q, w_k, w_v, past_keys, past_values):
+    h = past_keys.size(0)
+    q, k, v = ((x @ w).reshape(h, 1, -1) for w in (w_q, w_k, w_v))
+    keys = torch.cat([past_keys, k], dim=1)
+    values = torch.cat([past_values, v], dim=1)
+    scores = q @ keys.transpose(-2, -1) / math.sqrt(q.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    return (weights @ values).reshape(-1)
+
+
+### END SOLUTION"""
+
+
+# ---- 1. Heads that share their keys ----------------------------------------------------------------------------------
+
+Assign = Callable[[Tensor, int], Tensor]  # key heads (g, n, d) and h -> a key head for each query head, (h, n, d)
+ORDERS: dict[str, Assign] = {
+    "neighbours": lambda x, h: x.repeat_interleave(h // len(x), dim=0),
+    "rounds": lambda x, h: x.repeat(h // len(x), 1, 1),
+    "first": lambda x, h: x[:1].expand(h, -1, -1),
+    "mean": lambda x, h: x.mean(0, keepdim=True).expand(h, -1, -1),
+    "backwards": lambda x, h: x.flip(0).repeat_interleave(h // len(x), dim=0),
+}
+
+
+def _shared(
+    order: str, *, values: str = "", axis: int = -1, scale: Callable[[int, int, int], float] = lambda d, h, n: d**-0.5
+) -> Callable[..., Any]:
+    def shared(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        h = len(query)
+        scores = query @ ORDERS[order](key, h).mT * scale(query.size(-1), h, key.size(1))
+        weights = scores.softmax(axis)
+        return weights @ ORDERS[values or order](value, h), weights
+
+    return shared
+
+
+def _shared_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int, int]]) -> list[Case]:
+    """Cases of (h, g, m, n, d_head, d_v)."""
+    cases = []
+    for i, (h, g, m, n, d, d_v) in enumerate(shapes):
+        sizes = [(h, m, d), (g, n, d), (g, n, d_v)]
+        cases.append(Case(tuple(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes))))
+    return cases
+
+
+def _shared_task(v: Mapping[str, Any]) -> Task:
+    order, hidden = v["order"], v["hidden"]
+    other = {"neighbours": "rounds", "rounds": "neighbours"}[order]
+    said = {"neighbours": "neighbours share a key head", "rounds": "the key heads are taken in turns"}
+    found = table(
+        "shared",
+        "The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
+        _shared(order),
+        [("tensor", "the heads", "(h, m, d_v)"), ("tensor", "the weights", "(h, m, n)")],
+        cases=_shared_cases(v["seed"], [(6, 2, 3, 5, 7, 2)]),
+        slips=[
+            Slip(
+                f"in your answer {said[other]}; here {said[order]} (repeat and repeat_interleave differ in this)",
+                _shared(other),
+                mistake=10,
+            ),
+            Slip("every query head uses the first key head", _shared("first")),
+            Slip("you averaged the key heads; each query head uses one of them", _shared("mean")),
+            Slip("the key heads come in the opposite order", _shared("backwards")),
+            Slip(
+                "the weights are right, but the values are taken in another order than the keys",
+                _shared(order, values=other),
+                mistake=10,
+            ),
+            Slip(
+                "the weights are right, but all query heads read the first head's values",
+                _shared(order, values="first"),
+            ),
+            Slip(
+                "your scores are divided by the root of the width of all heads together; divide by that of d_head",
+                _shared(order, scale=lambda d, h, n: (d * h) ** -0.5),
+                mistake=1,
+            ),
+            Slip("your scores are not divided by sqrt(d_head)", _shared(order, scale=lambda d, h, n: 1.0), mistake=2),
+            Slip(
+                "your scores are divided by the root of the number of heads; divide by that of d_head",
+                _shared(order, scale=lambda d, h, n: h**-0.5),
+                mistake=2,
+            ),
+            Slip(
+                "your scores are divided by d_head; divide by its root",
+                _shared(order, scale=lambda d, h, n: 1 / d),
+                mistake=3,
+            ),
+            Slip("your softmax runs over the queries; it must run over the keys", _shared(order, axis=-2), mistake=5),
+            Slip("your softmax runs over the heads; it must run over the keys", _shared(order, axis=0), mistake=5),
+        ],
+        sizes=lambda q, k, value: {
+            "d_head": q.size(-1),
+            "h": len(q),
+            "g": len(k),
+            "n": k.size(1),
+            "d_v": value.size(-1),
+        },
+        divide_by="d_head",
+        rest="these are not the weights of any order of the heads; try it with one query and two keys",
+    )
+    return Task(
+        id="shared",
+        title="Heads that share their keys",
+        kind="code",
+        points=6,
+        name="shared",
+        table=found,
+        forbids=NO_SDPA,
+        checks=[
+            Check(
+                points=4,
+                cases=_shared_cases(hidden, [(8, 4, 2, 6, 3, 5), (6, 3, 4, 7, 5, 2)]),
+                says="several key heads",
+            ),
+            Check(points=1, cases=_shared_cases(hidden + 20, [(5, 1, 2, 4, 3, 2)]), says="one key head for all"),
+            Check(points=1, cases=_shared_cases(hidden + 40, [(3, 3, 2, 4, 5, 2)]), says="a key head for each"),
+        ],
+    )
+
+
+# ---- 2. Heads that talk ----------------------------------------------------------------------------------------------
+
+
+def _mixed(
+    place: str,
+    *,
+    turned: bool = False,
+    axis: int = -1,
+    again: bool = False,
+    scale: Callable[[int, int], float] = lambda d, h: d**-0.5,
+) -> Callable[..., Tensor]:
+    def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
+        def mixing(x: Tensor) -> Tensor:
+            return torch.einsum("li,lmn->imn" if turned else "il,lmn->imn", mix, x)
+
+        scores = query @ key.mT * scale(query.size(-1), len(query))
+        before, after = place in ("before", "both"), place in ("after", "both")
+        weights = (mixing(scores) if before else scores).softmax(axis)
+        weights = mixing(weights) if after else weights
+        return weights / weights.sum(-1, keepdim=True) if again else weights
+
+    return mixed
+
+
+def _no_softmax(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
+    return torch.einsum("il,lmn->imn", mix, query @ key.mT / math.sqrt(query.size(-1)))
+
+
+def _mixed_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
+    """Cases of (h, m, n, d_head)."""
+    cases = []
+    for i, (h, m, n, d) in enumerate(shapes):
+        sizes = [(h, m, d), (h, n, d), (h, h)]
+        cases.append(Case(tuple(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes))))
+    return cases
+
+
+def _as_taken(taken: str, answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return an answer that takes its heads from the rows of mix, or from its columns."""
+    return answer if taken == "rows" else lambda query, key, mix: answer(query, key, mix.T)
+
+
+def _mixed_task(v: Mapping[str, Any]) -> Task:
+    place, hidden = v["place"], v["hidden"] + 100
+    other = {"before": "after", "after": "before"}[place]
+    named = {"before": "the scores", "after": "the weights"}
+    used, unused = ("row", "columns") if v["taken"] == "rows" else ("column", "rows")
+
+    def mixed(*given: Any, **named: Any) -> Callable[..., Tensor]:
+        return _as_taken(v["taken"], _mixed(*given, **named))
+
+    found = table(
+        "mixed",
+        "The weights (h, m, n) of heads that are mixed.",
+        mixed(place),
+        ("tensor", "the weights", "(h, m, n)"),
+        cases=_mixed_cases(v["seed"] + 3, [(3, 2, 5, 7)]),
+        slips=[
+            Slip(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
+            Slip("you mixed twice, before the softmax and after it", mixed("both")),
+            Slip("nothing is mixed: these are the heads as they were", mixed("not")),
+            Slip(
+                f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
+                mixed(place, turned=True),
+            ),
+            Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax)),
+            Slip("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
+            Slip(
+                "your scores are divided by the root of the width of all heads together; divide by that of d_head",
+                mixed(place, scale=lambda d, h: (d * h) ** -0.5),
+                mistake=1,
+            ),
+            Slip(
+                "your scores are divided by d_head; divide by its root",
+                mixed(place, scale=lambda d, h: 1 / d),
+                mistake=3,
+            ),
+            Slip("your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5),
+            Slip("your softmax runs over the heads; it must run over the keys", mixed(place, axis=0), mistake=5),
+            *(
+                [Slip("you divided by the sum of each row at the end; leave it as it is", mixed(place, again=True))]
+                if place == "after"
+                else [
+                    Slip(
+                        "you mixed the scores and divided by the number of heads; a sum is asked for, not a mean",
+                        lambda query, key, mix: mixed(place)(query, key, mix / len(mix)),
+                    )
+                ]
+            ),
+        ],
+        rest="these are not mixed heads; with the identity matrix for mix nothing may change",
+    )
+    return Task(
+        id="mixed",
+        title="Heads that talk",
+        kind="code",
+        points=5,
+        name="mixed",
+        table=found,
+        forbids=NO_SDPA,
+        checks=[
+            Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
+            Check(
+                points=1, cases=_mixed_cases(hidden + 20, [(5, 1, 7, 2), (7, 2, 2, 3)]), says="many heads, few queries"
+            ),
+        ],
+    )
+
+
+# ---- 3. What narrow heads can hold -----------------------------------------------------------------------------------
+
+
+def _ranks(share: float, *, kind: str = "") -> Callable[..., Tensor]:
+    def ranks(x: Tensor, w_q: Tensor, w_k: Tensor, head_counts: Sequence[int]) -> Tensor:
+        means = []
+        for h in head_counts:
+            q, k = ((x @ w).reshape(len(x), h, -1).transpose(0, 1) for w in (w_q, w_k))
+            if kind == "scrambled":
+                q, k = ((x @ w).reshape(h, len(x), -1) for w in (w_q, w_k))
+            if kind == "whole":
+                q, k = ((x @ w)[None] for w in (w_q, w_k))
+            scores = q @ k.mT
+            scores = (scores / math.sqrt(q.size(-1))).softmax(-1) if kind == "weights" else scores
+            values = torch.linalg.svdvals(scores)
+            values = values.square() if kind == "squares" else values
+            line = torch.full_like(values[:, :1], 0.01 * share) if kind == "all" else share * values[:, :1]
+            counted = (values > line).sum(-1).to(x.dtype)
+            if kind == "rest":
+                counted = len(x) - counted
+            means.append({"sum": counted.sum(), "largest": counted.max()}.get(kind, counted.mean()))
+        return torch.stack(means)
+
+    return ranks
+
+
+def _ranks_cases(
+    seed: int, shapes: Sequence[tuple[int, int, Sequence[int]]], low: int = 0, silent: bool = False
+) -> list[Case]:
+    """Cases of (n, d_model, head counts); inputs of a low rank, or with a head that has no keys."""
+    cases = []
+    for i, (n, d, heads) in enumerate(shapes):
+        x = (
+            random(n, low, seed=seed + 7 * i) @ random(low, d, seed=seed + 7 * i + 1)
+            if low
+            else random(n, d, seed=seed + 7 * i)
+        )
+        w_q, w_k = (random(d, d, seed=seed + 7 * i + k) / math.sqrt(d) for k in (2, 3))
+        if silent:
+            w_k[:, : d // max(heads)] = 0.0
+        cases.append(Case((x, w_q, w_k, list(heads))))
+    return cases
+
+
+def _telling_case(share: float, seed: int) -> list[Case]:
+    """Draw until the heads' counts differ: counts are whole numbers, and may be the same by chance."""
+    while True:
+        cases = _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
+        right, largest, scrambled = (
+            _ranks(share, kind=kind)(*cases[0].inputs) for kind in ("", "largest", "scrambled")
+        )
+        if not (right.equal(largest) or right.equal(scrambled) or largest.equal(scrambled)):
+            return cases
+        seed += 1
+
+
+def _ranks_task(v: Mapping[str, Any]) -> Task:
+    share, hidden = v["percent"] / 100, v["hidden"] + 200
+    found = table(
+        "ranks",
+        "The mean number of singular values of the heads' scores that count, for each number of heads.",
+        _ranks(share),
+        ("numbers", "the counts", "there is one for each number of heads"),
+        cases=_telling_case(share, v["seed"] + 7),
+        slips=[
+            Slip(
+                "the heads are scrambled: cut the features of each position, do not reshape across positions",
+                _ranks(share, kind="scrambled"),
+                mistake=9,
+            ),
+            Slip("you did not split: these are the scores of all features at once", _ranks(share, kind="whole")),
+            Slip(
+                "you looked at the weights; the softmax changes the rank, look at the scores",
+                _ranks(share, kind="weights"),
+            ),
+            Slip(
+                "you compared the squares of the singular values (eigenvalues?); compare the values themselves",
+                _ranks(share, kind="squares"),
+            ),
+            Slip("you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")),
+            Slip("you count the singular values *below* the line", _ranks(share, kind="rest")),
+            Slip("you sum over the heads; take the mean", _ranks(share, kind="sum")),
+            Slip("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
+        ],
+        rest="some counts are not right; with as many heads as features every count is 1",
+        rounding=False,
+    )
+    return Task(
+        id="ranks",
+        title="What narrow heads can hold",
+        kind="measure",
+        points=7,
+        name="ranks",
+        table=found,
+        checks=[
+            Check(
+                points=2,
+                cases=_ranks_cases(hidden, [(17, 30, [1, 2, 3, 5, 6]), (31, 16, [1, 2, 4, 8])]),
+                says="other sizes",
+            ),
+            Check(
+                points=1,
+                cases=_ranks_cases(hidden + 20, [(15, 24, [1, 2, 4])], low=5),
+                says="positions that lie in a space of few dimensions",
+            ),
+            Check(
+                points=1,
+                cases=_ranks_cases(hidden + 40, [(13, 24, [2, 4])], silent=True),
+                says="a head whose keys are all zero",
+            ),
+        ],
+        by_hand=3,
+        rubric=[
+            (1, "the count against the number of heads (or against d_head), with named axes and a logarithmic one"),
+            (1, "a line shows the most that is possible: the smaller of n and d_head, or n"),
+            (1, "it can be seen from which number of heads on the scores fall below n"),
+        ],
+    )
+
+
+# ---- 5. Repair the next step -----------------------------------------------------------------------------------------
+
+
+def _broken(bug: str = "") -> str:
+    """Return the function with one fault."""
+    each = "(w_q, w_q, w_v)" if bug == "key" else "(w_q, w_k, w_v)"
+    cut = "(x @ w).reshape(-1, h).T[:, None]" if bug == "scrambled" else "(x @ w).reshape(h, 1, -1)"
+    keys = "past_keys" if bug == "old" else "torch.cat([past_keys, k], dim=1)"
+    values = "past_values" if bug == "old" else "torch.cat([past_values, v], dim=1)"
+    width = "w_q.size(-1)" if bug == "width" else "q.size(-1)"
+    axis = "0" if bug == "heads" else "-1"
+    joined = "(weights @ values).transpose(0, -1).reshape(-1)" if bug == "merge" else "(weights @ values).reshape(-1)"
+    return f'''\
+def step(x, w_q, w_k, w_v, past_keys, past_values):
+    """What the heads find for the newest position x (d_model,), side by side."""
+    h = past_keys.size(0)
+    q, k, v = ({cut} for w in {each})
+    keys = {keys}
+    values = {values}
+    scores = q @ keys.transpose(-2, -1) / math.sqrt({width})
+    weights = torch.softmax(scores, dim={axis})
+    return {joined}'''
+
+
+def _step(bug: str = "") -> Callable[..., Tensor]:
+    names: dict[str, Any] = {"torch": torch, "math": math}
+    exec(_broken(bug), names)
+    made: Callable[..., Tensor] = names["step"]
+    return made
+
+
+def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
+    """Cases of (h, n, d_head, d_model)."""
+    cases = []
+    for i, (h, n, d, d_model) in enumerate(shapes):
+        sizes = [(d_model,), *[(d_model, h * d)] * 3, (h, n, d), (h, n, d)]
+        x, *w, keys, values = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
+        cases.append(Case((x, *(one / math.sqrt(d_model) for one in w), keys, values)))
+    return cases
+
+
+def _step_task(v: Mapping[str, Any]) -> Task:
+    words = {
+        "scrambled": "the heads are scrambled: head 1 owns the first d_head features, not every h-th one",
+        "width": "your scores are divided by the root of the width of all heads together; divide by that of one head",
+        "heads": "your softmax runs over the heads; in each head the keys must share the weight",
+        "key": "the newest key is made with w_q; it needs w_k",
+        "merge": "the heads are scrambled when they are joined: all features of head 1 come first",
+        "old": "the newest position does not look at itself: its own key and value are missing",
+    }
+    mistakes = {"scrambled": 9, "width": 1, "heads": 5, "merge": 9}
+    right = _step()
+    found = table(
+        "step",
+        "What all heads find for the newest position, side by side, (h * d_head,).",
+        right,
+        ("tensor", "the result", "(h * d_head,)"),
+        cases=_step_cases(v["seed"] + 5, [(3, 4, 5, 7)]),
+        slips=[
+            *(Slip(words[bug], _step(bug), mistakes.get(bug)) for bug in BUGS),
+            Slip(
+                "your scores are not scaled at all",
+                lambda x, w_q, w_k, w_v, keys, values: right(x, w_q * math.sqrt(keys.size(-1)), w_k, w_v, keys, values),
+                mistake=2,
+            ),
+            Slip(
+                "the newest value is made with w_k; it needs w_v",
+                lambda x, w_q, w_k, w_v, keys, values: right(x, w_q, w_k, w_k, keys, values),
+            ),
+            Slip(
+                "the query is made with w_k; it needs w_q",
+                lambda x, w_q, w_k, w_v, keys, values: right(x, w_k, w_k, w_v, keys, values),
+            ),
+        ],
+        rest="this is not what the heads find; follow the shapes of q, keys and weights line by line",
+    )
+    return Task(
+        id="step",
+        title="Repair the next step",
+        kind="debug",
+        points=4,
+        name="step",
+        table=found,
+        forbids=NO_SDPA,
+        checks=[
+            Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
+            Check(points=1, cases=_step_cases(v["hidden"] + 350, [(5, 1, 4, 3)]), says="the second position"),
+        ],
+    )
+
+
+# ---- All of it -------------------------------------------------------------------------------------------------------
+
+
+def tasks(variant: Variant) -> Sequence[Task]:
+    v = variant.values
+    return [
+        _shared_task(v),
+        _mixed_task(v),
+        _ranks_task(v),
+        Task(
+            id="narrow",
+            title="How narrow is too narrow?",
+            kind="written",
+            points=3,
+            by_hand=3,
+            rubric=[
+                (1, "the scores of a head are a product through d_head features, so their rank is at most d_head"),
+                (
+                    1,
+                    "with d_head below n some scores are out of reach; names the number of heads in the figure",
+                ),
+                (1, "weighs it: more heads are more averages side by side; d_head need not be d_model / h, at a price"),
+            ],
+        ),
+        _step_task(v),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    name="multi_head",
+    title="Several heads",
+    chapter=4,
+    minutes=100,
+    tasks=tasks,
+    cells=cells,
+    draw=draw,
+)

@@ -1,0 +1,446 @@
+"""From a master to what a student gets: solutions and hidden checks taken out, visible checks put in as plain data.
+
+`make_release` makes the notebook, `answers` the same one solved, `leaks` searches a release for what must not be in it,
+and `validate` tries all of it on one variant.
+"""
+
+import ast
+import base64
+import binascii
+import contextlib
+import io
+import re
+import sys
+import traceback
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from nbformat import NotebookNode
+from torch import Tensor
+
+from attention_tutorial.exercises import judge, slip_of, visible
+
+from .assignment import Assignment, Check, Task, load
+from .variants import Variant, fill, plain_variant
+
+__all__ = ["NOT_WHEN_GRADED", "VISIBLE", "answers", "earned", "leaks", "make_release", "run", "use_hidden", "validate"]
+
+VISIBLE = "visible-checks"  # the cell that loads the frozen tables
+NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
+METADATA = "attention_tutorial"
+STUB = "# YOUR CODE HERE\n..."
+TEXT_STUB = "*Your answer here.*"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+MARKERS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME")
+
+VISIBLE_SOURCE = '''# @title Run this cell: it holds the inputs on which `check` tries your answers
+from attention_tutorial.exercises.visible import check, load
+
+load(
+    """
+{text}
+"""
+)'''
+
+
+# ---- The notebooks ---------------------------------------------------------------------------------------------------
+
+
+def make_release(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Make the notebook that a student gets.
+
+    Args:
+        master: with solutions.
+        assignment: from the hidden module.
+        variant: the student's.
+
+    Returns:
+        A new notebook: no solutions, no hidden checks, no outputs; the visible checks as plain data.
+
+    Raises:
+        ValueError: if the master's cells are not those of the assignment.
+    """
+    release = fill(master, assignment, variant)
+    tasks = assignment.tasks(variant)
+    debug = {task.id for task in tasks if task.kind == "debug"}
+    for number, cell in enumerate(release.cells):
+        _clear_solution(cell, number, "" if cell.id in debug else STUB)
+        if cell.id == VISIBLE:
+            text = visible.pack({task.id: task.table for task in tasks if task.table is not None})
+            cell.source = VISIBLE_SOURCE.format(text=text)
+            cell.metadata["cellView"] = "form"
+            cell.metadata["jupyter"] = {"source_hidden": True}
+    return _finish(release, assignment, variant)
+
+
+def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Make the solved notebook of a variant: the release with the master's answers in it.
+
+    Args:
+        master: with solutions.
+        assignment: from the hidden module.
+        variant: a student's.
+
+    Returns:
+        What a student would hand in who knows everything.
+    """
+    solved = make_release(master, assignment, variant)
+    full = {cell.id: cell for cell in fill(master, assignment, variant).cells}
+    for cell in solved.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            lines = full[cell.id].source.splitlines()
+            cell.source = "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
+    return solved
+
+
+def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
+    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ClearSolutions
+
+    resources = {"language": "python"}
+    clear = ClearSolutions(code_stub={"python": stub}, text_stub=TEXT_STUB)
+    for preprocessor in (clear, ClearHiddenTests(), ClearMarkScheme()):
+        preprocessor.preprocess_cell(cell, resources, number)
+    cell.source = cell.source.rstrip()
+
+
+def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    from nbgrader.preprocessors import ClearOutput, ComputeChecksums, LockCells
+
+    for preprocessor in (ClearOutput(), LockCells(), ComputeChecksums()):
+        release, _ = preprocessor.preprocess(release, {})
+    release.metadata[METADATA] = {"assignment": assignment.name, "variant": variant.mark}
+    return release
+
+
+def use_hidden(path: str | Path) -> None:
+    """Load the visible checks of the plain variant straight from the hidden module, in a master that is opened as such.
+
+    Args:
+        path: of ``hidden/<name>.py``, from the master's folder.
+    """
+    assignment = load(Path(path))
+    tasks = assignment.tasks(plain_variant(assignment))
+    visible.load(visible.pack({task.id: task.table for task in tasks if task.table is not None}))
+
+
+# ---- Leaks -----------------------------------------------------------------------------------------------------------
+
+SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebook
+
+
+def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
+
+    Args:
+        release: what a student gets.
+        master: with solutions.
+        assignment: from the hidden module.
+        variant: the student's.
+
+    Returns:
+        What was found, in words; nothing where all is well.
+    """
+    texts = list(_texts(release))
+    found = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
+    found += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
+    squeezed = "\n".join(map(_squeeze, _with_code(texts)))
+    allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
+    for line, where in _secret_lines(master, assignment, variant):
+        needle = _squeeze(line)
+        if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
+            found.append(f"{where}: {line.strip()}")
+    blobs = b"\n\n".join(_decoded(texts))
+    found += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
+    return list(dict.fromkeys(found))
+
+
+def _texts(x: Any) -> Iterator[str]:
+    """Yield every text of a notebook, its keys included."""
+    if isinstance(x, str):
+        yield x
+    elif isinstance(x, Mapping):
+        for key, value in x.items():
+            yield str(key)
+            yield from _texts(value)
+    elif isinstance(x, list | tuple):
+        yield str(x)
+        for value in x:
+            yield from _texts(value)
+    else:
+        yield str(x)
+
+
+def _squeeze(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def _with_code(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts as they are, unpacked, and what is Python also as `ast.unparse` writes it."""
+    for text in texts:
+        yield text
+        for blob in _unpacked(text):
+            yield blob.decode("utf-8", "replace")
+        with contextlib.suppress(SyntaxError, ValueError):
+            yield ast.unparse(ast.parse(text))
+
+
+def _unpacked(text: str) -> Iterator[bytes]:
+    """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
+    joined = re.sub(r"\s*\n\s*", "", text)
+    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padded = signs + "=" * (-len(signs) % 4)
+        for decode, given in ((base64.b64decode, padded), (base64.urlsafe_b64decode, padded), (bytes.fromhex, signs)):
+            with contextlib.suppress(ValueError, binascii.Error):
+                raw = decode(given)
+                yield raw
+                with contextlib.suppress(zlib.error):
+                    yield zlib.decompress(raw, wbits=47)  # zlib or gzip
+    for data in re.findall(r'"data": ?"([^"\s]{8,})"', joined):
+        with contextlib.suppress(ValueError):
+            yield base64.b85decode(data)
+
+
+def _decoded(texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield texts as bytes without blanks, and what they decode to, twice over (numbers packed in a packed table)."""
+    for text in texts:
+        yield _squeeze(text).encode()
+        for blob in _unpacked(text):
+            yield blob
+            inside = blob.decode("utf-8", "ignore")
+            yield _squeeze(inside).encode()
+            yield from _unpacked(inside)
+
+
+def _solutions(cell: NotebookNode) -> tuple[list[str], list[str]]:
+    """Return the lines of a cell outside and inside its solution."""
+    lines = cell.source.splitlines()
+    is_answer = cell.metadata.get("nbgrader", {}).get("solution", False)
+    if is_answer and BEGIN not in cell.source:
+        return [], lines
+    outside: list[str] = []
+    inside: list[str] = []
+    within = False
+    for line in lines:
+        if line.strip() in (BEGIN, END):
+            within = line.strip() == BEGIN
+        else:
+            (inside if within else outside).append(line)
+    return outside, inside
+
+
+def _shown(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Return what a release may show: the master outside its solutions."""
+    cells = [cell for cell in fill(master, assignment, variant).cells if cell.id != VISIBLE]
+    return ["\n".join(_solutions(cell)[0]) for cell in cells]
+
+
+def _secret_lines(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
+    """Yield lines of solutions, of the hidden module's functions, and of rubrics, and where each is from."""
+    for cell in fill(master, assignment, variant).cells:
+        for line in _solutions(cell)[1]:
+            yield line, f"a line of the solution of {cell.id}"
+    for task in assignment.tasks(variant):
+        for _, words in task.rubric:
+            yield words, f"the rubric of {task.id}"
+    if assignment.source is not None:
+        for node in ast.walk(ast.parse(assignment.source.read_text(encoding="utf-8"))):
+            body = node.body if isinstance(node, ast.FunctionDef | ast.Lambda) else []
+            for statement in body if isinstance(body, list) else [body]:
+                if isinstance(statement, ast.expr | ast.Return | ast.Assign | ast.AugAssign):
+                    yield ast.unparse(statement), "a line of the hidden module"
+
+
+def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[bytes, str]]:
+    """Yield hidden inputs, their right results and hidden seeds, as bytes and as text, except what is visible."""
+    for name, value in variant.values.items():
+        if name.startswith("hidden"):
+            yield str(value).encode(), f"the value {name}"
+    for task in assignment.tasks(variant):
+        if task.table is None:
+            continue
+        known = {needle for case in task.table.cases for needle in _needles(_case(task, case))}
+        for check in task.checks:
+            for case in check.cases:
+                for needle in _needles(_case(task, case)):
+                    if needle not in known:
+                        yield needle, f"an input or a result of the hidden check {check.says!r} of {task.id}"
+
+
+def _case(task: Task, case: Any) -> tuple[Any, ...]:
+    assert task.table is not None
+    with visible.in_float64():
+        return (*case.inputs, task.table.result(task.table.right, case))
+
+
+ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
+
+
+def _needles(x: Any) -> Iterator[bytes]:
+    """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
+    if isinstance(x, Tensor):
+        start = x.detach().cpu().flatten()[:ENOUGH]
+        if x.is_floating_point():
+            for dtype in (torch.float64, torch.float32):
+                first = start[:4].to(dtype)
+                if any(True for one in first.tolist() for _ in _needles(one)):  # not if all are such as 0 or 0.5
+                    yield first.numpy().tobytes()
+        if x.is_floating_point():
+            yield from _needles(start[:4].tolist())
+        elif x.dtype == torch.bool and x.numel() >= 64:
+            yield x.detach().cpu().numpy().tobytes()
+            yield _squeeze(str(x.tolist())).encode()
+        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
+            yield start.numpy().tobytes()
+            yield _squeeze(str(start.tolist())).removesuffix("]").encode()
+    elif isinstance(x, list | tuple):
+        if len(x) >= ENOUGH and all(isinstance(one, int) for one in x):
+            yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
+        for one in x:
+            if not isinstance(one, int):
+                yield from _needles(one)
+    elif isinstance(x, float):
+        digits = repr(abs(x))  # such as 0.1234567890123
+        if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
+            yield digits[:10].encode()
+    elif isinstance(x, str) and len(x) >= SHORTEST_LINE:
+        yield _squeeze(x).encode()
+
+
+# ---- Trying it -------------------------------------------------------------------------------------------------------
+
+
+def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
+    """Run a notebook's code in this process, as the master's author: never what a student sent.
+
+    Args:
+        notebook: whose code cells are plain Python.
+        skip: ids of cells to leave out.
+
+    Returns:
+        Its names, and what its cells printed, by their ids.
+
+    Raises:
+        RuntimeError: if a cell raises.
+    """
+    default = torch.get_default_dtype()
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: dict[str, str] = {}
+    try:
+        for cell in notebook.cells:
+            if cell.cell_type != "code" or cell.id in set(skip):
+                continue
+            out = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(out):
+                    exec(compile(cell.source, f"<cell {cell.id}>", "exec"), names)
+            except Exception as error:
+                raise RuntimeError(f"the cell {cell.id} raised\n{traceback.format_exc()}") from error
+            printed[cell.id] = out.getvalue()
+    finally:
+        torch.set_default_dtype(default)
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+    return names, printed
+
+
+def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
+    """Return the automatic points of each task, judged in this process.
+
+    Args:
+        tasks: of a variant.
+        names: of a notebook that ran.
+
+    Returns:
+        Points by task.
+    """
+    return {
+        task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
+        for task in tasks
+    }
+
+
+def _passes(task: Task, check: Check, answer: Any) -> bool:
+    assert task.table is not None
+    return judge(task.table, answer, cases=check.cases, seconds=task.seconds) is None
+
+
+def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
+
+    Args:
+        master: with solutions.
+        assignment: from the hidden module.
+        variant: the one to try.
+
+    Returns:
+        What is wrong, in words; nothing where all is well.
+    """
+    tasks = assignment.tasks(variant)
+    faults = list(_wrong_cells(master, tasks))
+    release = make_release(master, assignment, variant)
+    faults += [f"the release holds {found}" for found in leaks(release, master, assignment, variant)]
+    for notebook, what in ((release, "unfilled release"), (answers(master, assignment, variant), "solved notebook")):
+        try:
+            names, printed = run(notebook)
+        except RuntimeError as error:
+            faults.append(f"the {what} does not run to the end: {error}")
+            continue
+        for task in tasks:
+            wanted = 0.0 if notebook is release else task.automatic
+            points = earned([task], names)[task.id]
+            if points != wanted:
+                faults.append(f"the {what} earns {points:g} points for {task.id}; expected {wanted:g}")
+            said = printed.get(f"{task.id}-check", "")
+            if task.table is not None and ("right on all inputs" in said) != (notebook is not release):
+                faults.append(f"the check of {task.id} in the {what} says {said.strip()!r}")
+    for task in tasks:
+        faults += _wrong_slips(task)
+    return faults
+
+
+def _wrong_cells(master: NotebookNode, tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield where the master's cells are not those of the tasks."""
+    there = {cell.id: cell for cell in master.cells}
+    wanted: dict[str, tuple[bool, bool, float]] = {}  # grade, solution, points
+    for task in tasks:
+        if task.kind == "written":
+            wanted[task.id] = (True, True, task.by_hand)
+            continue
+        wanted[task.id] = (False, True, 0.0)
+        wanted[f"{task.id}-check"] = (True, False, task.automatic)
+        if task.by_hand:
+            wanted[f"{task.id}-plot"] = (True, True, task.by_hand)
+    for name, (grade, solution, points) in wanted.items():
+        if name not in there:
+            yield f"the master has no cell {name}"
+            continue
+        about = there[name].metadata.get("nbgrader", {})
+        got = (about.get("grade"), about.get("solution"), float(about.get("points", 0)))
+        if got != (grade, solution, points) or about.get("grade_id") != name:
+            yield f"the cell {name} must have grade, solution and points {(grade, solution, points)}; got {got}"
+    for name, cell in there.items():
+        about = cell.metadata.get("nbgrader", {})
+        if (about.get("grade") or about.get("solution")) and name not in wanted:
+            yield f"the cell {name} belongs to no task"
+        if (name.endswith("-check") or name == VISIBLE) and NOT_WHEN_GRADED not in cell.metadata.get("tags", []):
+            yield f"the cell {name} must be tagged {NOT_WHEN_GRADED}"
+
+
+def _wrong_slips(task: Task) -> Iterator[str]:
+    """Yield the slips that are not told as themselves, by the table or by what was frozen of it, or that pass."""
+    if task.table is None:
+        return
+    frozen = visible.thaw(visible.freeze(task.table))
+    for number, slip in enumerate(task.table.slips):
+        found = judge(task.table, slip.answer)
+        again = judge(frozen, slip.answer)
+        name = f"slip {number} of {task.id} ({slip.words if isinstance(slip.words, str) else 'made words'})"
+        if found is None or slip_of(task.table, found) is not slip:
+            yield f"{name} is told as {'right' if found is None else repr(found.words)}"
+        elif again is None or again.words != found.words or slip_of(frozen, again) is not frozen.slips[number]:
+            yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {found.words!r}"
+        if all(_passes(task, check, slip.answer) for check in task.checks):
+            yield f"{name} earns full marks"

@@ -1,0 +1,244 @@
+"""Laws of every assignment: master, hidden checks and text agree, all of it can be earned, and no mistake earns it."""
+
+import copy
+import math
+from dataclasses import replace
+
+import notebook_rules
+import pytest
+import torch
+from masters import FOLDER, NAMES, assignment, judged, master, path_of, release, tasks, variant
+from nbformat import validate as validate_format
+from nbformat.v4 import writes
+from nbgrader.nbgraderformat import MetadataValidator
+
+from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, earned, validate
+from attention_classroom.variants import TAG
+from attention_tutorial.exercises import MISTAKES, Slip, judge, slip_of
+from tools import colab, notebooks
+from tools.book import pages, settings
+
+EVERY = [(name, student) for name in NAMES for student in ("", "ada")]
+
+
+def test_there_are_these_assignments():
+    assert sorted(path.stem for path in (FOLDER / "hidden").glob("*.py")) == sorted(NAMES)
+    assert sorted(path.stem for path in (FOLDER / "source").rglob("*.ipynb")) == sorted(NAMES)
+    assert [assignment(name).chapter for name in NAMES] == [1, 2, 3, 4, 5]
+
+
+def test_no_page_of_the_book_is_an_assignment():
+    """The masters hold the solutions. (That they are not in the wheel is a test of tests/project/test_wheel.py.)"""
+    assert not [page for page in pages() if "attention_classroom" in page]
+    assert "attention_classroom" in settings()["exclude_patterns"]
+
+
+@pytest.mark.parametrize(("name", "student"), EVERY)
+def test_an_assignment_is_valid(name, student):
+    """Solved it earns everything, unfilled nothing, each slip is told as itself by plain data too, nothing leaks."""
+    assert validate(master(name), assignment(name), variant(name, student)) == []
+
+
+# ---- The master ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stored_master_shows_the_plain_variant(name):
+    cells = assignment(name).cells(variant(name))
+    stored = {cell.id: cell.source for cell in master(name).cells if TAG in cell.metadata.get("tags", [])}
+    assert stored == dict(cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_master_installs_the_package_as_the_chapters_do(name):
+    address = colab.Address.read()
+    (cell,) = (cell for cell in master(name).cells if cell.id == colab.INSTALL)
+    assert cell.source == colab.INSTALL_SOURCE.format(url=address.url, branch=address.branch), (
+        "run python -m tools.colab"
+    )
+    first = next(cell for cell in master(name).cells if cell.cell_type == "code")
+    assert first.id == colab.INSTALL
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_master_is_stored_without_outputs_and_in_one_form(name):
+    notebook = master(name)
+    assert path_of(name).read_text(encoding="utf-8") == writes(notebook) + "\n"
+    validate_format(notebook)
+    assert all(not cell.outputs and cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
+    assert all(notebooks.VALID_CELL_ID.fullmatch(cell.id) for cell in notebook.cells)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+RULES = [notebook_rules.headings_in_order, notebook_rules.renders_everywhere, notebook_rules.links_resolve]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_renders_in_jupyter_and_in_colab(rule, name):
+    assert list(rule(release(name, "ada"), path_of(name))) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cells_are_what_nbgrader_expects(name):
+    for notebook in (master(name), release(name)):
+        MetadataValidator().validate_nb(notebook)
+        for cell in notebook.cells:
+            about = cell.metadata.get("nbgrader")
+            assert about is None or about["grade_id"] == cell.id
+            assert about is not None or cell.cell_type == "markdown"
+            graded_by_the_parent = cell.id in (VISIBLE, colab.INSTALL) or cell.id.endswith("-check")
+            assert (NOT_WHEN_GRADED in cell.metadata.get("tags", [])) == graded_by_the_parent
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_points_stand_in_the_headings(name):
+    text = "\n".join(cell.source for cell in master(name).cells if cell.cell_type == "markdown")
+    about = assignment(name)
+    total = about.points(variant(name))
+    assert f"# Assignment {about.chapter}: " in text and f"({total:g} points)" in text.splitlines()[0]
+    for number, task in enumerate(tasks(name).values(), start=1):
+        assert f"| {number}. {task.title} | {task.points:g} |" in text
+        parts = (
+            f": {task.automatic:g} for the numbers, {task.by_hand:g} for the figure" if task.kind == "measure" else ""
+        )
+        assert f"## {number}. {task.title} ({task.points:g} points{parts})" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_assignment_has_every_kind_of_task(name):
+    kinds = [task.kind for task in tasks(name).values()]
+    assert sorted(set(kinds)) == ["code", "debug", "measure", "written"]
+    assert 60 <= assignment(name).minutes <= 120
+
+
+# ---- The tables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_has_many_slips_with_words_of_their_own(name):
+    for task in judged(name, "ada"):
+        words = [slip.words for slip in task.table.slips]
+        assert len(set(words)) == len(words) >= 8, task.id
+        assert task.table.asks.endswith(".") and task.table.asks[0].isupper()
+        assert {slip.mistake for slip in task.table.slips} <= {None, *MISTAKES}
+
+
+def test_the_assignments_find_most_of_the_common_mistakes():
+    found = {slip.mistake for name in NAMES for task in judged(name) for slip in task.table.slips} - {None}
+    assert len(found) >= 11, sorted(set(MISTAKES) - found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hidden_inputs_are_not_the_visible_ones(name):
+    def held(case):
+        return str([x.tolist() if torch.is_tensor(x) else x for x in case.inputs])
+
+    for task in judged(name, "ada"):
+        visible = {held(case) for case in task.table.cases}
+        for check in task.checks:
+            assert check.says[0].islower() and not check.says.endswith(".")
+            if not all(isinstance(x, int) for case in check.cases for x in case.inputs):
+                assert not visible & {held(case) for case in check.cases}, task.id
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_fault_that_is_planted_is_found_and_earns_nothing(name):
+    """Whatever a student draws: the broken function of every variant fails every check, and is told its fault."""
+    seen = set()
+    for number in range(30):
+        drawn = variant(name, f"s{number}")
+        bug = drawn["bug"]
+        if bug in seen:
+            continue
+        seen.add(bug)
+        (task,) = (task for task in assignment(name).tasks(drawn) if task.kind == "debug")
+        source = assignment(name).cells(drawn)[task.id].partition("### BEGIN SOLUTION")[0]
+        names = {"torch": torch, "math": math}
+        exec(source, names)
+        assert earned([task], names) == {task.id: 0}
+        found = judge(task.table, names[task.name])
+        assert slip_of(task.table, found) in task.table.slips, found.words
+    assert len(seen) >= 5
+
+
+# ---- Faults planted in an assignment ---------------------------------------------------------------------------------
+
+
+def spoilt_master(change):
+    notebook = copy.deepcopy(master("masking"))
+    change({cell.id: cell for cell in notebook.cells}, notebook)
+    return notebook
+
+
+def wrong_points(cells, notebook):
+    cells["leaked-check"].metadata.nbgrader["points"] = 3
+
+
+def no_check(cells, notebook):
+    notebook.cells.remove(cells["leaked-check"])
+
+
+def another_task(cells, notebook):
+    cells["window-task"].metadata.nbgrader = {
+        **cells["infinity"].metadata.nbgrader,
+        "grade_id": "window-task",
+    }
+
+
+def no_tag(cells, notebook):
+    cells[VISIBLE].metadata.tags = []
+
+
+def stops(cells, notebook):
+    cells["setup"].source += "\nassert False, 'no further'"
+
+
+FAULTS = {
+    wrong_points: "the cell leaked-check must have grade, solution and points (True, False, 4",
+    no_check: "the master has no cell leaked-check",
+    another_task: "the cell window-task belongs to no task",
+    no_tag: "the cell visible-checks must be tagged not-when-graded",
+    stops: "does not run to the end",
+}
+
+
+@pytest.mark.parametrize("change", FAULTS, ids=lambda change: change.__name__)
+def test_a_fault_of_a_master_is_found(change):
+    name = "masking"
+    found = validate(spoilt_master(change), assignment(name), variant(name))
+    assert any(FAULTS[change] in fault for fault in found), found
+
+
+def with_task(change):
+    """Return the assignment on masking with one task changed."""
+    about = assignment("masking")
+    return replace(about, tasks=lambda v: [change(task) if task.id == "leaked" else task for task in about.tasks(v)])
+
+
+def test_a_slip_that_earns_everything_is_found():
+    def change(task):
+        right = replace(task.table, slips=[*task.table.slips, Slip("it is right", task.table.right)])
+        return replace(task, table=right)
+
+    found = validate(master("masking"), with_task(change), variant("masking"))
+    assert [fault for fault in found if "it is right" in fault and "earns full marks" in fault], found
+    assert [fault for fault in found if "it is right" in fault and "is told as right" in fault], found
+
+
+def test_two_slips_that_cannot_be_told_apart_are_found():
+    def change(task):
+        first = task.table.slips[0]
+        return replace(task, table=replace(task.table, slips=[*task.table.slips, Slip("the same again", first.answer)]))
+
+    found = validate(master("masking"), with_task(change), variant("masking"))
+    assert [fault for fault in found if "the same again" in fault and "is told as" in fault], found
+
+
+def test_a_wrong_solution_is_found():
+    def change(task):
+        return replace(task, table=replace(task.table, right=task.table.slips[0].answer, slips=task.table.slips[1:]))
+
+    found = validate(master("masking"), with_task(change), variant("masking"))
+    assert any("the solved notebook earns 0 points for leaked" in fault for fault in found), found

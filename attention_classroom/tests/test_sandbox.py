@@ -1,0 +1,197 @@
+"""A sandbox confines or it does not start; there is no third way, and what it started ends with whoever started it."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import toy
+from toy import ASSIGNMENT, VARIANT, submission
+
+from attention_classroom import child, sandbox
+from attention_classroom.grading import grade
+from attention_classroom.sandbox import LAYERS, Child, Died, Limits, NoSandbox, TooLong
+
+
+@pytest.fixture
+def untried(monkeypatch):
+    """The choice of a layer, made afresh."""
+    sandbox._strongest.cache_clear()
+    yield monkeypatch
+    sandbox._strongest.cache_clear()
+
+
+def needs(name):
+    if fault := toy.working(name):
+        pytest.skip(f"{name} does not work here: {fault}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no sandbox")
+def test_some_sandbox_works_on_linux():
+    assert sandbox.strongest().name in ("bubblewrap", "landlock")
+
+
+def test_the_strongest_layer_that_works_is_chosen_and_limits_never(untried):
+    untried.setattr(sandbox, "_try", lambda layer: "no")
+    with pytest.raises(NoSandbox, match=r"bubblewrap: no; landlock: no.*--unsafe"):
+        sandbox.strongest()
+    with pytest.raises(NoSandbox, match="landlock: no"):
+        sandbox.layer("landlock")
+    assert sandbox.layer("limits").name == "limits"
+    untried.setattr(sandbox, "_try", lambda layer: "no" if layer.name == "bubblewrap" else "")
+    assert sandbox.strongest().name == "landlock"
+    sandbox._strongest.cache_clear()
+    untried.setattr(sandbox, "_try", lambda layer: "")
+    assert sandbox.strongest().name == "bubblewrap"
+    with pytest.raises(ValueError, match="must be one of"):
+        sandbox.layer("docker")
+
+
+def test_a_sandbox_that_does_not_start_raises_and_nobody_gets_zero(monkeypatch):
+    needs("bubblewrap")
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: "/bin/false")
+    with pytest.raises(NoSandbox, match="does not start: it ended with exit status 1"):
+        grade(submission(), ASSIGNMENT, VARIANT, layer=LAYERS["bubblewrap"])
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    with pytest.raises(NoSandbox, match="apt install bubblewrap"):
+        grade(submission(), ASSIGNMENT, VARIANT, layer=LAYERS["bubblewrap"])
+
+
+def test_a_child_that_is_not_confined_gets_no_code(monkeypatch):
+    needs("landlock")
+    settings = Child._settings
+    monkeypatch.setattr(Child, "_settings", lambda self, home: {**settings(self, home), "landlock": None})
+    with pytest.raises(NoSandbox, match="does not confine: it still has files"):
+        LAYERS["landlock"].start()
+
+
+def test_a_missing_libseccomp_is_said(monkeypatch):
+    def gone(name, *args, **named):
+        raise OSError("no such file")
+
+    monkeypatch.setattr(child.ctypes, "CDLL", gone)
+    with pytest.raises(OSError, match="apt install libseccomp2"):
+        child.seccomp()
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
+def test_a_course_or_masters_that_lie_where_students_code_may_read_are_refused(name, tmp_path, monkeypatch):
+    with pytest.raises(NoSandbox, match=r"/usr/lib/course lies in /usr/lib, .* move it elsewhere"):
+        LAYERS[name].start(private=[Path("/usr/lib/course")])
+    masters = tmp_path / "clone" / "masters"
+    masters.mkdir(parents=True)
+    monkeypatch.setattr(sandbox, "MASTERS", masters)
+    monkeypatch.setattr(sandbox, "SYSTEM", (*sandbox.SYSTEM, str(tmp_path)))
+    with pytest.raises(NoSandbox, match=r"masters lies in .* move it elsewhere"):
+        LAYERS[name].start()
+
+
+def test_a_child_that_hangs_or_ends_is_dead_and_leaves_nothing():
+    needs("landlock")
+    begun = LAYERS["landlock"].start()
+    with pytest.raises(TooLong):
+        begun.ask("run", 0.5, cell="c", source="while True: pass", released=False)
+    assert begun.process.poll() is not None
+    with LAYERS["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
+        other.ask("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
+    assert not list(Path(tempfile.gettempdir()).glob(f"{sandbox.HOMES}{os.getpid()}-*"))
+
+
+def test_a_child_that_answers_in_place_of_the_worker_is_dead(monkeypatch):
+    """A number that is a tensor is no number; to compare it would fail in the grader."""
+    for number in (torch.ones(2), True, "1", 2):
+        forged = object.__new__(Child)
+        forged.number, dead = 0, []
+        monkeypatch.setattr(Child, "_receive", lambda *args, number=number: {"number": number})
+        monkeypatch.setattr(Child, "_dead", lambda self, *args, dead=dead: dead.append(args) or Died(*args))
+        with pytest.raises(Died, match="what was not asked"):
+            forged.ask("read", 1.0)
+        assert dead
+
+
+def test_a_folder_is_removed_however_deep_it_is(tmp_path):
+    made = tmp_path / "made"
+    made.mkdir()
+    place = os.open(made, os.O_RDONLY)
+    for _ in range(1500):  # deeper than Python recurses, longer than a path may be
+        os.mkdir("d" * 50, dir_fd=place)
+        inner = os.open("d" * 50, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+    try:
+        sandbox._remove(made)
+        assert not made.exists()
+    finally:
+        subprocess.run(["rm", "-rf", str(made)], check=True)  # pytest could not
+
+
+def test_folders_of_graders_that_were_killed_are_swept():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder = Path(tempfile.mkdtemp(prefix=f"{sandbox.HOMES}{ended.pid}-"))
+    own = Path(tempfile.mkdtemp(prefix=f"{sandbox.HOMES}{os.getpid()}-"))
+    sandbox.sweep()
+    assert not folder.exists() and own.exists()
+    own.rmdir()
+
+
+STARTS = """
+import sys
+from attention_classroom.sandbox import LAYERS
+child = LAYERS[sys.argv[1]].start()
+print(child.process.pid, flush=True)
+child.ask("run", 600, cell="c", source="while True: pass", released=False)
+"""
+
+
+def children(process):
+    """Return the ids of a process's children, theirs, and so on."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == process:
+            found.append(int(path.parent.name))
+    return [*found, *(other for one in found for other in children(one))]
+
+
+def lives(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(true, seconds=300):
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert true()
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
+def test_a_child_dies_with_its_grader(name):
+    needs(name)
+    grader = subprocess.Popen([sys.executable, "-c", STARTS, name], stdout=subprocess.PIPE, text=True)
+    assert grader.stdout is not None and grader.stdout.readline().strip().isdecimal()
+    started = children(grader.pid)
+    assert started and all(map(lives, started))
+    grader.send_signal(signal.SIGKILL)
+    grader.wait()
+    grader.stdout.close()
+    wait_until(lambda: not any(map(lives, started)))
+    sandbox.sweep()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
+def test_this_kernels_landlock_is_known():
+    assert isinstance(child.landlock_version(), int) and ctypes.sizeof(ctypes.c_long) == 8

@@ -1,0 +1,302 @@
+"""Laws of visible checks: as plain data a table says what it said, knows no code, and needs nothing but the package."""
+
+import base64
+import json
+import math
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+
+import other_routes
+import pytest
+import torch
+from masters import NAMES, judged, tasks, variant
+
+from attention_tutorial.exercises import Case, Read, Slip, exercises, judge, visible
+from attention_tutorial.exercises.visible import (
+    Looks,
+    check,
+    decode,
+    diagnose,
+    encode,
+    freeze,
+    load,
+    pack,
+    random,
+    table,
+    thaw,
+)
+
+TABLES = [task for name in NAMES for task in judged(name, "ada")]
+named = pytest.mark.parametrize("task", TABLES, ids=lambda task: task.id)
+
+
+# ---- Frozen and unfrozen say the same --------------------------------------------------------------------------------
+
+
+def spoilt(answer, how):
+    """Return an answer whose results are changed, wherever they are numbers."""
+
+    def change(x):
+        return type(x)(map(change, x)) if isinstance(x, tuple | list) else how(x)
+
+    return lambda *inputs: change(answer(*inputs))
+
+
+def raises(*inputs):
+    raise IndexError("no third row")
+
+
+def numbers(x):
+    return x.double() if torch.is_tensor(x) else x
+
+
+def odd_answers(right):
+    """Return answers that are no slip of any table."""
+    return {
+        "twice": spoilt(right, lambda x: 2 * numbers(x)),
+        "a third": spoilt(right, lambda x: numbers(x) / 3),
+        "more": spoilt(right, lambda x: numbers(x) + 1),
+        "rounded": spoilt(right, lambda x: torch.round(numbers(torch.as_tensor(x)), decimals=1)),
+        "transposed": spoilt(right, lambda x: x.mT if torch.is_tensor(x) and x.dim() > 1 else x),
+        "backwards": spoilt(right, lambda x: x.flip(-1) if torch.is_tensor(x) and x.dim() else x),
+        "equal": spoilt(right, lambda x: torch.full_like(numbers(x), 1 / x.shape[-1]) if torch.is_tensor(x) else x),
+        "not a number": spoilt(right, lambda x: numbers(x) * math.nan),
+        "a text": lambda *inputs: "0.5",
+        "a part": lambda *inputs: (right(*inputs),),
+        "nothing": lambda *inputs: None,
+        "prints": lambda *inputs: print(right(*inputs)),
+        "dots": lambda *inputs: ...,
+        "raises": raises,
+        "no function": 3.0,
+        "not filled in": ...,
+    }
+
+
+@named
+def test_frozen_and_unfrozen_tables_say_the_same(task):
+    """Of every slip this is part of `validate`; here it is asked of answers that nobody foresaw."""
+    frozen = thaw(freeze(task.table))
+    for kind, answer in odd_answers(task.table.right).items():
+        one, other = judge(task.table, answer), judge(frozen, answer)
+        assert (one and one.words) == (other and other.words), kind
+        assert one is not None or kind in ("transposed", "backwards"), kind
+
+
+@named
+def test_freezing_a_frozen_table_changes_nothing(task):
+    assert freeze(thaw(freeze(task.table))) == freeze(task.table)
+
+
+@named
+def test_a_right_answer_may_be_written_in_another_way(task):
+    """And the loops are an oracle for what the table holds to be right, on hidden inputs too."""
+    if task.kind == "debug":
+        return
+    (name,) = (name for name in NAMES if task.id in tasks(name))
+    answer = getattr(other_routes, task.name)(variant(name, "ada").values)
+    assert judge(thaw(freeze(task.table)), answer) is None
+    for one in task.checks:
+        assert judge(task.table, answer, cases=one.cases) is None, one.says
+
+
+def test_every_task_that_is_no_repair_has_another_route():
+    assert {task.id for task in TABLES if task.kind != "debug"} <= set(vars(other_routes))
+
+
+# ---- Plain data ------------------------------------------------------------------------------------------------------
+
+VALUES = {
+    "nothing": None,
+    "flags and numbers": [True, 0, -3, 2.5, 1e300],
+    "no numbers": (math.inf, -math.inf),
+    "texts": ["", "query · key", ("a",)],
+    "empty": [[], (), torch.empty(0, 3), torch.zeros(2, 0, dtype=torch.bool)],
+    "one number": torch.tensor(0.1, dtype=torch.float64),
+    "float32": random(2, 3).float(),
+    "half": random(2, 3).half(),
+    "brain": random(2, 3).bfloat16(),
+    "whole": torch.arange(6).view(3, 2),
+    "transposed": random(2, 3).mT,
+    "mask": torch.tensor([[True, False], [False, True]]),
+    "infinite": torch.tensor([0.0, -math.inf, 1.0]),
+}
+
+
+def same(a, b):
+    if torch.is_tensor(a):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_what_is_encoded_comes_back(kind):
+    assert same(decode(json.loads(json.dumps(encode(VALUES[kind]), allow_nan=False))), VALUES[kind])
+
+
+def test_nan_comes_back():
+    assert math.isnan(decode(encode(math.nan))) and decode(encode(torch.tensor([math.nan]))).isnan().all()
+
+
+@pytest.mark.parametrize("wrong", [print, {1}, {"a": 1}, object(), 1j, torch.nn.Linear(1, 1)])
+def test_only_plain_data_can_be_encoded(wrong):
+    with pytest.raises(TypeError, match="only numbers, texts, tensors, lists and tuples can be frozen"):
+        encode([wrong])
+
+
+def small(**changes):
+    given = {
+        "right": lambda q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
+        "cases": [Case((random(3, 7), random(5, 7)), "here: {found}")],
+        "slips": [
+            Slip(lambda q, k: f"{len(k)} keys, and the softmax over {len(q)}", lambda q, k: (q @ k.mT).softmax(0)),
+            Read("you divided by sqrt(d_model)", lambda q, k: (q @ k.mT / math.sqrt(11)).softmax(-1)),
+            Slip("it fails", raises),
+        ],
+        "sizes": lambda q, k: {"d_k": 7, "d_model": 11, "n": len(k)},
+        "divide_by": "d_k",
+        **changes,
+    }
+    return table("small", "Weights.", given.pop("right"), ("tensor", "the weights", "(m, n)"), **given)
+
+
+def test_words_that_are_made_and_words_that_are_read_are_kept():
+    one = small()
+    frozen = thaw(freeze(one))
+    for slip, words in zip(
+        one.slips[:2], ["5 keys, and the softmax over 3", "you divided by sqrt(d_model)"], strict=True
+    ):
+        found = judge(frozen, slip.answer)
+        assert (
+            words in found.words and found.words.startswith("here: ") and found.words == judge(one, slip.answer).words
+        )
+
+
+def test_an_answer_that_is_a_value_can_be_frozen():
+    one = table(
+        "value",
+        "Weights by hand.",
+        [0.25, 0.75],
+        ("numbers", "your weights", "there are two keys"),
+        slips=[Slip("they are swapped", [0.75, 0.25])],
+    )
+    frozen = thaw(freeze(one))
+    assert judge(frozen, [0.25, 0.75]) is None
+    assert judge(frozen, (0.75, 0.25)).words == "they are swapped"
+    assert judge(frozen, [1.0]).words == "there are two keys; expected 2, got shape (1,)"
+
+
+def test_only_tables_made_for_it_can_be_frozen():
+    with pytest.raises(TypeError, match="rnn_by_hand: only what `table` made can be frozen"):
+        freeze(exercises()["rnn_by_hand"])
+    with pytest.raises(TypeError, match="only what `table` made"):
+        freeze(replace(small(), explain=lambda *anything: "no"))
+
+
+def test_a_right_answer_that_fails_is_not_frozen():
+    with pytest.raises(
+        ValueError, match="small: each case needs inputs of its own, and the right answer must take them"
+    ):
+        freeze(small(right=raises))
+    with pytest.raises(ValueError, match="each case needs inputs of its own"):
+        freeze(small(cases=2 * [Case((random(3, 7), random(5, 7)))]))
+
+
+def test_a_packed_table_holds_no_code():
+    data = json.dumps(visible.unpack(pack({"small": small()})))
+    assert not [word for word in ("lambda", "softmax(-1)", "import", "__") if word in data]
+
+
+# ---- What is read off a result ---------------------------------------------------------------------------------------
+
+A = random(4, 4, seed=3)
+READ = {
+    "your output is 3 times what is right": (3 * A, A),
+    "your output is 0.5 = 1/n times what is right": (A / 2, A),
+    "your output is transposed: rows and columns are swapped": (A.mT, A),
+    "your output is off by 2 everywhere": (A + 2, A),
+    "1 of the 16 entries of your output is wrong, the first at (1, 2)": (
+        A.clone().index_put((torch.tensor(1), torch.tensor(2)), torch.tensor(9.0, dtype=A.dtype)),
+        A,
+    ),
+    "each row must sum to 1; yours sum to 2": (2 * A.softmax(-1), A.softmax(-1)),
+    "your output is all equal; they must come from the scores": (torch.full_like(A, 0.25), A.softmax(-1)),
+    "your output is sharper than it should be: your scores are 3 times what is right": (
+        (3 * A).softmax(-1),
+        A.softmax(-1),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", READ)
+def test_what_is_wrong_is_read_off_a_result(words):
+    given, right = READ[words]
+    looks = Looks(("the output",), lambda *inputs: {"n": 2})
+    assert words in looks(given, right)
+    assert looks(right, right) is None
+
+
+def test_a_mask_is_told_where_it_is_wrong():
+    right = torch.ones(3, 3, dtype=torch.bool).tril()
+    given = right.clone()
+    given[0, 2] = True
+    looks = Looks(("the mask",), lambda *inputs: {})
+    assert looks(given, right) == "1 of the 9 entries of your mask is wrong, the first at (0, 2)"
+
+
+# ---- In a notebook ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loaded():
+    load(pack({"small": small()}))
+    yield
+    visible._tables.clear()
+
+
+def test_the_check_says_what_it_finds(loaded, capsys):
+    check("small", small().right)
+    check("small", None)
+    check("small", small().slips[0].answer)
+    assert capsys.readouterr().out.splitlines() == [
+        "small: right on all inputs tried here. Your points come from others.",
+        "small: not filled in yet.",
+        "small: not yet. Here: 5 keys, and the softmax over 3.",
+    ]
+
+
+def test_an_unknown_task_is_named(loaded):
+    with pytest.raises(ValueError, match=r"one of the tasks of this notebook \(small\); got 'large'"):
+        diagnose("large", 1)
+    visible._tables.clear()
+    with pytest.raises(ValueError, match="none: run the cells above first"):
+        diagnose("small", 1)
+
+
+def test_a_damaged_text_is_refused_and_what_was_loaded_stays(loaded):
+    text = pack({"small": small()})
+    for wrong in ("", text[:-9], text.replace(text[5], "!"), "abcd"):
+        with pytest.raises(ValueError, match="the text of the visible checks is damaged"):
+            load(wrong)
+    assert diagnose("small", small().right) is None
+
+
+def test_a_text_of_another_version_is_refused():
+    text = base64.b64encode(zlib.compress(json.dumps({"format": 99, "tables": {}}).encode())).decode()
+    with pytest.raises(ValueError, match="made for another version of attention_tutorial"):
+        load(text)
+
+
+def test_a_students_notebook_loads_nothing_but_torch_and_the_package():
+    code = """
+import sys
+import torch
+before = set(sys.modules)
+import attention_tutorial.exercises.visible
+print({name.split(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "{'attention_tutorial'}"

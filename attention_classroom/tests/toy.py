@@ -1,0 +1,208 @@
+"""A small assignment, and submissions to it, for the tests of the engine."""
+
+import copy
+import dataclasses
+import functools
+import json
+from pathlib import Path
+
+import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.release import make_release
+from attention_classroom.sandbox import Limits, NoSandbox, layer
+from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises.visible import random, table
+
+QUICK = Limits(cell_s=4.0, call_s=4.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
+
+WEIGH = "def weigh(q, k):\n    return (q @ k.T / math.sqrt(k.size(-1))).softmax(-1)"
+DOUBLE = "def double(x):\n    return 2 * x"
+TEXT = "Because the scores grow with the width."
+STUBS = {
+    "weigh": "def weigh(q, k):\n    # YOUR CODE HERE\n    ...",
+    "double": "def double(x):\n    # YOUR CODE HERE\n    ...",
+    "why": "*Your answer here.*",
+}
+FULL = {"weigh": 4.0, "double": 2.0}
+
+
+def _weights(q, k):
+    return (q @ k.T / k.size(-1) ** 0.5).softmax(-1)
+
+
+WEIGHTS = table(
+    "weigh",
+    "The weights.",
+    _weights,
+    ("tensor", "the weights", "(m, n)"),
+    cases=[Case((random(3, 5), random(7, 5)))],
+    slips=[Slip("you did not scale the scores", lambda q, k: (q @ k.T).softmax(-1), mistake=2)],
+)
+DOUBLED = dataclasses.replace(
+    table(
+        "double",
+        "Twice the input.",
+        lambda x: 2 * x,
+        ("tensor, infinite too", "the result", "(n,)"),
+        cases=[Case((random(4),))],
+        slips=[Slip("that is the square", lambda x: x * x)],
+    ),
+    # A comparison as careless as can be: it is wrong where it says "not more than". NaN must not pass it.
+    same=lambda given, right, *inputs: not bool((given - right).abs().max() > 1e-5),
+)
+
+
+def tasks(variant):
+    def case(m, n, d, scale=1.0):
+        return Case((random(m, d, seed=5), scale * random(n, d, seed=6)))
+
+    return [
+        Task(
+            id="weigh",
+            title="Weigh",
+            kind="code",
+            points=4,
+            name="weigh",
+            table=WEIGHTS,
+            checks=[
+                Check(
+                    points=1,
+                    cases=[Case((torch.zeros(2, 3, dtype=torch.float64), random(5, 3)))],
+                    says="queries of zeros",
+                ),
+                Check(points=3, cases=[case(3, 7, 5), case(2, 11, 13, 50.0)], says="large scores"),
+            ],
+            forbids=["scaled_dot_product_attention", "MultiheadAttention"],
+        ),
+        Task(
+            id="double",
+            title="Double",
+            kind="code",
+            points=2,
+            name="double",
+            table=DOUBLED,
+            checks=[Check(points=2, cases=[Case((random(5, seed=3),))], says="other numbers")],
+        ),
+        Task(id="why", title="Why", kind="written", points=2, by_hand=2, rubric=[(2, "says why")]),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    name="toy",
+    title="A toy",
+    chapter=1,
+    minutes=1,
+    tasks=tasks,
+    cells=lambda variant: {"yours": f"**Yours.** The number is {variant['number']}."},
+    draw=lambda source: {"number": source.randrange(10**6)},
+)
+VARIANT = Variant("toy", "ann", {"number": 7})
+
+
+def master():
+    """The assignment's notebook, with solutions."""
+    notebook = new_notebook()
+
+    def add(make, name, source, tags=(), **about):
+        cell = make(source)
+        cell.id = name
+        if about:
+            about = {"grade": False, "solution": False, "locked": True, "task": False, "schema_version": 3} | about
+            cell.metadata["nbgrader"] = {"grade_id": name, **about}
+        if tags:
+            cell.metadata["tags"] = list(tags)
+        notebook.cells.append(cell)
+
+    skipped = ["not-when-graded"]
+    add(new_markdown_cell, "title", "# A toy")
+    add(new_code_cell, "visible-checks", "...", skipped, locked=True)
+    add(new_code_cell, "setup", "import math\n\nimport torch", locked=True)
+    add(new_markdown_cell, "yours", "...", ["variant"], locked=True)
+    for name, source, points in (("weigh", WEIGH, 4), ("double", DOUBLE, 2)):
+        add(new_markdown_cell, f"{name}-task", f"Write `{name}`.")
+        first, rest = source.split("\n", 1)
+        solved = f"{first}\n    ### BEGIN SOLUTION\n{rest}\n    ### END SOLUTION"
+        add(new_code_cell, name, solved, solution=True, locked=False)
+        add(new_code_cell, f"{name}-check", f'check("{name}", {name})', skipped, grade=True, points=points)
+    add(new_markdown_cell, "why-task", "Why?")
+    add(new_markdown_cell, "why", TEXT, solution=True, grade=True, locked=False, points=2)
+    return notebook
+
+
+@functools.cache
+def _release(number):
+    variant = VARIANT if number == VARIANT["number"] else Variant("toy", "bob", {"number": number})
+    return make_release(master(), ASSIGNMENT, variant)
+
+
+def release(variant=VARIANT):
+    return copy.deepcopy(_release(variant["number"]))
+
+
+def submission(weigh=WEIGH, double=DOUBLE, why=TEXT, *, variant=VARIANT, extra=(), behind="setup"):
+    """A handed-in notebook; ``extra`` cells of code stand behind the cell of that id."""
+    notebook = release(variant)
+    sources = {"weigh": weigh, "double": double, "why": why}
+    cells = []
+    for cell in notebook.cells:
+        cell.source = sources.get(cell.id, cell.source)
+        cells.append(cell)
+        if cell.id == behind:
+            cells += [new_code_cell(source) for source in extra]
+    notebook.cells = cells
+    return notebook
+
+
+def named(notebook, name):
+    return next(cell for cell in notebook.cells if cell.get("id") == name)
+
+
+def changed(change, **sources):
+    """A handed-in notebook after ``change(notebook)``."""
+    notebook = copy.deepcopy(submission(**sources))
+    change(notebook)
+    return notebook
+
+
+def written(notebook):
+    return json.dumps(notebook).encode()
+
+
+def kinds(flags, *but):
+    return {flag["kind"] for flag in flags} - set(but)
+
+
+def course(folder, received):
+    """A course's folder in which these bytes were handed in, by student: (file's name, contents)."""
+    here = Path(__file__).parent
+    files = {
+        "course.toml": 'title = "A course"\n[limits]\ncell_s = 3\ncall_s = 3\n',
+        "secret": "5" * 40,
+        "students.csv": "id,last_name,first_name,email\n" + "".join(f"{name},,,\n" for name in received),
+        "hidden/toy.py": f"import sys\nsys.path.insert(0, {str(here)!r})\nfrom toy import ASSIGNMENT\n",
+        "source/toy/toy.ipynb": json.dumps(master()),
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    for student, (name, contents) in received.items():
+        hand_in(folder, student, name, contents)
+    return folder
+
+
+def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
+    place = folder / "received" / "toy" / student / when
+    place.mkdir(parents=True)
+    (place / name).write_bytes(contents)
+
+
+@functools.cache
+def working(name):
+    """Return why a layer does not work on this machine, or nothing."""
+    try:
+        layer(name)
+    except NoSandbox as error:
+        return str(error)
+    return ""
