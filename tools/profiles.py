@@ -47,8 +47,9 @@ PROFILES: dict[str, dict[str, str]] = {
     "compatible, one thread": {"MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"},
     "sums reversed": {"PYTHONPATH": str(ROOT / "tools" / "reversed_sums")},
 }
-WITHOUT_NUMBERS = ("widgets", "exercises", "classroom")  # parts of the package that no stored number comes from
-DATA = ("models/trained/translator.json", "widgets/recorded/bottleneck.json")
+WITHOUT_NUMBERS = ("widgets", "exercises")  # parts of the package that no stored number comes from
+# Data, and the name whose import reads it: a notebook's results may come from it if it imports this ("": in any way).
+DATA = {"models/trained/translator.json": "", "widgets/recorded/bottleneck.json": "Bottleneck"}
 
 
 # ---- What a notebook's outputs depend on ----------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def sources_of(notebook: NotebookNode) -> list[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
     package = ROOT / "attention_tutorial"
-    data = [(package / name).read_text(encoding="utf-8") for name in DATA]
+    data = [(package / name).read_text(encoding="utf-8") for name, reader in DATA.items() if reader in imports]
     return [*map(code_of, sorted(imported_by(imports))), *data, *pinned()]
 
 
@@ -109,7 +110,7 @@ def mark_of_translator() -> str:
     source = (ROOT / "tools" / "translator.py").read_text(encoding="utf-8")
     package = ROOT / "attention_tutorial"
     code = map(code_of, sorted(imported_by(source)))
-    return _mark(source, *code, (package / DATA[0]).read_text(encoding="utf-8"), *pinned())
+    return _mark(source, *code, (package / next(iter(DATA))).read_text(encoding="utf-8"), *pinned())
 
 
 def _mark(*texts: str) -> str:

@@ -25,6 +25,7 @@ import os
 import statistics
 import subprocess
 import sys
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -87,7 +88,9 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
         claims[id] = [value, held]
 
     package.claim = claim
-    space: dict[str, Any] = {"__name__": "__main__"}
+    # A module, as a notebook's kernel has one: PyTorch's compiler looks up there what a function of the chapter names.
+    sys.modules["__main__"] = chapter = types.ModuleType("__main__")
+    space = vars(chapter)
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue

@@ -13,6 +13,47 @@ from .reading import explain_weights, weights_alike
 from .results import number, numbers, random, same_shape, tensor, times
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
+
+# ---- Your turns -----------------------------------------------------------------------------------------------------
+
+ONE_RECURRENT_STEP = turn(
+    "one_recurrent_step",
+    "W = 1, U = 1/2, b = 0. The states so far are 0.762 and 0.363, the third input is -1. What is the third state?",
+    math.tanh(-1 + 0.5 * 0.3634),
+    {
+        math.tanh(-1): "that is tanh(-1): the old state does not enter; add 1/2 times the state before",
+        math.tanh(-1 + 0.3634): "U is missing: the old state is multiplied by 1/2 before it is added",
+        -1 + 0.5 * 0.3634: "the tanh is missing: take it of the whole sum",
+        math.tanh(-1 + 0.5 * 0.7616): "that takes the first state; the third comes from the second, 0.363",
+        math.tanh(1 + 0.5 * 0.3634): "the input is -1, not 1",
+        math.tanh(-1) + 0.5 * 0.3634: "the tanh takes the whole sum; you left the old state outside",
+        math.tanh(-0.5 + 0.3634): "U and W are swapped: 1/2 multiplies the old state, not the input",
+        math.tanh(0.5 * 0.3634): "the input does not enter: add W times -1",
+        math.tanh(1 - 0.5 * 0.3634): "the sign is turned around: the sum is -1 + 0.18",
+    },
+    rest="the third state is the tanh of W times the third input plus U times the second state",
+)
+
+WEIGHT_OF_H3 = turn(
+    "weight_of_h3",
+    "The states are (1, 0), (0, 1) and (3, 0), the decoder's state is (ln 4, 0). What weight does the third state get?",
+    64 / 69,
+    {
+        4 / 69: "that is the weight of the first state; the third is three times as long, so its score is 3 ln 4",
+        1 / 69: "that is the weight of the second state, at a right angle to the decoder's state",
+        4 / 9: "the score of the third state is 3 ln 4, not ln 4: it is three times as long as the first",
+        12 / 17: "the exponential of 3 ln 4 is 4 to the power 3, which is 64, not 3 times 4",
+        3 / 4: "you divided the score by the sum of the scores; take the exponential of each first",
+        64.0: "that is the exponential of the score; divide it by the sum of all three exponentials",
+        3 * math.log(4): "that is the score; take its exponential, and divide by the sum of all three exponentials",
+        64 / 68: "the score of the second state is 0, but its exponential is 1; it belongs to the sum",
+        16 / 15: "divide by the sum of all three exponentials, that of the third included",
+        1 / 6: "that is its weight for the decoder's state (0, ln 4); here it is (ln 4, 0)",
+        1 / 3: "that is the plain average; take the exponential of each score",
+    },
+    rest="the scores are ln 4, 0 and 3 ln 4; take their exponentials and divide the third by the sum",
+)
 
 # ---- rnn_by_hand ----------------------------------------------------------------------------------------------------
 
@@ -89,7 +130,7 @@ RNN_BY_HAND = Exercise(
             lambda x, w, u: [0.0, *_rnn(x, w, u)[:-1]],
         ),
         Slip(
-            "the order is turned around: the first state belongs to the first input",
+            "the order is reversed: the first state belongs to the first input",
             lambda x, w, u: _rnn(x, w, u)[::-1],
         ),
         Slip("you read the inputs backwards; begin with the first", lambda x, w, u: _rnn(x[::-1], w, u)),
@@ -114,7 +155,7 @@ BITS = Exercise(
     cases=[
         Case((12, 10)),
         *(
-            Case((n, k), f"right for 12 letters out of 10, but not for {n} out of {k}")
+            Case((n, k), f"right for 12 letters from an alphabet of 10, but not for {n} from one of {k}")
             for n, k in ((1, 2), (5, 4), (7, 3))
         ),
     ],
@@ -142,14 +183,14 @@ BITS = Exercise(
             lambda length, k: length * math.ceil(math.log2(k)),
         ),
         Slip(
-            "the sign is turned around: that is the logarithm of the probability of one sequence",
+            "the sign is wrong: that is the logarithm of the probability of one sequence",
             lambda length, k: -_bits(length, k),
         ),
         Slip("the logarithm of num_symbols ** length is a product, not a sum", lambda length, k: length + math.log2(k)),
         Slip("that is the number of sequences; how many bits tell them apart?", lambda length, k: k**length),
     ],
     explain=lambda given, right, *_: (
-        f"for 12 letters out of 10 the answer is between 39 and 40 bits; yours is {given:.4g}"
+        f"for 12 letters from an alphabet of 10 the answer is between 39 and 40 bits; yours is {given:.4g}"
     ),
 )
 
@@ -164,7 +205,7 @@ def _attend(s: Tensor, h: Tensor, weigh: Callable[[Tensor], Tensor] | None = Non
 
 
 def _explain_attention(given: tuple[Tensor, Tensor], right: Any, s: Tensor, h: Tensor) -> str | None:
-    """Read off the weights, and off the context, what is wrong with them."""
+    """Say what is wrong with the weights, or with the context."""
     context, weights = given
     sizes = {"d": h.size(-1), "n": h.size(-2)} | ({"m": s.size(1), "batch": len(s)} if s.dim() == 3 else {})
     found = explain_weights(torch.atleast_2d(weights), torch.atleast_2d(s) @ h.mT, sizes=sizes, divide_by=None)
@@ -328,12 +369,12 @@ ADDITIVE_SCORES = Exercise(
             "that is a dot product of query and key features; here they are added, squashed and weighed by v",
             lambda q, k, v: k @ q,
         ),
-        Slip("your scores add up from key to key; begin anew for each key", lambda *a: _additive(*a).cumsum(0)),
+        Slip("your scores add up from key to key; start again for each key", lambda *a: _additive(*a).cumsum(0)),
         _hidden(
             "your keys add up from key to key; add u @ k[j] to a fresh w @ q",
             lambda q, k, v: torch.tanh(q + k.cumsum(0)) @ v,
         ),
-        Slip("the order is turned around: score j belongs to key j", lambda *a: _additive(*a).flip(0)),
+        Slip("the order is reversed: score j belongs to key j", lambda *a: _additive(*a).flip(0)),
         Slip("these are exponentials; return the scores themselves", lambda *a: _additive(*a).exp()),
         _hidden("apply tanh once, to the sum, not to each part", lambda q, k, v: (torch.tanh(q) + torch.tanh(k)) @ v),
         _hidden("apply tanh to the sum; you left the query's part outside", lambda q, k, v: (q + torch.tanh(k)) @ v),
@@ -351,7 +392,7 @@ ADDITIVE_SCORES = Exercise(
             lambda q, k, v: torch.tanh(q + k).sum(1),
         ),
         _hidden("that is the mean over the hidden features; v weighs them", lambda q, k, v: torch.tanh(q + k).mean(1)),
-        Slip("the sign is turned around", lambda *a: -_additive(*a)),
+        Slip("the sign is wrong", lambda *a: -_additive(*a)),
         _hidden("the squashing function here is tanh, not the sigmoid", lambda q, k, v: torch.sigmoid(q + k) @ v),
         _hidden("the squashing function here is tanh, not ReLU", lambda q, k, v: torch.relu(q + k) @ v),
         Read("your scores are 0.378 = 1/sqrt(d_a) times the right ones", lambda *a: _additive(*a) / math.sqrt(7)),
@@ -405,7 +446,7 @@ def _ask_for_effect(answer: Callable[..., Any], i: int, j: int) -> Any:
 
 
 def _closed(mask: Tensor | None, edge: Tensor) -> Tensor:
-    """Return where a mask, boolean or added to the scores, lets no step look, (..., m, n)."""
+    """Return what a mask, boolean or added to the scores, hides, (..., m, n)."""
     if mask is None:
         return torch.zeros_like(edge)
     if mask.dtype != torch.bool and not mask.isinf().any():
@@ -416,22 +457,23 @@ def _closed(mask: Tensor | None, edge: Tensor) -> Tensor:
 def _explain_mask(closed: list[Tensor], edge: Tensor, i: int, j: int) -> str:
     some = [keys.reshape(-1, *edge.shape) for keys in closed if keys.any()]
     if not some:
-        return f"no mask of yours closes anything; for i={i}, j={j} it must be False there and True elsewhere"
+        return f"none of your masks hides anything; for i={i}, j={j} it must be False there and True elsewhere"
     given = next(keys for keys in some[-1] if not keys.equal(edge))
     if not given.any():
-        return "your mask closes the edge in some sequences only; close it in all of them"
+        return "your mask hides position j in some sequences only; hide it in all of them"
     row_only = edge.any(dim=1, keepdim=True) & ~edge
     if given.equal(~edge) or given.equal(row_only):
         return "the mask is the wrong way round, so that step i sees only position j; True means may look"
     step, position = (given & ~edge).nonzero()[0].tolist()
     if given.equal(edge.any(dim=1, keepdim=True).expand_as(edge)):
-        return "you forbade step i every position; forbid only j"
+        return "you hid every position from step i; hide only j"
     swapped = "i and j are swapped: " if j < len(given) and given[j, i] and i != j else ""
-    words = f"for i={i}, j={j} your mask closes position {position} to step {step}"
+    words = f"for i={i}, j={j} your mask hides position {position} from step {step}"
     if given[i, j]:
-        return f"{words} as well; only position j is closed, and only to step i"
+        return f"{words} as well; hide only position j, and only from step i"
     return (
-        f"{swapped}{words}, and leaves the edge open; rows of the mask are steps (i), columns are source positions (j)"
+        f"{swapped}{words}, but not position j from step i; "
+        "rows of the mask are steps (i), columns are source positions (j)"
     )
 
 
@@ -482,7 +524,7 @@ def _close_swapped(mask: Tensor, i: int, j: int) -> None:
 
 EFFECT_OF_AN_EDGE = Exercise(
     name="effect_of_an_edge",
-    asks="The share of sequences whose token at step i changes when position j is closed to that step.",
+    asks="The share of sequences whose token at step i changes when position j is masked at that step.",
     right=_effect(),
     returns=number("the share"),
     ask=_ask_for_effect,
@@ -529,8 +571,8 @@ EFFECT_OF_AN_EDGE = Exercise(
             _compared_with_inputs,
         ),
         Read("the mask is the wrong way round, so that step i sees only position j", _effect(close=_close_all_but)),
-        Read("you forbade step i every position; forbid only j", _effect(close=_close_row)),
-        Read("only position j is closed, and only to step i", _effect(close=_close_column)),
+        Read("you hid every position from step i; hide only j", _effect(close=_close_row)),
+        Read("hide only position j, and only from step i", _effect(close=_close_column)),
         Read("i and j are swapped", _effect(close=_close_swapped)),
     ],
     explain=lambda given, right, i, j: (

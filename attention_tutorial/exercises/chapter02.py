@@ -113,9 +113,9 @@ WEIGHTS_BY_HAND = Exercise(
             "you divided the scores themselves by their sum; take the exponential of each first",
             [0, math.log(3) / math.log(12), math.log(4) / math.log(12)],
         ),
-        Slip("the order is turned around: the largest score gets the largest weight", [12 / 19, 4 / 19, 3 / 19]),
+        Slip("the order is reversed: the largest score gets the largest weight", [12 / 19, 4 / 19, 3 / 19]),
         Slip(
-            "there is nothing to scale here: the scores are given, only the softmax is asked for",
+            "no scaling is needed here: the scores are given, and only the softmax is asked for",
             [weight / (1 + 3**3**-0.5 + 4**3**-0.5) for weight in (1, 3**3**-0.5, 4**3**-0.5)],
         ),
         Slip(
@@ -272,9 +272,9 @@ def _explain_count(given: Tensor, right: Any, m: int, n: int, d_k: int, d_v: int
     if scores and averages:
         return f"{words}: both products are counted, but something else is too, or is left out"
     if scores:
-        return f"{words}; Q Kᵀ is counted well, A V is not: it has m * d_v entries of n products each"
+        return f"{words}; Q Kᵀ is counted correctly, A V is not: it has m * d_v entries of n products each"
     if averages:
-        return f"{words}; A V is counted well, Q Kᵀ is not: it has m * n entries of d_k products each"
+        return f"{words}; A V is counted correctly, Q Kᵀ is not: it has m * n entries of d_k products each"
     return f"{words}; count the entries of each result, and the products in each entry"
 
 
@@ -289,7 +289,7 @@ MULTIPLICATIONS = Exercise(
         Slip("that is Q Kᵀ alone; the product with V costs m * n * d_v more", lambda m, n, d_k, d_v: m * n * d_k),
         Slip("that is A V alone; the product Q Kᵀ costs m * n * d_k more", lambda m, n, d_k, d_v: m * n * d_v),
         Slip(
-            "that is twice too many; an addition is no multiplication, so count each product of two numbers once",
+            "that is twice the right number; count each product of two numbers once, and no additions",
             lambda m, n, d_k, d_v: 2 * m * n * (d_k + d_v),
         ),
         Slip(
@@ -304,9 +304,11 @@ MULTIPLICATIONS = Exercise(
             "that counts the entries of the two results; each entry takes a whole dot product",
             lambda m, n, d_k, d_v: m * n + m * d_v,
         ),
-        Slip("both products are costed with d_k; the values have d_v features", lambda m, n, d_k, d_v: 2 * m * n * d_k),
         Slip(
-            "both products are costed with d_v; queries and keys have d_k features",
+            "both products are counted with d_k; the values have d_v features", lambda m, n, d_k, d_v: 2 * m * n * d_k
+        ),
+        Slip(
+            "both products are counted with d_v; queries and keys have d_k features",
             lambda m, n, d_k, d_v: 2 * m * n * d_v,
         ),
         Slip("queries and keys may differ in number: use m * n, not n * n", lambda m, n, d_k, d_v: n * n * (d_k + d_v)),

@@ -29,6 +29,56 @@ from .results import (
 )
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
+
+# ---- coin_variance, slope_of_a_weight, wrong_root -------------------------------------------------------------------
+
+COIN_VARIANCE = turn(
+    "coin_variance",
+    "Three features, each ±1 by a coin toss: the dot product is -3, -1, 1 or 3, with the shares 1/8, 3/8, 3/8 and 1/8. "
+    "What is its variance?",
+    3,
+    {
+        9: "that is the largest square: all three products would always have the same sign",
+        0: "that is the mean; the variance is the average of the squared distances from it",
+        3**0.5: "that is the standard deviation; the variance is its square",
+        5: "the four outcomes are not equally frequent: weigh each square by its share",
+        1.5: "that is the average distance from the mean; square each distance before you average",
+        6: "that is the variance times two: the shares 1/8, 3/8, 3/8 and 1/8 sum to 1 already",
+    },
+)
+
+SLOPE_OF_A_WEIGHT = turn(
+    "slope_of_a_weight",
+    "Two keys have the weights 0.8 and 0.2. What is the derivative of the first weight with respect to its own score?",
+    0.16,
+    {
+        0.8: "that is the weight itself; multiply it by what is left of 1",
+        0.2: "that is the other weight; multiply the two",
+        0.64: "that is the square of the weight: the second factor is 1 - a, not a",
+        0.25: "that is the largest it can be, for two equal weights",
+        -0.16: "that is the derivative with respect to the other score; a score raises its own weight",
+        0.6: "that is the difference of the two weights; multiply them",
+        0.32: "that is twice the right number: the derivative is a (1 - a)",
+    },
+)
+
+WRONG_ROOT = turn(
+    "wrong_root",
+    "A model has 768 features and 12 heads of 64 features each. Someone divides the scores of a head by √768. Queries "
+    "and keys meet Theorem 1. What is the standard deviation of the divided scores?",
+    8 / 768**0.5,
+    {
+        1: "that is what √64 would give; here the divisor is √768",
+        64 / 768: "that is the variance; the standard deviation is its root",
+        8: "that is the deviation of the raw scores; divide it by √768",
+        64 / 768**0.5: "the raw scores have the variance 64, so their deviation is 8",
+        768**0.5 / 8: "upside down: the raw deviation stands above, the divisor below",
+        8 / 12: "that is for a division by the number of heads",
+        8 / 768: "divide by the root of 768, not by 768",
+    },
+    tolerance=0.0026,
+)
 
 # ---- dot_product_variance -------------------------------------------------------------------------------------------
 #
@@ -63,7 +113,7 @@ def _explain_variance(given: Tensor, right: float, d: int, mq: float, a: float, 
 def _slips_with_one_mean() -> Iterator[Slip]:
     """What a mean m adds to the variance, in a wrong way: d m² times the squared standard deviation of the other."""
     terms: dict[str, Callable[..., float]] = {
-        "a mean of the {own} alone changes nothing in your answer; with it every product varies more": (
+        "a mean of the {own} alone changes nothing in your answer; in truth it makes every product vary more": (
             lambda d, m, own, other: 0.0
         ),
         "square the mean of the {own}": lambda d, m, own, other: d * m * other**2,
@@ -74,9 +124,7 @@ def _slips_with_one_mean() -> Iterator[Slip]:
         "in the part with the mean of the {own}, square the standard deviation of the {other}": (
             lambda d, m, own, other: d * m**2 * other
         ),
-        "the mean of the {own} adds to the variance, it takes nothing away": (
-            lambda d, m, own, other: -d * m**2 * other**2
-        ),
+        "the mean of the {own} adds to the variance; you subtracted": (lambda d, m, own, other: -d * m**2 * other**2),
     }
     for words, term in terms.items():
         yield Slip(
@@ -141,7 +189,7 @@ DOT_PRODUCT_VARIANCE = Exercise(
             lambda d, mq, a, mk, b: _mean_square(d, mq, a, mk, b) - d * mq * mk,
         ),
         Slip(
-            "with both means nothing is to be subtracted from the three parts",
+            "subtract nothing from the three parts, even where both means differ from 0",
             lambda d, mq, a, mk, b: _variance(d, mq, a, mk, b) - d * (mq * mk) ** 2,
         ),
         Read("that is the mean of the dot product", lambda d, mq, a, mk, b: d * mq * mk),
@@ -217,7 +265,7 @@ JACOBIAN = Exercise(
         ),
         Slip("subtract a aᵀ, do not add it", _of_weights(lambda a: torch.diag(a) + torch.outer(a, a))),
         Slip(
-            "you took a aᵀ from the identity matrix; take it from diag(a)",
+            "you subtracted a aᵀ from the identity matrix; subtract it from diag(a)",
             _of_weights(lambda a: torch.eye(len(a)) - torch.outer(a, a)),
         ),
         Slip("you put the scores in place of the weights: the softmax is missing", jacobian_of),
@@ -240,7 +288,7 @@ JACOBIAN = Exercise(
         ),
         Slip("you applied the softmax twice", _of_weights(_jacobian)),
         Slip(
-            "that is for scores divided by sqrt(n); nothing is to be scaled",
+            "that is for scores divided by sqrt(n); do not scale them here",
             lambda scores: _jacobian(scores / math.sqrt(len(scores))),
         ),
         Read("the diagonal is not: it is a_j (1 - a_j)", lambda scores: _jacobian(scores) + torch.eye(len(scores))),
@@ -745,7 +793,7 @@ TEMPERATURE_FOR = Exercise(
         Slip("you returned the square root of the temperature", lambda s, h: math.sqrt(_temperature_for(s, h))),
         Slip("you returned the logarithm of the temperature", lambda s, h: math.log(_temperature_for(s, h))),
         Slip(
-            "your temperature gives ln n less the wanted entropy",
+            "your temperature gives ln n minus the wanted entropy",
             lambda s, h: _temperature_for(s, math.log(len(s)) - h),
         ),
         Slip("you returned the entropy in place of the temperature", lambda s, h: h),

@@ -6,13 +6,28 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..functional import masked_softmax
 from .reading import explain_weights, recover_weights, weights_alike
-from .results import Returned, alike, close, expect_tensor, explain_rounding, number, random, same_shape, tensor, times
+from .results import (
+    Returned,
+    alike,
+    close,
+    expect_tensor,
+    explain_rounding,
+    number,
+    numbers,
+    random,
+    same_shape,
+    tensor,
+    times,
+)
+from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
 
 Answer = Callable[..., Any]
 Cut = Callable[[Tensor, int], Tensor]  # (..., n, h * d_head), h -> (..., h, n, d_head)
@@ -99,6 +114,48 @@ PARAMETERS = Exercise(
         _counted("that is a sum of sizes; a matrix has rows times columns numbers", lambda d, h, k: 4 * (d + h * k)),
     ],
     explain=_explain_count,
+)
+
+# ---- head_one_gives_she ---------------------------------------------------------------------------------------------
+
+HEAD_ONE_GIVES_SHE = turn(
+    "head_one_gives_she",
+    "Saw asks (4, 0), d_head is 2. Keys: she (1, 0), saw (0, 0), him (0, 1). What weight does saw give she?",
+    0.8943,
+    {
+        0.9647: "that is the weight without the root: divide the score 4 by √2 before the softmax",
+        0.787: "you divided the score by 2; the root of d_head = 2 is √2 = 1.41",
+        0.7495: "you divided by √5, the root of d_model; the scores of a head are divided by the root of d_head = 2",
+        0.4856: "that is the one head that asks (4, 4); this one does not ask for him",
+        0.9442: "two other words have an exponential of 1 each; count both of them",
+        8.46: "divide by the sum of all three exponentials, that of she included",
+        2.828: "that is the score; take its exponential, and divide by the sum of all three exponentials",
+        16.92: "that is the exponential of the score; divide it by the sum of all three",
+        0.0529: "that is the weight of each of the other words",
+        1 / 3: "that is the plain average; the scores differ",
+    },
+)
+
+# ---- joined_shape ---------------------------------------------------------------------------------------------------
+
+JOINED_SHAPE = turn(
+    "joined_shape",
+    "For 2 sentences of 10 words, d_model 300, 8 heads of d_head 37: what shape do the joined heads have, before W^O?",
+    (2, 10, 296),
+    {
+        (
+            2,
+            10,
+            300,
+        ): "that is the shape after W^O; joined heads have h * d_head features, which need not be d_model",
+        (2, 80, 37): "heads are joined side by side, along the features: each word keeps one row",
+        (2, 10, 37): "that is one head; all eight are joined",
+        (16, 10, 37): "the heads' outputs are not further sentences: they are joined along the features",
+        (2, 37, 80): "each word keeps one row: positions come before features",
+        (2, 296, 10): "positions come before features: one row for each word",
+        (2, 8, 10, 37): "those are the heads before they are joined",
+        (10, 296): "that is one sentence; the axis of the batch stays",
+    },
 )
 
 # ---- Cutting features into heads, and joining them ------------------------------------------------------------------
@@ -302,38 +359,6 @@ JOINS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         heads.sum(0) @ _blocks(w_o, len(heads)).sum(0)
     ),
 }
-
-JOIN = Exercise(
-    name="join",
-    asks="The output (n, d_model) of heads (h, n, d_v): joined along the features, times w_o (h * d_v, d_model).",
-    right=_output,
-    returns=tensor("(n, d_model)"),
-    cases=[Case((random(3, 5, 2), random(6, 7)))],
-    slips=[
-        Slip("you joined the heads, (n, h * d_v); the product with w_o is missing", lambda heads, w_o: _join(heads)),
-        _shape(
-            "you joined the heads, (n, h * d_v); the product with w_o is missing; the numbers are in the wrong order, "
-            "too",
-            lambda heads, w_o: _reshaped(heads),
-        ),
-        _shape("that is one output for each head; the heads' terms must be added up", _terms),
-        Slip(
-            "a reshape alone puts several words into one row (it is the same as joining along the positions); "
-            "move the heads behind the positions first, or join along the features",
-            lambda heads, w_o: _reshaped(heads) @ w_o,
-            mistake=9,
-        ),
-        *(Slip(words, join) for words, join in JOINS.items()),
-        Read("you joined the heads in the wrong order", lambda heads, w_o: _output(heads.flip(0), w_o)),
-        Read("these heads are missing from your output: [1, 2]", lambda heads, w_o: _terms(heads, w_o)[0]),
-        Read("head 0 goes through block 2 of w_o", lambda heads, w_o: heads.sum(0) @ _blocks(w_o, len(heads))[-1]),
-        Read("words are mixed up", lambda heads, w_o: _output(heads.roll(1, dims=1), w_o)),
-        Read("heads or features are in the wrong order", lambda heads, w_o: _output(heads.flip(-1), w_o)),
-        Read("your numbers are 2 times what they should be", lambda heads, w_o: 2 * _output(heads, w_o)),
-    ],
-    explain=lambda given, right, heads, w_o: _explain_join(given, heads, w_o),
-    rest="the shape is right, but the numbers are not; join along the features, then multiply by w_o",
-)
 
 # ---- multi_head -----------------------------------------------------------------------------------------------------
 
@@ -539,6 +564,79 @@ MULTI_HEAD = Exercise(
     explain=_explain_multi_head,
 )
 
+# ---- shuffle_test ---------------------------------------------------------------------------------------------------
+
+Layer = Callable[[Tensor], Tensor]  # (n, d_model) -> (n, d_model)
+
+_WORDS, _ORDER = 5, torch.tensor([3, 0, 4, 2, 1])
+_ROUNDING = 1e-14 * torch.arange(_WORDS, dtype=torch.float64)[:, None]  # as the order of a sum may leave it
+_W_Q, _W_K, _W_V, _W_O = (random(6, 6, seed=seed) / 2 for seed in range(4))
+
+# A sound layer; one with scrambled heads; one that never looks at its input; one that tells every word the same.
+LAYERS: tuple[Layer, ...] = (
+    lambda x: _multi_head(x, _W_Q, _W_K, _W_V, _W_O, 2)[0] + _ROUNDING,
+    lambda x: _multi_head(x, _W_Q, _W_K, _W_V, _W_O, 2, cuts=[_scrambled] * 3, join=_reshaped)[0],
+    lambda x: random(*x.shape, seed=1),
+    lambda x: x.mean(dim=0).expand_as(x) + _ROUNDING,
+)
+
+
+def _verdict(result: Any) -> float:
+    """Read whether a layer passed."""
+    if isinstance(result, Tensor) and result.dtype == torch.bool and result.numel() > 1:
+        raise Mistake("that is a truth value for each number; one for the layer is asked for: torch.allclose")
+    if not isinstance(result, bool) and getattr(result, "dtype", None) not in (torch.bool, np.dtype(bool)):
+        raise Mistake(f"return True or False; got {type(result).__name__}")
+    return float(result)
+
+
+def _ask_about_layers(answer: Answer, x: Tensor, order: Tensor) -> list[float]:
+    """The verdict on each layer."""
+    return [_verdict(call(answer, layer, x, order)) for layer in LAYERS]
+
+
+def _same_outputs(left: Tensor, right: Tensor) -> bool:
+    return torch.allclose(left, right)
+
+
+SHUFFLE_TEST = Exercise(
+    name="shuffle_test",
+    asks="Whether the outputs of a layer are shuffled as its words are: True or False.",
+    right=lambda layer, x, order: _same_outputs(layer(x[order]), layer(x)[order]),
+    returns=numbers("the verdicts", "there is one for each layer"),
+    ask=_ask_about_layers,
+    rounding=False,
+    cases=[Case((random(_WORDS, 6), _ORDER))],
+    slips=[
+        Slip(
+            "you shuffle the words and compare with outputs in the old order; shuffle these, too: layer(x)[order]",
+            lambda layer, x, order: _same_outputs(layer(x[order]), layer(x)),
+        ),
+        Slip(
+            "even sound layers fail your test: it compares outputs of different words; the words go in as x[order], "
+            "and the outputs of x are put in the same order",
+            lambda layer, x, order: _same_outputs(layer(x), layer(x)[order]),
+        ),
+        Slip(
+            "no layer passes, not even a sound one: the two sides agree only up to rounding, so use torch.allclose",
+            lambda layer, x, order: torch.equal(layer(x[order]), layer(x)[order]),
+        ),
+        Slip(
+            "all layers pass: compare the numbers, not their shapes",
+            lambda layer, x, order: layer(x[order]).shape == layer(x)[order].shape,
+        ),
+        Slip(
+            "a layer that never looks at its input passes your test: a mean or a sum hides which word got what",
+            lambda layer, x, order: _same_outputs(layer(x[order]).mean(), layer(x).mean()),
+        ),
+        Slip(
+            "your answer is reversed: return True for a layer that passes",
+            lambda layer, x, order: not _same_outputs(layer(x[order]), layer(x)[order]),
+        ),
+    ],
+    rest="your test does not tell a sound layer from a scrambled one",
+)
+
 # ---- mask_for_torch -------------------------------------------------------------------------------------------------
 
 
@@ -619,7 +717,7 @@ def _rows_of(j: int) -> Slip:
 
 def _effect_of(j: int) -> Slip:
     return Slip(
-        lambda heads, w_o, i: f"that is the effect of head {j}; asked for head {i} (counted from 0)",
+        lambda heads, w_o, i: f"that is the effect of head {j}; the question is about head {i} (counted from 0)",
         lambda heads, w_o, i: _terms(heads, w_o)[j].norm(dim=-1),
     )
 
@@ -673,7 +771,7 @@ WITHOUT_A_HEAD = Exercise(
         _measured(f"that is the sum of the changes; {NORM}", lambda change, _: change.sum(-1)),
         _measured("that is the change of the length; take the length of the change", _shorter),
         _measured(
-            "that is the change of the length, with its sign turned; take the length of the change",
+            "that is the change of the length, with the opposite sign; take the length of the change",
             lambda change, output: -_shorter(change, output),
         ),
         _measured(
@@ -685,11 +783,11 @@ WITHOUT_A_HEAD = Exercise(
             lambda change, output: change.norm(dim=-1) / output.norm(dim=-1),
         ),
         _measured(
-            "that is the length of what is left without head i; the difference is asked for",
+            "that is the length of what is left without head i; return the length of the difference",
             lambda change, output: (output - change).norm(dim=-1),
         ),
         _measured(
-            "that is the length of the whole output; the difference without head i is asked for",
+            "that is the length of the whole output; return the length of the difference that head i makes",
             lambda change, output: output.norm(dim=-1),
         ),
         _moved(
@@ -721,17 +819,17 @@ WITHOUT_A_HEAD = Exercise(
             lambda heads, w_o, i: _output(heads, w_o)[:, i * heads.size(2) : (i + 1) * heads.size(2)],
         ),
         _moved(
-            "you joined the heads by a reshape, which mixes words; move the heads behind the positions first",
+            "you joined the heads by a reshape, which mixes words; move the heads after the positions first",
             lambda heads, w_o, i: _reshaped(heads - _zeroed(heads, 0, i)) @ w_o,
             mistake=9,
         ),
-        _moved("the heads behind head i moved up to other rows of w_o; each keeps its own", _behind_moved_up),
+        _moved("the heads after head i moved up to other rows of w_o; each keeps its own rows", _behind_moved_up),
         _moved(
-            "you put the average of the heads in the place of head i; put zero",
+            "you put the average of the heads in place of head i; put zero there",
             lambda heads, w_o, i: _terms(heads - heads.mean(0), w_o)[i],
         ),
         _moved(
-            "you put head i's average over the words in its place; put zero",
+            "you put head i's average over the words in its place; put zero there",
             lambda heads, w_o, i: _terms(heads - heads.mean(1, keepdim=True), w_o)[i],
         ),
         *map(_rows_of, range(3)),
@@ -750,7 +848,7 @@ BUGS = {  # words, and the number of the mistake
     "mask": ("the mask still comes after the softmax", 6),
 }
 CUTS: dict[Cut, str] = {
-    _split: "cut rightly",
+    _split: "cut correctly",
     _scrambled: "still scrambled by the reshape",
     _dealt: "dealt out feature by feature (head 0 owns the first d_head of them)",
 }
@@ -841,8 +939,8 @@ DEBUG_THE_HEADS = Exercise(
     slips=[
         *(_left(*bugs) for count in (1, 2, 3) for bugs in itertools.combinations(BUGS, count)),
         Slip(
-            "the output holds NaN; every query has an open key, so an infinity is in the wrong place: "
-            "closed keys get the score minus infinity (masked_fill), then comes a softmax over the keys",
+            "the output holds NaN; every query may attend to some key, so an infinity is in the wrong place: "
+            "masked keys get the score minus infinity (masked_fill), then comes a softmax over the keys",
             _masked_weighing(lambda scores, mask, *_: scores.softmax(-1).masked_fill(~mask, -math.inf)),
             like=lambda given, *_: isinstance(given, Tensor) and bool(given.isnan().any()),
         ),
@@ -876,12 +974,12 @@ DEBUG_THE_HEADS = Exercise(
         ),
         Read("joined without transposing back", partial(_masked, join=_reshaped), mistake=9),
         Read(
-            "the queries are cut rightly, the keys still scrambled",
+            "the queries are cut correctly, the keys still scrambled",
             partial(_masked, cuts=[_split, _scrambled, _scrambled]),
             mistake=9,
         ),
         Read(
-            "the keys cut rightly, the values still scrambled",
+            "the keys cut correctly, the values still scrambled",
             partial(_masked, cuts=[_split, _split, _scrambled]),
             mistake=9,
         ),
@@ -906,5 +1004,5 @@ DEBUG_THE_HEADS = Exercise(
         ),
     ],
     explain=_explain_masked,
-    rest="the shape is right, but the numbers are not; compare each tensor's shape with the table of section 4.5",
+    rest="the shape is right, but the numbers are not; compare each tensor's shape with the table of section 4.3",
 )

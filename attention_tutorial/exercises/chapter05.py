@@ -14,20 +14,73 @@ from .reading import explain_weights, recover_weights
 from .results import alike, close, mask, numbers, random, same_shape, tensor
 from .running import Mistake, call
 from .table import Case, Exercise, Like, Read, Slip
+from .turns import turn
 
 Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
 
+# ---- Your turns -----------------------------------------------------------------------------------------------------
+
+TARGET_AT_SAT = turn(
+    "target_at_sat",
+    "The inputs are the cat sat on the, the targets cat sat on the mat. Which word has to be predicted at sat?",
+    "on",
+    {
+        "sat": "that is the word which goes in there; the target is the word after it",
+        "cat": "that is the word before; the targets are shifted by one so that the next word stands there",
+        "mat": "that is the last target, and it stands at the second the",
+    },
+    choices=("the", "cat", "sat", "on", "mat"),
+)
+
+SAT_UNDER_THE_MASK = turn(
+    "sat_under_the_mask",
+    "Under the causal mask sat sees the, cat and sat, with the scores 0, 2.83 and 0. What weight does it give cat?",
+    16.92 / 18.92,
+    {
+        0.772: "that is the weight without the mask: only three exponentials are left in the sum",
+        16.92 / 19.92: "that is with four words in the sum: on comes after sat, so it is masked",
+        16.92 / 17.92: "that is with two words in the sum: sat sees itself too",
+        1 / 3: "that would be so if all three scores were equal; the score of cat is 2.83",
+        16.92: "that is the exponential of the score; divide it by the sum of the three exponentials",
+    },
+)
+
+SHAPE_OF_CROSS_WEIGHTS = turn(
+    "shape_of_cross_weights",
+    "A batch of 2, 3 heads, a target of 5 words and a source of 6. What shape do the weights of cross-attention have?",
+    (2, 3, 5, 6),
+    {
+        (2, 3, 6, 5): "a row is a query, and queries come from the target: 5 rows, 6 columns",
+        (2, 3, 5, 5): "the keys come from the source, which has 6 words",
+        (2, 3, 6, 6): "the queries come from the target, which has 5 words",
+        (2, 5, 6): "each head has weights of its own: one axis is missing",
+        (3, 2, 5, 6): "the batch comes before the heads",
+    },
+)
+
+KEYS_OF_A_NEW_WORD = turn(
+    "keys_of_a_new_word",
+    "Keys of 3 words are in the cache, and 2 new words go in together. How many keys may the first new word see?",
+    4,
+    {
+        1: "that is the mask aligned at the upper left, as if the cache came after the new words",
+        3: "it may see itself too",
+        5: "the fifth key is that of the second new word, which comes later",
+        2: "the three words in the cache come before it: it may see them, and itself",
+    },
+)
+
 # ---- Boolean masks --------------------------------------------------------------------------------------------------
 
-WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key is closed; here True means may attend"
+WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key must be hidden; here True means may attend"
 
 
 def _explain_mask(given: Tensor, right: Tensor, *inputs: Any) -> str:
     """Say how a boolean mask differs from the right one."""
     if given.all():
-        return "your mask closes nothing: it is True everywhere"
+        return "your mask hides nothing: it is True everywhere"
     if not given.any():
-        return "your mask closes everything: it is False everywhere"
+        return "your mask hides everything: it is False everywhere"
     cell = tuple((given != right).nonzero()[0].tolist())
     place = f"at {cell}, counted from 0, the mask must be {right[cell].item()}"
     return f"the shape is right, but {int((given != right).sum())} cells are not: {place}"
@@ -66,8 +119,8 @@ MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch,
     "you compared with < ; a token's id may be larger than the padding's: use !=": (
         lambda ids, pad: (ids < pad)[:, None, None, :]
     ),
-    "you counted the tokens and opened the first positions; padding may also stand on the left": _first_positions,
-    "every text got the padding of the first": lambda ids, pad: _keys(ids[:1], pad).repeat(len(ids), 1, 1, 1),
+    "you counted the tokens and allowed the first positions; padding may also stand on the left": _first_positions,
+    "every text got the padding of the first text": lambda ids, pad: _keys(ids[:1], pad).repeat(len(ids), 1, 1, 1),
 }
 
 PADDING_FROM_IDS = Exercise(
@@ -86,12 +139,12 @@ PADDING_FROM_IDS = Exercise(
             like=same_shape,
         ),
         Slip(
-            "this closes queries: the positions stand on the axis of the queries; they belong on the last",
+            "this masks queries: the positions stand on the axis of the queries; they belong on the last axis",
             _queries,
             like=same_shape,
         ),
         Slip(
-            "you closed the padding as queries too: those rows have no open key and become NaN; close it as keys only, "
+            "you masked the padding as queries too: those rows may see no key and become NaN; mask it as keys only, "
             "(batch, 1, 1, n)",
             lambda ids, pad: _keys(ids, pad) & _queries(ids, pad),
             mistake=12,
@@ -102,7 +155,7 @@ PADDING_FROM_IDS = Exercise(
         ),
         Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_keys(ids, pad), mistake=7),
         *(Slip(words, answer) for words, answer in MISREAD.items()),
-        Read("your mask closes nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
+        Read("your mask hides nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
         Read("the mask holds the numbers 0 and 1", lambda ids, pad: _keys(ids, pad).double()),
         Read(
             "that is a float mask of 0 and minus infinity",
@@ -129,7 +182,7 @@ CAUSAL = Exercise(
         ),
         Slip(WRONG_WAY_ROUND, lambda m, n: ~causal_mask(m, n), mistake=7),
         Slip(
-            "off by one: each query sees one key of the future, the very token it is to guess",
+            "off by one: each query sees one key of the future, the very token that it has to predict",
             lambda m, n: _ones(m, n).tril(n - m + 1),
             mistake=14,
         ),
@@ -146,14 +199,14 @@ CAUSAL = Exercise(
         ),
         Slip("True where blocked, and aligned upper left: two faults at once", lambda m, n: ~_ones(m, n).tril()),
         Slip(
-            "you opened the rows of queries that come before all keys; they see nothing",
+            "you allowed keys to queries that come before all keys; these must see nothing",
             lambda m, n: causal_mask(m, n) | ~causal_mask(m, n).any(dim=-1, keepdim=True),
         ),
-        Read("your mask closes nothing", _ones, mistake=14),
-        Read("your mask closes everything", lambda m, n: ~_ones(m, n)),
+        Read("your mask hides nothing", _ones, mistake=14),
+        Read("your mask hides everything", lambda m, n: ~_ones(m, n)),
         Read("the mask holds the numbers 0 and 1", lambda m, n: torch.ones(m, n).tril(n - m)),
         Read(
-            "right in training, but not in evaluation (torch.no_grad() and eval()): your mask closes nothing",
+            "right in training, but not in evaluation (torch.no_grad() and eval()): your mask hides nothing",
             lambda m, n: causal_mask(m, n) if torch.is_grad_enabled() else _ones(m, n),
             mistake=14,
         ),
@@ -189,27 +242,29 @@ DECODER_MASK = Exercise(
         ),
         Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
         Slip(
-            "you joined the two by OR; a key must be open under both: AND",
+            "you joined the two by OR; a key must be allowed under both: AND",
             lambda ids, pad: _keys(ids, pad) | causal_mask(ids.size(1)),
         ),
-        Slip("the future is open: the causal mask is missing", _decoder_mask(past=lambda n: _ones(n, n)), mistake=14),
         Slip(
-            "padding is open: the padding mask is missing",
+            "the future is visible: the causal mask is missing", _decoder_mask(past=lambda n: _ones(n, n)), mistake=14
+        ),
+        Slip(
+            "padding is visible: the padding mask is missing",
             _decoder_mask(lambda ids, pad: torch.ones_like(_keys(ids, pad))),
         ),
         Slip(
-            "you closed the padding as queries too; that leaves rows without any open key",
+            "you masked the padding as queries too; that leaves rows that may see no key",
             _decoder_mask(lambda ids, pad: _keys(ids, pad) & _queries(ids, pad)),
             mistake=12,
         ),
-        Slip("you closed the padding's queries in place of its keys", _decoder_mask(_queries)),
+        Slip("you masked the padding's queries in place of its keys", _decoder_mask(_queries)),
         Slip(
-            "the padding mask is the wrong way round: only padding is open",
+            "the padding mask is the wrong way round: only padding is visible",
             _decoder_mask(lambda ids, pad: ~_keys(ids, pad)),
             mistake=7,
         ),
         Slip(
-            "the causal mask is the wrong way round: only the future is open",
+            "the causal mask is the wrong way round: only the future is visible",
             _decoder_mask(past=lambda n: ~causal_mask(n)),
             mistake=7,
         ),
@@ -228,16 +283,16 @@ DECODER_MASK = Exercise(
             lambda ids, pad: _decoder_mask()(ids, pad).mT,
         ),
         Slip(
-            "you opened the diagonal again; a padding is no key, not even to itself",
+            "you allowed the diagonal again; padding is no key, not even for itself",
             lambda ids, pad: _decoder_mask()(ids, pad) | torch.eye(ids.size(1)).bool(),
         ),
         Slip(
-            "you opened the rows without any open key; leave them empty, the softmax has to settle them",
+            "you filled the rows that may see no key; leave them empty, since the softmax has to settle them",
             lambda ids, pad: _decoder_mask()(ids, pad) | ~_decoder_mask()(ids, pad).any(dim=-1, keepdim=True),
         ),
         *(Slip(words, _decoder_mask(answer)) for words, answer in MISREAD.items()),
         Read(
-            "right in training, but not in evaluation (torch.no_grad() and eval()): the future is open",
+            "right in training, but not in evaluation (torch.no_grad() and eval()): the future is visible",
             lambda ids, pad: _decoder_mask(past=causal_mask if torch.is_grad_enabled() else lambda n: _ones(n, n))(
                 ids, pad
             ),
@@ -316,17 +371,17 @@ NAN_EVERYWHERE = (
 )
 NAN_GRADIENTS = (
     "the gradients are NaN: zeros written over NaN do not stop it on the way back; "
-    "open the empty rows before the softmax"
+    "allow the keys of empty rows before the softmax"
 )
 OVERFLOW = "right for small scores, but large ones overflow: exp(1000) is infinite; torch.softmax avoids it"
 OUTSHONE = (
-    "right as long as closed keys have moderate scores, but where one is 2000 above the open ones, the row is "
-    "lost (0 / 0): close the keys before the softmax, not after it"
+    "right as long as masked keys have moderate scores, but where one is 2000 above the allowed ones, the row is "
+    "lost (0 / 0): mask the keys before the softmax, not after it"
 )
 
 
 def _inputs_of_softmax(empty: bool) -> Case:
-    """Scores, and a mask with open and closed keys in every row and column, but for an empty row."""
+    """Scores, and a mask with allowed and masked keys in every row and column, except for an empty row."""
     scores = (64 * random(2, 3, 5, 7)).round() / 64  # so that float32 can hold them + 2000
     mask = random(2, 1, 5, 7) > -0.5
     mask[..., 0] = True
@@ -367,7 +422,7 @@ def _explain_softmax(weights: Tensor, right: Tensor, scores: Tensor, mask: Tenso
     found = explain_weights(weights, scores, sizes={"n": 7, "m": 5}, divide_by=None, mask=mask)
     left = weights[~mask.expand_as(weights)].max()
     return found or (
-        f"closed keys must get exactly 0; yours get up to {left:.1g}: your fill is a finite number; use -torch.inf"
+        f"masked keys must get exactly 0; yours get up to {left:.1g}: your fill is a finite number; use -torch.inf"
     )
 
 
@@ -392,7 +447,7 @@ def _explain_extremes(answer: Callable[..., Any]) -> str | None:
     other = {
         OVERFLOW: (scores + 2000, mask),
         OUTSHONE: (torch.where(mask, scores, scores + 2000), mask),
-        "where the open scores are very low (-3e10 here), the closed keys win: your fill is a finite number; "
+        "where the allowed scores are very low (-3e10 here), the masked keys win: your fill is a finite number; "
         "use -torch.inf": (torch.where(mask, -3e10, scores), mask),
         "right for four axes, but not for a single matrix (m, n); count the axes from the end: dim=-1": (
             scores[0, 0],
@@ -404,7 +459,7 @@ def _explain_extremes(answer: Callable[..., Any]) -> str | None:
 
 SURVIVING_SOFTMAX = Exercise(
     name="surviving_softmax",
-    asks="The masked softmax of scores (..., m, n), which gives zeros in rows without an open key.",
+    asks="The masked softmax of scores (..., m, n), which gives zeros in rows that may see no key.",
     right=masked_softmax,
     returns=tensor("(..., m, n)", "the weights", finite=False),
     cases=[_inputs_of_softmax(empty=False), _inputs_of_softmax(empty=True)],
@@ -417,7 +472,7 @@ SURVIVING_SOFTMAX = Exercise(
             lambda scores, mask: scores.masked_fill(~mask, -math.inf),
         ),
         Slip(
-            "these are the scores with zeros at the closed keys; the softmax is missing",
+            "these are the scores with zeros at the masked keys; the softmax is missing",
             lambda scores, mask: scores * mask,
             mistake=6,
         ),
@@ -452,10 +507,14 @@ SURVIVING_SOFTMAX = Exercise(
             mistake=11,
         ),
         Read("the gradients are NaN", lambda scores, mask: _added(scores, mask).nan_to_num(), mistake=11),
-        Read("where the open scores are very low", lambda scores, mask: _filled(-1e9)(scores, mask) * mask, mistake=13),
-        Read("closed keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)),
+        Read(
+            "where the allowed scores are very low",
+            lambda scores, mask: _filled(-1e9)(scores, mask) * mask,
+            mistake=13,
+        ),
+        Read("masked keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)),
         Read("large ones overflow", _exponentials),
-        Read("where one is 2000 above the open ones", _renormalised, mistake=6),
+        Read("where one is 2000 above the allowed ones", _renormalised, mistake=6),
         Read("no gradient gets through", lambda scores, mask: masked_softmax(scores.detach(), mask)),
         Read(
             "right in training, but not in evaluation",
@@ -493,7 +552,7 @@ def _attention(weigh: Weigh = masked_softmax, of: Callable[[Tensor], Tensor] = l
 
 
 def _same_rows(of: Callable[[Tensor], Tensor]) -> Like:
-    """Compare outputs in the rows that have an open key under a mask `of` what is allowed."""
+    """Compare outputs in the rows that may see some key under a mask `of` what is allowed."""
 
     def like(given: Any, wrong: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> bool:
         rows = of(allowed).any(dim=-1).expand(query.shape[:-1])
@@ -519,7 +578,7 @@ def _explain_repair(
     if weights is None:
         return "no weights on the values give this output: it must be weights @ value"
     if lost.any():
-        return "the output holds NaN in rows that have open keys; does the softmax run over the keys, the last axis?"
+        return "the output holds NaN in rows that may see some key; does the softmax run over the keys, the last axis?"
     weights = torch.where(weights.abs() < 1e-12, 0.0, weights)  # what solving for them left behind
     raw = query @ key.mT
     sizes = {"d_k": key.size(-1), "d_v": value.size(-1), "n": key.size(-2), "m": query.size(-2)}
@@ -528,15 +587,15 @@ def _explain_repair(
 
 
 def _explain_empty(rows: Tensor, average: Tensor) -> str:
-    """All is right but for the rows without an open key."""
+    """All is right except in the rows that may see no key."""
     if rows.isnan().any():
-        return "a row without an open key came out as NaN; it must give 0"
+        return "a row that may see no key came out as NaN; it must give 0"
     if close(rows, average):
         return (
-            "a row without an open key averages all values: that is what a finite fill such as -1e9 does; "
+            "a row that may see no key averages all values: that is what a finite fill such as -1e9 does; "
             "it must give 0"
         )
-    return "a row without an open key must give 0; yours gives something else"
+    return "a row that may see no key must give 0; yours gives something else"
 
 
 def _explain_gradients(answer: Callable[..., Any]) -> str | None:
@@ -552,7 +611,7 @@ def _explain_gradients(answer: Callable[..., Any]) -> str | None:
 
 
 def _explain_large(answer: Callable[..., Any]) -> str | None:
-    """The answer is right for small scores; is it where all are 2000 higher, or those of key 1, closed to everyone?"""
+    """The answer is right for small scores; is it where all are 2000 higher, or those of key 1, masked for all?"""
     query, key, value, allowed = _inputs_of_attention(2, 3).inputs
     for diagnosis, loud in ((OVERFLOW, slice(None)), (OUTSHONE, 1)):
         query, key = query.clone(), key.clone()
@@ -589,7 +648,7 @@ REPAIRED_ATTENTION = Exercise(
     in_evaluation=True,
     slips=[
         _turned(
-            "your mask is the wrong way round: masked_fill fills where its mask is True, so closed keys alone are left",
+            "your mask is the wrong way round: masked_fill fills where its mask is True, so only masked keys are left",
             lambda allowed: ~allowed[:, None],
             mistake=7,
         ),
@@ -604,7 +663,7 @@ REPAIRED_ATTENTION = Exercise(
             lambda allowed: ~allowed[None],
         ),
         Read("averages all values: that is what a finite fill", _attention(_filled(-1e9)), mistake=13),
-        Read("a row without an open key came out as NaN", _attention(_filled(-math.inf)), mistake=11),
+        Read("a row that may see no key came out as NaN", _attention(_filled(-math.inf)), mistake=11),
         Read(
             "your fill does not fit into float16",
             _attention(lambda scores, mask: _filled(-1e9)(scores, mask) * mask),
@@ -620,7 +679,7 @@ REPAIRED_ATTENTION = Exercise(
             mistake=6,
         ),
         Read("large ones overflow", _attention(_exponentials)),
-        Read("where one is 2000 above the open ones", _attention(_renormalised), mistake=6),
+        Read("where one is 2000 above the allowed ones", _attention(_renormalised), mistake=6),
         Read(
             "NaN everywhere: 0 times infinity",
             _attention(lambda scores, mask: (scores + ~mask * -math.inf).softmax(-1)),

@@ -10,6 +10,55 @@ from torch import Tensor
 from ..positions import change_pairing, frequencies, rotate, sinusoidal_positions
 from .results import alike, close, near, number, random, same_shape, tensor
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
+
+# ---- Your turns -----------------------------------------------------------------------------------------------------
+
+BAG_OF_WORDS = turn(
+    "bag_of_words",
+    "One causal layer without positions reads dog bites man, then bites dog man. Whose output is the same in both?",
+    "man",
+    {
+        "dog": "in the first it sees itself alone, in the second bites as well",
+        "bites": "in the second it stands first and sees itself alone; in the first it sees dog as well",
+        "none": "man sees the same three words in both, itself among them, and their order does not count",
+    },
+    choices=("dog", "bites", "man", "none"),
+)
+
+TURNED_PRODUCT = turn(
+    "turned_product",
+    "q = k = (1, 0), and omega = 1. The query at position 5 and the key at position 3 are turned. What is q · k?",
+    math.cos(2),
+    {
+        1.0: "that is without turning (or in degrees: omega is in radians); the angle between the two is now 2",
+        math.cos(8): "you added the positions; the angle between the two is their difference",
+        math.cos(5): "only the query is turned in yours; the key turns as well",
+        math.cos(3): "only the key is turned in yours; the query turns as well",
+        math.sin(2): "that is the sine of the angle between the two; a dot product has the cosine",
+        -math.sin(2): "that is the sine of the angle between the two; a dot product has the cosine of it, always",
+        -math.cos(2): "the sign is wrong: an angle of 2 radians is larger than a right angle",
+        -2.0: "that is the angle between the two; take its cosine",
+        2.0: "that is the angle between the two, in radians; take its cosine",
+    },
+)
+
+FOUR_STEPS_FURTHER = turn(
+    "four_steps_further",
+    "ALiBi with slope ½. Two keys match equally well, one is 4 steps further away. What is its weight multiplied by?",
+    math.exp(-2),
+    {
+        2.0: "that is how much lower its score is; the softmax makes a factor of it",
+        -2.0: "that is the difference of the scores; the softmax takes its exponential",
+        math.exp(2): "that is the factor of the nearer key; the further one loses weight",
+        math.exp(-0.5): "that is the factor of one step",
+        math.exp(-4): "that is four steps with slope 1; the slope is ½",
+        2**-4: "½ is subtracted from the score at each step; it does not halve the weight",
+        math.exp(-8): "you divided the distance by the slope; multiply",
+    },
+)
+
+# ---- speeds ---------------------------------------------------------------------------------------------------------
 
 Speeds = Callable[[int], Tensor]  # d -> by how many radians each of d/2 pairs turns a position
 
@@ -30,59 +79,6 @@ WRONG_SPEEDS: dict[str, Speeds] = {
     "all pairs turn equally fast in yours; pair i turns by 10000^(-2i/d)": lambda d: torch.ones(d // 2),
 }
 
-# ---- sines ----------------------------------------------------------------------------------------------------------
-
-
-def _sines(n: int, d: int, speeds: Speeds = frequencies, start: int = 0) -> Tensor:
-    angles = torch.outer(torch.arange(start, start + n).double(), speeds(d).double())
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-def _a_speed_for_each_feature(n: int, d: int) -> Tensor:
-    angles = torch.outer(torch.arange(n).double(), 10000.0 ** (-torch.arange(d).double() / d))
-    angles[:, 0::2], angles[:, 1::2] = angles[:, 0::2].sin(), angles[:, 1::2].cos()
-    return angles
-
-
-def _explain_sines(given: Tensor, right: Tensor, n: int, d: int) -> str:
-    row, column = (given - right).abs().gt(1e-5).nonzero()[0].tolist()
-    return (
-        f"the shape is right, but at position {row}, feature {column}, both counted from 0, the table must hold "
-        f"{right[row, column]:.4f}; yours holds {given[row, column]:.4f}"
-    )
-
-
-SINES = Exercise(
-    name="sines",
-    asks="The sinusoidal positions 0 to n - 1 with d features, sines and cosines in turns.",
-    right=sinusoidal_positions,
-    returns=tensor("(n, d)", "the table"),
-    cases=[Case((7, 10)), Case((12, 6))],
-    slips=[
-        Slip(
-            "features and positions are swapped: a row for each position, (n, d)",
-            lambda n, d: _sines(n, d).T,
-            like=same_shape,
-        ),
-        Slip(
-            "all sines come first in yours, then all cosines; they must take turns: sin, cos, sin, cos",
-            lambda n, d: _sines(n, d).unflatten(1, (-1, 2)).transpose(1, 2).flatten(1),
-        ),
-        Slip(
-            "sine and cosine are swapped: feature 2i is the sine",
-            lambda n, d: _sines(n, d).unflatten(1, (-1, 2)).flip(-1).flatten(1),
-        ),
-        Slip("you count positions from 1; the first is position 0", lambda n, d: _sines(n, d, start=1)),
-        Slip(
-            "each of your features has a speed of its own; sine and cosine of a pair share 10000^(-2i/d)",
-            _a_speed_for_each_feature,
-        ),
-        *(Slip(words, lambda n, d, speeds=speeds: _sines(n, d, speeds)) for words, speeds in WRONG_SPEEDS.items()),
-        Read("the table must hold", lambda n, d: _sines(n, d, lambda d: frequencies(d, 1000.0))),
-    ],
-    explain=_explain_sines,
-)
-
 # ---- dot ------------------------------------------------------------------------------------------------------------
 
 
@@ -99,14 +95,14 @@ DOT = Exercise(
     slips=[
         Slip("there are d/2 pairs; you summed over d features", lambda s, d: 2 * _dot(s, d)),
         Slip("a dot product is a sum; you took the mean", lambda s, d: _dot(s, d) / (d // 2)),
-        Slip("you divided by the square root of d; no score is asked for", lambda s, d: _dot(s, d) / math.sqrt(d)),
-        Slip("that is the cosine of the distance alone: each pair has a speed of its own", lambda s, d: math.cos(s)),
+        Slip("you divided by the square root of d; return the plain product", lambda s, d: _dot(s, d) / math.sqrt(d)),
+        Slip("that is the cosine of the distance alone: each pair has its own speed", lambda s, d: math.cos(s)),
         Slip(
             "you summed sines; the two products of a pair add up to a cosine",
             lambda s, d: (s * frequencies(d)).sin().sum().item(),
         ),
         Slip(
-            "that is the sum of all features of one position vector; two vectors meet in a dot product",
+            "that is the sum of all features of one position vector; a dot product needs two vectors",
             lambda s, d: sinusoidal_positions(1, d, start=s).sum().item(),
         ),
         *(Slip(words, lambda s, d, speeds=speeds: _dot(s, d, speeds)) for words, speeds in WRONG_SPEEDS.items()
@@ -155,14 +151,14 @@ PRICE = Exercise(
             like=same_shape,
         ),
         Slip(
-            "the axis of the heads is missing: each head has a slope of its own",
+            "the axis of the heads is missing: each head has its own slope",
             lambda m, n, slopes: _price(m, n, slopes)[0],
             like=same_shape,
         ),
-        Slip("distance must cost: the sign is turned around", lambda m, n, slopes: -_price(m, n, slopes)),
+        Slip("the sign is wrong: distance must lower the score", lambda m, n, slopes: -_price(m, n, slopes)),
         Slip("keys after the query get a bonus; take the distance without its sign", _signed),
         Slip(
-            "keys before the query get a bonus, and the distance keeps its sign",
+            "keys before the query get a bonus; take the distance without its sign, and subtract it",
             lambda m, n, slopes: -_signed(m, n, slopes),
         ),
         Slip(
@@ -170,7 +166,7 @@ PRICE = Exercise(
             lambda m, n, slopes: _price(m, n, slopes, first=0),
         ),
         Slip(
-            "only the past has a price in yours; the distance to later keys counts too",
+            "you penalise only keys before the query; the distance to later keys counts too",
             lambda m, n, slopes: _price(m, n, slopes).tril(n - m),
         ),
         Slip(
@@ -182,6 +178,71 @@ PRICE = Exercise(
         ),
     ],
     explain=_explain_price,
+)  # fmt: skip
+
+# ---- clamped_scores -------------------------------------------------------------------------------------------------
+
+
+def _clamped(q: Tensor, k: Tensor, most: float, least: float | None = None, sign: int = 1) -> Tensor:
+    t = torch.arange(len(q))
+    distance = (t - t[:, None]).clamp(-most if least is None else least, most)  # s - t
+    return (q[:, None] * rotate(k.expand(len(q), *k.shape), sign * distance)).sum(dim=-1)
+
+
+def _beyond(q: Tensor, most: int) -> Tensor:
+    t = torch.arange(len(q))
+    return (t - t[:, None]).abs() > most
+
+
+def _explain_clamped(given: Tensor, right: Tensor, q: Tensor, k: Tensor, most: int) -> str:
+    wrong = (given - right).abs() > 1e-6
+    row, column = wrong.nonzero()[0].tolist()
+    place = f"query {row} and key {column}, counted from 0, are {abs(row - column)} apart"
+    if not (wrong & ~_beyond(q, most)).any():
+        return f"right up to the distance {most}, and wrong beyond: {place}"
+    return f"{place}; their score must be {right[row, column]:.4f}, and yours is {given[row, column]:.4f}"
+
+
+CLAMPED_SCORES = Exercise(
+    name="clamped_scores",
+    asks="Rotary scores (n, n) of q and k (n, d), not divided, with every distance above `most` counted as `most`.",
+    right=_clamped,
+    returns=tensor("(n, n)", "the scores"),
+    cases=[Case((random(7, 6), random(7, 6, seed=1), 3)), Case((random(5, 4), random(5, 4, seed=1), 1))],
+    slips=[
+        Slip("you clamp no distance", lambda q, k, most: rotate(q) @ rotate(k).mT),
+        Slip("you turn nothing", lambda q, k, most: q @ k.mT),
+        Slip(
+            "you clamped the positions; clamp the distance between the two",
+            lambda q, k, most: (
+                rotate(q, torch.arange(len(q)).clamp(max=most)) @ rotate(k, torch.arange(len(k)).clamp(max=most)).mT
+            ),
+        ),
+        Slip(
+            "the rows are queries, the columns are keys; yours are the other way round",
+            lambda q, k, most: _clamped(q, k, most).mT,
+        ),
+        Slip("you turn by t - s; a key at s, seen from t, is turned by s - t",
+             lambda q, k, most: _clamped(q, k, most, sign=-1)),
+        Slip("the distance has lost its sign: keys before and after the query turn in opposite directions",
+             lambda q, k, most: torch.where(torch.ones(len(q), len(q)).tril().bool(), _clamped(q, k, most, sign=-1),
+                                            _clamped(q, k, most))),
+        Slip("you clamp only keys after the query; clamp those before it too",
+             lambda q, k, most: _clamped(q, k, most, least=-math.inf)),
+        Slip("you clamp only keys before the query; clamp those after it too",
+             lambda q, k, most: _clamped(q, k, math.inf, least=-most)),
+        Slip("beyond that distance your scores are those of unturned vectors; turn by `most`",
+             lambda q, k, most: torch.where(_beyond(q, most), q @ k.mT, _clamped(q, k, most))),
+        Slip("keys further away must not be masked; they count as if they were `most` away",
+             lambda q, k, most: _clamped(q, k, most).masked_fill(_beyond(q, most), -math.inf),
+             like=lambda given, wrong, *inputs: bool(given.isinf().equal(wrong.isinf()))),
+        Slip("do not divide by the square root of d here", lambda q, k, most: _clamped(q, k, most) / q.size(1) ** 0.5),
+        Slip("you clamp one step too early: the distance `most` itself stays",
+             lambda q, k, most: _clamped(q, k, most - 1)),
+        Slip("you clamp one step too late: the distance `most` + 1 counts as `most`",
+             lambda q, k, most: _clamped(q, k, most + 1)),
+    ],
+    explain=_explain_clamped,
 )  # fmt: skip
 
 # ---- turn -----------------------------------------------------------------------------------------------------------
@@ -260,7 +321,7 @@ TURN = Exercise(
     cases=[Case((random(7, 10),)), Case((random(5, 6),))],
     slips=[
         Slip(
-            "features 2i and 2i + 1 are turned right, but written into two halves: keep them in their places",
+            "features 2i and 2i + 1 are turned correctly, but written into two halves: keep them in their places",
             lambda x: _turned(apart=False)(x).unflatten(1, (-1, 2)).transpose(1, 2).flatten(1),
         ),
         Slip(
@@ -269,7 +330,7 @@ TURN = Exercise(
                 torch.cat([-x[:, : x.size(1) // 2], x[:, x.size(1) // 2 :]], 1))[:, x.size(1) // 2 :]], 1),
         ),
         Slip(
-            "you added the positions to x; they must turn it", lambda x: x + _sines(*x.shape)
+            "you added the positions to x; they must turn it", lambda x: x + sinusoidal_positions(*x.shape)
         ),
         Slip(
             "each feature is multiplied by a cosine alone: the part with the sine is missing",
@@ -319,11 +380,11 @@ CONVERT = Exercise(
         ),
         Slip("nothing is changed", lambda w, heads: w.clone()),
         Slip(
-            "heads are turned around, and rows inside a head stay",
+            "you reversed the order of the heads, and left the rows inside them as they were",
             lambda w, heads: w.unflatten(0, (heads, -1)).flip(0).flatten(0, 1),
         ),
         Slip(
-            "that is the order of a matrix whose heads stand in turns; all rows of head 1 come first",
+            "that is for a matrix whose heads alternate row by row; here all rows of head 1 come first",
             lambda w, heads: w.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1),
         ),
         Slip(
@@ -355,13 +416,13 @@ SLOW = Exercise(
     cases=[Case((2048, 64, 10000.0)), Case((2048, 128, 500000.0)), Case((300, 16, 100.0)), Case((6, 8, 10.0))],
     same=alike,
     slips=[
-        Slip("those are the pairs that turn at least once; the others are asked for",
+        Slip("you counted the pairs that come round; count the others",
              lambda n, d, base: d // 2 - _slow(n, d, base)),
         Slip("you counted features; a pair has two", lambda n, d, base: 2 * _slow(n, d, base)),
         Slip("a full turn is 2 pi radians; you took 1 / omega for the wavelength",
              lambda n, d, base: sum(1 / s > n for s in frequencies(d, base).tolist())),
-        Slip("you took the base for 10000; it is an argument", lambda n, d, base: _slow(n, d, 10000.0)),
-        Slip("that is their share; the number of them is asked for", lambda n, d, base: _slow(n, d, base) / (d // 2)),
+        Slip("you took 10000 as the base; the base is an argument", lambda n, d, base: _slow(n, d, 10000.0)),
+        Slip("that is their share of all pairs; return their number", lambda n, d, base: _slow(n, d, base) / (d // 2)),
         Slip("a full turn is 2 pi radians; you took pi, half a turn",
              lambda n, d, base: sum(math.pi / s > n for s in frequencies(d, base).tolist())),
         Slip("your exponent is i/d; it is 2i/d, with i from 0 to d/2 - 1",

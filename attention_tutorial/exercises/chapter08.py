@@ -1,4 +1,4 @@
-"""The exercises of chapter 8. In the last two, kernels and tests of kernels are attacked with the same inputs."""
+"""The exercises of chapter 8. In two of them kernels and tests of kernels are attacked with the same inputs."""
 
 import functools
 import math
@@ -15,39 +15,111 @@ from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
 from ..layers import repeat_heads
 from ..masks import causal_mask, sliding_window_mask
-from .results import Returned, alike, mask, number, random, same_shape, tensor
+from .results import Returned, mask, number, random, same_shape, tensor
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
 
-# ---- cache ----------------------------------------------------------------------------------------------------------
+# ---- Your turns typed on the page -----------------------------------------------------------------------------------
+
+OPERATIONS_A_BYTE = turn(
+    "operations_a_byte",
+    "Naive attention, d = 128, numbers of 2 bytes, n very large. How many operations for each byte that is moved?",
+    64,
+    {
+        32: "a number has 2 bytes here, not 4, and both products count",
+        16: "that is for d = 64 and numbers of 4 bytes",
+        128: "n² numbers are moved four times: scores out and in, weights out and in",
+        256: "n² numbers are moved four times, not once: scores out and in, weights out and in",
+        1 / 64: "those are bytes for each operation; turn it around",
+    },
+    rest="divide 4n²d operations by four times n² numbers of 2 bytes",
+)
+
+TOTAL_OF_THREE = turn(
+    "total_of_three",
+    "Key after key, three scores: ln 2, ln 4, ln 3. What is the total, measured from the largest, after all three?",
+    2.25,
+    {
+        2.75: "when ln 4 comes, what was summed so far shrinks by 2/4 = 1/2",
+        9.0: "that is the sum of the exponentials; the total is measured from the largest score, ln 4",
+        4.5: "that is measured from the first score, ln 2; when a larger one comes, the sum is measured from that",
+        3.0: "ln 3 is not larger than ln 4, so the reference stays ln 4, and the third key adds 3/4",
+        1.5: "that is the total after two keys; the third adds 3/4",
+        2.5: "the third key adds e to the power of ln 3 - ln 4, which is 3/4, not 1",
+        2.125: "ln 3 is not larger than ln 4, so nothing shrinks; the third key adds 3/4",
+    },
+    rest="measured from ln 4 the three keys count 2/4, 4/4 and 3/4",
+)
+
+CACHE_OF_A_WORD = turn(
+    "cache_of_a_word",
+    "5 layers, 12 heads of queries, 3 of keys and values, 16 features a head, 4 bytes a number: bytes for one word?",
+    1920,
+    {
+        960: "keys and values are both kept; you counted one of them",
+        384: "every layer has keys and values of its own; you counted one layer",
+        7680: "12 heads ask, but only 3 heads of keys and values are kept",
+        480: "that is how many numbers there are; each takes 4 bytes",
+        640: "each of the 3 heads of keys and values is kept; you counted one",
+        5760: "queries are not kept; only keys and values are asked for again",
+        2880: "queries are not kept, and only keys and values are asked for again",
+        15360: "that is in bits; a byte has eight",
+    },
+    rest="multiply 2 for key and value, the layers, the heads of keys, their features, and the bytes of a number",
+)
+
+# ---- one_more_key ---------------------------------------------------------------------------------------------------
+
+_State = tuple[Tensor, Tensor]
+_Factors = tuple[Tensor | int, Tensor | int, Tensor | int, Tensor | int]
 
 
-def _cache(n: int, layers: int, kv_heads: int, d_head: int, bytes_each: int) -> int:
-    return 2 * n * layers * kv_heads * d_head * bytes_each
+def _step(
+    change: Callable[[Tensor, Tensor], _Factors] = lambda old, new: (old, new, old, new),
+) -> Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], _State]:
+    """Return an answer; ``change(shrink, weight)`` gives the factors of total, of 1, of summed and of the value."""
+
+    def answer(top: Tensor, total: Tensor, summed: Tensor, s: Tensor, v: Tensor) -> _State:
+        new_top = torch.maximum(top, s)
+        a, b, c, d = change((top - new_top).exp(), (s - new_top).exp())
+        return a * total + b, c * summed + d * v
+
+    return answer
 
 
-CACHE = Exercise(
-    name="cache",
-    asks="The bytes of a key/value cache for n tokens.",
-    right=_cache,
-    returns=number("the number of bytes"),
-    cases=[Case((1000, 7, 3, 64, 4)), Case((131, 5, 1, 80, 2))],
-    same=alike,
-    slips=[
-        Slip("keys and values are both kept; you counted one of them", lambda *a: _cache(*a) // 2),
-        Slip("the queries of earlier tokens are not asked for again; keep keys and values",
-             lambda *a: _cache(*a) * 3 // 2),
-        Slip("every layer has keys and values of its own; you counted one layer",
-             lambda n, layers, h, d, b: _cache(n, 1, h, d, b)),
-        Slip("each head of keys and values is kept; you counted one",
-             lambda n, layers, h, d, b: _cache(n, layers, 1, d, b)),
-        Slip("that is how many numbers there are; each takes some bytes",
-             lambda n, layers, h, d, b: _cache(n, layers, h, d, 1)),
-        Slip("that grows with n²; the weights are not kept, and for each token there is one key and one value",
-             lambda n, layers, h, d, b: _cache(n * n, layers, h, d, b)),
-        Slip("that is in bits; a byte has eight", lambda *a: _cache(*a) * 8),
+def _state(top: float, total: float, s: float) -> tuple[Tensor, ...]:
+    old, so_far, score = (torch.tensor(x, dtype=torch.float64) for x in (top, total, s))
+    return old, so_far, so_far * random(3, seed=1), score, random(3, seed=2)
+
+
+ONE_MORE_KEY = Exercise(
+    name="one_more_key",
+    asks="One more key, with score s and value v: the new total and the new sum of values.",
+    right=_step(),
+    returns=(number("the total"), tensor("(d_v,)", "the sum of values")),
+    cases=[
+        Case(_state(2.0, 1.5, 1.0), "where the new score is smaller than the top: {found}"),
+        Case(_state(1.0, 1.5, 2.0), "where the new score is the largest so far: {found}"),
+        Case(_state(-math.inf, 0.0, 1.0), "for the first key of all: {found}"),
     ],
-    rest="that is another number; each token leaves a key and a value, in every layer, for each head of them",
+    slips=[
+        Slip("multiply the total by shrink first: it was measured from the old top", _step(lambda a, b: (1, b, a, b))),
+        Slip("multiply the sum of values by shrink first: it was measured from the old top",
+             _step(lambda a, b: (a, b, 1, b))),
+        Slip("what you have shrinks: its factor is e to the power of the old top minus the new one",
+             _step(lambda a, b: (1 / a, b, 1 / a, b))),
+        Slip("measure the new score from the new top, not from the old one", _step(lambda a, b: (a, b / a, a, b / a))),
+        Slip("shrink is for what you have; the new key comes with weight alone",
+             _step(lambda a, b: (a, a * b, a, a * b))),
+        Slip("multiply what you have by shrink, not by weight", _step(lambda a, b: (b, b, b, b))),
+        Slip("shrink and weight have changed places", _step(lambda a, b: (b, a, b, a))),
+        Slip("add weight to the total, not 1", _step(lambda a, b: (a, 1, a, b))),
+        Slip("multiply the value of the new key by weight", _step(lambda a, b: (a, b, a, 1))),
+        Slip("add the new key to what you have; you keep the new one alone", _step(lambda a, b: (0 * a, b, 0 * a, b))),
+    ],
+    rest="the new total is shrink * total + weight, and the new sum is shrink * summed + weight * v, with shrink = "
+    "e^(top - new top) and weight = e^(s - new top)",
 )  # fmt: skip
 
 # ---- merge ----------------------------------------------------------------------------------------------------------
@@ -102,11 +174,11 @@ MERGE = Exercise(
         ),
         Case(
             (_A * (_EMPTY[:, None] > -1), _EMPTY, _B * (_EMPTY.flip(0)[:, None] > -1), _EMPTY.flip(0)),
-            "right where both halves have open keys; where one has none, its log-total is minus infinity: {found}",
+            "right where both halves have allowed keys; where one has none, its log-total is minus infinity: {found}",
         ),
         Case(
             (0 * _A, torch.full((4,), -math.inf, dtype=torch.float64)) * 2,
-            "right where some key is open; where neither half has one: {found}",
+            "right where some key is allowed; where neither half has one: {found}",
         ),
     ],
     slips=[
@@ -157,10 +229,10 @@ GROUPED = Exercise(
         Case((random(1, 4, 1, 5), random(1, 1, 3, 5), random(1, 1, 3, 2)), "with one head of keys for all: {found}"),
     ],
     slips=[
-        Slip("heads 1, 3, 5 share a key in yours, as tile and repeat do; neighbours share: repeat_interleave",
+        Slip("heads 1, 3 and 5 share a key in yours, as with tile; neighbours share, as with repeat_interleave",
              _with_heads(_tile)),
-        Slip("keys are shared by neighbours, but values as tile and repeat do", _with_heads(repeat_heads, _tile)),
-        Slip("values are shared by neighbours, but keys as tile and repeat do", _with_heads(_tile, repeat_heads)),
+        Slip("keys are shared by neighbours, but values as with tile and repeat", _with_heads(repeat_heads, _tile)),
+        Slip("values are shared by neighbours, but keys as with tile and repeat", _with_heads(_tile, repeat_heads)),
         Slip("all heads share the first head of keys and values in yours",
              _with_heads(lambda x, heads: x[:, :1].expand(-1, heads, -1, -1))),
         Slip("you averaged the heads of keys and values; each group has its own",
@@ -192,8 +264,8 @@ def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | No
 def _explain_window(given: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
     row, column = (given != right).nonzero()[0].tolist()
     return (
-        f"with window {window} and {sinks} sinks, the query in row {row} stands at position {row + n - m}, and key "
-        f"{column} must be {'open' if right[row, column] else 'closed'} to it, all counted from 0"
+        f"with window {window} and {sinks} sinks, the query in row {row} stands at position {row + n - m}, and "
+        f"{'must' if right[row, column] else 'must not'} see key {column}, all counted from 0"
     )
 
 
@@ -213,14 +285,14 @@ WINDOW = Exercise(
         Slip("aligned upper left: with a cache, query i stands at position i + (n - m)",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w) | (j < s)), first=0)),
         Slip("the sinks are missing", lambda m, n, w, s: _window(m, n, w, 0)),
-        Slip("sinks open the future too: the first query sees only itself",
+        Slip("your sinks let queries see the future; the first query sees only itself",
              _by_rule(lambda i, j, w, s: ((j <= i) & (i - j < w)) | (j < s))),
         Slip("your window has one key too many: its last key is the query's own",
              lambda m, n, w, s: _window(m, n, w + 1, s)),
         Slip("your window has one key too few: its last key is the query's own",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w - 1) | (j < s)))),
         Slip("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
-        Slip("nothing is too old in yours: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
+        Slip("no key is too old in your mask: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
         Slip("a row for each query and a column for each key: (m, n)",
              lambda *a: _window(*a).T.contiguous()),
         Slip("there is one sink too many", lambda m, n, w, s: _window(m, n, w, s + 1)),
@@ -228,27 +300,27 @@ WINDOW = Exercise(
     explain=_explain_window,
 )  # fmt: skip
 
-# ---- Kernels, right and broken: what 8.5 asks for and 8.6 has to tell apart ------------------------------------------
+# ---- Kernels, right and broken: what 8.2 asks for and 8.3 has to tell apart ------------------------------------------
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor, bool, int], Tensor]
 
 # What is wrong, as in "a kernel that ...". The order is that in which they are named.
 BUGS = {
-    "tail": "leaves out the keys behind the last full block",
-    "zeros": "counts the empty places behind the last key as keys of zeros",
-    "queries": "leaves out the queries behind the last full block",
+    "tail": "leaves out the keys after the last full block",
+    "zeros": "counts the empty places after the last key as keys of zeros",
+    "queries": "leaves out the queries after the last full block",
     "upper left": "aligns the causal mask at the upper left, so a new query does not see the cache",
     "overflow": "subtracts no maximum before exp",
     "zero": "starts its maximum at 0, so scores far below 0 all become 0",
-    "first": "gives NaN where the first block of keys is closed to a query",
-    "empty": "gives NaN where no key is open",
-    "fill": "fills closed scores with -1e9, so that a row without an open key averages closed ones",
+    "first": "gives NaN where the first block of keys is masked for a query",
+    "empty": "gives NaN where no key is allowed",
+    "fill": "fills masked scores with -1e9, so that a row without an allowed key averages masked ones",
     "either": "forgets the padding where it is causal",
     "total": "does not rescale the sum when a larger maximum comes",
     "summed": "does not rescale the output when a larger maximum comes",
     "d_v": "divides the scores by the square root of d_v, not d_k",
-    "hidden": "hides NaN: a score that is NaN counts as closed",
-    "leaks": "closes keys by adding minus infinity, so that NaN at a closed key comes through",
+    "hidden": "hides NaN: a score that is NaN counts as masked",
+    "leaks": "masks keys by adding minus infinity, so that NaN at a masked key comes through",
     "rough": "keeps its running sums in half precision",
 }
 
@@ -334,7 +406,7 @@ def _input(
     top: float = 1.0,
     nan: int | None = None,
 ) -> tuple[Any, ...]:
-    """Make the arguments of a kernel: closed keys at the places of the padding, scores times top, a key of NaN."""
+    """Make the arguments of a kernel: masked keys at the places of the padding, scores times top, a key of NaN."""
     q, k, v = random(m, 5, seed=1), random(n, 5, seed=2), random(n, 3, seed=3)
     real = torch.ones(n, dtype=torch.bool)
     real[list(padding)] = False
@@ -352,14 +424,14 @@ KERNEL_INPUTS = {
     "causal with a cache, 3 queries and 10 keys": _input(3, 10, 4, causal=True),
     "padding at the end": _input(8, 8, 4, padding=[6, 7]),
     "padding and causal together": _input(8, 8, 4, causal=True, padding=[2, 6]),
-    "the first block closed": _input(8, 8, 4, padding=range(4)),
-    "no key open": _input(8, 8, 4, padding=range(8)),
+    "the first block masked": _input(8, 8, 4, padding=range(4)),
+    "no key allowed": _input(8, 8, 4, padding=range(8)),
     "more queries than keys, causal, where the first see nothing": _input(9, 5, 4, causal=True),
     "scores of 10,000": _input(8, 8, 4, top=1e4),
     "scores of -10,000,000": _input(8, 8, 4, top=-1e7),
     "a key that is NaN, where every output must be NaN": _input(8, 8, 4, nan=5),
-    "a closed key that is NaN, which changes nothing": _input(8, 8, 4, padding=[2], nan=2),
-    "a NaN in the last key, which is closed to all but the last query": _input(8, 8, 4, causal=True, nan=7),
+    "a masked key that is NaN, which changes nothing": _input(8, 8, 4, padding=[2], nan=2),
+    "a NaN in the last key, which is masked for all but the last query": _input(8, 8, 4, causal=True, nan=7),
 }
 
 
@@ -513,7 +585,7 @@ def _zeros_unless_nan(given: Tensor, right: Tensor) -> bool:
 _RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _CLOSED_NAN, _LAST_NAN, _BOTH = (
     next(name for name in KERNEL_INPUTS if words in name)
     for words in ("ragged", "cache", "first block", "no key", "more queries", "of 10,000", "-10,000", "every output",
-                  "closed key that", "last key", "together")
+                  "masked key that", "last key", "together")
 )  # fmt: skip
 INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
     "tail": _tester(*[name for name in KERNEL_INPUTS if name]),

@@ -57,10 +57,9 @@ class BookWidget(anywidget.AnyWidget):
     """
 
     module: ClassVar[str]
+    html_class: ClassVar[str] = "attention-widget"  # a demonstration; a question has another
 
-    _keys = traitlets.List(traitlets.Unicode()).tag(
-        sync=True
-    )  # the names of the state: for the module, which has no list
+    _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the names of the state, which the module asks for
 
     # ipywidgets 7, which Colab has, would otherwise go past the mime bundle.
     _ipython_display_ = None
@@ -94,7 +93,7 @@ class BookWidget(anywidget.AnyWidget):
     def to_html(self) -> str:
         """Return an element that the site's script turns into the widget; without a script it shows a table."""
         state = html.escape(json.dumps(self.state(), ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-        opening = f'<div class="attention-widget" data-widget="{self.module}" data-state="{state}">'
+        opening = f'<div class="{self.html_class}" data-widget="{self.module}" data-state="{state}">'
         return f"{opening}\n{self.static_html()}\n</div>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> Any:

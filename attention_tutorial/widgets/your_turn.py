@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import traitlets
 
@@ -36,6 +36,7 @@ class YourTurn(BookWidget):
     """
 
     module = "your_turn"
+    html_class: ClassVar[str] = "attention-turn"
 
     question = traitlets.Unicode().tag(sync=True)
     kind = traitlets.Enum(["number", "numbers", "shape", "choice"]).tag(sync=True)

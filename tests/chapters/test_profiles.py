@@ -93,11 +93,15 @@ def test_the_text_of_a_syntax_tree_says_all_that_counts_and_nothing_that_is_empt
 
 
 def test_the_pinned_versions_and_the_data_count(monkeypatch):
-    notebook = chapter("print(1)")
+    notebook = chapter("from attention_tutorial.widgets import Bottleneck")
     sources = profiles.sources_of(notebook)
     assert {"torch==", "numpy=="} == {line.partition("==")[0] + "==" for line in profiles.pinned()}
     assert set(profiles.pinned()) <= set(sources)
     assert all((ROOT / "attention_tutorial" / name).read_text(encoding="utf-8") in sources for name in profiles.DATA)
+    others = profiles.sources_of(chapter("from attention_tutorial.widgets import Heads"))
+    assert [
+        name for name in profiles.DATA if (ROOT / "attention_tutorial" / name).read_text("utf-8") not in others
+    ] == ["widgets/recorded/bottleneck.json"]
 
 
 # ---- The profiles see what they are for -----------------------------------------------------------------------------

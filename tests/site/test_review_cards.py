@@ -214,7 +214,7 @@ def test_going_back_takes_an_answer_back(review):
 def test_a_chapter_is_asked_alone_and_stays_chosen(review):
     page = review()
     titles = page.get_by_role("combobox", name="Ask").locator("option").all_inner_texts()
-    assert titles[:2] == ["All chapters", "0. PyTorch in ten minutes"] and not any("#" in title for title in titles)
+    assert titles[:2] == ["All chapters", "0. The PyTorch you need"] and not any("#" in title for title in titles)
     page.get_by_role("combobox", name="Ask").select_option("2")
     assert current(page) == IDS_OF_2[:1]
     reply(page, "I knew it")

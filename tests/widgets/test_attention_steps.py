@@ -603,7 +603,7 @@ def test_nothing_is_wider_than_a_phone(visit):
 
 def test_without_a_script_the_weights_stand_there_as_a_table(visit):
     page = visit(java_script_enabled=False)
-    table = page.locator(".attention-widget table")
+    table = page.locator("[data-widget] table")
     assert table.is_visible()
     assert "0.586" in table.text_content()
 

@@ -353,7 +353,7 @@ def test_nothing_moves_for_those_who_ask_for_less_motion(visit_widget, widget):
 @every
 def test_without_a_script_a_table_stands_there(visit_widget, widget):
     page = visit_widget(widget.module, java_script_enabled=False)
-    table = page.locator(".attention-widget table").first
+    table = page.locator("[data-widget] table").first
     assert table.is_visible()
     assert any(character.isdigit() for character in table.inner_text())
 

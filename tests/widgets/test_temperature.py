@@ -524,7 +524,7 @@ def test_nothing_moves_by_itself():
 
 def test_without_a_script_the_medians_stand_there_as_a_table(visit):
     page = visit(java_script_enabled=False)
-    table = page.locator(".attention-widget table")
+    table = page.locator("[data-widget] table")
     assert table.is_visible()
     median = TemperatureAndWidth(256).measure()["largest"].median()
     assert f"{median:.3f}" in table.text_content()

@@ -192,13 +192,13 @@ export function layout(step: string, state: Switches, all: Computed): Layout {
     case "masked":
       return {
         tab: "Mask",
-        title: "Close some keys",
+        title: "Mask some keys",
         results: ["masked"],
         groups: [["scaled", "→"], ["masked"]],
         text: anyMask
-          ? "A closed key gets the score −∞, and so the weight 0."
+          ? "A masked key gets the score −∞, and therefore the weight 0."
           : state.causal && all.q.length === 1
-            ? "The causal mask closes nothing here: a single query is the newest position, and sees every key."
+            ? "The causal mask hides nothing here: a single query is the newest position, and sees every key."
             : "No mask is on, so nothing changes. Switch on the causal mask or the padding mask.",
       };
     case "softmax":
@@ -209,7 +209,7 @@ export function layout(step: string, state: Switches, all: Computed): Layout {
         groups: [["masked", "→"], ["weights"]],
         text: all.open.every((row) => row.includes(true))
           ? "In each row, take e to the power of every score and divide by the row’s sum. No weight is negative, and each row sums to 1."
-          : "In each row, take e to the power of every score and divide by the row’s sum. A row without an open key gets weights of 0; every other row sums to 1.",
+          : "In each row, take e to the power of every score and divide by the row’s sum. A row in which every key is masked gets weights of 0; every other row sums to 1.",
       };
     case "output":
       return {

@@ -436,7 +436,7 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
     );
   };
   return (
-    <Box name="Weights" all={all} legend="Each row is the softmax over its open keys.">
+    <Box name="Weights" all={all} legend="Each row is the softmax over the keys that it may see.">
       <Scroll label="Weights">
         <table
           aria-label="Weights, queries in rows and keys in columns"
@@ -544,7 +544,7 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
       <div class="bw-controls">
         <Menu
           name="empty"
-          label="A row without open keys gets"
+          label="A row with every key masked gets"
           value={state.empty}
           options={state.empties.map((one) => [one.name, one.label] as const)}
           onChange={(empty) => write({ empty })}

@@ -159,12 +159,12 @@ function aboutClosed({ preset, task }: Judged, all: Audit, { key, query }: Label
   };
 }
 
-// ---- Rows without an open key, cells, and all of it ---------------------------------------------------------------
+// ---- Rows in which every key is masked, cells, and all of it ------------------------------------------------------
 
-/** What happens to rows without an open key. */
+/** What happens to rows in which every key is masked. */
 export function aboutEmptyRows({ empty }: Pick<State, "empty">, { emptyRows, n }: Audit): string {
   if (!emptyRows.includes(true)) {
-    return "No row is empty now, so all three answers give the same weights. Close a whole row to see them differ.";
+    return "No row is empty now, so all three answers give the same weights. Mask a whole row to see them differ.";
   }
   if (empty === "zeros") {
     return "A sum over no keys is 0: weights 0, output 0, and finite gradients. No other row notices.";
@@ -212,7 +212,7 @@ export function aboutCell(i: number, j: number, { empty }: Pick<State, "empty">,
     const text = {
       zeros: "The row is empty. This package gives it weights of 0.",
       nan: "The row is empty: 0 ÷ 0, so this weight is NaN.",
-      sentinel: `The row is empty: every score is −1e9, and this closed key gets ${weight}.`,
+      sentinel: `The row is empty: every score is −1e9, and this masked key gets ${weight}.`,
     }[empty]!;
     return { title, text };
   }

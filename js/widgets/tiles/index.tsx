@@ -88,7 +88,7 @@ function View({ state, data, write }: Props) {
 }
 
 const LONGEST =
-  "By blocks −99999.9, the whole row −99999.9: difference 9.9 · 10⁻¹⁶. A block without an open key: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
+  "By blocks −99999.9, the whole row −99999.9: difference 9.9 · 10⁻¹⁶. A block in which every key is masked: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
 
 /** What came out, beside the softmax of the whole row. */
 function sayEnd(state: State, { steps, whole, finished }: Computed) {

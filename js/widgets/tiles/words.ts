@@ -60,21 +60,23 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
   const last = steps.at(-1)!;
   const { right, difference } = compare(last.o, whole.output);
   const open = closedScores(state).filter((score) => score !== -Infinity);
-  if (right && last.m === -Infinity) return "No key is open. Both answer with 0, as the package does.";
+  if (right && last.m === -Infinity) return "Every key is masked. Both answer with 0, as the package does.";
   if (right && state.forget && steps.some((step) => step.due !== step.factor && step.lBefore > 0))
     return "Right by luck: what was not rescaled was next to nothing.";
   if (right && state.forget && !state.no_maximum)
     return "The factor was forgotten, and nobody notices: the maximum did not rise after the first block.";
-  if (right && state.no_maximum) return "No maximum was taken off, and these scores are small enough for that.";
+  if (right && state.no_maximum) return "No maximum was subtracted, and these scores are small enough for that.";
   if (right && state.careless) return "Nobody took care, and here no care was needed.";
   if (right) return "Block by block or all at once: the same output, up to rounding.";
-  const nothing = Number.isNaN(last.o) ? "0 / 0 is NaN." : "the output is taken for that of a row without open keys.";
+  const nothing = Number.isNaN(last.o)
+    ? "0 / 0 is NaN."
+    : "the output looks like that of a row in which every key is masked.";
   if (steps.some((step) => step.exps.includes(Infinity)))
     return "Overflow: e to the power of a large score is ∞, and ∞ / ∞ is NaN.";
-  if (open.length === 0 && last.l === 0) return "No key is open, so the sum is 0, and 0 / 0 is NaN.";
+  if (open.length === 0 && last.l === 0) return "Every key is masked, so the sum is 0, and 0 / 0 is NaN.";
   if (last.l === 0) return `Underflow: every exponential is 0 to the computer, so the sum is 0, and ${nothing}`;
   if (Number.isNaN(last.o))
-    return "A block without an open key: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
+    return "A block in which every key is masked: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
   return `Wrong by ${tell(difference)}, and nothing warns of it: what was summed before a new maximum counts too much.`;
 }
 

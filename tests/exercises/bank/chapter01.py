@@ -123,6 +123,8 @@ def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
 
 
 RIGHT = {
+    "one_recurrent_step": {"two digits": -0.67, "in full": rnn([1.0, 0.0, -1.0], 1.0, 0.5)[2]},
+    "weight_of_h3": {"two digits": 0.93, "in full": torch.tensor([4.0, 1.0, 64.0]).div(69)[2]},
     "rnn_by_hand": {
         "variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)),
         "variant 3": lambda inputs, w, u: tuple(rnn(inputs, w, u)),
@@ -173,7 +175,7 @@ WRONG = [
     ),
     Wrong("rnn_by_hand", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
     Wrong("bits", "got tuple", lambda length, num_symbols: (length, math.log2(num_symbols))),
-    Wrong("bits", "but not for 1 out of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
+    Wrong("bits", "but not for 1 from one of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
     Wrong("bits", "between 39 and 40", lambda length, num_symbols: 7.0),
     Wrong("one_step_of_attention", "too small by a factor of 7.5", lambda s, h: (h.mean(0), (h @ s / 7.5).softmax(0))),
     Wrong(
@@ -193,10 +195,10 @@ WRONG = [
     Wrong("one_step_of_attention", "powers of 2", lambda s, h: (h.mean(0), 2 ** (h @ s) / (2 ** (h @ s)).sum())),
     Wrong("additive_scores", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
     Wrong("effect_of_an_edge", "the share should be", lambda *a: edge(*a) + 0.123),
-    Wrong("effect_of_an_edge", "no mask of yours closes anything", lambda *a: 0.123),
+    Wrong("effect_of_an_edge", "none of your masks hides anything", lambda *a: 0.123),
     Wrong(
         "effect_of_an_edge",
-        "closes position 1 to step 0, and leaves",
+        "hides position 1 from step 0, but not",
         lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1),
     ),
     Wrong("effect_of_an_edge", "in some sequences only", edge_for_one_sequence),

@@ -3,6 +3,7 @@
 import functools
 import math
 
+import numpy as np
 import torch
 
 from . import Wrong
@@ -60,28 +61,31 @@ def split_by_loop(x, num_heads, dim=-1):
     return out
 
 
-# ---- join -----------------------------------------------------------------------------------------------------------
+# ---- Joining heads --------------------------------------------------------------------------------------------------
 
 
 def join(heads, w_o):
     return torch.cat(list(heads), dim=-1) @ w_o
 
 
-def join_by_transpose(heads, w_o):
-    return heads.transpose(0, 1).flatten(1) @ w_o
+# ---- shuffle_test ---------------------------------------------------------------------------------------------------
 
 
-def join_by_sum(heads, w_o):
-    return torch.einsum("hnd,hdm->nm", heads, w_o.unflatten(0, (heads.size(0), -1)))
+def keeps_order(layer, x, order):
+    return torch.allclose(layer(x[order]), layer(x)[order])
 
 
-class JoinByWord(torch.nn.Module):
-    def forward(self, heads, w_o):
-        return torch.stack([heads[:, i].reshape(-1) @ w_o for i in range(heads.size(1))])
+def keeps_order_back(layer, x, order):
+    return (layer(x[order])[order.argsort()] - layer(x)).abs().max() < 1e-9
 
 
-def join_float(heads, w_o, bias=None):
-    return torch.nn.functional.linear(torch.hstack(list(heads)).float(), w_o.T.float(), bias)
+def keeps_order_word_by_word(layer, x, order):
+    shuffled, straight = layer(x.index_select(0, order)), layer(x)
+    return all(np.allclose(shuffled[i].numpy(), straight[j].numpy()) for i, j in enumerate(order.tolist()))
+
+
+def keeps_order_numpy(layer, x, order, dim=0):
+    return np.isclose(layer(x[order]).numpy(), layer(x).numpy()[order.numpy()]).all()
 
 
 # ---- multi_head -----------------------------------------------------------------------------------------------------
@@ -119,6 +123,12 @@ class Circuits(torch.nn.Module):
         vo = torch.stack([a @ b for a, b in zip(w_v.split(d_head, 1), w_o.split(d_head), strict=True)])
         weights = torch.softmax(x @ qk @ x.T / d_head**0.5, dim=-1)
         return [(weights @ x @ vo).sum(0), weights]
+
+
+def lose_the_last(x, w_q, w_k, w_v, w_o, num_heads):
+    weights = attend(x, w_q, w_k, w_v, w_o, num_heads)[1]
+    heads = weights @ cut(x @ w_v, num_heads)
+    return join(heads[:-1], w_o[: -heads.size(2)]), weights
 
 
 def scaled_by(of):
@@ -210,7 +220,18 @@ def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
 RIGHT = {
     "parameters": {"plain": count, "layers": count_layers, "float tensor": count_float},
     "split": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
-    "join": {"transpose": join_by_transpose, "sum": join_by_sum, "words": JoinByWord(), "float32": join_float},
+    "head_one_gives_she": {
+        "fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))),
+        "two digits": 0.89,
+        "tensor": torch.tensor(0.894),
+    },
+    "joined_shape": {"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape, "array": np.array([2, 10, 296])},
+    "shuffle_test": {
+        "plain": keeps_order,
+        "back": keeps_order_back,
+        "word by word": keeps_order_word_by_word,
+        "NumPy": keeps_order_numpy,
+    },
     "multi_head": {
         "plain": attend,
         "head by head": attend_head_by_head,
@@ -236,7 +257,12 @@ WRONG = [
     Wrong("parameters", "four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k)),
     Wrong("split", "yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
     Wrong("split", "not those of x", lambda x, h: 2 * split(x, h)),
-    Wrong("join", "missing from your output: [2]", lambda heads, w_o: join(heads[:-1], w_o[: -heads.size(2)])),
+    Wrong("multi_head", "missing from your output: [2]", lose_the_last),
+    Wrong(
+        "shuffle_test", "return True or False; got Tensor", lambda layer, x, order: layer(x[order]) - layer(x)[order]
+    ),
+    Wrong("shuffle_test", "for each number", lambda layer, x, order: layer(x[order]).isclose(layer(x)[order])),
+    Wrong("shuffle_test", "not even a sound one", lambda layer, x, order: False, is_slip=True),
     Wrong("multi_head", "you divided by sqrt(num_heads) as well", scaled_by(lambda d, h, k: (h * k) ** -0.5)),
     Wrong("multi_head", "your scores are too large by a factor of 2", scaled_by(lambda d, h, k: 2 * k**-0.5)),
     Wrong("mask_for_torch", "must be boolean; got int64", lambda mask, h: interleave(mask, h).long()),

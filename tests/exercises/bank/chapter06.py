@@ -20,12 +20,6 @@ def sines_in_a_loop(n, d):
     return table
 
 
-def sines_by_exponentials(n, d):
-    speeds = torch.exp(torch.arange(0, d, 2) * (-math.log(10000.0) / d))
-    angles = torch.arange(n)[:, None] * speeds
-    return torch.stack([angles.sin(), angles.cos()], -1).reshape(n, d)
-
-
 def turn_by_complex(x):
     a, b = x.chunk(2, dim=1)
     angles = torch.outer(torch.arange(len(x)).double(), omega(x.size(1)))
@@ -46,6 +40,27 @@ def turn_neighbours(x, speeds=omega, start=0, sign=1):
     return torch.stack(pairs, dim=-1).flatten(1)
 
 
+def clamped_in_a_loop(q, k, most):
+    n = len(q)
+    scores = torch.zeros(n, n, dtype=torch.float64)
+    for t in range(n):
+        for s in range(n):
+            distance = max(-most, min(most, s - t))
+            key = turn_with_rotated_half(k[s : s + 1], start=distance)
+            scores[t, s] = q[t] @ key[0]
+    return scores
+
+
+def clamped_by_two_products(q, k, most):
+    t = torch.arange(len(q))
+    near = turn_with_rotated_half(q) @ turn_with_rotated_half(k).mT
+    ahead, behind = (
+        q @ torch.cat([turn_with_rotated_half(key[None], start=by) for key in k]).mT for by in (most, -most)
+    )
+    apart = t - t[:, None]
+    return torch.where(apart > most, ahead, torch.where(apart < -most, behind, near))
+
+
 def rows_by_index(weight, heads):
     d = len(weight) // heads
     order = [h * d + i for h in range(heads) for i in [*range(0, d, 2), *range(1, d, 2)]]
@@ -57,11 +72,6 @@ def rows_by_slices(weight, heads):
 
 
 RIGHT = {
-    "sines": {
-        "loop": sines_in_a_loop,
-        "exponentials": sines_by_exponentials,
-        "float32": lambda n, d: sines_in_a_loop(n, d).float(),
-    },
     "dot": {
         "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
         "tensor": lambda s, d: (s * omega(d)).cos().sum(),
@@ -80,6 +90,11 @@ RIGHT = {
         "rotated half": turn_with_rotated_half,
         "float32": lambda x: turn_with_rotated_half(x).float(),
     },
+    "clamped_scores": {
+        "loop": clamped_in_a_loop,
+        "two products": clamped_by_two_products,
+        "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float(),
+    },
     "convert": {"index": rows_by_index, "slices": rows_by_slices},
     "slow": {
         "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
@@ -88,7 +103,10 @@ RIGHT = {
 }  # fmt: skip
 
 WRONG = [
-    Wrong("sines", "at position 0, feature 0", lambda n, d: sines_in_a_loop(n, d) + 0.5),
+    Wrong("clamped_scores", "right up to the distance 3, and wrong beyond: query 0 and key 4", lambda q, k, most: (
+        torch.where((torch.arange(len(q)) - torch.arange(len(q))[:, None]).abs() > most,
+                    0.0 * q @ k.mT, clamped_in_a_loop(q, k, most)))),
+    Wrong("clamped_scores", "their score must be", lambda q, k, most: 2 * clamped_in_a_loop(q, k, most)),
     Wrong("dot", "that is another number", lambda s, d: 0.25),
     Wrong("price", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
         torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()),

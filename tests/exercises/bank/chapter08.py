@@ -7,9 +7,23 @@ import numpy as np
 import torch
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
-from attention_tutorial.tiled import merge_parts, part_of, tiled_attention
+from attention_tutorial.tiled import Part, merge_parts, part_of, tiled_attention
 
 from . import Wrong
+
+
+def step_by_parts(top, total, summed, s, v):
+    so_far = Part(top.view(1, 1), total.view(1, 1), summed[None])
+    merged = merge_parts(so_far, part_of(s.view(1, 1), v[None]))
+    return merged.total[0, 0], merged.summed[0]
+
+
+def step_by_hand(top, total, summed, s, v):
+    new = max(top.item(), s.item())
+    shrink, weight = math.exp(top - new), math.exp(s - new)
+    return total.item() * shrink + weight, torch.stack(
+        [shrink * x + weight * y for x, y in zip(summed, v, strict=True)]
+    )
 
 
 def merge_by_totals(out_a, log_a, out_b, log_b):
@@ -159,10 +173,10 @@ def test_with_assertions(attend):
 
 
 RIGHT = {
-    "cache": {
-        "one after another": lambda n, layers, h, d, b: n * layers * h * d * b * 2,
-        "tensor": lambda n, layers, h, d, b: torch.tensor([n, layers, 2, h, d, b]).prod(),
-    },
+    "operations_a_byte": {"whole": 64, "quotient": 4 * 128 / (4 * 2)},
+    "total_of_three": {"decimal": 2.25, "fractions": 2 / 4 + 4 / 4 + 3 / 4},
+    "cache_of_a_word": {"whole": 1920, "product": 2 * 5 * 3 * 16 * 4},
+    "one_more_key": {"parts": step_by_parts, "by hand": step_by_hand},
     "merge": {"totals": merge_by_totals, "softmax": merge_by_softmax, "sigmoid": merge_by_sigmoid},
     "grouped": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
     "window": {"loop": window_in_a_loop, "triangles": window_by_triangles},
@@ -184,7 +198,10 @@ RIGHT = {
 }
 
 WRONG = [
-    Wrong("cache", "that is another number", lambda *a: 12345),
+    Wrong("operations_a_byte", "four times n² numbers of 2 bytes", 77),
+    Wrong("total_of_three", "count 2/4, 4/4 and 3/4", 7.0),
+    Wrong("cache_of_a_word", "multiply 2 for key and value", 12345),
+    Wrong("one_more_key", "the new total is shrink * total", lambda t, a, u, s, v: (a + 7, u - 9 * v)),
     Wrong("merge", "each times exp(its log-total",
           lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b))),
     Wrong("merge", "holds NaN", lambda out_a, log_a, out_b, log_b: (
@@ -192,11 +209,11 @@ WRONG = [
         torch.logaddexp(log_a, log_b))),
     Wrong("merge", "where those of queries or halves differ by e^10,000", merge_from_a),
     Wrong("grouped", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
-    Wrong("window", "key 4 must be open to it",
+    Wrong("window", "must see key 4",
           lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4)),
     Wrong("kernel", "the output is wrong for queries [2]",
           lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None]),
-    Wrong("kernel", "with no key open: the output holds NaN", lambda q, k, v, real, causal, b: (
+    Wrong("kernel", "with no key allowed: the output holds NaN", lambda q, k, v, real, causal, b: (
         kernel_of_parts(q, k, v, real, causal, b).masked_fill(
             (torch.arange(len(q)) == 3)[:, None] & ~real.any(), math.nan))),
     Wrong("kernel", "your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
