@@ -28,7 +28,7 @@ BAG_OF_WORDS = turn(
 
 TURNED_PRODUCT = turn(
     "turned_product",
-    "q = k = (1, 0), and omega = 1. The query at position 5 and the key at position 3 are turned. What is q · k?",
+    "Let q = k = (1, 0) and omega = 1. The query at position 5 and the key at position 3 are turned. What is q · k?",
     math.cos(2),
     {
         1.0: "that is without turning (or in degrees: omega is in radians); the angle between the two is now 2",

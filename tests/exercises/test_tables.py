@@ -65,7 +65,7 @@ def test_each_common_mistake_is_a_slip_of_some_exercise():
 
 def test_every_table_says_what_is_asked_for_and_has_several_slips():
     for exercise in TABLES.values():
-        assert exercise.asks[-1] in (".?" if exercise.typed else ".") and exercise.asks[0].isupper(), exercise.name
+        assert exercise.asks[-1] in (".?" if exercise.typed else ".") and not exercise.asks[0].islower(), exercise.name
         assert len(exercise.slips) >= (2 if exercise.typed else 4), exercise.name
 
 
