@@ -15,10 +15,11 @@ from typing import Any
 
 from .judging import SECONDS, Diagnosis, judge, slip_of, verdict
 from .running import Mistake, Outcome
-from .table import MISTAKES, Case, Exercise, Read, Slip
+from .table import MISTAKES, SYMPTOMS, Case, Exercise, Read, Slip
 
 __all__ = [
     "MISTAKES",
+    "SYMPTOMS",
     "Case",
     "Diagnosis",
     "Exercise",
@@ -97,6 +98,9 @@ def check(name: str, answer: Any) -> Any:
         wrong = {slip.answer: slip.told(exercise.cases[0]) for slip in exercise.slips}
         return YourTurn(exercise.asks, exercise.right, wrong, rest=exercise.rest, **vars(exercise.typed))
     print(verdict(name, diagnosis))
+    slip = diagnosis and diagnosis.slip
+    if slip and slip.mistake in SYMPTOMS:
+        print(f'How to find it in a model of your own: "{SYMPTOMS[slip.mistake]}" on the page "My model misbehaves".')
     return None
 
 

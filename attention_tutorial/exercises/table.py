@@ -7,7 +7,7 @@ from typing import Any
 from .results import Returned, alike
 from .running import call
 
-__all__ = ["MISTAKES", "Case", "Exercise", "Read", "Slip"]
+__all__ = ["MISTAKES", "SYMPTOMS", "Case", "Exercise", "Read", "Slip"]
 
 Like = Callable[..., bool]
 
@@ -28,6 +28,18 @@ MISTAKES = {
     13: "a fill that half precision cannot hold, or 1e-9 where -1e9 was meant",
     14: "a causal mask that is missing, off by one, or dropped in evaluation",
     15: "weights averaged over heads, or one axis in front taken for another",
+}
+
+# Which of them are found by a test of the page "My model misbehaves": the heading that it stands under
+SYMPTOMS = {
+    1: "It differs from PyTorch",
+    2: "The loss does not fall",
+    3: "It differs from PyTorch",
+    7: "The output is the same for every input",
+    9: "It differs from PyTorch",
+    11: "The loss is NaN",
+    13: "The loss is NaN",
+    14: "The loss is too good",
 }
 
 

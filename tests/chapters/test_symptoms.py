@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attention_tutorial import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
+from attention_tutorial.exercises import MISTAKES, SYMPTOMS
 from attention_tutorial.models.patients import translators_with
 from attention_tutorial.models.transformer import Transformer
 from tools.book import ROOT
@@ -199,3 +200,8 @@ def test_a_model_with_the_fault_fails(heading, number, code):
 
 def test_the_page_has_a_test_for_each_symptom():
     assert len(TESTS) >= len(SECTIONS) >= 14
+
+
+def test_a_common_mistake_leads_to_a_symptom_of_the_page():
+    assert set(SYMPTOMS) <= set(MISTAKES)
+    assert set(SYMPTOMS.values()) <= {section.splitlines()[0] for section in SECTIONS}

@@ -72,6 +72,11 @@ def test_a_wrong_answer_gets_its_diagnosis_as_a_sentence(capsys):
     assert said(capsys, "nine_1", lambda x: 7) == "nine_1: not yet. It is one too large.\n"
 
 
+def test_a_common_mistake_leads_to_the_page_of_symptoms(capsys):
+    assert '"It differs from PyTorch" on the page "My model misbehaves"' in said(capsys, "nine_1", lambda x: x * x)
+    assert "My model misbehaves" not in said(capsys, "nine_1", lambda x: x)
+
+
 def test_a_slip_is_told_by_its_result_and_words_may_be_made_from_the_inputs():
     for answer, words, slip in (
         (lambda x: x + 0.0, "that is the number itself", DOUBLED.slips[0]),

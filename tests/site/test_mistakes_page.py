@@ -22,7 +22,7 @@ hand = replace(package.exercises()["weights_by_hand"], right=@right)
 first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=@number), Slip("two", @answer)
 tables = [replace(hand, slips=[first, second]), @more]
 package.exercises = lambda: {table.name: table for table in tables}
-package.MISTAKES = {5: "softmax over the wrong axis"}
+package.MISTAKES, package.SYMPTOMS = {5: "softmax over the wrong axis"}, {5: "All is one"}
 def setup(app):
     app.add_directive("mistakes", MistakesDirective)
 """
@@ -31,10 +31,12 @@ def setup(app):
 @pytest.fixture
 def book(tmp_path, monkeypatch):
     """Return a function that builds a small book whose table holds a second wrong answer."""
-    for name in ("exercises", "MISTAKES"):  # the book puts its own in their place
+    for name in ("exercises", "MISTAKES", "SYMPTOMS"):  # the book puts its own in their place
         monkeypatch.setattr(exercises, name, getattr(exercises, name))
-    (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nnotebooks/about\nnotebooks/c\n```\n")
+    (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nbook/symptoms\nnotebooks/about\nnotebooks/c\n```\n")
     (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "symptoms.md").write_text("# Symptoms\n\n## All is one\n")
     cells = [new_markdown_cell("# 2. Scores\n\n## Exercises")]
     asked = {"weights_by_hand": "2.1 ★ Weights by hand", "second": "2.2 ★★ A second", "third": "2.3 ★★★ A third"}
     for name, heading in asked.items():
@@ -59,8 +61,16 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
     assert status == 0, said
     (table,) = page.select("table.mistakes")
     (row,) = table.select("tbody tr")
-    assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ["5", "softmax over the wrong axis", "2.1"]
-    assert row.a["href"] == "notebooks/c.html#exercise-2-1-weights-by-hand"
+    assert [cell.get_text(strip=True) for cell in row.find_all("td")] == [
+        "5",
+        "softmax over the wrong axis",
+        "All is one",
+        "2.1",
+    ]
+    assert [link["href"] for link in row.select("a")] == [
+        "book/symptoms.html#all-is-one",
+        "notebooks/c.html#exercise-2-1-weights-by-hand",
+    ]
     target = BeautifulSoup((tmp_path / "_out" / "notebooks" / "c.html").read_text(encoding="utf-8"), "html.parser")
     assert target.find(id="exercise-2-1-weights-by-hand")
     assert [item.get_text(strip=True) for item in page.select("details li")] == [
@@ -77,7 +87,7 @@ def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_che
     more += 'replace(hand, name="third", slips=[Slip("b", 2)])'
     (status, said), page = book("[2, 3, 4]", more=more)
     assert status == 0, said
-    assert page.select("table.mistakes tbody td")[2].get_text().strip() == "2.1, 2.2"
+    assert page.select("table.mistakes tbody td")[3].get_text().strip() == "2.1, 2.2"
     (section,) = page.select("#mistakes-of-2-scores")
     assert [p.get_text() for p in section.find_all("p", recursive=False)] == [
         "2.1 Weights by hand",

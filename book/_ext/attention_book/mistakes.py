@@ -128,10 +128,18 @@ class MistakesDirective(SphinxDirective):
             links: list[nodes.Node] = []
             for exercise in _in_order({told.exercise for told in wrong if told.mistake == number}, places):
                 links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
-            rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], links]))
-        head = (("", 5), ("Mistake", 55), ("Exercises whose checks name it", 40))
+            rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], self._symptom(number), links]))
+        head = (("", 5), ("Mistake", 45), ("In your own model", 20), ("Exercises whose checks name it", 30))
         title = nodes.title("", "The common mistakes")
         return nodes.section("", title, make_table(head, rows, "mistakes"), ids=["the-common-mistakes"])
+
+    def _symptom(self, mistake: int) -> list[nodes.Node]:
+        """Link the symptom under which one finds the test for a mistake, if it has one."""
+        if mistake not in exercises.SYMPTOMS:
+            return []
+        heading = exercises.SYMPTOMS[mistake]
+        page = self.env.app.builder.get_relative_uri(self.env.docname, "book/symptoms")
+        return [nodes.reference("", heading, refuri=f"{page}#{nodes.make_id(heading)}", internal=True)]
 
     def _chapters(self, wrong: list[Told], places: dict[str, Place]) -> list[nodes.Node]:
         """Set a section for each notebook, in their order, with a folded list for each exercise."""
