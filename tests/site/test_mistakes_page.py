@@ -33,7 +33,8 @@ def book(tmp_path, monkeypatch):
     """Return a function that builds a small book whose table holds a second wrong answer."""
     for name in ("exercises", "MISTAKES", "SYMPTOMS"):  # the book puts its own in their place
         monkeypatch.setattr(exercises, name, getattr(exercises, name))
-    (tmp_path / "index.md").write_text("# Book\n\n```{toctree}\nmistakes\nbook/symptoms\nnotebooks/about\nnotebooks/c\n```\n")
+    pages = "mistakes\nbook/symptoms\nnotebooks/about\nnotebooks/c"
+    (tmp_path / "index.md").write_text(f"# Book\n\n```{{toctree}}\n{pages}\n```\n")
     (tmp_path / "mistakes.md").write_text("# Mistakes\n\n```{mistakes}\n```\n")
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "symptoms.md").write_text("# Symptoms\n\n## All is one\n")
