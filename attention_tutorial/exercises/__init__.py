@@ -44,9 +44,9 @@ def exercises() -> dict[str, Exercise]:
         ['shape_of_scores', 'sat_without_cat', 'rows_to_one']
     """
     chapters = [
-        importlib.import_module(f"{__name__}.{found.name}")
-        for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
-        if found.name.startswith("chapter")
+        importlib.import_module(f"{__name__}.{name}")
+        for name in sorted(module.name for module in pkgutil.iter_modules(__path__))
+        if name.startswith("chapter")
     ]
     return {x.name: x for chapter in chapters for x in vars(chapter).values() if isinstance(x, Exercise)}
 
@@ -65,8 +65,8 @@ def diagnose(name: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
     Raises:
         ValueError: if there is no such exercise.
     """
-    found = judge(_exercise(name), answer, seconds=seconds)
-    return None if found is None else found.words
+    diagnosis = judge(_exercise(name), answer, seconds=seconds)
+    return None if diagnosis is None else diagnosis.words
 
 
 def check(name: str, answer: Any) -> Any:

@@ -189,8 +189,8 @@ BITS = Exercise(
         Slip("the logarithm of num_symbols ** length is a product, not a sum", lambda length, k: length + math.log2(k)),
         Slip("that is the number of sequences; how many bits tell them apart?", lambda length, k: k**length),
     ],
-    explain=lambda given, right, *_: (
-        f"for 12 letters from an alphabet of 10 the answer is between 39 and 40 bits; yours is {given:.4g}"
+    explain=lambda got, right, *_: (
+        f"for 12 letters from an alphabet of 10 the answer is between 39 and 40 bits; yours is {got:.4g}"
     ),
 )
 
@@ -204,9 +204,9 @@ def _attend(s: Tensor, h: Tensor, weigh: Callable[[Tensor], Tensor] | None = Non
     return weights @ h, weights
 
 
-def _explain_attention(given: tuple[Tensor, Tensor], right: Any, s: Tensor, h: Tensor) -> str | None:
+def _explain_attention(got: tuple[Tensor, Tensor], right: Any, s: Tensor, h: Tensor) -> str | None:
     """Say what is wrong with the weights, or with the context."""
-    context, weights = given
+    context, weights = got
     sizes = {"d": h.size(-1), "n": h.size(-2)} | ({"m": s.size(1), "batch": len(s)} if s.dim() == 3 else {})
     found = explain_weights(torch.atleast_2d(weights), torch.atleast_2d(s) @ h.mT, sizes=sizes, divide_by=None)
     factor = times(context, right[0], sizes)
@@ -268,11 +268,11 @@ ONE_STEP_OF_ATTENTION = Exercise(
 )
 
 
-def _same_nan(given: Any, wrong: Any, *inputs: Any) -> bool:
+def _same_nan(got: Any, wrong: Any, *inputs: Any) -> bool:
     """Whether the weights of two answers are NaN in the same places."""
-    if not (isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(x, Tensor) for x in given)):
+    if not (isinstance(got, tuple | list) and len(got) == 2 and all(isinstance(x, Tensor) for x in got)):
         return False
-    return bool(given[1].isnan().any() and given[1].isnan().cpu().equal(wrong[1].isnan().cpu()))
+    return bool(got[1].isnan().any() and got[1].isnan().cpu().equal(wrong[1].isnan().cpu()))
 
 
 def _exponentials(scores: Tensor, largest: Tensor | float) -> Tensor:
@@ -397,15 +397,15 @@ ADDITIVE_SCORES = Exercise(
         _hidden("the squashing function here is tanh, not ReLU", lambda q, k, v: torch.relu(q + k) @ v),
         Read("your scores are 0.378 = 1/sqrt(d_a) times the right ones", lambda *a: _additive(*a) / math.sqrt(7)),
     ],
-    explain=lambda given, right, q, k, w, u, v: _explain_scaled(
-        given, right, {"d_a": len(v), "d_k": k.size(1), "d_q": len(q), "n": len(k)}
+    explain=lambda got, right, q, k, w, u, v: _explain_scaled(
+        got, right, {"d_a": len(v), "d_k": k.size(1), "d_q": len(q), "n": len(k)}
     ),
     rest="the shape is right, the numbers are not; score j is v @ tanh(w @ q + u @ k[j])",
 )
 
 
-def _explain_scaled(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
-    factor = times(given, right, sizes)
+def _explain_scaled(got: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
+    factor = times(got, right, sizes)
     return factor and f"your scores are {factor} the right ones; additive scores are not scaled"
 
 
@@ -458,18 +458,18 @@ def _explain_mask(closed: list[Tensor], edge: Tensor, i: int, j: int) -> str:
     some = [keys.reshape(-1, *edge.shape) for keys in closed if keys.any()]
     if not some:
         return f"none of your masks hides anything; for i={i}, j={j} it must be False there and True elsewhere"
-    given = next(keys for keys in some[-1] if not keys.equal(edge))
-    if not given.any():
+    got = next(keys for keys in some[-1] if not keys.equal(edge))
+    if not got.any():
         return "your mask hides position j in some sequences only; hide it in all of them"
     row_only = edge.any(dim=1, keepdim=True) & ~edge
-    if given.equal(~edge) or given.equal(row_only):
+    if got.equal(~edge) or got.equal(row_only):
         return "the mask is the wrong way round, so that step i sees only position j; True means may look"
-    step, position = (given & ~edge).nonzero()[0].tolist()
-    if given.equal(edge.any(dim=1, keepdim=True).expand_as(edge)):
+    step, position = (got & ~edge).nonzero()[0].tolist()
+    if got.equal(edge.any(dim=1, keepdim=True).expand_as(edge)):
         return "you hid every position from step i; hide only j"
-    swapped = "i and j are swapped: " if j < len(given) and given[j, i] and i != j else ""
+    swapped = "i and j are swapped: " if j < len(got) and got[j, i] and i != j else ""
     words = f"for i={i}, j={j} your mask hides position {position} from step {step}"
-    if given[i, j]:
+    if got[i, j]:
         return f"{words} as well; hide only position j, and only from step i"
     return (
         f"{swapped}{words}, but not position j from step i; "
@@ -575,7 +575,7 @@ EFFECT_OF_AN_EDGE = Exercise(
         Read("hide only position j, and only from step i", _effect(close=_close_column)),
         Read("i and j are swapped", _effect(close=_close_swapped)),
     ],
-    explain=lambda given, right, i, j: (
-        f"the mask is right, but for i={i}, j={j} the share should be {right:.4f}; yours is {given:.4f}"
+    explain=lambda got, right, i, j: (
+        f"the mask is right, but for i={i}, j={j} the share should be {right:.4f}; yours is {got:.4f}"
     ),
 )

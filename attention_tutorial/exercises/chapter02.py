@@ -89,13 +89,13 @@ THE_MAT_SAT = Exercise(
 SCORES = [0.0, math.log(3), math.log(4)]
 
 
-def _explain_weights_by_hand(given: Tensor, right: Any) -> str | None:
-    if given[0] == 0:
+def _explain_weights_by_hand(got: Tensor, right: Any) -> str | None:
+    if got[0] == 0:
         return "the first weight is not 0: the exponential of 0 is 1"
-    if (given < 0).any():
+    if (got < 0).any():
         return "weights are never negative: an exponential is above 0"
-    if abs(given.sum() - 1) > 5e-3:
-        return f"weights sum to 1; yours sum to {given.sum():.3f}"
+    if abs(got.sum() - 1) > 5e-3:
+        return f"weights sum to 1; yours sum to {got.sum():.3f}"
     return None
 
 
@@ -121,7 +121,7 @@ WEIGHTS_BY_HAND = Exercise(
         Slip(
             "these are the right numbers in the wrong order; weight j belongs to score j",
             [1 / 2, 3 / 8, 1 / 8],
-            like=lambda given, wrong: alike(sorted(given), sorted(wrong)),
+            like=lambda got, wrong: alike(sorted(got), sorted(wrong)),
         ),
         Read("the first weight is not 0: the exponential of 0 is 1", [0, 3 / 7, 4 / 7]),
         Read("weights are never negative: an exponential is above 0", [-0.1, 0.5, 0.6]),
@@ -266,9 +266,9 @@ def _ask_for_counts(answer: Callable[..., Any], m: int, n: int, d_k: int, d_v: i
     return [expect_number(call(answer, *some), "the count") for some in sizes]
 
 
-def _explain_count(given: Tensor, right: Any, m: int, n: int, d_k: int, d_v: int) -> str:
-    words = f"for m={m}, n={n}, d_k={d_k}, d_v={d_v} the count is not {given[0]:g}"
-    scores, averages = (given[1:3] - given[0] == m * n).tolist()
+def _explain_count(got: Tensor, right: Any, m: int, n: int, d_k: int, d_v: int) -> str:
+    words = f"for m={m}, n={n}, d_k={d_k}, d_v={d_v} the count is not {got[0]:g}"
+    scores, averages = (got[1:3] - got[0] == m * n).tolist()
     if scores and averages:
         return f"{words}: both products are counted, but something else is too, or is left out"
     if scores:
@@ -360,10 +360,10 @@ def _explain_self_attention(
     return explain_output(output, right, x @ w_q, x @ w_k, x @ w_v @ w_o, sizes)
 
 
-def _same_weights(given: Tensor, wrong: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor) -> bool:
+def _same_weights(got: Tensor, wrong: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor) -> bool:
     """Whether two outputs come from the same scores, whatever the factor on them."""
-    return same_shape(given, wrong) and weights_alike(
-        *(recover_weights(output, x @ w_v @ w_o) for output in (given, wrong))
+    return same_shape(got, wrong) and weights_alike(
+        *(recover_weights(output, x @ w_v @ w_o) for output in (got, wrong))
     )
 
 

@@ -103,10 +103,10 @@ def _ask_for_variance(answer: Callable[..., Any], *inputs: float) -> float:
     return expect_number(call(answer, *inputs), "the variance")
 
 
-def _explain_variance(given: Tensor, right: float, d: int, mq: float, a: float, mk: float, b: float) -> str:
+def _explain_variance(got: Tensor, right: float, d: int, mq: float, a: float, mk: float, b: float) -> str:
     return (
         f"with means {mq:g} and {mk:g}, standard deviations {a:g} and {b:g} and d_k = {d} the variance is "
-        f"{right:.5g}; yours is {given:.4g}"
+        f"{right:.5g}; yours is {got:.4g}"
     )
 
 
@@ -213,18 +213,18 @@ def _of_weights(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda scores: make(scores.softmax(0))
 
 
-def _explain_jacobian(given: Tensor, right: Tensor, scores: Tensor) -> str:
+def _explain_jacobian(got: Tensor, right: Tensor, scores: Tensor) -> str:
     diagonal = torch.eye(len(right), dtype=torch.bool)
-    if close(given[~diagonal], right[~diagonal]):
+    if close(got[~diagonal], right[~diagonal]):
         return "off the diagonal all is right; the diagonal is not: it is a_j (1 - a_j)"
-    if close(given[diagonal], right[diagonal]):
+    if close(got[diagonal], right[diagonal]):
         return "the diagonal is right; off it the entry is -a_j a_l"
-    factor = times(given, right, {"n": len(right)})
+    factor = times(got, right, {"n": len(right)})
     if factor:
         return f"your Jacobian is {factor} the right one"
-    if not close(given, given.T):
+    if not close(got, got.T):
         return "the Jacobian of the softmax is symmetric; yours is not"
-    sums = given.sum(1)
+    sums = got.sum(1)
     if not close(sums, torch.zeros_like(sums)):
         return f"each row of the Jacobian sums to 0; yours sum to between {sums.min():.3g} and {sums.max():.3g}"
     return "the shape is right, but the entries are not; entry (j, l) is a_j - a_j² for j = l, and -a_j a_l otherwise"
@@ -233,10 +233,10 @@ def _explain_jacobian(given: Tensor, right: Tensor, scores: Tensor) -> str:
 def _explain_large_scores(answer: Callable[[Tensor], Any]) -> str | None:
     scores = random(7)
     for large in ((1000.0 + scores).round(), 1000.0 * scores):
-        given = expect_tensor(call(answer, large), (7, 7), "(n, n)", "the Jacobian", finite=False)
-        if not given.isfinite().all():
+        got = expect_tensor(call(answer, large), (7, 7), "(n, n)", "the Jacobian", finite=False)
+        if not got.isfinite().all():
             return "right for small scores, but large ones overflow: exp(1000) is infinite; torch.softmax avoids it"
-        if not close(given, _jacobian(large), 1e-7):
+        if not close(got, _jacobian(large), 1e-7):
             return (
                 "right for small scores, but not for large ones; torch.softmax subtracts the largest score before exp"
             )
@@ -306,14 +306,14 @@ def _through_softmax(a: Tensor, u: Tensor) -> Tensor:
     return a * (u - a @ u)
 
 
-def _explain_gradient(given: Tensor, right: Tensor, a: Tensor, u: Tensor) -> str:
-    factor = times(given, right, {"n": len(right)})
+def _explain_gradient(got: Tensor, right: Tensor, a: Tensor, u: Tensor) -> str:
+    factor = times(got, right, {"n": len(right)})
     if factor:
         return f"your gradient is {factor} the right one"
     words = "the shape is right, but the numbers are not"
-    if not close(given.sum(), 0.0):
-        return f"{words}; the entries must sum to 0, yours sum to {given.sum():.3g}"
-    return f"{words}; the largest difference is {(given - right).abs().max():.3g}"
+    if not close(got.sum(), 0.0):
+        return f"{words}; the entries must sum to 0, yours sum to {got.sum():.3g}"
+    return f"{words}; the largest difference is {(got - right).abs().max():.3g}"
 
 
 def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
@@ -439,18 +439,18 @@ def _sizes(d_model: int, heads: int, d_head: int, n: int) -> dict[str, int]:
     }
 
 
-def _explain_head_scores(given: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> str | None:
+def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> str | None:
     (batch, n, d_model), d_head = x.shape, w_q.size(1) // heads
     raw, sizes = right * math.sqrt(d_head), _sizes(d_model, heads, d_head, n) | {"batch": batch}
-    if close(given.sum(-1), torch.ones(batch, heads, n)):
-        found = explain_weights(given, raw, sizes=sizes, divide_by="d_head")
+    if close(got.sum(-1), torch.ones(batch, heads, n)):
+        found = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
         return f"these are weights; only the scores are asked for{f' (and {found})' if found else ''}"
-    slope = multiple(given, raw)
+    slope = multiple(got, raw)
     if slope is not None:
         words = describe_scale(slope, d_head**-0.5, sizes, "d_head")
         return words.removeprefix("your weights are ").split(": ", 1)[-1]
     for slip in OTHER_SCORES:
-        if multiple(given, slip.answer(x, w_q, w_k, heads)) is not None:
+        if multiple(got, slip.answer(x, w_q, w_k, heads)) is not None:
             return f"{slip.words} (and the factor is not 1/sqrt(d_head) either)"
     return None
 
@@ -505,8 +505,8 @@ def _ask_for_stds(answer: Callable[..., Any], *cases: tuple[int, int, float]) ->
     return [expect_number(call(answer, *case), "the standard deviation") for case in cases]
 
 
-def _explain_stds(given: Tensor, right: Any, *cases: tuple[int, int, float]) -> str | None:
-    for g, (d_model, d_k, std_x) in zip(given.tolist(), cases, strict=True):
+def _explain_stds(got: Tensor, right: Any, *cases: tuple[int, int, float]) -> str | None:
+    for g, (d_model, d_k, std_x) in zip(got.tolist(), cases, strict=True):
         if g <= 0:
             return f"a standard deviation is above 0; yours is {g:.4g}"
         variance = g**4 * d_model**2 * std_x**4
@@ -576,7 +576,7 @@ INITIAL_STD = Exercise(
         Slip(
             "one number does not fit every width",
             lambda m, d, s: 0.02,
-            like=lambda given, *_: all(near(x, given[0]) for x in given),
+            like=lambda got, *_: all(near(x, got[0]) for x in got),
         ),
     ],
     explain=_explain_stds,
@@ -594,23 +594,23 @@ def _root(d_model: int, d_head: int) -> float:
     return math.sqrt(d_model / d_head)
 
 
-def _explain_repair(given: Tensor, right: Tensor, weights: Tensor, d_model: int, d_head: int) -> str | None:
-    found = _explain_power(given, weights.log(), d_model, d_head)
+def _explain_repair(got: Tensor, right: Tensor, weights: Tensor, d_model: int, d_head: int) -> str | None:
+    found = _explain_power(got, weights.log(), d_model, d_head)
     if found:
         return found
     raw = math.sqrt(d_model) * weights.log()  # but for a constant in each row
-    by_row = given.reshape(-1, raw.size(-1)), raw.reshape(-1, raw.size(-1))
+    by_row = got.reshape(-1, raw.size(-1)), raw.reshape(-1, raw.size(-1))
     return explain_weights(*by_row, sizes={"d_head": d_head, "d_model": d_model}, divide_by="d_head")
 
 
-def _explain_power(given: Tensor, logs: Tensor, d_model: int, d_head: int) -> str | None:
+def _explain_power(got: Tensor, logs: Tensor, d_model: int, d_head: int) -> str | None:
     """If the answer is softmax(c * logs), say what is wrong with c."""
-    if (given <= 0).any():
+    if (got <= 0).any():
         return None
-    centred, against = (x - x.mean(dim=-1, keepdim=True) for x in (given.log(), logs))
+    centred, against = (x - x.mean(dim=-1, keepdim=True) for x in (got.log(), logs))
     c = ((centred * against).sum() / against.square().sum()).item()
     root = _root(d_model, d_head)
-    if c < 1e-6 or not close(given, (c * logs).softmax(-1)):
+    if c < 1e-6 or not close(got, (c * logs).softmax(-1)):
         return None
     return (
         f"your weights are too {'sharp' if c > root else 'flat'}: in effect you multiplied the logarithms by {c:.3g}; "
@@ -721,12 +721,12 @@ def _reaches(tau: float, wanted: float, tolerance: float = 2e-3) -> bool:
     return 0 < tau < math.inf and abs(_entropy_at(tau) - wanted) <= tolerance
 
 
-def _all_reached(given: Tensor, right: Any, *wanted: float) -> bool:
-    return all(map(_reaches, given.tolist(), wanted))
+def _all_reached(got: Tensor, right: Any, *wanted: float) -> bool:
+    return all(map(_reaches, got.tolist(), wanted))
 
 
-def _explain_temperatures(given: Tensor, right: Any, *wanted: float) -> str | None:
-    asked = list(zip(given.tolist(), wanted, strict=True))
+def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None:
+    asked = list(zip(got.tolist(), wanted, strict=True))
     for tau, _ in asked:
         if not 0 < tau < math.inf:
             return f"a temperature is above 0 and finite; yours is {tau:.4g}"
@@ -868,15 +868,14 @@ def _ask_model(answer: Callable[..., Any], ids: Tensor) -> Any:
 
 def _give_weights(model: nn.Module) -> None:
     """Put known numbers into the parts of the model, after a look at how its embedding was drawn."""
-    for name, given in {"embedding": EMBEDDING, **MATRICES}.items():
+    for name, got in {"embedding": EMBEDDING, **MATRICES}.items():
         part = getattr(model, name, None)
         weight = getattr(part, "weight", None)
         if not isinstance(weight, Tensor):
             raise Mistake(f"keep the names of the parts: there is no {name} with a weight")
-        if weight.shape != given.shape:
+        if weight.shape != got.shape:
             raise Mistake(
-                f"leave __init__ as it is: {name}.weight must have shape {tuple(given.shape)}; "
-                f"got {tuple(weight.shape)}"
+                f"leave __init__ as it is: {name}.weight must have shape {tuple(got.shape)}; got {tuple(weight.shape)}"
             )
         if getattr(part, "bias", None) is not None:
             raise Mistake(f"leave __init__ as it is: {name} had no bias")
@@ -888,12 +887,12 @@ def _give_weights(model: nn.Module) -> None:
             )
     model.double()
     with torch.no_grad():
-        for name, given in {"embedding": EMBEDDING, **MATRICES}.items():
-            getattr(model, name).weight.copy_(given)
+        for name, got in {"embedding": EMBEDDING, **MATRICES}.items():
+            getattr(model, name).weight.copy_(got)
 
 
-def _explain_scales(given: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str | None:
-    output, weights = given
+def _explain_scales(got: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str | None:
+    output, weights = got
     x = EMBEDDING[ids]
     q, k, v = (split_heads(x @ matrix.T, HEADS) for matrix in MATRICES.values())
     sizes = _sizes(D_MODEL, HEADS, D_HEAD, ids.size(1))
@@ -924,11 +923,9 @@ def _explain_embedding(factor: float) -> str:
     )
 
 
-def _same_output(given: Any, wrong: Any, *inputs: Any) -> bool:
+def _same_output(got: Any, wrong: Any, *inputs: Any) -> bool:
     """Whether two outputs are the same but for the embedding's factor."""
-    return (
-        same_shape(given, wrong) and isinstance(given, Tensor) and multiple(given.detach(), wrong.detach()) is not None
-    )
+    return same_shape(got, wrong) and isinstance(got, Tensor) and multiple(got.detach(), wrong.detach()) is not None
 
 
 DEBUG_THE_SCALES = Exercise(

@@ -50,17 +50,17 @@ def _counted(words: str, count: Callable[[int, int, int], int], like: Callable[.
     return Slip(words, lambda d, h, d_head: count(d, h, d // h if d_head is None else d_head), like=like)
 
 
-def _some_biases(given: Any, wrong: int, d: int, h: int, d_head: int | None) -> bool:
+def _some_biases(got: Any, wrong: int, d: int, h: int, d_head: int | None) -> bool:
     """Whether a count has biases too: of all matrices or some, for their rows or their columns."""
     right = _parameters(d, h, d_head)
     inner = right // (4 * d)
-    return any(alike(given, right + biases) for biases in (3 * inner + d, 3 * inner, d, 4 * inner, 4 * d))
+    return any(alike(got, right + biases) for biases in (3 * inner + d, 3 * inner, d, 4 * inner, 4 * d))
 
 
-def _explain_count(given: Tensor, right: int, d: int, h: int, d_head: int | None) -> str:
+def _explain_count(got: Tensor, right: int, d: int, h: int, d_head: int | None) -> str:
     return (
         f"for d_model={d}, num_heads={h}, d_head={d_head} there are four matrices of {d} times "
-        f"{right // (4 * d)} numbers; yours makes {given:.10g}"
+        f"{right // (4 * d)} numbers; yours makes {got:.10g}"
     )
 
 
@@ -184,22 +184,22 @@ def _reshaped(heads: Tensor) -> Tensor:
     return heads.reshape(*heads.shape[:-3], heads.size(-2), -1)
 
 
-def _origins(given: Tensor, source: Tensor) -> Tensor | None:
-    """Find out which number of `source` each number of `given` is: its indices, (..., axes of source).
+def _origins(got: Tensor, source: Tensor) -> Tensor | None:
+    """Find out which number of `source` each number of `got` is: its indices, (..., axes of source).
 
     None if not all stand there. The numbers of `source` must all be different.
     """
-    off, place = (given[..., None] - source.flatten()).abs().min(dim=-1)
+    off, place = (got[..., None] - source.flatten()).abs().min(dim=-1)
     return torch.stack(torch.unravel_index(place, source.shape), dim=-1) if (off < 1e-6).all() else None
 
 
-def _explain_near(given: Tensor, right: Tensor) -> str | None:
+def _explain_near(got: Tensor, right: Tensor) -> str | None:
     """Say so if a result is right up to one factor, or one added number."""
-    factor = times(given, right, {})
+    factor = times(got, right, {})
     if factor:
         return f"your numbers are {factor} what they should be"
-    off = (given - right).flatten()[0]
-    return f"every number is too large by {off:.4g}" if close(given, right + off) else None
+    off = (got - right).flatten()[0]
+    return f"every number is too large by {off:.4g}" if close(got, right + off) else None
 
 
 # ---- split ----------------------------------------------------------------------------------------------------------
@@ -210,9 +210,9 @@ def _mix_sentences(x: Tensor, h: int) -> Tensor:
     return cut.reshape(x.size(0), h, x.size(1), -1)
 
 
-def _explain_split(given: Tensor, right: Tensor, x: Tensor, h: int) -> str | None:
+def _explain_split(got: Tensor, right: Tensor, x: Tensor, h: int) -> str | None:
     """Every number tells where in x it comes from; is it there where it should be?"""
-    origins, expected = _origins(given, x), _origins(right, x)
+    origins, expected = _origins(got, x), _origins(right, x)
     if origins is None or expected is None:
         return None
     mixed_sentence, mixed_word, _ = (origins != expected).unbind(-1)
@@ -222,7 +222,7 @@ def _explain_split(given: Tensor, right: Tensor, x: Tensor, h: int) -> str | Non
         b, i, word, f = mixed_word.nonzero()[0].tolist()
         found = int(origins[b, i, word, f, 1])
         return f"words are mixed up: head {i} holds features of word {found} in the row of word {word} (counted from 0)"
-    feature, d_head = origins[..., 2], given.size(-1)
+    feature, d_head = origins[..., 2], got.size(-1)
     if feature.equal(feature[:, :1].expand_as(feature)):
         return "all your heads hold the same features; each owns d_head features of its own"
     first = feature[..., :1] // d_head * d_head  # that each head has
@@ -242,7 +242,7 @@ SPLIT = Exercise(
         Slip(
             lambda x, h: f"you return {h} pieces; make one tensor of them, with an axis for the heads (torch.stack)",
             lambda x, h: x.chunk(h, dim=-1),
-            like=lambda given, wrong, *_: isinstance(given, tuple | list) and len(given) == len(wrong),
+            like=lambda got, wrong, *_: isinstance(got, tuple | list) and len(got) == len(wrong),
         ),
         _shape(
             "the features are cut, but the heads must stand before the positions: swap axes 1 and 2",
@@ -306,21 +306,21 @@ def _output(heads: Tensor, w_o: Tensor) -> Tensor:
     return _join(heads) @ w_o
 
 
-def _explain_join(given: Tensor, heads: Tensor, w_o: Tensor) -> str | None:
+def _explain_join(got: Tensor, heads: Tensor, w_o: Tensor) -> str | None:
     """Say how an output differs from the joined heads times w_o, if it was made of these heads."""
     return (
-        _explain_blocks(given, heads, w_o)
-        or _explain_order(given @ torch.linalg.pinv(w_o), heads)
-        or _explain_near(given, _output(heads, w_o))
+        _explain_blocks(got, heads, w_o)
+        or _explain_order(got @ torch.linalg.pinv(w_o), heads)
+        or _explain_near(got, _output(heads, w_o))
     )
 
 
-def _explain_blocks(given: Tensor, heads: Tensor, w_o: Tensor) -> str | None:
+def _explain_blocks(got: Tensor, heads: Tensor, w_o: Tensor) -> str | None:
     """Solve output = the sum of c[i, j] * head i @ block j of w_o, where c should be the identity, and look at c."""
     h = len(heads)
     terms = torch.einsum("ind,jdm->nmij", heads, _blocks(w_o, h)).flatten(2).flatten(0, 1)
-    solution = torch.linalg.lstsq(terms, given.reshape(-1, 1)).solution
-    if not close(terms @ solution, given.reshape(-1, 1)):
+    solution = torch.linalg.lstsq(terms, got.reshape(-1, 1)).solution
+    if not close(terms @ solution, got.reshape(-1, 1)):
         return None
     met = solution.reshape(h, h).abs() > 1e-4
     others = (met & ~torch.eye(h, dtype=torch.bool)).nonzero().tolist()
@@ -433,9 +433,9 @@ def _joined(join: Callable[[Tensor, Tensor], Tensor]) -> Answer:
 
 
 def _explain_multi_head(
-    given: tuple[Tensor, Tensor], right: Any, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, h: int
+    got: tuple[Tensor, Tensor], right: Any, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, h: int
 ) -> str:
-    output, weights = given
+    output, weights = got
     n, d_model = x.shape
     sizes = {"d_head": w_q.size(1) // h, "d_model": d_model, "num_heads": h, "n": n, NOT_D_HEAD: d_model // h}
     scores = _split(x @ w_q, h) @ _split(x @ w_k, h).mT
@@ -647,9 +647,9 @@ IN_TURN = (
 )
 
 
-def _explain_mask(given: Tensor, right: Tensor, mask: Tensor, h: int) -> str:
+def _explain_mask(got: Tensor, right: Tensor, mask: Tensor, h: int) -> str:
     known = torch.cat([~mask, mask])  # each sentence's mask, inverted as it should be, and as it was
-    same = (given[:, None] == known).flatten(2).all(-1)  # (batch * h, 2 * batch)
+    same = (got[:, None] == known).flatten(2).all(-1)  # (batch * h, 2 * batch)
     if not same.any(dim=1).all():
         return "some of your masks are those of no sentence: repeat whole (m, n) masks, and invert them"
     found, expected = same.int().argmax(dim=1), torch.arange(len(mask)).repeat_interleave(h)
@@ -666,8 +666,8 @@ MASK_FOR_TORCH = Exercise(
     right=lambda mask, h: ~mask.repeat_interleave(h, dim=0),
     returns=Returned(
         "the mask",
-        lambda given, right: expect_tensor(
-            given, tuple(right.shape), "(batch * num_heads, m, n)", "the mask", boolean=True
+        lambda got, right: expect_tensor(
+            got, tuple(right.shape), "(batch * num_heads, m, n)", "the mask", boolean=True
         ),
     ),
     cases=[Case((random(2, 5, 7) > 0, 3))],
@@ -675,13 +675,13 @@ MASK_FOR_TORCH = Exercise(
         Slip(
             "batch and heads must share one axis, (batch * num_heads, m, n); yours has four axes",
             lambda mask, h: ~mask[:, None].expand(-1, h, -1, -1),
-            like=lambda given, *_: isinstance(given, Tensor) and given.dim() == 4,
+            like=lambda got, *_: isinstance(got, Tensor) and got.dim() == 4,
         ),
         Slip(
             "the mask must be boolean, True = blocked; yours holds floating-point numbers",
             lambda mask, h: torch.where(mask.repeat_interleave(h, dim=0), 0.0, -math.inf),
             mistake=8,
-            like=lambda given, *_: isinstance(given, Tensor) and given.is_floating_point(),
+            like=lambda got, *_: isinstance(got, Tensor) and got.is_floating_point(),
         ),
         Slip(f"the order is right, but {TURNED}", lambda mask, h: mask.repeat_interleave(h, dim=0), mistake=7),
         Slip(IN_TURN, lambda mask, h: ~mask.repeat(h, 1, 1), mistake=10),
@@ -836,7 +836,7 @@ WITHOUT_A_HEAD = Exercise(
         *map(_effect_of, range(3)),
         Read("your numbers are 0.5 times what they should be", lambda *a: _terms(*a[:2])[a[2]].norm(dim=-1) / 2),
     ],
-    explain=lambda given, right, *_: _explain_near(given, right),
+    explain=lambda got, right, *_: _explain_near(got, right),
     rest="one number for each word, but not the right ones: the difference is head i times its block of w_o",
 )
 
@@ -889,18 +889,18 @@ def _left(*bugs: str) -> Slip:
 
 
 def _explain_masked(
-    given: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, h: int, mask: Tensor
+    got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, h: int, mask: Tensor
 ) -> str | None:
     """Work back from the output to the heads, and from them to the weights, however they were cut and joined."""
-    joined = given @ torch.linalg.pinv(w_o)  # (batch, n, h * d_head)
-    for cut, uncut in itertools.product(CUTS, UNCUTS) if close(joined @ w_o, given) else ():
+    joined = got @ torch.linalg.pinv(w_o)  # (batch, n, h * d_head)
+    for cut, uncut in itertools.product(CUTS, UNCUTS) if close(joined @ w_o, got) else ():
         weights = recover_weights(uncut(joined, h), cut(x @ w_v, h))
         if weights is not None:
             weights = weights.masked_fill(weights.abs() < 1e-9, 0.0)  # what rounding left
             found = _explain_cuts(weights, x @ w_q, x @ w_k, mask[:, None], cut, x.size(-1))
             return "; ".join(filter(None, [found, UNCUTS[uncut]]))
-    inexact = explain_rounding(given, right)
-    return f"your output is {inexact}" if inexact else _explain_near(given, right)
+    inexact = explain_rounding(got, right)
+    return f"your output is {inexact}" if inexact else _explain_near(got, right)
 
 
 def _explain_cuts(weights: Tensor, q: Tensor, k: Tensor, mask: Tensor, cut: Cut, d_model: int) -> str | None:
@@ -942,7 +942,7 @@ DEBUG_THE_HEADS = Exercise(
             "the output holds NaN; every query may attend to some key, so an infinity is in the wrong place: "
             "masked keys get the score minus infinity (masked_fill), then comes a softmax over the keys",
             _masked_weighing(lambda scores, mask, *_: scores.softmax(-1).masked_fill(~mask, -math.inf)),
-            like=lambda given, *_: isinstance(given, Tensor) and bool(given.isnan().any()),
+            like=lambda got, *_: isinstance(got, Tensor) and bool(got.isnan().any()),
         ),
         Slip(
             "your mask is transposed: row i of it belongs to query i",

@@ -75,15 +75,15 @@ KEYS_OF_A_NEW_WORD = turn(
 WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key must be hidden; here True means may attend"
 
 
-def _explain_mask(given: Tensor, right: Tensor, *inputs: Any) -> str:
+def _explain_mask(got: Tensor, right: Tensor, *inputs: Any) -> str:
     """Say how a boolean mask differs from the right one."""
-    if given.all():
+    if got.all():
         return "your mask hides nothing: it is True everywhere"
-    if not given.any():
+    if not got.any():
         return "your mask hides everything: it is False everywhere"
-    cell = tuple((given != right).nonzero()[0].tolist())
+    cell = tuple((got != right).nonzero()[0].tolist())
     place = f"at {cell}, counted from 0, the mask must be {right[cell].item()}"
-    return f"the shape is right, but {int((given != right).sum())} cells are not: {place}"
+    return f"the shape is right, but {int((got != right).sum())} cells are not: {place}"
 
 
 def _ones(m: int, n: int) -> Tensor:
@@ -408,12 +408,12 @@ def _renormalised(scores: Tensor, mask: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
-def _same_and_closed(given: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> bool:
-    return alike(given, right) and not (given[~mask.expand_as(given)] > 0).any()
+def _same_and_closed(got: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> bool:
+    return alike(got, right) and not (got[~mask.expand_as(got)] > 0).any()
 
 
-def _same_where_open(given: Any, wrong: Any, scores: Tensor, mask: Tensor) -> bool:
-    return same_shape(given, wrong) and alike(*(x.masked_fill(~mask, 0.0) for x in (given, wrong)))
+def _same_where_open(got: Any, wrong: Any, scores: Tensor, mask: Tensor) -> bool:
+    return same_shape(got, wrong) and alike(*(x.masked_fill(~mask, 0.0) for x in (got, wrong)))
 
 
 def _explain_softmax(weights: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> str | None:
@@ -434,11 +434,11 @@ def _explain_gradient(answer: Callable[..., Any]) -> str | None:
     result = call(lambda _, mask: answer(leaf, mask), scores, mask)  # it would copy the leaf
     if not result.requires_grad:
         return "the weights are right, but no gradient gets through them: do not detach, and do not convert to lists"
-    (given,) = torch.autograd.grad((result * towards).sum(), leaf)
+    (got,) = torch.autograd.grad((result * towards).sum(), leaf)
     (right,) = torch.autograd.grad((masked_softmax(expected, mask) * towards).sum(), expected)
-    if given.isnan().any():
+    if got.isnan().any():
         return f"the weights are right, but {NAN_GRADIENTS}"
-    return None if close(given, right) else "the weights are right, but their gradients are not"
+    return None if close(got, right) else "the weights are right, but their gradients are not"
 
 
 def _explain_extremes(answer: Callable[..., Any]) -> str | None:
@@ -554,9 +554,9 @@ def _attention(weigh: Weigh = masked_softmax, of: Callable[[Tensor], Tensor] = l
 def _same_rows(of: Callable[[Tensor], Tensor]) -> Like:
     """Compare outputs in the rows that may see some key under a mask `of` what is allowed."""
 
-    def like(given: Any, wrong: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> bool:
+    def like(got: Any, wrong: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> bool:
         rows = of(allowed).any(dim=-1).expand(query.shape[:-1])
-        return same_shape(given, wrong) and alike(given[rows], wrong[rows])
+        return same_shape(got, wrong) and alike(got[rows], wrong[rows])
 
     return like
 
@@ -794,8 +794,8 @@ def _verdict(result: Any) -> bool:
     return bool(result)
 
 
-def _explain_verdicts(given: Tensor, right: Any) -> str:
-    return [*LEAKY, *HONEST][(given != torch.tensor(right)).nonzero()[0, 0]]
+def _explain_verdicts(got: Tensor, right: Any) -> str:
+    return [*LEAKY, *HONEST][(got != torch.tensor(right)).nonzero()[0, 0]]
 
 
 Look = Callable[[Tensor, int], Any]

@@ -123,11 +123,11 @@ def _signed(m: int, n: int, slopes: Tensor) -> Tensor:
     return -slopes[:, None, None] * (torch.arange(n - m, n)[:, None] - torch.arange(n))
 
 
-def _explain_price(given: Tensor, right: Tensor, m: int, n: int, slopes: Tensor) -> str:
-    head, row, column = (given - right).abs().gt(1e-6).nonzero()[0].tolist()
+def _explain_price(got: Tensor, right: Tensor, m: int, n: int, slopes: Tensor) -> str:
+    head, row, column = (got - right).abs().gt(1e-6).nonzero()[0].tolist()
     return (
         f"the shape is right, but in head {head}, at row {row}, column {column}, counted from 0, the mask must be "
-        f"{right[head, row, column]:.4g}; yours is {given[head, row, column]:.4g}"
+        f"{right[head, row, column]:.4g}; yours is {got[head, row, column]:.4g}"
     )
 
 
@@ -194,13 +194,13 @@ def _beyond(q: Tensor, most: int) -> Tensor:
     return (t - t[:, None]).abs() > most
 
 
-def _explain_clamped(given: Tensor, right: Tensor, q: Tensor, k: Tensor, most: int) -> str:
-    wrong = (given - right).abs() > 1e-6
+def _explain_clamped(got: Tensor, right: Tensor, q: Tensor, k: Tensor, most: int) -> str:
+    wrong = (got - right).abs() > 1e-6
     row, column = wrong.nonzero()[0].tolist()
     place = f"query {row} and key {column}, counted from 0, are {abs(row - column)} apart"
     if not (wrong & ~_beyond(q, most)).any():
         return f"right up to the distance {most}, and wrong beyond: {place}"
-    return f"{place}; their score must be {right[row, column]:.4f}, and yours is {given[row, column]:.4f}"
+    return f"{place}; their score must be {right[row, column]:.4f}, and yours is {got[row, column]:.4f}"
 
 
 CLAMPED_SCORES = Exercise(
@@ -235,7 +235,7 @@ CLAMPED_SCORES = Exercise(
              lambda q, k, most: torch.where(_beyond(q, most), q @ k.mT, _clamped(q, k, most))),
         Slip("keys further away must not be masked; they count as if they were `most` away",
              lambda q, k, most: _clamped(q, k, most).masked_fill(_beyond(q, most), -math.inf),
-             like=lambda given, wrong, *inputs: bool(given.isinf().equal(wrong.isinf()))),
+             like=lambda got, wrong, *inputs: bool(got.isinf().equal(wrong.isinf()))),
         Slip("do not divide by the square root of d here", lambda q, k, most: _clamped(q, k, most) / q.size(1) ** 0.5),
         Slip("you clamp one step too early: the distance `most` itself stays",
              lambda q, k, most: _clamped(q, k, most - 1)),
@@ -248,18 +248,18 @@ CLAMPED_SCORES = Exercise(
 # ---- turn -----------------------------------------------------------------------------------------------------------
 
 
-def explain_rotary(given: Tensor, x: Tensor) -> str | None:
+def explain_rotary(got: Tensor, x: Tensor) -> str | None:
     """Say by which conventions x (n, d) was turned, where they differ from this book's; None if it was not turned.
 
     A pair of features that is turned keeps its length in every row, and numbers drawn at random have no other such
     pair. The angle by which it was turned says its speed, its direction and from where positions are counted.
     """
     d = x.size(1)
-    if close(given, x):
+    if close(got, x):
         return "nothing is turned: you return x as it is"
-    lengths, kept = ((y[:, :, None].square() + y[:, None].square()) for y in (x, given))
+    lengths, kept = ((y[:, :, None].square() + y[:, None].square()) for y in (x, got))
     same = torch.isclose(lengths, kept, rtol=1e-5, atol=1e-7).all(dim=0) & ~torch.eye(d, dtype=torch.bool)
-    still = torch.isclose(given, x, rtol=1e-7, atol=1e-8).all(dim=0)
+    still = torch.isclose(got, x, rtol=1e-7, atol=1e-8).all(dim=0)
     if still.any():
         return f"features {still.nonzero().flatten().tolist()}, counted from 0, are left as they are; turn all pairs"
     if not bool((same.sum(dim=1) == 1).all()):
@@ -271,7 +271,7 @@ def explain_rotary(given: Tensor, x: Tensor) -> str | None:
         neighbours = first.equal(torch.arange(0, d, 2)) and second.equal(first + 1)
         names = "neighbours, 2i and 2i + 1" if neighbours else f"{[*zip(first.tolist(), second.tolist(), strict=True)]}"
         found.append(f"your pairs are {names}; here feature i goes with i + d/2")
-    angle = torch.atan2(given[:, second], given[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
+    angle = torch.atan2(got[:, second], got[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
     step = torch.remainder(angle[1:] - angle[:-1] + math.pi, 2 * math.pi) - math.pi
     if not close(step, step[:1].expand_as(step), 1e-4):
         return "the angle between a position and the next must be the same everywhere; yours is not"
@@ -344,7 +344,7 @@ TURN = Exercise(
         Read("nothing is turned", lambda x: x.clone()),
         Read("are left as they are", lambda x: torch.cat([_turned()(x[:, :4]), x[:, 4:]], dim=1)),
     ],
-    explain=lambda given, right, x: explain_rotary(given, x),
+    explain=lambda got, right, x: explain_rotary(got, x),
     rest="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
 )  # fmt: skip
 
@@ -355,11 +355,11 @@ def _convert(weight: Tensor, heads: int) -> Tensor:
     return change_pairing(weight, heads, to="halves")
 
 
-def _explain_rows(given: Tensor, right: Tensor, weight: Tensor, heads: int) -> str | None:
-    rows = [(weight == row).all(dim=1).nonzero().flatten().tolist() for row in given]
+def _explain_rows(got: Tensor, right: Tensor, weight: Tensor, heads: int) -> str | None:
+    rows = [(weight == row).all(dim=1).nonzero().flatten().tolist() for row in got]
     if not all(rows):
         return "your rows are not rows of the given matrix: only their order may change"
-    order, wanted = ([(weight == row).all(dim=1).nonzero()[0].item() for row in matrix] for matrix in (given, right))
+    order, wanted = ([(weight == row).all(dim=1).nonzero()[0].item() for row in matrix] for matrix in (got, right))
     return f"your rows come in the order {order}; here it must be {wanted}"
 
 

@@ -261,8 +261,8 @@ def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | No
     return lambda m, n, window, sinks: rule(*_places(m, n, first), window, sinks)
 
 
-def _explain_window(given: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
-    row, column = (given != right).nonzero()[0].tolist()
+def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
+    row, column = (got != right).nonzero()[0].tolist()
     return (
         f"with window {window} and {sinks} sinks, the query in row {row} stands at position {row + n - m}, and "
         f"{'must' if right[row, column] else 'must not'} see key {column}, all counted from 0"
@@ -435,19 +435,19 @@ KERNEL_INPUTS = {
 }
 
 
-def _same(given: Any, right: Any, *inputs: Any) -> bool:
-    if not isinstance(given, Tensor) or not isinstance(right, Tensor) or given.shape != right.shape:
+def _same(got: Any, right: Any, *inputs: Any) -> bool:
+    if not isinstance(got, Tensor) or not isinstance(right, Tensor) or got.shape != right.shape:
         return False
-    return torch.allclose(given.double(), right.double(), rtol=1e-5, atol=1e-5, equal_nan=True)
+    return torch.allclose(got.double(), right.double(), rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
-def _explain_kernel(given: Tensor, right: Tensor, *inputs: Any) -> str | None:
-    wrong = given.isnan() & ~right.isnan()
+def _explain_kernel(got: Tensor, right: Tensor, *inputs: Any) -> str | None:
+    wrong = got.isnan() & ~right.isnan()
     if wrong.any():
         return f"the output holds NaN, first for query {int(wrong.nonzero()[0, 0])}, counted from 0"
     if right.isnan().any():
         return "a score that is NaN must come out as NaN; yours hides it"
-    rows = (given - right).abs().amax(1).gt(1e-5).nonzero().flatten().tolist()
+    rows = (got - right).abs().amax(1).gt(1e-5).nonzero().flatten().tolist()
     return f"the output is wrong for queries {rows}, counted from 0"
 
 
@@ -547,11 +547,11 @@ def _ask_for_verdicts(test: Any) -> Tensor:
     return torch.tensor(verdicts)
 
 
-def _explain_verdicts(given: Tensor, right: Tensor) -> str:
-    failed = [words for words, passed in zip(RIGHT_KERNELS, given, strict=False) if not passed]
+def _explain_verdicts(got: Tensor, right: Tensor) -> str:
+    failed = [words for words, passed in zip(RIGHT_KERNELS, got, strict=False) if not passed]
     if failed:
         return f"your test fails a right kernel, one that {failed[0]}"
-    past = [words for words, passed in zip(BUGS.values(), given[len(RIGHT_KERNELS) :], strict=True) if passed]
+    past = [words for words, passed in zip(BUGS.values(), got[len(RIGHT_KERNELS) :], strict=True) if passed]
     return f"{len(past)} of {len(BUGS)} broken kernels get past your test; one of them {past[0]}"
 
 
@@ -576,10 +576,10 @@ def _tester(
     return test
 
 
-def _zeros_unless_nan(given: Tensor, right: Tensor) -> bool:
+def _zeros_unless_nan(got: Tensor, right: Tensor) -> bool:
     """Compare, but of rows in which nothing is open ask only that they are not NaN."""
     empty = (right == 0).all(dim=1, keepdim=True)
-    return _same(given.masked_fill(empty & ~given.isnan(), 0.0), right)
+    return _same(got.masked_fill(empty & ~got.isnan(), 0.0), right)
 
 
 _RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _CLOSED_NAN, _LAST_NAN, _BOTH = (
@@ -608,7 +608,7 @@ TEST = Exercise(
     name="test",
     asks="A test that passes every right kernel and fails every broken one.",
     right=_tester(),
-    returns=Returned("the verdicts", lambda given, right: given),
+    returns=Returned("the verdicts", lambda got, right: got),
     ask=_ask_for_verdicts,
     rounding=False,
     slips=[

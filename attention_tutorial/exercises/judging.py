@@ -51,18 +51,18 @@ def sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
-def verdict(name: str, found: Diagnosis | None) -> str:
+def verdict(name: str, diagnosis: Diagnosis | None) -> str:
     """Say how it stands with an exercise, as `check` prints it.
 
     Example:
         >>> verdict("bits", None), verdict("bits", NOT_FILLED_IN), verdict("bits", Diagnosis("that counts digits"))
         ('bits: right.', 'bits: not filled in yet.', 'bits: not yet. That counts digits.')
     """
-    if found is None:
+    if diagnosis is None:
         return f"{name}: right."
-    if found.kind is Outcome.NOT_FILLED_IN:
-        return f"{name}: {found.words}."
-    return f"{name}: not yet. {sentence(found.words)}"
+    if diagnosis.kind is Outcome.NOT_FILLED_IN:
+        return f"{name}: {diagnosis.words}."
+    return f"{name}: not yet. {sentence(diagnosis.words)}"
 
 
 def judge(
@@ -88,60 +88,60 @@ def judge(
         torch.set_default_dtype(torch.float64)
         for hook in exercise.further:
             hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
-        found = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
+        diagnosis = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
-        found = NOT_FILLED_IN
+        diagnosis = NOT_FILLED_IN
     except Mistake as mistake:
-        found = _diagnosis(mistake)
+        diagnosis = _diagnosis(mistake)
     except SystemExit:
-        found = Diagnosis("your code called exit(); return the result instead")
+        diagnosis = Diagnosis("your code called exit(); return the result instead")
     except Exception as error:  # not from calling the answer: that is told in `call`
         kind = f"{type(error).__name__}: {error}".rstrip(".: ")
-        found = Diagnosis(
+        diagnosis = Diagnosis(
             f"the check cannot make sense of this answer ({kind}); compare what you return with what is asked for"
         )
     finally:
         torch.set_default_dtype(default)
-    return found
+    return diagnosis
 
 
-def slip_of(exercise: Exercise, found: Diagnosis) -> Slip | None:
+def slip_of(exercise: Exercise, diagnosis: Diagnosis) -> Slip | None:
     """Return which slip of the table a diagnosis is, also one that is read off a result and told in the same words.
 
     For that each of the latter is judged once. It may take a while, so no check waits for it.
 
     Args:
         exercise: its table.
-        found: what :func:`judge` said of an answer.
+        diagnosis: what :func:`judge` said of an answer.
 
     Returns:
         The slip; None if it is none of the table's.
     """
-    return found.slip or _read_off(exercise).get(found.words)
+    return diagnosis.slip or _read_off(exercise).get(diagnosis.words)
 
 
 @functools.cache
 def _read_off(exercise: Exercise) -> dict[str, Slip]:
-    told = ((judge(exercise, slip.answer), slip) for slip in exercise.slips if isinstance(slip, Read))
-    return {found.words: slip for found, slip in told if found is not None}
+    judged = ((judge(exercise, slip.answer), slip) for slip in exercise.slips if isinstance(slip, Read))
+    return {diagnosis.words: slip for diagnosis, slip in judged if diagnosis is not None}
 
 
 def _judge(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
-    found = _in_all(exercise, answer, cases)
-    if found is None and exercise.in_evaluation:
-        found = _in_evaluation(exercise, answer, cases)
-    if found is not None:
-        return found
-    said = (hook(answer) for hook in exercise.further)
-    return next((Diagnosis(words) for words in said if words), None)
+    diagnosis = _in_all(exercise, answer, cases)
+    if diagnosis is None and exercise.in_evaluation:
+        diagnosis = _in_evaluation(exercise, answer, cases)
+    if diagnosis is not None:
+        return diagnosis
+    further = (hook(answer) for hook in exercise.further)
+    return next((Diagnosis(words) for words in further if words), None)
 
 
 def _in_all(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
     """Return the first diagnosis of any case."""
     for case in cases:
-        found = _in_one(exercise, answer, case)
-        if found is not None:
-            return replace(found, words=case.words.replace("{found}", found.words))
+        diagnosis = _in_one(exercise, answer, case)
+        if diagnosis is not None:
+            return replace(diagnosis, words=case.words.replace("{found}", diagnosis.words))
     return None
 
 
@@ -152,13 +152,13 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
     try:
         module.eval()
         with torch.no_grad():
-            found = _in_all(exercise, answer, cases)
+            diagnosis = _in_all(exercise, answer, cases)
     except Mistake as mistake:
-        found = _diagnosis(mistake)
+        diagnosis = _diagnosis(mistake)
     finally:
         module.train(was_training)
     words = "right in training, but not in evaluation (torch.no_grad() and eval())"
-    return found and replace(found, words=f"{words}: {found.words}", slip=None)
+    return diagnosis and replace(diagnosis, words=f"{words}: {diagnosis.words}", slip=None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -170,19 +170,19 @@ def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
     result = exercise.result(answer, case)
     right = _right(exercise, case)
     try:
-        given = _read(exercise, result, right)
+        got = _read(exercise, result, right)
     except Mistake:
-        found = _first_slip(exercise, case, result, right, None)
-        if found is not None:
-            return found
+        diagnosis = _first_slip(exercise, case, result, right, None)
+        if diagnosis is not None:
+            return diagnosis
         raise
-    each = right if isinstance(right, tuple) else (right,)
-    wrong = [i for i in range(len(given)) if not exercise.same(given[i], each[i], *case.inputs)]
+    expected = right if isinstance(right, tuple) else (right,)
+    wrong = [i for i in range(len(got)) if not exercise.same(got[i], expected[i], *case.inputs)]
     if not wrong:
         return None
     last = wrong[-1]
-    found = _first_slip(exercise, case, result[last] if len(given) > 1 else result, each[last], last)
-    return found or Diagnosis(_explain(exercise, given, each, last, case))
+    diagnosis = _first_slip(exercise, case, result[last] if len(got) > 1 else result, expected[last], last)
+    return diagnosis or Diagnosis(_explain(exercise, got, expected, last, case))
 
 
 def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
@@ -199,14 +199,14 @@ def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
     return first.read(pair[0], right[0]), read
 
 
-def _first_slip(exercise: Exercise, case: Case, given: Any, right: Any, part: int | None) -> Diagnosis | None:
+def _first_slip(exercise: Exercise, case: Case, got: Any, right: Any, part: int | None) -> Diagnosis | None:
     """Return the first slip that gives the same as a part of a result, or as a whole that could not be read."""
     for slip in exercise.slips:
         like = slip.like or exercise.like
         wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
         if part is not None and isinstance(exercise.returns, tuple):
             wrong = wrong[part] if isinstance(wrong, tuple | list) else None
-        if wrong is not None and not alike(wrong, right) and like(given, wrong, *case.inputs):
+        if wrong is not None and not alike(wrong, right) and like(got, wrong, *case.inputs):
             return Diagnosis(slip.told(case), slip)
     return None
 
@@ -219,15 +219,15 @@ def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
         return None
 
 
-def _explain(exercise: Exercise, given: tuple[Tensor, ...], right: tuple[Any, ...], wrong: int, case: Case) -> str:
+def _explain(exercise: Exercise, got: tuple[Tensor, ...], right: tuple[Any, ...], wrong: int, case: Case) -> str:
     """Say what is wrong with a part of a result that no slip gives."""
-    part, name = given[wrong], exercise.parts()[wrong].name.removeprefix("the ")
+    part, name = got[wrong], exercise.parts()[wrong].name.removeprefix("the ")
     counted = isinstance(right[wrong], int) or (isinstance(right[wrong], Tensor) and right[wrong].dtype == torch.bool)
     exact = counted or not exercise.rounding
     inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
     if inexact:
         return f"your {name} {'are' if name.endswith('s') else 'is'} {inexact}"
-    found = None
+    explained = None
     if exercise.explain is not None:
-        found = exercise.explain(*((given, right) if len(given) > 1 else (part, right[0])), *case.inputs)
-    return found or exercise.rest
+        explained = exercise.explain(*((got, right) if len(got) > 1 else (part, right[0])), *case.inputs)
+    return explained or exercise.rest

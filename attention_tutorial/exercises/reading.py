@@ -368,17 +368,17 @@ def _mean(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, x, 0.0).sum(dim=-1, keepdim=True) / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
-def weights_alike(given: Any, other: Any, *inputs: Any) -> bool:
+def weights_alike(got: Any, other: Any, *inputs: Any) -> bool:
     """Whether two weights (..., m, n) were made from the same scores, up to a factor on all of them."""
-    return factor_on_scores(given, other) is not None
+    return factor_on_scores(got, other) is not None
 
 
-def factor_on_scores(given: Any, other: Any) -> float | None:
+def factor_on_scores(got: Any, other: Any) -> float | None:
     """Find c such that the weights given come from c times the scores of the other weights; None if no c does it."""
-    if not (isinstance(given, Tensor) and isinstance(other, Tensor)) or given.shape != other.shape or (other < 0).any():
+    if not (isinstance(got, Tensor) and isinstance(other, Tensor)) or got.shape != other.shape or (other < 0).any():
         return None
-    given, other = given.detach().cpu().double(), other.detach().cpu().double()
-    return _slope(given, other.log(), other > 0)
+    got, other = got.detach().cpu().double(), other.detach().cpu().double()
+    return _slope(got, other.log(), other > 0)
 
 
 def explain_output(

@@ -27,29 +27,29 @@ class Returned:
     """A thing that an answer returns: its name, and how it is read."""
 
     name: str
-    read: Callable[[Any, Any], Tensor]  # read(given, right) returns a tensor, or raises a `Mistake`
+    read: Callable[[Any, Any], Tensor]  # read(got, right) returns a tensor, or raises a `Mistake`
 
 
 def tensor(axes: str, name: str = "the output", *, finite: bool = True) -> Returned:
     """Ask for a tensor of the right result's shape; `axes` names its axes."""
-    return Returned(name, lambda given, right: expect_tensor(given, tuple(right.shape), axes, name, finite=finite))
+    return Returned(name, lambda got, right: expect_tensor(got, tuple(right.shape), axes, name, finite=finite))
 
 
 def mask(axes: str) -> Returned:
     """Ask for a boolean mask of the right result's shape."""
-    return Returned("the mask", lambda given, right: expect_mask(given, tuple(right.shape), axes))
+    return Returned("the mask", lambda got, right: expect_mask(got, tuple(right.shape), axes))
 
 
 def number(name: str = "the result") -> Returned:
     """Ask for one number."""
-    return Returned(name, lambda given, right: torch.tensor(expect_number(given, name), dtype=torch.float64))
+    return Returned(name, lambda got, right: torch.tensor(expect_number(got, name), dtype=torch.float64))
 
 
 def numbers(name: str, count: str) -> Returned:
     """Ask for a list, tuple, array or tensor of as many numbers as the right result has; `count` says why so many."""
 
-    def read(given: Any, right: Any) -> Tensor:
-        result, shape = expect_numbers(given, name), torch.as_tensor(right).shape
+    def read(got: Any, right: Any) -> Tensor:
+        result, shape = expect_numbers(got, name), torch.as_tensor(right).shape
         if result.shape != shape:
             got = f"shape {tuple(result.shape)}" if result.dim() else "one number"
             raise Mistake(f"{count}; expected {len(right)}, got {got}")
@@ -128,10 +128,10 @@ def expect_pair(result: Any, first: str, second: str) -> tuple[Any, Any]:
 def expect_mask(result: Any, shape: Shape, axes: str) -> Tensor:
     """Return a boolean mask, or raise the `Mistake` that says of which other kind it is."""
     boolean = getattr(result, "dtype", None) == torch.bool
-    given = expect_tensor(result, shape, axes, "the mask", finite=False, boolean=boolean)
+    got = expect_tensor(result, shape, axes, "the mask", finite=False, boolean=boolean)
     if boolean:
-        return given
-    values = set(given.unique().tolist())
+        return got
+    values = set(got.unique().tolist())
     if values <= {0.0, 1.0}:
         raise Mistake("the mask holds the numbers 0 and 1; make it boolean, or it will be added to the scores as it is")
     if values <= {0.0, -math.inf}:
@@ -145,11 +145,11 @@ def expect_mask(result: Any, shape: Shape, axes: str) -> Tensor:
 def within(tolerance: float) -> Callable[..., bool]:
     """Return a comparison of results: numbers in any container, or several tensors, that differ by no more."""
 
-    def like(given: Any, other: Any, *inputs: Any) -> bool:
-        if _several(given) or _several(other):
-            both = _several(given) and _several(other) and len(given) == len(other)
-            return both and all(map(like, given, other))
-        a, b = _as_numbers(given), _as_numbers(other)
+    def like(got: Any, other: Any, *inputs: Any) -> bool:
+        if _several(got) or _several(other):
+            both = _several(got) and _several(other) and len(got) == len(other)
+            return both and all(map(like, got, other))
+        a, b = _as_numbers(got), _as_numbers(other)
         return a is not None and b is not None and (a.dtype == b.dtype) and close(a, b, tolerance)
 
     return like
@@ -158,11 +158,11 @@ def within(tolerance: float) -> Callable[..., bool]:
 alike = within(1e-5)  # the same up to rounding in float32
 
 
-def same_shape(given: Any, other: Any, *inputs: Any) -> bool:
+def same_shape(got: Any, other: Any, *inputs: Any) -> bool:
     """Whether two results are tensors of the same shape, or the same number of such tensors."""
-    if _several(given) and _several(other) and len(given) == len(other):
-        return all(map(same_shape, given, other))
-    return isinstance(given, Tensor) and isinstance(other, Tensor) and given.shape == other.shape
+    if _several(got) and _several(other) and len(got) == len(other):
+        return all(map(same_shape, got, other))
+    return isinstance(got, Tensor) and isinstance(other, Tensor) and got.shape == other.shape
 
 
 def _several(result: Any) -> bool:
@@ -185,15 +185,15 @@ def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
     return bool(a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance))
 
 
-def explain_rounding(given: Tensor, right: Tensor) -> str | None:
+def explain_rounding(got: Tensor, right: Tensor) -> str | None:
     """Say that the numbers given are the right ones, but rounded or otherwise inexact; None if they are not."""
-    given, right = given.detach().double(), right.detach().double()
-    if given.shape != right.shape or close(given, right) or given.numel() == 0:
+    got, right = got.detach().double(), right.detach().double()
+    if got.shape != right.shape or close(got, right) or got.numel() == 0:
         return None
-    off, largest = (given - right).abs().max(), right.abs().max()
+    off, largest = (got - right).abs().max(), right.abs().max()
     for decimals in range(5):
         half = 0.51 * 10**-decimals  # the most that rounding changes; less than the numbers themselves
-        if off < half < 0.5 * largest and (given - given.round(decimals=decimals)).abs().max() < 1e-6:
+        if off < half < 0.5 * largest and (got - got.round(decimals=decimals)).abs().max() < 1e-6:
             places = f"{decimals} decimal{'' if decimals == 1 else 's'}" if decimals else "a whole number"
             return f"right, but rounded to {places}; compute with all digits and round only what is shown"
     if off < 5e-3 * largest:
@@ -201,16 +201,16 @@ def explain_rounding(given: Tensor, right: Tensor) -> str | None:
     return None
 
 
-def times(given: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
+def times(got: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
     """Say by which factor, such as "0.2 = 1/n times", numbers differ from the right ones; None if by no single one."""
-    factor = multiple(given, right)
+    factor = multiple(got, right)
     return None if factor is None else f"{name_factor(factor, sizes)} times"
 
 
-def multiple(given: Tensor, other: Tensor) -> float | None:
-    """Find c such that given = c * other; None if no c does it."""
-    c = (given * other).sum() / other.square().sum()
-    return c.item() if c != 0 and close(given, c * other) else None
+def multiple(got: Tensor, other: Tensor) -> float | None:
+    """Find c such that got = c * other; None if no c does it."""
+    c = (got * other).sum() / other.square().sum()
+    return c.item() if c != 0 and close(got, c * other) else None
 
 
 def name_factor(factor: float, sizes: Mapping[str, int]) -> str:

@@ -64,7 +64,7 @@ class Slip:
         words: what is said, or a function of the inputs that makes it.
         answer: what a learner would hand in: a function, a class or a value.
         mistake: its number in `MISTAKES`, if it is one of those.
-        like: ``like(given, wrong, *inputs)`` says whether what came back, which may be anything, is the same as what
+        like: ``like(got, wrong, *inputs)`` says whether what came back, which may be anything, is the same as what
             this slip gives; None: as the exercise compares.
     """
 
@@ -113,10 +113,10 @@ class Exercise:
         returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
         cases: the inputs, one case after another. A value is asked for without any.
         slips: the wrong answers that people give.
-        explain: ``explain(given, right, *inputs)`` reads off a result what is wrong with it.
+        explain: ``explain(got, right, *inputs)`` reads off a result what is wrong with it.
         rest: what is said where nothing else is.
         ask: ``ask(answer, *inputs)`` gets a result from an answer. It may raise a `Mistake`.
-        same: ``same(given, right, *inputs)`` says whether a result is right.
+        same: ``same(got, right, *inputs)`` says whether a result is right.
         like: compares with every slip that does not say otherwise.
         rounding: whether a result may be called right but rounded. Counts and masks never are.
         in_evaluation: whether all must hold again without gradients, and in evaluation mode.

@@ -39,7 +39,7 @@ def turn(
         returns, same, tolerance = _choice(choices), _is_chosen(choices), 0.0
     elif isinstance(right, list | tuple):
         right = list(right)  # a tuple would be several results
-        returns = Returned("the answer", lambda given, right: expect_numbers(given, "the answer"))
+        returns = Returned("the answer", lambda got, right: expect_numbers(got, "the answer"))
         tolerance = 0.0 if all(isinstance(x, int) for x in right) else tolerance
         same = _near(tolerance)
     else:
@@ -59,9 +59,9 @@ def turn(
 
 
 def _near(tolerance: float) -> Callable[[Any, Any], bool]:
-    def like(given: Any, other: Any) -> bool:
+    def like(got: Any, other: Any) -> bool:
         try:
-            a, b = (torch.as_tensor(x, dtype=torch.float64) for x in (given, other))
+            a, b = (torch.as_tensor(x, dtype=torch.float64) for x in (got, other))
         except (TypeError, ValueError, RuntimeError):
             return False  # not numbers
         return a.shape == b.shape and bool(((a - b).abs() <= tolerance).all())
@@ -70,17 +70,17 @@ def _near(tolerance: float) -> Callable[[Any, Any], bool]:
 
 
 def _choice(choices: Sequence[str]) -> Returned:
-    def read(given: Any, right: Any) -> Tensor:
-        if given not in choices:
-            raise Mistake(f"choose one of {', '.join(map(repr, choices))}; got {given!r}")
-        return torch.tensor(choices.index(given))
+    def read(got: Any, right: Any) -> Tensor:
+        if got not in choices:
+            raise Mistake(f"choose one of {', '.join(map(repr, choices))}; got {got!r}")
+        return torch.tensor(choices.index(got))
 
     return Returned("the choice", read)
 
 
 def _is_chosen(choices: Sequence[str]) -> Callable[[Any, Any], bool]:
-    return lambda given, right: bool(choices[int(given)] == right)
+    return lambda got, right: bool(choices[int(got)] == right)
 
 
-def _is_equal(given: Any, wrong: Any) -> bool:
-    return bool(given == wrong)
+def _is_equal(got: Any, wrong: Any) -> bool:
+    return bool(got == wrong)

@@ -60,40 +60,40 @@ class Looks:
     sizes: Callable[..., Mapping[str, int]]
     divide_by: str | None = None
 
-    def __call__(self, given: Any, right: Any, *inputs: Any) -> str | None:
+    def __call__(self, got: Any, right: Any, *inputs: Any) -> str | None:
         """Return the words, or None."""
-        both = zip(given, right, self.names, strict=True) if isinstance(given, tuple) else [(given, right, *self.names)]
+        both = zip(got, right, self.names, strict=True) if isinstance(got, tuple) else [(got, right, *self.names)]
         wrong = [(one, torch.as_tensor(other), name) for one, other, name in both if not close(one, other)]
         return self._look(*wrong[-1], dict(self.sizes(*inputs))) if wrong else None
 
-    def _look(self, given: Tensor, right: Tensor, name: str, sizes: Mapping[str, int]) -> str | None:
+    def _look(self, got: Tensor, right: Tensor, name: str, sizes: Mapping[str, int]) -> str | None:
         your = f"your {name.removeprefix('the ')}"
         be = "are" if name.endswith("s") else "is"
-        if given.shape != right.shape or given.dtype == torch.bool or right.numel() == 0:
-            return _places(given, right, your) if given.dtype == torch.bool else None
+        if got.shape != right.shape or got.dtype == torch.bool or right.numel() == 0:
+            return _places(got, right, your) if got.dtype == torch.bool else None
         right = right.double()
         if _rows_sum_to_one(right):
-            found = self._look_at_weights(given, right, f"{your} {be}", sizes)
+            found = self._look_at_weights(got, right, f"{your} {be}", sizes)
             if found:
                 return found
-        factor = multiple(given, right)
+        factor = multiple(got, right)
         if factor is not None:
             return f"{your} {be} {name_factor(factor, sizes)} times what is right"
-        if right.dim() >= 2 and right.size(-1) == right.size(-2) and close(given, right.mT):
+        if right.dim() >= 2 and right.size(-1) == right.size(-2) and close(got, right.mT):
             return f"{your} {be} transposed: rows and columns are swapped"
-        apart = given - right
+        apart = got - right
         if right.numel() > 1 and close(apart, apart.flatten()[0].expand(apart.shape)):
             return f"{your} {be} off by {apart.flatten()[0]:.4g} everywhere"
-        return _places(given, right, your)
+        return _places(got, right, your)
 
-    def _look_at_weights(self, given: Tensor, right: Tensor, yours: str, sizes: Mapping[str, int]) -> str | None:
-        sums = given.sum(dim=-1)
+    def _look_at_weights(self, got: Tensor, right: Tensor, yours: str, sizes: Mapping[str, int]) -> str | None:
+        sums = got.sum(dim=-1)
         if not close(sums, torch.ones_like(sums)):
             low, high = (f"{x:.3g}" for x in sums.aminmax())
             return f"each row must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
-        if close(given, torch.full_like(given, 1 / given.size(-1))):
+        if close(got, torch.full_like(got, 1 / got.size(-1))):
             return f"{yours} all equal; they must come from the scores"
-        factor = factor_on_scores(given, right)
+        factor = factor_on_scores(got, right)
         if factor is None:
             return None
         if self.divide_by is not None:
@@ -110,9 +110,9 @@ def _rows_sum_to_one(x: Tensor) -> bool:
     return bool(x.dim() >= 2 and x.size(-1) > 1 and (x >= 0).all() and close(sums, torch.ones_like(sums)))
 
 
-def _places(given: Tensor, right: Tensor, your: str) -> str | None:
+def _places(got: Tensor, right: Tensor, your: str) -> str | None:
     """Say where the first wrong entry is, where most are right."""
-    wrong = given != right if given.dtype == torch.bool else ~torch.isclose(given, right, rtol=1e-5, atol=1e-5)
+    wrong = got != right if got.dtype == torch.bool else ~torch.isclose(got, right, rtol=1e-5, atol=1e-5)
     count = int(wrong.sum())
     if right.dim() == 0 or not 0 < count <= 0.5 * right.numel():
         return None

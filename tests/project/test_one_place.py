@@ -91,7 +91,7 @@ def test_the_contents_list_every_chapter_and_page_there_is():
     listed = pages()
     notebooks = [name.removeprefix("notebooks/") for name in listed if name.startswith("notebooks/")]
     assert notebooks == [path.stem for path in chapters()], "_toc.yml must list the notebooks, in their order"
-    written = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.md")}
+    written = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "book").rglob("*.md")}
     assert set(listed) - {f"notebooks/{name}" for name in notebooks} == written, "_toc.yml must list the pages of book/"
 
 
