@@ -248,13 +248,13 @@ def _explain_edges(given: Tensor, right: Tensor, *inputs: object) -> str:
 
 CLOSED_EDGE = Exercise(
     name="closed_edge",
-    asks="A mask (batch, m, n) that closes one edge in each sentence.",
+    asks="A mask (batch, m, n) that hides one word from one position in each sentence.",
     right=lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :]),
     returns=mask("(batch, m, n)"),
     cases=[Case((torch.tensor([1, 4, 0]), torch.tensor([5, 0, -1]), 5, 7))],
     slips=[
         Slip(
-            "your mask is the wrong way round: it is True where the edge is; here True means may attend",
+            "your mask is inverted: it is True where the edge is; here True means may attend",
             lambda rows, columns, m, n: _marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :],
             mistake=7,
         ),
@@ -263,20 +263,20 @@ CLOSED_EDGE = Exercise(
             lambda rows, columns, m, n: ~(_marked(columns, m)[:, :, None] & _marked(rows, n)[:, None, :]),
         ),
         Slip(
-            "you closed the whole column: every position lost the word, not only the one in the row",
+            "you masked the whole column: every position lost the word, not only the one in the row",
             lambda rows, columns, m, n: ~_marked(columns, n)[:, None, :].expand(-1, m, -1),
         ),
         Slip(
-            "you closed the whole row: the position lost every word, and a row without an open key has no weights",
+            "you masked the whole row: the position lost every word, and a row that sees nothing has no weights",
             lambda rows, columns, m, n: ~_marked(rows, m)[:, :, None].expand(-1, -1, n),
             mistake=11,
         ),
         Slip(
-            "row and column are joined by OR: a whole row and a whole column are closed",
+            "row and column are joined by OR: a whole row and a whole column are masked",
             lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] | _marked(columns, n)[:, None, :]),
         ),
         Slip(
-            "-1 closed the last column; it says that there is nothing to close",
+            "-1 masked the last column; it means that nothing is masked",
             lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns % n, n)[:, None, :]),
         ),
         Slip(
@@ -288,69 +288,6 @@ CLOSED_EDGE = Exercise(
     ],
     explain=_explain_edges,
 )  # fmt: skip
-
-# ---- forced_marks ---------------------------------------------------------------------------------------------------
-
-
-def _marked_sentences(logits: Tensor, target: Tensor) -> Tensor:
-    return ((logits.argmax(dim=-1) == target) | (target == 0)).all(dim=1)
-
-
-def _guesses(seed: int, wrong: list[tuple[int, int]], target: Tensor, zero: tuple[int, int] | None = None) -> Tensor:
-    """Logits whose likeliest ids are those of the target, but for these places; in the padding another one, once 0."""
-    logits = random(*target.shape, 12, seed=seed)
-    said = target.masked_fill(target == 0, 7)
-    for row, column in wrong:
-        said[row, column] = (said[row, column] + 3) % 12
-    if zero:
-        said[zero] = 0
-    return logits.scatter_add(2, said[..., None], torch.full((*target.shape, 1), 9.0, dtype=logits.dtype))
-
-
-TARGETS = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 11, 8, 2], [5, 2, 0, 0, 0]])
-
-FORCED_MARKS = Exercise(
-    name="forced_marks",
-    asks="The exact match that greedy writing would have, read off the logits under teacher forcing.",
-    right=lambda logits, target: _marked_sentences(logits, target).double().mean().item(),
-    returns=number("the share"),
-    cases=[
-        Case((_guesses(0, [(2, 1)], TARGETS[:3]), TARGETS[:3])),
-        Case((_guesses(1, [(0, 3), (2, 4), (2, 0)], TARGETS, zero=(3, 2)), TARGETS)),
-    ],
-    slips=[
-        Slip(
-            "that is the share of words; one wrong word, and the sentence is written wrong",
-            lambda logits, target: (logits.argmax(-1) == target)[target != 0].double().mean().item(),
-        ),
-        Slip(
-            "padding counts in yours: what is said there does not matter",
-            lambda logits, target: (logits.argmax(-1) == target).all(dim=1).double().mean().item(),
-        ),
-        Slip(
-            "you counted right words: where 0 is said in the padding it counts as one, and must not",
-            lambda logits, target: (
-                ((logits.argmax(-1) == target).sum(1) == (target != 0).sum(1)).double().mean().item()
-            ),
-        ),
-        Slip(
-            "that is the share of words, with padding counted too",
-            lambda logits, target: (logits.argmax(-1) == target).double().mean().item(),
-        ),
-        Slip(
-            "that counts the sentences; divide by their number",
-            lambda logits, target: _marked_sentences(logits, target).double().sum().item(),
-        ),
-        Slip(
-            "that is the share of wrong sentences",
-            lambda logits, target: 1 - _marked_sentences(logits, target).double().mean().item(),
-        ),
-        Slip(
-            "one right word is not enough: all of a sentence must be right",
-            lambda logits, target: ((logits.argmax(-1) == target) & (target != 0)).any(dim=1).double().mean().item(),
-        ),
-    ],
-)
 
 # ---- chrf_by_hand ---------------------------------------------------------------------------------------------------
 
@@ -385,7 +322,7 @@ def _f(precision: float, recall: float, beta: float) -> float:
 
 CHRF_BY_HAND = Exercise(
     name="chrf_by_hand",
-    asks="The chrF of one written text against the one asked for, from 0 to 100.",
+    asks="The chrF of a written text against the reference, from 0 to 100.",
     right=_chrf,
     returns=number("the score"),
     cases=[
@@ -397,17 +334,17 @@ CHRF_BY_HAND = Exercise(
     slips=[
         Slip("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
         Slip(
-            "precision counts more in yours, or the texts are exchanged: recall, of what was asked for, counts more",
+            "precision counts more in yours, or the texts are exchanged: recall, of the reference, must count more",
             lambda w, a: _chrf(w, a, beta=0.5),
         ),
-        Slip("blanks count in yours; chrF takes them out first", lambda w, a: _chrf(w, a, blanks=True)),
+        Slip("blanks count in yours; chrF removes them first", lambda w, a: _chrf(w, a, blanks=True)),
         Slip("yours stops at another length: pieces of 1 to 6 characters count", lambda w, a: _chrf(w, a, orders=4)),
         Slip(
             "you averaged the F-scores of the lengths; average the precisions and the recalls first",
             lambda w, a: _chrf(w, a, each=True),
         ),
         Slip(
-            "a piece that stands twice must be found twice: count pieces, do not make sets of them",
+            "a piece that occurs twice counts twice: count pieces, do not make sets of them",
             lambda w, a: _chrf(w, a, sets=True),
         ),
         Slip("that lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
@@ -429,20 +366,21 @@ def _no_output_in_cross_attention(network: Transformer) -> None:
 
 # What a fresh translator has, what it is called, what is said of whoever calls it otherwise, and how it is made.
 WARD: list[tuple[str, str, dict[str, Any]]] = [
-    ("no shift", "a translator whose decoder reads the very word it must say, though the network by itself looks at no "
-     "later word: change a word of the *target* and look at what `step` says for that word", {}),
-    ("mask too far", "a network that sees one word too far: change a word of what it *reads*, and look before it", {}),
-    ("mask too far", "a leak that sits in the second of two decoder layers: look at what the network says, at every "
-     "place before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
-    ("padding open", "a translator that sees padding: put zeros behind the source, and nothing may change", {}),
+    ("no shift", "a translator whose decoder reads the very word it must predict, though the network itself sees no "
+     "later word: change a word of the *target* and compare what `step` predicts for that word", {}),
+    ("mask too far", "a network that sees one word too far: change a word of what it *reads*, and compare the logits "
+     "before it", {}),
+    ("mask too far", "a leak that sits in the second of two decoder layers: compare the network's logits at "
+     "every position before the changed one", {"decoder_layers": 2, "change": _second_layer_alone}),
+    ("padding open", "a translator that sees padding: put zeros after the source, and nothing may change", {}),
     ("W^O missing", "a translator without W^O: silence one head, and see how many features of the attention's output "
      "move", {}),
     ("W^O missing", "a translator that lacks W^O in its cross-attention alone: look at every attention it has",
      {"fault": "healthy", "change": _no_output_in_cross_attention}),
-    ("keys and values exchanged", "a translator that was spoilt behind its training: compare its loss now with the end "
-     "of its log, on sentences as in training", {"steps": 80}),
+    ("keys and values exchanged", "a translator that was spoilt after its training: compare its loss now with the end "
+     "of its log, on sentences like those of training", {"steps": 80}),
     ("healthy", "a translator with nothing wrong", {"steps": 80}),
-    ("healthy", "a translator that had only five steps of training; to know little is no fault in the code",
+    ("healthy", "a translator that had only five steps of training; to have learned little is no fault in the code",
      {"steps": 5}),
     ("healthy", "a translator whose keys and values were exchanged *before* training, which is only a change of names",
      {"steps": 80, "change": exchange}),
@@ -527,12 +465,12 @@ DOCTOR = Exercise(
     rounding=False,
     slips=[
         Slip("your function calls every translator healthy", lambda patient: "healthy"),
-        Read("whose decoder reads the very word it must say", lambda patient: _examine(patient, skip="step")),
+        Read("whose decoder reads the very word it must predict", lambda patient: _examine(patient, skip="step")),
         Read("a network that sees one word too far", lambda patient: _examine(patient, skip="network")),
         Read("that sees padding", lambda patient: _examine(patient, skip="padding")),
         Read("a translator without W^O", lambda patient: _examine(patient, skip="heads")),
         Read("lacks W^O in its cross-attention alone", lambda patient: _examine(patient, skip="cross")),
-        Read("spoilt behind its training", lambda patient: _examine(patient, skip="log")),
+        Read("spoilt after its training", lambda patient: _examine(patient, skip="log")),
         Read("a translator with nothing wrong", lambda patient: _examine(patient, skip="loss")),
     ],
     explain=_explain_doctor,

@@ -43,17 +43,6 @@ def edge_in_a_loop(rows, columns, m, n):
     return mask
 
 
-def in_a_loop(logits, target):
-    rows = zip(logits.argmax(-1).tolist(), target.tolist(), strict=True)
-    marks = [all(a == b for a, b in zip(said, asked, strict=True) if b) for said, asked in rows]
-    return sum(marks) / len(marks)
-
-
-def by_loss(logits, target):
-    missed = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=0, reduction="none") > 2  # they are sure
-    return 1 - missed.any(dim=1).double().mean().item()
-
-
 def by_slices(written, asked, careful=True):
     written, asked = ("".join(text.split()) for text in (written, asked))
     precision, recall = [], []
@@ -119,7 +108,6 @@ RIGHT = {
     },
     "share_right": {"lists": by_lists, "tensor": as_tensor},
     "closed_edge": {"the package's": close, "loop": edge_in_a_loop},
-    "forced_marks": {"loop": in_a_loop, "loss": by_loss},
     "chrf_by_hand": {
         "sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score,
         "slices": by_slices,
@@ -140,7 +128,6 @@ WRONG = [
     Wrong(
         "closed_edge", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)
     ),
-    Wrong("forced_marks", "it is not the right result", lambda logits, target: 0.123),
     Wrong("chrf_by_hand", "it is not the right result", lambda written, asked: 12.5),
     Wrong("chrf_by_hand", "raised ZeroDivisionError", lambda written, asked: by_slices(written, asked, careful=False)),
     Wrong(
