@@ -1,6 +1,7 @@
 """The exercises of chapter 7."""
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,167 +16,265 @@ from ..data.translation import draw_sentences, encode_english, encode_italian
 from ..layers import MultiHeadAttention
 from ..models.patients import FAULTS, Patient, exchange, translators_with
 from ..models.transformer import BEGIN, PAD, Transformer
-from .reading import explain_weights
-from .results import mask, number, numbers, random, same_shape, tensor
+from .results import Returned, expect_numbers, mask, number, numbers, random, tensor
 from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
+from .turns import turn
 
-# ---- decoder_input --------------------------------------------------------------------------------------------------
+# ---- Your turns of chapter 7 ----------------------------------------------------------------------------------------
 
-
-def _begun(target: Tensor, begin: int) -> Tensor:
-    return torch.cat([torch.full_like(target[:, :1], begin), target[:, :-1]], dim=1)
-
-
-DECODER_INPUT = Exercise(
-    name="decoder_input",
-    asks="What a decoder reads in training: the target (batch, m) moved by one, with an id before it.",
-    right=_begun,
-    returns=tensor("(batch, m)", "the ids"),
-    rounding=False,
-    cases=[
-        Case((torch.tensor([[5, 7, 4, 2, 0], [6, 8, 9, 3, 2]]), 1)),
-        Case((torch.tensor([[3, 9, 2], [4, 2, 0]]), 11)),
-    ],
-    slips=[
-        Slip(
-            "that is the target itself: at each position the decoder would read the very word it must say",
-            lambda target, begin: target,
-            mistake=14,
-        ),
-        Slip(
-            "nothing was dropped: with an id before it the target is one too long; leave its last id out",
-            lambda target, begin: torch.cat([torch.full_like(target[:, :1], begin), target], dim=1),
-            like=same_shape,
-        ),
-        Slip(
-            "you moved the other way: the decoder would read the word after the one it must say",
-            lambda target, begin: torch.cat([target[:, 1:], torch.full_like(target[:, :1], begin)], dim=1),
-        ),
-        Slip(
-            "moved round: the last id came back to the front; put the id `begin` there",
-            lambda target, begin: target.roll(1, 1),
-        ),
-        Slip(
-            "0 stands before the target, which is padding; put the id `begin` there",
-            lambda target, begin: _begun(target, 0),
-        ),
-        Slip(
-            "nothing was moved: `begin` took the place of the first word",
-            lambda target, begin: torch.cat([torch.full_like(target[:, :1], begin), target[:, 1:]], dim=1),
-        ),
-    ],
+LENGTH_OF_A_PLACE = turn(
+    "length_of_a_place",
+    "A position vector has 64 features: 32 pairs of a sine and a cosine of one angle. How long is it?",
+    32**0.5,
+    {
+        8: "that would be so if each of the 64 features were 1; a sine and a cosine of one angle together give 1",
+        32: "that is the squared length; take the root",
+        64: "that is the number of features; the squares of each pair sum to 1",
+        1: "that is the length of one pair; there are 32 of them",
+        2**0.5: "each sine is at most 1, but a pair has the length 1, and there are 32 pairs",
+    },
 )
-
-# ---- cached_numbers -------------------------------------------------------------------------------------------------
-
-CACHED_NUMBERS = Exercise(
-    name="cached_numbers",
-    asks="How many numbers a decoder keeps for a source of n positions and m words written.",
-    right=lambda layers, d_model, n, m: layers * 2 * d_model * (n + m),
-    returns=number("the count"),
-    rounding=False,
-    cases=[Case((1, 64, 7, 3)), Case((6, 512, 11, 5)), Case((2, 48, 9, 0))],
-    slips=[
-        Slip("keys and values are kept, two vectors a position", lambda a, d, n, m: a * d * (n + m)),
-        Slip("every layer keeps its own", lambda a, d, n, m: 2 * d * (n + m)),
-        Slip("the keys and values of the source are kept too, n positions", lambda a, d, n, m: a * 2 * d * m),
-        Slip(
-            "the keys and values of the words written are kept too, m positions, and change with each step",
-            lambda a, d, n, m: a * 2 * d * n,
-        ),
-        Slip("queries are not kept: nobody asks again", lambda a, d, n, m: a * d * (2 * n + 3 * m)),
-        Slip(
-            "weights (m, n) are not kept; keys and values are vectors of d_model numbers, n + m of each",
-            lambda a, d, n, m: a * 2 * d * n * m,
-        ),
-    ],
-)
-
-# ---- cross_weights --------------------------------------------------------------------------------------------------
-
-
-def _cross_scores(x: Tensor, memory: Tensor, w_q: Tensor, w_k: Tensor) -> Tensor:
-    return (x @ w_q) @ (memory @ w_k).mT
-
-
-def _weights(
-    scores: Callable[..., Tensor] = _cross_scores, dim: int = -1, power: float = 0.5
-) -> Callable[..., Tensor]:  # fmt: skip
-    return lambda x, memory, w_q, w_k: torch.softmax(scores(x, memory, w_q, w_k) / w_k.size(1) ** power, dim=dim)
-
-
-def _explain_cross(given: Tensor, right: Tensor, x: Tensor, memory: Tensor, w_q: Tensor, w_k: Tensor) -> str | None:
-    scores = _cross_scores(x, memory, w_q, w_k)
-    sizes = {"batch": x.size(0), "m": x.size(1), "n": memory.size(1), "d": x.size(2), "d_k": w_k.size(1)}
-    return explain_weights(given, scores, sizes=sizes)
-
-
-CROSS_WEIGHTS = Exercise(
-    name="cross_weights",
-    asks="The weights of cross-attention, (batch, m, n), one head without a mask.",
-    right=_weights(),
-    returns=tensor("(batch, m, n)", "the weights"),
-    cases=[Case((random(2, 5, 11), random(2, 7, 11, seed=1), random(11, 3, seed=2), random(11, 3, seed=3)))],
-    slips=[
-        Slip(
-            "the source asked and the target answered: queries come from x, keys from memory",
-            _weights(lambda x, memory, w_q, w_k: _cross_scores(memory, x, w_q, w_k)),
-            like=same_shape,
-        ),
-        Slip(
-            "that is self-attention of the target: keys come from memory",
-            _weights(lambda x, memory, w_q, w_k: _cross_scores(x, x, w_q, w_k)),
-            like=same_shape,
-        ),
-        Slip(
-            "that is self-attention of the source: queries come from x",
-            _weights(lambda x, memory, w_q, w_k: _cross_scores(memory, memory, w_q, w_k)),
-            like=same_shape,
-        ),
-        Slip(
-            "w_q and w_k are exchanged: w_q makes the queries, of x",
-            _weights(lambda x, memory, w_q, w_k: _cross_scores(x, memory, w_k, w_q)),
-        ),
-        Read("your softmax runs over the queries", _weights(dim=-2), mistake=5),
-        Read("you did not scale", _weights(power=0), mistake=2),
-        Read("you divided by d_k", _weights(power=1), mistake=3),
-    ],
-    explain=_explain_cross,
-)
-
-# ---- feed_forward_step ----------------------------------------------------------------------------------------------
 
 
 def _norm(x: Tensor) -> Tensor:
     return F.layer_norm(x, x.shape[-1:])
 
 
-FEED_FORWARD_STEP = Exercise(
-    name="feed_forward_step",
-    asks="A feed-forward step on the residual path, with the norm first.",
-    right=lambda x, w_1, w_2: x + (_norm(x) @ w_1).relu() @ w_2,
+def _some_part(x: Tensor) -> Tensor:
+    return (x @ random(5, 7, seed=1)).relu() @ random(7, 5, seed=2)
+
+
+NORM_LAST = Exercise(
+    name="norm_last",
+    asks="A step on the residual path, with the norm last.",
+    right=lambda x, norm, f: norm(x + f(x)),
     returns=tensor("(batch, n, d)"),
-    cases=[Case((random(2, 3, 5), random(5, 7, seed=1), random(7, 5, seed=2)))],
+    cases=[Case((random(2, 3, 5), _norm, _some_part))],
     slips=[
+        Slip("that is the norm first, as in `step`", lambda x, norm, f: x + f(norm(x))),
+        Slip("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
+        Slip("x is added after the norm; the norm last takes in the sum", lambda x, norm, f: x + norm(f(x))),
+        Slip("the norm is missing", lambda x, norm, f: x + f(x)),
+        Slip("f reads the normalised x; with the norm last it reads x itself", lambda x, norm, f: norm(x + f(norm(x)))),
+        Slip("the path goes past the norm as well: that adds x twice", lambda x, norm, f: x + norm(x + f(x))),
+        Slip("path and norm are missing", lambda x, norm, f: f(x)),
+    ],
+)
+
+KEYS_OF_BOTH = turn(
+    "keys_of_both",
+    "The source has 9 positions, 2 of them padding. Of 5 target words, how many keys may the third see "
+    "in self-attention, and how many in cross-attention?",
+    [3, 7],
+    {
+        (5, 7): "in self-attention the future is hidden: the third word sees itself and the two before it",
+        (2, 7): "a word may see itself too",
+        (3, 9): "the two padded keys of the source are hidden",
+        (3, 3): "the causal mask belongs to self-attention alone: the source is all there from the beginning",
+        (5, 9): "nothing is hidden in yours: neither the future nor the padding",
+        (3, 2): "two are padding: these are hidden, and the seven words are not",
+        (7, 3): "these are the two numbers in the other order: self-attention comes first",
+        (3, 5): "the keys of cross-attention come from the source",
+    },
+)
+
+LOSS_AT_THE_START = turn(
+    "loss_at_the_start",
+    "An untrained machine gives each of 125 ids the same probability. What is its loss, in nats?",
+    math.log(125),
+    {
+        math.log2(125): "that is in bits, with the logarithm to the base 2; a nat has the base e",
+        math.log10(125): "that is the logarithm to the base 10; a nat has the base e",
+        1 / 125: "that is the probability of each id; the loss is minus its logarithm",
+        -math.log(125): "the sign: the loss is *minus* the logarithm of the probability",
+        125: "that is the number of ids; the loss is minus the logarithm of a probability",
+        0: "a loss of 0 needs probability 1 for the right id",
+    },
+)
+
+_BEGIN, _END = 1, 2
+
+
+def _logits_after(written: Any, seed: int, size: int = 7) -> Tensor:
+    """Return scores for the next id, which depend on all ids written so far."""
+    ids = [int(i) for i in torch.as_tensor(written).flatten()]
+    mixed = functools.reduce(lambda a, b: (31 * a + b + 1) % 9973, ids, seed)
+    return 2 * random(size, seed=mixed)
+
+
+def _writer(seed: int) -> Callable[[Any], Tensor]:
+    return functools.partial(_logits_after, seed=seed)
+
+
+def _greedily(
+    logits_of: Callable[[Any], Tensor], longest: int, *, keep: bool = True, stop: bool = True, least: bool = False
+) -> list[int]:
+    written = [_BEGIN]
+    for _ in range(longest):
+        logits = -logits_of(written) if least else logits_of(written)
+        best = int(logits.argmax())
+        if best == _END and not keep:
+            break
+        written = [*written, best]
+        if best == _END and stop:
+            break
+    return written
+
+
+def _newest_alone(logits_of: Callable[[Any], Tensor], longest: int) -> list[int]:
+    return _greedily(lambda written: logits_of(written[-1:]), longest)
+
+
+def _are_the_same_ids(given: Any, other: Any, *inputs: object) -> bool:
+    return torch.as_tensor(given).tolist() == torch.as_tensor(other).tolist()
+
+
+def _ask_for_words(answer: Callable[..., Any], seed: int, longest: int) -> Any:
+    return call(answer, _writer(seed), longest)
+
+
+WRITES_GREEDILY = Exercise(
+    name="writes_greedily",
+    asks="A greedy writer that stops at the end.",
+    right=_greedily,
+    returns=Returned("the ids", lambda given, right: expect_numbers(given, "the ids")),
+    ask=_ask_for_words,
+    same=_are_the_same_ids,
+    like=_are_the_same_ids,
+    rounding=False,
+    cases=[Case((2, 12)), Case((0, 6))],
+    slips=[
+        Slip("it goes on after the end: break where the id 2 was written", lambda f, n: _greedily(f, n, stop=False)),
+        Slip("the end itself is missing: it is one of the ids written", lambda f, n: _greedily(f, n, keep=False)),
+        Slip("you took the least likely id; `argmax` gives the likeliest", lambda f, n: _greedily(f, n, least=True)),
+        Slip("`logits_of` must read all ids written so far, not only the newest", _newest_alone),
+        Slip("only the newest id came back; append it to those before", lambda f, n: _greedily(f, n)[-1:]),
+        Slip("only one id was written", lambda f, n: _greedily(f, 1)),
+        Slip("keep the id `BEGIN` at the front", lambda f, n: _greedily(f, n)[1:]),
+    ],
+)
+
+# ---- machine_size ---------------------------------------------------------------------------------------------------
+
+
+def _size(
+    d: int, wide: int, layers: int, english: int, italian: int, *, bias: int = 1, cross: int = 1, norms: int = 1,
+    last: int = 1, tables: int = 2, places: int = 0,
+) -> int:  # fmt: skip
+    attention = 4 * (d * d + bias * d)
+    feed = 2 * d * wide + bias * (wide + d)
+    encoder = attention + feed + norms * 2 * 2 * d
+    decoder = (1 + cross) * attention + feed + norms * (2 + cross) * 2 * d
+    words = (english + italian) * d if tables == 2 else english * d
+    return words + layers * (encoder + decoder) + last * norms * 4 * d + d * italian + bias * italian + places * 64 * d
+
+
+MACHINE_SIZE = Exercise(
+    name="machine_size",
+    asks="How many parameters the machine of the chapter has.",
+    right=_size,
+    returns=number("the count"),
+    rounding=False,
+    cases=[Case((64, 128, 1, 102, 125)), Case((32, 48, 3, 19, 23))],
+    slips=[
+        Slip("the biases are missing: each nn.Linear has one number for each output", functools.partial(_size, bias=0)),
+        Slip("a decoder layer has two attentions, and three norms", functools.partial(_size, cross=0)),
+        Slip("the norms are missing: each has two numbers for each feature", functools.partial(_size, norms=0)),
+        Slip("the two norms at the end of encoder and decoder are missing", functools.partial(_size, last=0)),
+        Slip("the Italian words have a table too", functools.partial(_size, tables=1)),
         Slip(
-            "the path is missing: x must be added to what the step gives", lambda x, a, b: (_norm(x) @ a).relu() @ b
-        ),
-        Slip("the norm is missing: the step reads norm(x)", lambda x, a, b: x + (x @ a).relu() @ b),
-        Slip(
-            "that is the norm last, as in the paper; here the step reads norm(x), and the sum is left as it is",
-            lambda x, a, b: _norm(x + (x @ a).relu() @ b),
+            "that is without the read-out, which has d_model numbers and a bias for each Italian word",
+            lambda d, wide, layers, english, italian: _size(d, wide, layers, english, italian) - (d + 1) * italian,
         ),
         Slip(
-            "you normalised the path too: what goes past the step is x itself",
-            lambda x, a, b: _norm(x) + (_norm(x) @ a).relu() @ b,
+            "you counted one layer; there are `layers` of each kind",
+            lambda d, wide, layers, english, italian: _size(d, wide, 1, english, italian),
         ),
-        Slip("the ReLU is missing: without it the two matrices are one", lambda x, a, b: x + _norm(x) @ a @ b),
+    ],
+)
+
+# ---- smoothed_loss --------------------------------------------------------------------------------------------------
+
+
+def _smoothed(
+    logits: Tensor, target: Tensor, epsilon: float, *, others: bool = False, pads: bool = False, total: bool = False,
+    share: float = 1.0,
+) -> float:  # fmt: skip
+    log_p = torch.log_softmax(logits, dim=-1)
+    right = -log_p.gather(2, target[..., None])[..., 0]
+    spread = -log_p.sum(dim=-1)
+    count = logits.size(-1)
+    mean = (spread - right) / (count - 1) if others else spread / count
+    loss = (1 - share * epsilon) * right + epsilon * mean
+    counted = loss.flatten() if pads else loss[target != 0]
+    return (counted.sum() if total else counted.mean()).item()
+
+
+_TARGET = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 10, 8, 2]])
+
+SMOOTHED_LOSS = Exercise(
+    name="smoothed_loss",
+    asks="The loss with label smoothing, without the padding.",
+    right=_smoothed,
+    returns=number("the loss"),
+    cases=[Case((random(3, 5, 11), _TARGET, 0.1)), Case((random(3, 5, 11, seed=1), _TARGET, 0.3))],
+    slips=[
+        Slip("that is the loss without smoothing", lambda logits, target, epsilon: _smoothed(logits, target, 0.0)),
+        Slip("padding counts in yours; leave out where the target is 0", functools.partial(_smoothed, pads=True)),
+        Slip("epsilon is spread over all ids here, the right one too", functools.partial(_smoothed, others=True)),
+        Slip("that is the sum; divide by the number of positions", functools.partial(_smoothed, total=True)),
+        Slip("the right id keeps 1 - epsilon, not 1", functools.partial(_smoothed, share=0.0)),
         Slip(
-            "the ReLU stands behind the second matrix; it belongs between",
-            lambda x, a, b: x + (_norm(x) @ a @ b).relu(),
+            "the two weights are exchanged: 1 - epsilon belongs to the right id",
+            lambda logits, target, epsilon: _smoothed(logits, target, 1 - epsilon),
         ),
-        Slip("you normalised the sum as well", lambda x, a, b: _norm(x + (_norm(x) @ a).relu() @ b)),
+    ],
+)  # fmt: skip
+
+# ---- writes_with_beams ----------------------------------------------------------------------------------------------
+
+
+def _with_beams(
+    logits_of: Callable[[Any], Tensor], width: int, longest: int, *, logs: bool = True, last: bool = False,
+    keep: bool = True, worst: bool = False,
+) -> list[int]:  # fmt: skip
+    beams: list[tuple[list[int], float]] = [([_BEGIN], 0.0)]
+    for _ in range(longest):
+        longer: list[tuple[list[int], float]] = []
+        for ids, score in beams:
+            if ids[-1] == _END:
+                longer += [(ids, score)] if keep else []
+                continue
+            logits = logits_of(ids)
+            gains = torch.log_softmax(logits, dim=-1) if logs else logits
+            longer += [([*ids, i], gain + (0.0 if last else score)) for i, gain in enumerate(gains.tolist())]
+        if not longer:
+            break
+        beams = sorted(longer, key=lambda beam: -beam[1])[:width]
+    return beams[-1 if worst else 0][0]
+
+
+def _ask_with_beams(answer: Callable[..., Any], seed: int, width: int, longest: int) -> Any:
+    return call(answer, _writer(seed), width, longest)
+
+
+WRITES_WITH_BEAMS = Exercise(
+    name="writes_with_beams",
+    asks="The likeliest of several beginnings that are kept side by side.",
+    right=_with_beams,
+    returns=Returned("the ids", lambda given, right: expect_numbers(given, "the ids")),
+    ask=_ask_with_beams,
+    same=_are_the_same_ids,
+    like=_are_the_same_ids,
+    rounding=False,
+    cases=[Case((seed, 3, 8)) for seed in (18, 83)],
+    slips=[
+        Slip("that is greedy, one beginning alone", lambda f, width, n: _with_beams(f, 1, n)),
+        Slip("yours adds logits; a log-softmax comes first", functools.partial(_with_beams, logs=False)),
+        Slip("only the newest id counts in yours; add up all logarithms", functools.partial(_with_beams, last=True)),
+        Slip("a beginning that has ended must stay among the others", functools.partial(_with_beams, keep=False)),
+        Slip("return the likeliest of those kept, not the least likely", functools.partial(_with_beams, worst=True)),
     ],
 )  # fmt: skip
 

@@ -3,20 +3,13 @@
 import torch
 import torch.nn.functional as F
 from sacrebleu.metrics import CHRF
+from torch import nn
 
 from attention_tutorial.analysis.agreement import close
-from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
 from attention_tutorial.models.patients import exchange
 
 from . import Wrong
-
-
-def in_place(target, begin):
-    ids = target.clone()
-    ids[:, 1:] = target[:, :-1]
-    ids[:, 0] = begin
-    return ids
 
 
 def by_lists(written, asked):
@@ -31,8 +24,44 @@ def as_tensor(written, asked):
     return torch.tensor(by_lists(written, asked))
 
 
-def cross(x, memory, w_q, w_k):
-    return torch.softmax(torch.einsum("bmk,bnk->bmn", x @ w_q, memory @ w_k) * w_q.size(1) ** -0.5, -1)
+def while_loop(logits_of, longest):
+    written = torch.tensor([1])
+    while len(written) <= longest and (written[-1] != 2 or len(written) == 1):
+        written = torch.cat([written, logits_of(written).argmax()[None]])
+    return written
+
+
+def recursively(logits_of, longest, written=(1,)):
+    if longest == 0 or written[-1] == 2:
+        return list(written)
+    best = max(range(7), key=lambda i: logits_of(written)[i])
+    return recursively(logits_of, longest - 1, (*written, best))
+
+
+def by_modules(d, wide, layers, english, italian):
+    reading = nn.TransformerEncoderLayer(d, 1, wide)
+    writing = nn.TransformerDecoderLayer(d, 1, wide)
+    parts = [nn.Embedding(english + italian, d), *[reading, writing] * layers, nn.LayerNorm(d), nn.LayerNorm(d)]
+    return sum(p.numel() for part in (*parts, nn.Linear(d, italian)) for p in part.parameters())
+
+
+def smoothed_by_distribution(logits, target, epsilon):
+    wanted = (1 - epsilon) * F.one_hot(target, logits.size(-1)) + epsilon / logits.size(-1)
+    losses = -(wanted * torch.log_softmax(logits, dim=-1)).sum(dim=-1)
+    return losses[target != 0].mean()
+
+
+def beams_by_rows(logits_of, width, longest):
+    ended, going = [], [(0.0, [1])]
+    for _ in range(longest):
+        new = []
+        for score, ids in going:
+            p = torch.softmax(torch.as_tensor(logits_of(ids)), dim=-1)
+            new += [(score + p[i].log().item(), [*ids, i]) for i in range(len(p))]
+        best = sorted(ended + new, reverse=True)[:width]
+        ended = [beam for beam in best if beam[1][-1] == 2]
+        going = [beam for beam in best if beam[1][-1] != 2]
+    return max(ended + going)[1]
 
 
 def edge_in_a_loop(rows, columns, m, n):
@@ -91,21 +120,19 @@ def by_treatment(patient):
 
 
 RIGHT = {
-    "decoder_input": {
-        "the package's": shift_right,
-        "in place": in_place,
-        "padded": lambda target, begin: F.pad(target[:, :-1], (1, 0), value=begin),
+    "norm_last": {
+        "in two lines": lambda x, norm, f: norm(sum([f(x), x])),
+        "float32": lambda x, norm, f: norm(x + f(x)).float(),
     },
-    "cached_numbers": {
-        "two parts": lambda layers, d, n, m: layers * (2 * n * d + 2 * m * d),
-        "tensor": lambda layers, d, n, m: torch.tensor(2 * layers * d * (n + m)),
+    "writes_greedily": {"while": while_loop, "recursion": recursively},
+    "machine_size": {"modules": by_modules, "tensor": lambda *sizes: torch.tensor(by_modules(*sizes))},
+    "smoothed_loss": {
+        "the distribution": smoothed_by_distribution,
+        "PyTorch's": lambda logits, target, epsilon: F.cross_entropy(
+            logits.flatten(0, 1), target.flatten(), ignore_index=0, label_smoothing=epsilon
+        ),
     },
-    "cross_weights": {"einsum": cross, "float32": lambda *inputs: cross(*(x.float() for x in inputs))},
-    "feed_forward_step": {
-        "by hand": lambda x, a, b: x
-        + ((x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=0) + 1e-5).sqrt() @ a).clamp(min=0) @ b,
-        "float32": lambda x, a, b: (x + F.relu(F.layer_norm(x, (x.size(-1),)) @ a) @ b).float(),
-    },
+    "writes_with_beams": {"rows": beams_by_rows, "tensor": lambda *inputs: torch.tensor(beams_by_rows(*inputs))},
     "share_right": {"lists": by_lists, "tensor": as_tensor},
     "closed_edge": {"the package's": close, "loop": edge_in_a_loop},
     "chrf_by_hand": {
@@ -120,10 +147,11 @@ RIGHT = {
 }  # fmt: skip
 
 WRONG = [
-    Wrong("decoder_input", "it is not the right result", lambda target, begin: torch.full_like(target, begin)),
-    Wrong("cached_numbers", "it is not the right result", lambda layers, d, n, m: 7),
-    Wrong("cross_weights", "sum", lambda x, memory, w_q, w_k: 2 * cross(x, memory, w_q, w_k)),
-    Wrong("feed_forward_step", "it is not the right result", lambda x, a, b: x),
+    Wrong("norm_last", "it is not the right result", lambda x, norm, f: x),
+    Wrong("writes_greedily", "it is not the right result", lambda logits_of, longest: [1, 6, 6]),
+    Wrong("machine_size", "it is not the right result", lambda d, wide, layers, english, italian: 7),
+    Wrong("smoothed_loss", "it is not the right result", lambda logits, target, epsilon: 0.123),
+    Wrong("writes_with_beams", "it is not the right result", lambda logits_of, width, longest: [1, 2]),
     Wrong("share_right", "it is not the right result", lambda written, asked: 0.123),
     Wrong(
         "closed_edge", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)
