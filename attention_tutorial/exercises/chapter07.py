@@ -126,8 +126,8 @@ def _newest_alone(logits_of: Callable[[Any], Tensor], longest: int) -> list[int]
     return _greedily(lambda written: logits_of(written[-1:]), longest)
 
 
-def _are_the_same_ids(given: Any, other: Any, *inputs: object) -> bool:
-    return torch.as_tensor(given).tolist() == torch.as_tensor(other).tolist()
+def _are_the_same_ids(got: Any, other: Any, *inputs: object) -> bool:
+    return torch.as_tensor(got).tolist() == torch.as_tensor(other).tolist()
 
 
 def _ask_for_words(answer: Callable[..., Any], seed: int, longest: int) -> Any:
@@ -138,7 +138,7 @@ WRITES_GREEDILY = Exercise(
     name="writes_greedily",
     asks="A greedy writer that stops at the end.",
     right=_greedily,
-    returns=Returned("the ids", lambda given, right: expect_numbers(given, "the ids")),
+    returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
     ask=_ask_for_words,
     same=_are_the_same_ids,
     like=_are_the_same_ids,
@@ -263,7 +263,7 @@ WRITES_WITH_BEAMS = Exercise(
     name="writes_with_beams",
     asks="The likeliest of several beginnings that are kept side by side.",
     right=_with_beams,
-    returns=Returned("the ids", lambda given, right: expect_numbers(given, "the ids")),
+    returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
     ask=_ask_with_beams,
     same=_are_the_same_ids,
     like=_are_the_same_ids,
@@ -340,9 +340,9 @@ def _marked(places: Tensor, size: int) -> Tensor:
     return torch.arange(size) == places[:, None]
 
 
-def _explain_edges(given: Tensor, right: Tensor, *inputs: object) -> str:
-    wrong = tuple((given != right).nonzero()[0].tolist())
-    return f"{int((given != right).sum())} cells are not right; at {wrong}, counted from 0, it must be {right[wrong]}"
+def _explain_edges(got: Tensor, right: Tensor, *inputs: object) -> str:
+    wrong = tuple((got != right).nonzero()[0].tolist())
+    return f"{int((got != right).sum())} cells are not right; at {wrong}, counted from 0, it must be {right[wrong]}"
 
 
 CLOSED_EDGE = Exercise(
@@ -546,9 +546,9 @@ def _examine(patient: Patient, *, skip: str = "", at: int = 4, worst: float = 0.
     return "healthy"
 
 
-def _explain_doctor(given: Tensor, right: Any) -> str:
-    first = int((given != torch.tensor(right)).nonzero()[0, 0])
-    return f"it says {FAULTS[int(given[first])]!r} of {WARD[first][1]}"
+def _explain_doctor(got: Tensor, right: Any) -> str:
+    first = int((got != torch.tensor(right)).nonzero()[0, 0])
+    return f"it says {FAULTS[int(got[first])]!r} of {WARD[first][1]}"
 
 
 def _prepared(answer: Any) -> None:
