@@ -52,12 +52,12 @@ NORM_LAST = Exercise(
     returns=tensor("(batch, n, d)"),
     cases=[Case((random(2, 3, 5), _norm, _some_part))],
     slips=[
-        Slip("that is the norm first, as in `step`", lambda x, norm, f: x + f(norm(x))),
+        Slip("that is the norm first, as in `step`; the norm last takes in the sum", lambda x, norm, f: x + f(norm(x))),
         Slip("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
         Slip("x is added after the norm; the norm last takes in the sum", lambda x, norm, f: x + norm(f(x))),
         Slip("the norm is missing", lambda x, norm, f: x + f(x)),
-        Slip("f reads the normalised x; with the norm last it reads x itself", lambda x, norm, f: norm(x + f(norm(x)))),
-        Slip("the path goes past the norm as well: that adds x twice", lambda x, norm, f: x + norm(x + f(x))),
+        Slip("in yours f reads the normalised x; it must read x itself", lambda x, norm, f: norm(x + f(norm(x)))),
+        Slip("yours adds x twice, the second time past the norm", lambda x, norm, f: x + norm(x + f(x))),
         Slip("path and norm are missing", lambda x, norm, f: f(x)),
     ],
 )
@@ -172,15 +172,15 @@ def _size(
 
 MACHINE_SIZE = Exercise(
     name="machine_size",
-    asks="How many parameters the machine of the chapter has.",
+    asks="The number of parameters of the chapter's machine.",
     right=_size,
     returns=number("the count"),
     rounding=False,
     cases=[Case((64, 128, 1, 102, 125)), Case((32, 48, 3, 19, 23))],
     slips=[
-        Slip("the biases are missing: each nn.Linear has one number for each output", functools.partial(_size, bias=0)),
+        Slip("the biases are missing: each nn.Linear has one for each output", functools.partial(_size, bias=0)),
         Slip("a decoder layer has two attentions, and three norms", functools.partial(_size, cross=0)),
-        Slip("the norms are missing: each has two numbers for each feature", functools.partial(_size, norms=0)),
+        Slip("the norms are missing: each has two parameters for each feature", functools.partial(_size, norms=0)),
         Slip("the two norms at the end of encoder and decoder are missing", functools.partial(_size, last=0)),
         Slip("the Italian words have a table too", functools.partial(_size, tables=1)),
         Slip(
@@ -222,11 +222,11 @@ SMOOTHED_LOSS = Exercise(
     slips=[
         Slip("that is the loss without smoothing", lambda logits, target, epsilon: _smoothed(logits, target, 0.0)),
         Slip("padding counts in yours; leave out where the target is 0", functools.partial(_smoothed, pads=True)),
-        Slip("epsilon is spread over all ids here, the right one too", functools.partial(_smoothed, others=True)),
-        Slip("that is the sum; divide by the number of positions", functools.partial(_smoothed, total=True)),
-        Slip("the right id keeps 1 - epsilon, not 1", functools.partial(_smoothed, share=0.0)),
+        Slip("yours spreads epsilon over the other ids, not over all", functools.partial(_smoothed, others=True)),
+        Slip("that is the sum; divide by the number of positions that count", functools.partial(_smoothed, total=True)),
+        Slip("the correct id gets 1 - epsilon, not 1", functools.partial(_smoothed, share=0.0)),
         Slip(
-            "the two weights are exchanged: 1 - epsilon belongs to the right id",
+            "the two weights are exchanged: 1 - epsilon belongs to the correct id",
             lambda logits, target, epsilon: _smoothed(logits, target, 1 - epsilon),
         ),
     ],
@@ -270,8 +270,8 @@ WRITES_WITH_BEAMS = Exercise(
     rounding=False,
     cases=[Case((seed, 3, 8)) for seed in (18, 83)],
     slips=[
-        Slip("that is greedy, one beginning alone", lambda f, width, n: _with_beams(f, 1, n)),
-        Slip("yours adds logits; a log-softmax comes first", functools.partial(_with_beams, logs=False)),
+        Slip("that is greedy writing: only one beginning was kept", lambda f, width, n: _with_beams(f, 1, n)),
+        Slip("yours adds logits; take their log-softmax first", functools.partial(_with_beams, logs=False)),
         Slip("only the newest id counts in yours; add up all logarithms", functools.partial(_with_beams, last=True)),
         Slip("a beginning that has ended must stay among the others", functools.partial(_with_beams, keep=False)),
         Slip("return the likeliest of those kept, not the least likely", functools.partial(_with_beams, worst=True)),
@@ -288,7 +288,7 @@ def _cut(ids: Tensor) -> Tensor:
 
 SHARE_RIGHT = Exercise(
     name="share_right",
-    asks="The share of sentences written right up to their end, the id 2.",
+    asks="The share of sentences that are correct up to their end, the id 2.",
     right=lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().mean().item(),
     returns=number("the share"),
     cases=[
@@ -307,27 +307,27 @@ SHARE_RIGHT = Exercise(
     ],
     slips=[
         Slip(
-            "you compared what stands behind the end too; it does not count",
+            "you compared the ids after the end too; they do not count",
             lambda written, asked: (written == asked).all(dim=1).double().mean().item(),
         ),
         Slip(
-            "that is the share of ids; a sentence with one wrong id is wrong",
+            "that is the share of correct ids; a sentence with one wrong id is wrong",
             lambda written, asked: (written == asked).double().mean().item(),
         ),
         Slip(
-            "that is the share of ids up to the ends; a sentence with one wrong id is wrong",
+            "that is the share of correct ids up to the ends; a sentence with one wrong id is wrong",
             lambda written, asked: (_cut(written) == _cut(asked)).double().mean().item(),
         ),
         Slip(
-            "one id that is right is not enough: all must be",
+            "one correct id is not enough: all ids of a sentence must be correct",
             lambda written, asked: (_cut(written) == _cut(asked)).any(dim=1).double().mean().item(),
         ),
         Slip(
-            "that counts the right sentences; divide by their number",
+            "that counts the correct sentences; divide by the number of all sentences",
             lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().sum().item(),
         ),
         Slip(
-            "only the first ids were compared",
+            "you compared only the first id of each sentence",
             lambda written, asked: (written[:, 0] == asked[:, 0]).double().mean().item(),
         ),
     ],
@@ -347,7 +347,7 @@ def _explain_edges(got: Tensor, right: Tensor, *inputs: object) -> str:
 
 CLOSED_EDGE = Exercise(
     name="closed_edge",
-    asks="A mask (batch, m, n) that hides one word from one position in each sentence.",
+    asks="A mask (batch, m, n) that hides one position from another in each sentence.",
     right=lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :]),
     returns=mask("(batch, m, n)"),
     cases=[Case((torch.tensor([1, 4, 0]), torch.tensor([5, 0, -1]), 5, 7))],
@@ -446,7 +446,7 @@ CHRF_BY_HAND = Exercise(
             "a piece that occurs twice counts twice: count pieces, do not make sets of them",
             lambda w, a: _chrf(w, a, sets=True),
         ),
-        Slip("that lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
+        Slip("yours lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
     ],
 )
 
