@@ -191,10 +191,11 @@ def test_launch_and_repository_buttons_come_from_one_address(pages):
 def test_every_public_module_has_its_place_on_a_page_of_the_package(pages):
     files = (path.relative_to(ROOT / "attention_tutorial") for path in (ROOT / "attention_tutorial").rglob("*.py"))
     parts = [path.with_suffix("").parts for path in files if not any(part.startswith("_") for part in path.parts)]
-    shown = {
-        name: {mark["id"] for mark in content(pages[f"book/package/{name}.html"]).select("[id^='module-attention_']")}
-        for name in {first for first, *_ in parts}
-    }
+    shown = {}
+    for name in {first for first, *_ in parts}:
+        page = pages.get(f"book/package/{name}.html")
+        assert page, f"book/package/{name}.md must show the module {name}, and stand in _toc.yml"
+        shown[name] = {mark["id"] for mark in content(page).select("[id^='module-attention_']")}
     for first, *rest in parts:
         package = f"module-attention_tutorial.{first}"
         assert {package, ".".join([package, *rest])} & shown[first], f"book/package/{first}.md must show it"
