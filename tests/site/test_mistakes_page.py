@@ -42,6 +42,7 @@ def book(tmp_path, monkeypatch):
     asked = {"weights_by_hand": "2.1 ★ Weights by hand", "second": "2.2 ★★ A second", "third": "2.3 ★★★ A third"}
     for name, heading in asked.items():
         cells += [new_markdown_cell(f"### Exercise {heading}\n\nDo it."), new_code_cell(f'check("{name}", ...)')]
+    cells += [new_markdown_cell("## 2.9 At once\n\n**Your turn.** Do it."), new_code_cell('check("turned", ...)')]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
     (tmp_path / "notebooks").mkdir()
@@ -97,6 +98,11 @@ def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_che
     ]
     assert [len(fold.select("li")) for fold in section.select("details")] == [2, 1, 1]
     assert section.select("li")[2].get_text(strip=True) == "Seven. (Mistake 5.)"
+
+
+def test_a_turn_is_told_from_an_exercise_of_the_same_number(book):
+    _, page = book("[1, 3, 4]", more='replace(hand, name="turned", slips=[Slip("seven", 7, 5)])')
+    assert page.select("table.mistakes tbody td")[3].get_text().strip() == "2.1, turn in 2.9"
 
 
 def test_a_diagnosis_is_written_as_check_prints_it():

@@ -112,7 +112,8 @@ class MistakesDirective(SphinxDirective):
             for heading, name in exercises_in(notebook):
                 number, *title = heading.removeprefix("Exercise ").split()
                 words = " ".join(word for word in title if set(word) != {"★"})
-                found[name] = Place(f"{page}#{nodes.make_id(heading)}", number, words, chapter)
+                place = number if heading.startswith("Exercise ") else f"turn in {number}"
+                found[name] = Place(f"{page}#{nodes.make_id(heading)}", place, words, chapter)
         return found
 
     def _link(self, exercise: str, places: dict[str, Place]) -> nodes.Node:
