@@ -26,7 +26,7 @@ PLACES = (nodes.section, nodes.definition_list_item, addnodes.desc)  # what may 
 SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.term, addnodes.desc_signature)
 # By a part of the address: the glossary says what a word means, other pages only list what the chapters explain.
 WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6} | dict.fromkeys(
-    ("book/package", "book/references", "book/cards", "book/claims", "book/mistakes"), 0.3
+    ("book/api", "book/package", "book/references", "book/cards", "book/claims", "book/mistakes"), 0.3
 )
 # How a formula is typed by someone who looks for it
 SPOKEN = (
