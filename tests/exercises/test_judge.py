@@ -167,6 +167,21 @@ def test_a_stub_is_not_filled_in_yet(answer, capsys):
     assert said(capsys, "nine_1", answer) == "nine_1: not filled in yet.\n"
 
 
+def dots(x):
+    """A docstring is nothing to judge either."""
+
+
+def test_an_empty_function_is_not_filled_in_and_nothing_is_loaded_for_it():
+    loaded = []
+    assert judge(replace(DOUBLED, further=[loaded.append]), dots).kind is Outcome.NOT_FILLED_IN
+    assert not loaded
+
+
+@pytest.mark.parametrize("answer", [lambda x: x, lambda x: 5, lambda x: ()])
+def test_a_function_of_one_line_is_judged(answer):
+    assert judge(DOUBLED, answer).kind is not Outcome.NOT_FILLED_IN
+
+
 def broken(x):
     raise IndexError("no third row.")
 
