@@ -35,29 +35,29 @@ def _row(note: str, scores: list[float], masked: Sequence[int] = (), block: int 
 #: The rows that the widget offers, by name.
 ROWS: dict[str, dict[str, Any]] = {
     "ordinary": _row(
-        "With two keys in a block the maximum rises twice after the first block. Each time, what was summed before is "
-        "made smaller.",
+        "With two keys in a block, the maximum rises twice after the first block. Each time, the sums so far are "
+        "scaled down.",
         _SCORES,
     ),
     "largest first": _row(
-        "The largest score stands in the first block, so the maximum never rises. Forget to rescale: who would notice?",
+        "The largest score is in the first block, so the maximum never rises. Forget to rescale, and nobody notices.",
         [4.0, 2.0, 0.5, 3.0, -1.0, 2.5, 1.0, 1.5],
     ),
     "one score of 10,000": _row(
-        "The exponential of 10,000 is no number that a computer holds. Leave out the maximum and see.",
+        "The exponential of 10,000 is too large for a computer. Leave out the maximum and see.",
         [1.0, 2.0, 0.5, 10_000.0, -1.0, 2.5, 4.0, 1.5],
     ),
     "all far below zero": _row(
-        "Every exponential is 0 to the computer, unless the maximum is taken off first.", [s - 1000 for s in _SCORES]
+        "Every exponential rounds to 0, unless the maximum is subtracted first.", [s - 1000 for s in _SCORES]
     ),
     "first block masked": _row(
-        "With two keys in a block the first block has no open key, and its maximum is minus infinity. Who does not "
-        "take care subtracts minus infinity from minus infinity.",
+        "With two keys in a block, the first block is masked as a whole and its maximum is minus infinity. Careless "
+        "code subtracts minus infinity from minus infinity.",
         _SCORES,
         masked=[0, 1],
     ),
     "ragged tail": _row("Seven keys. In blocks of three, the last block has one.", _SCORES[:7], block=3),
-    "all masked": _row("No key is open. The package answers with zeros.", _SCORES, masked=range(8)),
+    "all masked": _row("Every key is masked. The package answers with zeros.", _SCORES, masked=range(8)),
 }
 
 
@@ -79,9 +79,9 @@ class Tiles(BookWidget):
         block: how many keys a block has; the row's own number when left out.
         step: how many blocks have been read.
         forget: do not rescale what was summed before when the maximum rises.
-        no_maximum: do not take the maximum off the scores.
-        careless: do not take care of blocks, and rows, in which no key is open.
-        predict: hide what comes of it until the reader has made a prediction.
+        no_maximum: do not subtract the maximum from the scores.
+        careless: do not treat blocks and rows in which every key is masked separately.
+        predict: hide the result until the reader has made a prediction.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -147,13 +147,13 @@ class Tiles(BookWidget):
         Args:
             scores: one to twelve finite scores.
             values: one number for each; 1, 2, 3, ... when left out.
-            masked: places of keys that are closed.
+            masked: positions of the masked keys.
             block: how many keys a block has.
             step: as for the class, like all that follow.
             forget: do not rescale what was summed before when the maximum rises.
-            no_maximum: do not take the maximum off the scores.
-            careless: do not take care of blocks in which no key is open.
-            predict: hide what comes of it until the reader has made a prediction.
+            no_maximum: do not subtract the maximum from the scores.
+            careless: do not treat blocks in which every key is masked separately.
+            predict: hide the result until the reader has made a prediction.
 
         Raises:
             TypeError: if a switch is not a bool.
