@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import BATCH, HEADS, M, N, assert_raises, draw
+from oracles import BATCH, HEADS, M, N, assert_raises, draw, mistakes
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
@@ -334,128 +334,69 @@ def test_the_bias_moves_with_the_sequence_and_serves_as_a_mask(generator):
 X = torch.zeros(2, 4)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: sinusoidal_positions(-1, 4), ValueError, "n must be at least 0; got -1"),
-        (lambda: sinusoidal_positions(2, 5), ValueError, "d_model must be even, since features come in pairs; got 5"),
-        (lambda: sinusoidal_positions(2, 0), ValueError, "d_model must be at least 2; got 0"),
-        (lambda: sinusoidal_positions(2.0, 4), TypeError, "n must be an int; got float"),
-        (lambda: sinusoidal_positions(2, 4, base=0), ValueError, "base must be above 0; got 0"),
-        (lambda: sinusoidal_positions(2, 4, start=-3), ValueError, "start must be at least 0; got -3"),
-        (
-            lambda: sinusoidal_positions(2, 4, dtype=torch.int64),
-            TypeError,
-            "dtype must be a floating-point type (float64, float32, bfloat16 or float16); got torch.int64",
-        ),
-        (lambda: shift_matrix("2", 4), TypeError, "steps must be a real number; got str"),
-        (lambda: LearnedPositions(0, 4), ValueError, "max_length must be at least 1; got 0"),
-        (
-            lambda: LearnedPositions(3, 4)(2, start=2),
-            ValueError,
-            "positions must be below max_length=3; got positions 2 to 3",
-        ),
-        (
-            lambda: rotate(torch.zeros(2, 5)),
-            ValueError,
-            "x needs an even number of features d, at least 2 (axis -1); got shape (2, 5)",
-        ),
-        (
-            lambda: rotate(X.long()),
-            TypeError,
-            "x must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int64",
-        ),
-        (lambda: rotate(X[0]), ValueError, "x needs at least two axes (..., n, d); got shape (4,)"),
-        (
-            lambda: rotate(X[:, :0]),
-            ValueError,
-            "x needs an even number of features d, at least 2 (axis -1); got shape (2, 0)",
-        ),
-        (lambda: rotate(X, base=-1.0), ValueError, "base must be above 0; got -1.0"),
-        (
-            lambda: rotate(X[None], torch.zeros(2, 1, 2)),
-            ValueError,
-            "positions must broadcast to (..., n); expected something that broadcasts to (1, 2), got (2, 1, 2)",
-        ),
-        (
-            lambda: rotate(X, torch.zeros(2, device="meta")),
-            ValueError,
-            "positions must be on the device of x; expected cpu, got meta",
-        ),
-        (lambda: shift_matrix(2, 5), ValueError, "d_model must be even, since features come in pairs; got 5"),
-        (lambda: shift_matrix(2, 4, base=0), ValueError, "base must be above 0; got 0"),
-        (lambda: shift_matrix(True, 4), TypeError, "steps must be a real number; got bool"),
-        (lambda: LearnedPositions(3, 0), ValueError, "d_model must be at least 1; got 0"),
-        (lambda: LearnedPositions(3, 4, std=0), ValueError, "std must be above 0; got 0"),
-        (
-            lambda: LearnedPositions(3, 4, generator=7),
-            TypeError,
-            "generator must be a torch.Generator or None; got int",
-        ),
-        (lambda: LearnedPositions(3, 4)(-1), ValueError, "n must be at least 0; got -1"),
-        (lambda: LearnedPositions(3, 4)(1, start=-1), ValueError, "start must be at least 0; got -1"),
-        (
-            lambda: change_pairing([1], 1, to="halves"),
-            TypeError,
-            "weight must be a torch.Tensor; got list",
-        ),
-        (lambda: change_pairing(X, 0, to="halves"), ValueError, "num_heads must be at least 1; got 0"),
-        (lambda: change_pairing(X, 1, to="half"), ValueError, "to must be 'halves' or 'neighbours'; got 'half'"),
-        (
-            lambda: change_pairing(torch.tensor(1.0), 1, to="halves"),
-            ValueError,
-            "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape ()",
-        ),
-        (
-            lambda: change_pairing(X[:0], 1, to="halves"),
-            ValueError,
-            "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape (0, 4)",
-        ),
-        (
-            lambda: RotaryMultiHeadAttention(8, 2, pairing="half"),
-            ValueError,
-            "pairing must be 'halves' or 'neighbours'; got 'half'",
-        ),
-        (lambda: RotaryMultiHeadAttention(8, 2, base=0), ValueError, "base must be above 0; got 0"),
-        (lambda: alibi_bias(-1, 2, 2), ValueError, "m must be at least 0; got -1"),
-        (lambda: rotate(X, pairing="half"), ValueError, "pairing must be 'halves' or 'neighbours'; got 'half'"),
-        (lambda: rotate(X, [0, 1]), TypeError, "positions must be a torch.Tensor; got list"),
-        (
-            lambda: rotate(X, torch.arange(3)),
-            ValueError,
-            "positions must broadcast to (..., n); expected something that broadcasts to (2,), got (3,)",
-        ),
-        (
-            lambda: rotate(X, torch.tensor([True, False])),
-            TypeError,
-            "positions must hold integers or real numbers; got torch.bool",
-        ),
-        (
-            lambda: change_pairing(torch.zeros(6, 4), 2, to="halves"),
-            ValueError,
-            "weight must have heads * d_head rows with an even d_head; got num_heads=2 and shape (6, 4)",
-        ),
-        (
-            lambda: RotaryMultiHeadAttention(6, 2),
-            ValueError,
-            "d_head must be even, since features come in pairs; got 3",
-        ),
-        (lambda: alibi_slopes(0), ValueError, "num_heads must be at least 1; got 0"),
-        (lambda: alibi_bias(2, -1, 2), ValueError, "n must be at least 0; got -1"),
-        (
-            lambda: MultiHeadAttention(4, 2).attend(X[None], torch.zeros(1, 2, 3, 2), torch.zeros(1, 2, 4, 2)),
-            ValueError,
-            "values must have shape (batch, heads, n, d_head); expected (1, 2, 3, 2), got (1, 2, 4, 2)",
-        ),
-        (
-            lambda: MultiHeadAttention(4, 2).attend(torch.zeros(1, 2, 4), torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)),
-            ValueError,
-            "keys must have shape (batch, heads, n, d_head); expected (1, 2, 0, 2), got (1, 3, 4)",
-        ),
-        (lambda: MultiHeadAttention(4, 2).project(torch.zeros(1, 2, 4), start=-1), ValueError,
-         "start must be at least 0; got -1"),
+@mistakes({
+    TypeError: [
+        (lambda: sinusoidal_positions(2.0, 4), "n must be an int; got float"),
+        (lambda: sinusoidal_positions(2, 4, dtype=torch.int64),
+         "dtype must be a floating-point type (float64, float32, bfloat16 or float16); got torch.int64"),
+        (lambda: shift_matrix("2", 4), "steps must be a real number; got str"),
+        (lambda: rotate(X.long()),
+         "x must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int64"),
+        (lambda: shift_matrix(True, 4), "steps must be a real number; got bool"),
+        (lambda: LearnedPositions(3, 4, generator=7), "generator must be a torch.Generator or None; got int"),
+        (lambda: change_pairing([1], 1, to="halves"), "weight must be a torch.Tensor; got list"),
+        (lambda: rotate(X, [0, 1]), "positions must be a torch.Tensor; got list"),
+        (lambda: rotate(X, torch.tensor([True, False])),
+         "positions must hold integers or real numbers; got torch.bool"),
     ],
-)  # fmt: skip
+    ValueError: [
+        (lambda: sinusoidal_positions(-1, 4), "n must be at least 0; got -1"),
+        (lambda: sinusoidal_positions(2, 5), "d_model must be even, since features come in pairs; got 5"),
+        (lambda: sinusoidal_positions(2, 0), "d_model must be at least 2; got 0"),
+        (lambda: sinusoidal_positions(2, 4, base=0), "base must be above 0; got 0"),
+        (lambda: sinusoidal_positions(2, 4, start=-3), "start must be at least 0; got -3"),
+        (lambda: LearnedPositions(0, 4), "max_length must be at least 1; got 0"),
+        (lambda: LearnedPositions(3, 4)(2, start=2), "positions must be below max_length=3; got positions 2 to 3"),
+        (lambda: rotate(torch.zeros(2, 5)),
+         "x needs an even number of features d, at least 2 (axis -1); got shape (2, 5)"),
+        (lambda: rotate(X[0]), "x needs at least two axes (..., n, d); got shape (4,)"),
+        (lambda: rotate(X[:, :0]), "x needs an even number of features d, at least 2 (axis -1); got shape (2, 0)"),
+        (lambda: rotate(X, base=-1.0), "base must be above 0; got -1.0"),
+        (lambda: rotate(X[None], torch.zeros(2, 1, 2)),
+         "positions must broadcast to (..., n); expected something that broadcasts to (1, 2), got (2, 1, 2)"),
+        (lambda: rotate(X, torch.zeros(2, device="meta")),
+         "positions must be on the device of x; expected cpu, got meta"),
+        (lambda: shift_matrix(2, 5), "d_model must be even, since features come in pairs; got 5"),
+        (lambda: shift_matrix(2, 4, base=0), "base must be above 0; got 0"),
+        (lambda: LearnedPositions(3, 0), "d_model must be at least 1; got 0"),
+        (lambda: LearnedPositions(3, 4, std=0), "std must be above 0; got 0"),
+        (lambda: LearnedPositions(3, 4)(-1), "n must be at least 0; got -1"),
+        (lambda: LearnedPositions(3, 4)(1, start=-1), "start must be at least 0; got -1"),
+        (lambda: change_pairing(X, 0, to="halves"), "num_heads must be at least 1; got 0"),
+        (lambda: change_pairing(X, 1, to="half"), "to must be 'halves' or 'neighbours'; got 'half'"),
+        (lambda: change_pairing(torch.tensor(1.0), 1, to="halves"),
+         "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape ()"),
+        (lambda: change_pairing(X[:0], 1, to="halves"),
+         "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape (0, 4)"),
+        (lambda: RotaryMultiHeadAttention(8, 2, pairing="half"),
+         "pairing must be 'halves' or 'neighbours'; got 'half'"),
+        (lambda: RotaryMultiHeadAttention(8, 2, base=0), "base must be above 0; got 0"),
+        (lambda: alibi_bias(-1, 2, 2), "m must be at least 0; got -1"),
+        (lambda: rotate(X, pairing="half"), "pairing must be 'halves' or 'neighbours'; got 'half'"),
+        (lambda: rotate(X, torch.arange(3)),
+         "positions must broadcast to (..., n); expected something that broadcasts to (2,), got (3,)"),
+        (lambda: change_pairing(torch.zeros(6, 4), 2, to="halves"),
+         "weight must have heads * d_head rows with an even d_head; got num_heads=2 and shape (6, 4)"),
+        (lambda: RotaryMultiHeadAttention(6, 2), "d_head must be even, since features come in pairs; got 3"),
+        (lambda: alibi_slopes(0), "num_heads must be at least 1; got 0"),
+        (lambda: alibi_bias(2, -1, 2), "n must be at least 0; got -1"),
+        (lambda: MultiHeadAttention(4, 2).attend(X[None], torch.zeros(1, 2, 3, 2), torch.zeros(1, 2, 4, 2)),
+         "values must have shape (batch, heads, n, d_head); expected (1, 2, 3, 2), got (1, 2, 4, 2)"),
+        (lambda: MultiHeadAttention(4, 2).attend(torch.zeros(1, 2, 4), torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)),
+         "keys must have shape (batch, heads, n, d_head); expected (1, 2, 0, 2), got (1, 3, 4)"),
+        (lambda: MultiHeadAttention(4, 2).project(torch.zeros(1, 2, 4), start=-1), "start must be at least 0; got -1"),
+    ],
+})  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(call, error, message):
     assert_raises(call, error, message)
 

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 import torch
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
@@ -341,92 +341,50 @@ def test_arguments_are_not_changed(generator):
 
 
 IDS = torch.ones(BATCH, N, dtype=torch.long)
-MISTAKES = [
-    (lambda: Seq2Seq(0), ValueError, "vocab_size must be at least 1; got 0"),
-    (lambda: Seq2Seq(11.0), TypeError, "vocab_size must be an int; got float"),
-    (lambda: Seq2Seq(11, d_hidden=0), ValueError, "d_hidden must be at least 1; got 0"),
-    (lambda: Seq2Seq(11, d_embedding=True), TypeError, "d_embedding must be an int; got bool"),
-    (lambda: Seq2Seq(11, d_attention=-1), ValueError, "d_attention must be at least 1; got -1"),
-    (
-        lambda: Seq2Seq(11, attention="luong"),
-        ValueError,
-        "attention must be one of 'none', 'additive', 'dot'; got 'luong'",
-    ),
-    (lambda: Seq2Seq(11, attention=None), TypeError, "attention must be a str; got NoneType"),
-    (lambda: Seq2Seq(11, generator=3), TypeError, "generator must be a torch.Generator or None; got int"),
-    (lambda: RNN(0, 3), ValueError, "d_input must be at least 1; got 0"),
-    (lambda: GRU(3, "4"), TypeError, "d_hidden must be an int; got str"),
-    (
-        lambda: make("dot")([1, 2], IDS),
-        TypeError,
-        "source must be a torch.Tensor of token ids; got list",
-    ),
-    (
-        lambda: make("dot")(IDS.int(), IDS),
-        TypeError,
-        "source must hold token ids of dtype torch.int64; got torch.int32",
-    ),
-    (
-        lambda: make("dot")(IDS[0], IDS),
-        ValueError,
-        "source must be (batch, n) with at least one position; got shape (5,)",
-    ),
-    (
-        lambda: make("dot")(IDS[:, :0], IDS),
-        ValueError,
-        "source must be (batch, n) with at least one position; got shape (2, 0)",
-    ),
-    (
-        lambda: make("dot")(IDS, IDS[:, :0]),
-        ValueError,
-        "target_in must be (batch, m) with at least one position; got shape (2, 0)",
-    ),
-    (
-        lambda: make("none")(IDS, IDS[:1]),
-        ValueError,
-        "source and target_in need the same batch size (axis 0); got source 2, target_in 1",
-    ),
-    (
-        lambda: make("none")(IDS, IDS, torch.ones(N, N, dtype=torch.bool)),
-        ValueError,
-        "mask needs attention to act on; expected None with attention='none', got a mask",
-    ),
-    (
-        lambda: make("dot")(IDS, IDS[:, :3], torch.ones(5, 3, dtype=torch.bool)),
-        ValueError,
-        "mask must broadcast to the scores (..., m, n); expected something that broadcasts to (2, 3, 5), got (5, 3)",
-    ),
-    (lambda: make("dot").generate(IDS, 0), ValueError, "num_steps must be at least 1; got 0"),
-    (lambda: make("dot").generate(IDS, 2.0), TypeError, "num_steps must be an int; got float"),
-    (
-        lambda: make("none").generate(IDS, 3, torch.ones(3, 5, dtype=torch.bool)),
-        ValueError,
-        "mask needs attention to act on; expected None with attention='none', got a mask",
-    ),
-    (
-        lambda: GRU(3, 4)(torch.zeros(2, 5, 7)),
-        ValueError,
-        "inputs must be (batch, n, d_input) with at least one position and d_input=3; got shape (2, 5, 7)",
-    ),
-    (
-        lambda: RNN(3, 4)(torch.zeros(2, 0, 3)),
-        ValueError,
-        "inputs must be (batch, n, d_input) with at least one position and d_input=3; got shape (2, 0, 3)",
-    ),
-    (
-        lambda: RNN(3, 4)(torch.zeros(2, 5, 3), torch.zeros(4)),
-        ValueError,
-        "state must have shape (batch, d_hidden); expected (2, 4), got (4,)",
-    ),
-    (
-        lambda: RNN(3, 4)(torch.zeros(2, 5, 3).double()),
-        TypeError,
-        "inputs and the module's weights must have the same dtype; "
-        "got inputs torch.float64, the module's weights torch.float32",
-    ),
-]
+MISTAKES = {
+    TypeError: [
+        (lambda: Seq2Seq(11.0), "vocab_size must be an int; got float"),
+        (lambda: Seq2Seq(11, d_embedding=True), "d_embedding must be an int; got bool"),
+        (lambda: Seq2Seq(11, attention=None), "attention must be a str; got NoneType"),
+        (lambda: Seq2Seq(11, generator=3), "generator must be a torch.Generator or None; got int"),
+        (lambda: GRU(3, "4"), "d_hidden must be an int; got str"),
+        (lambda: make("dot")([1, 2], IDS), "source must be a torch.Tensor of token ids; got list"),
+        (lambda: make("dot")(IDS.int(), IDS), "source must hold token ids of dtype torch.int64; got torch.int32"),
+        (lambda: make("dot").generate(IDS, 2.0), "num_steps must be an int; got float"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3).double()),
+         "inputs and the module's weights must have the same dtype; got inputs torch.float64, the module's weights "
+         "torch.float32"),
+    ],
+    ValueError: [
+        (lambda: Seq2Seq(0), "vocab_size must be at least 1; got 0"),
+        (lambda: Seq2Seq(11, d_hidden=0), "d_hidden must be at least 1; got 0"),
+        (lambda: Seq2Seq(11, d_attention=-1), "d_attention must be at least 1; got -1"),
+        (lambda: Seq2Seq(11, attention="luong"), "attention must be one of 'none', 'additive', 'dot'; got 'luong'"),
+        (lambda: RNN(0, 3), "d_input must be at least 1; got 0"),
+        (lambda: make("dot")(IDS[0], IDS), "source must be (batch, n) with at least one position; got shape (5,)"),
+        (lambda: make("dot")(IDS[:, :0], IDS),
+         "source must be (batch, n) with at least one position; got shape (2, 0)"),
+        (lambda: make("dot")(IDS, IDS[:, :0]),
+         "target_in must be (batch, m) with at least one position; got shape (2, 0)"),
+        (lambda: make("none")(IDS, IDS[:1]),
+         "source and target_in need the same batch size (axis 0); got source 2, target_in 1"),
+        (lambda: make("none")(IDS, IDS, torch.ones(N, N, dtype=torch.bool)),
+         "mask needs attention to act on; expected None with attention='none', got a mask"),
+        (lambda: make("dot")(IDS, IDS[:, :3], torch.ones(5, 3, dtype=torch.bool)),
+         "mask must broadcast to the scores (..., m, n); expected something that broadcasts to (2, 3, 5), got (5, 3)"),
+        (lambda: make("dot").generate(IDS, 0), "num_steps must be at least 1; got 0"),
+        (lambda: make("none").generate(IDS, 3, torch.ones(3, 5, dtype=torch.bool)),
+         "mask needs attention to act on; expected None with attention='none', got a mask"),
+        (lambda: GRU(3, 4)(torch.zeros(2, 5, 7)),
+         "inputs must be (batch, n, d_input) with at least one position and d_input=3; got shape (2, 5, 7)"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 0, 3)),
+         "inputs must be (batch, n, d_input) with at least one position and d_input=3; got shape (2, 0, 3)"),
+        (lambda: RNN(3, 4)(torch.zeros(2, 5, 3), torch.zeros(4)),
+         "state must have shape (batch, d_hidden); expected (2, 4), got (4,)"),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
-def test_mistakes_are_named(mistake, kind, message):
-    assert_raises(mistake, kind, message)
+@mistakes(MISTAKES)
+def test_mistakes_are_named(call, error, message):
+    assert_raises(call, error, message)

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 from torch import nn
 
 from attention_tutorial.data.copying import CopyBatches, copy_examples, shift_right
@@ -182,58 +182,37 @@ def test_progress_bar_shows_at_a_terminal(monkeypatch, capsys):
 
 MODEL = make()
 BATCH = copy_examples(2, 3, num_symbols=5, generator=torch.Generator())
-MISTAKES = [
-    (lambda: train("model", [BATCH]), TypeError, "models must be a module or a sequence of modules; got str"),
-    (lambda: train([], [BATCH]), ValueError, "models must hold at least one model; got none"),
-    (
-        lambda: train([make("dot"), make("additive")], [BATCH]),
-        ValueError,
-        "models must all be of one class and size; expected that of model 0, got another for model 1",
-    ),
-    (
-        lambda: train([make("dot"), make("dot", d_hidden=4)], [BATCH]),
-        ValueError,
-        "models must all be of one class and size; expected that of model 0, got another for model 1",
-    ),
-    (
-        lambda: train([make("dot"), make("none")], [BATCH]),
-        ValueError,
-        "models must all be of one class and size; expected that of model 0, got another for model 1",
-    ),
-    (
-        lambda: train(make(), iter([BATCH])),
-        TypeError,
-        "batches must be a sized collection of (source, target); got list_iterator",
-    ),
-    (lambda: train(make(), []), ValueError, "batches must hold at least one batch; got none"),
-    (lambda: train(make(), [BATCH], learning_rate=0), ValueError, "learning_rate must be above 0; got 0"),
-    (lambda: train(make(), [BATCH], max_norm="1"), TypeError, "max_norm must be a real number; got str"),
-    (
-        lambda: train([make(), make(seed=1)], [BATCH]),
-        ValueError,
-        "source must be (models, batch, n) with models=2; got shape (2, 3)",
-    ),
-    (
-        lambda: train(make(), [(BATCH[0][None], BATCH[1][None])]),
-        ValueError,
-        "source must be (batch, n); got shape (1, 2, 3)",
-    ),
-    (
-        lambda: sequence_loss(torch.zeros(2, 3, 5), torch.zeros(2, 4, dtype=torch.long)),
-        ValueError,
-        "logits must be (batch, m, vocab_size) for target (batch, m); got logits (2, 3, 5), target (2, 4)",
-    ),
-    (lambda: token_accuracy("model", *BATCH), TypeError, "model must be a Seq2Seq; got str"),
-    (lambda: token_accuracy(MODEL, BATCH[0], [1]), TypeError, "target must be a torch.Tensor of token ids; got list"),
-    (
-        lambda: token_accuracy(MODEL, BATCH[0], BATCH[1][:1]),
-        ValueError,
-        "source and target need two axes (batch, positions) and the same batch size (axis 0); "
-        "got source (2, 3), target (1, 3)",
-    ),
-]
+MISTAKES = {
+    TypeError: [
+        (lambda: train("model", [BATCH]), "models must be a module or a sequence of modules; got str"),
+        (lambda: train(make(), iter([BATCH])),
+         "batches must be a sized collection of (source, target); got list_iterator"),
+        (lambda: train(make(), [BATCH], max_norm="1"), "max_norm must be a real number; got str"),
+        (lambda: token_accuracy("model", *BATCH), "model must be a Seq2Seq; got str"),
+        (lambda: token_accuracy(MODEL, BATCH[0], [1]), "target must be a torch.Tensor of token ids; got list"),
+    ],
+    ValueError: [
+        (lambda: train([], [BATCH]), "models must hold at least one model; got none"),
+        (lambda: train([make("dot"), make("additive")], [BATCH]),
+         "models must all be of one class and size; expected that of model 0, got another for model 1"),
+        (lambda: train([make("dot"), make("dot", d_hidden=4)], [BATCH]),
+         "models must all be of one class and size; expected that of model 0, got another for model 1"),
+        (lambda: train([make("dot"), make("none")], [BATCH]),
+         "models must all be of one class and size; expected that of model 0, got another for model 1"),
+        (lambda: train(make(), []), "batches must hold at least one batch; got none"),
+        (lambda: train(make(), [BATCH], learning_rate=0), "learning_rate must be above 0; got 0"),
+        (lambda: train([make(), make(seed=1)], [BATCH]),
+         "source must be (models, batch, n) with models=2; got shape (2, 3)"),
+        (lambda: train(make(), [(BATCH[0][None], BATCH[1][None])]), "source must be (batch, n); got shape (1, 2, 3)"),
+        (lambda: sequence_loss(torch.zeros(2, 3, 5), torch.zeros(2, 4, dtype=torch.long)),
+         "logits must be (batch, m, vocab_size) for target (batch, m); got logits (2, 3, 5), target (2, 4)"),
+        (lambda: token_accuracy(MODEL, BATCH[0], BATCH[1][:1]),
+         "source and target need two axes (batch, positions) and the same batch size (axis 0); got source (2, 3), "
+         "target (1, 3)"),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
-def test_mistakes_are_named(mistake, kind, message):
-    assert_raises(mistake, kind, message)
+@mistakes(MISTAKES)
+def test_mistakes_are_named(call, error, message):
+    assert_raises(call, error, message)

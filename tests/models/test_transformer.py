@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from oracles import assert_raises, draw
+from oracles import assert_raises, draw, mistakes
 from torch import nn
 from torch.testing import assert_close
 
@@ -223,35 +223,33 @@ def test_a_generator_decides_all_first_weights():
     assert embedded.std().item() == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda m: m(torch.zeros(2, 3), torch.ones(2, 3).long()), TypeError,
+@mistakes({
+    TypeError: [
+        (lambda m: m(torch.zeros(2, 3), torch.ones(2, 3).long()),
          "source must hold token ids of dtype torch.int64; got torch.float32"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()), ValueError,
-         "target_in must be (batch, m) with at least one position; got shape (3,)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]), ValueError,
-         "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
-        (lambda m: greedy(nn.Linear(2, 2), torch.ones(1, 2).long()), TypeError,
-         "model must be a Transformer; got Linear"),
-        (lambda m: greedy(m, torch.ones(1, 2).long(), 0), ValueError, "max_length must be at least 1; got 0"),
-        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), ValueError, "num_beams must be at least 1; got 0"),
-        (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), TypeError,
-         "use_cache must be True or False; got int"),
-        (lambda m: Transformer(3, 2), ValueError, "target_size must be at least 3; got 2"),
-        (lambda m: Transformer(3, 4, d_model=7, num_heads=1), ValueError,
-         "d_model must be even, for sines and cosines; got 7"),
-        (lambda m: Transformer(3, 4, d_model=8.0), TypeError, "d_model must be an int; got float"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()), ValueError,
-         "source and target_in need the same batch size (axis 0); got source (2, 3), target_in (1, 3)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=torch.ones(4, 4)), ValueError,
-         "a mask must fit the padding (batch, 1, 1, n); expected something that broadcasts with (2, 1, 1, 3), "
-         "got (4, 4)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5), TypeError,
+        (lambda m: greedy(nn.Linear(2, 2), torch.ones(1, 2).long()), "model must be a Transformer; got Linear"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), "use_cache must be True or False; got int"),
+        (lambda m: Transformer(3, 4, d_model=8.0), "d_model must be an int; got float"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5),
          "encoder_mask must be a torch.Tensor, a list of them or None; got int"),
-        (lambda m: beam_search(m, [3]), TypeError, "source must be a torch.Tensor of token ids; got list"),
+        (lambda m: beam_search(m, [3]), "source must be a torch.Tensor of token ids; got list"),
     ],
-)  # fmt: skip
+    ValueError: [
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()),
+         "target_in must be (batch, m) with at least one position; got shape (3,)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]),
+         "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), 0), "max_length must be at least 1; got 0"),
+        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), "num_beams must be at least 1; got 0"),
+        (lambda m: Transformer(3, 2), "target_size must be at least 3; got 2"),
+        (lambda m: Transformer(3, 4, d_model=7, num_heads=1), "d_model must be even, for sines and cosines; got 7"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()),
+         "source and target_in need the same batch size (axis 0); got source (2, 3), target_in (1, 3)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=torch.ones(4, 4)),
+         "a mask must fit the padding (batch, 1, 1, n); expected something that broadcasts with (2, 1, 1, 3), got "
+         "(4, 4)"),
+    ],
+})  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(generator, call, error, message):
     model = make(generator)
     assert_raises(lambda: call(model), error, message)
