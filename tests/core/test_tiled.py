@@ -569,7 +569,7 @@ def test_repeated_heads_stand_together(generator):
 
 # ---- Mistakes -------------------------------------------------------------------------------------------------------
 
-x = torch.ones(4, 2)
+x, GROUPED = torch.ones(4, 2), MultiHeadAttention(8, 4, num_kv_heads=2)
 MISTAKES = {
     TypeError: [
         (lambda: tiled_attention(x, x, x, is_causal=1), "is_causal must be True or False; got int"),
@@ -591,7 +591,7 @@ MISTAKES = {
         (lambda: MultiHeadAttention(8, 4, num_kv_heads=3), "num_kv_heads must divide num_heads=4; got 3"),
         (lambda: repeat_heads(torch.ones(1, 2, 3, 4), 5),
          "x must be (batch, kv_heads, n, d_head), its heads dividing heads=5; got (1, 2, 3, 4)"),
-        (lambda: MultiHeadAttention(8, 4, num_kv_heads=2).attend(x[None, :1, :1].expand(1, 1, 8), *torch.ones(2, 1, 4, 3, 2)),
+        (lambda: GROUPED.attend(torch.ones(1, 1, 8), torch.ones(1, 4, 3, 2), torch.ones(1, 2, 3, 2)),
          "keys must have shape (batch, kv_heads, n, d_head); expected (1, 2, 3, 2), got (1, 4, 3, 2)"),
     ],
 }  # fmt: skip
