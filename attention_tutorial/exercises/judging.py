@@ -86,8 +86,7 @@ def judge(
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
-        for hook in exercise.further:
-            hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
+        _load(exercise)
         diagnosis = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
         diagnosis = NOT_FILLED_IN
@@ -103,6 +102,13 @@ def judge(
     finally:
         torch.set_default_dtype(default)
     return diagnosis
+
+
+@functools.cache
+def _load(exercise: Exercise) -> None:
+    """Have PyTorch load what `further` uses (seconds), which does not count as the answer's time."""
+    for hook in exercise.further:
+        hook(exercise.right)
 
 
 def slip_of(exercise: Exercise, diagnosis: Diagnosis) -> Slip | None:
@@ -211,6 +217,7 @@ def _first_slip(exercise: Exercise, case: Case, got: Any, right: Any, part: int 
     return None
 
 
+@functools.lru_cache(maxsize=256)
 def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
     """Return what a slip gives in a case; None where it fits other cases only."""
     try:
