@@ -25,7 +25,6 @@ from oracles import (
     mistakes,
 )
 from torch import nn
-from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 from attention_tutorial import (
@@ -34,13 +33,11 @@ from attention_tutorial import (
     MultiplicativeAttention,
     additive_attention,
     causal_mask,
-    combine_masks,
     merge_heads,
     multiplicative_attention,
     padding_mask,
     repeat_heads,
     split_heads,
-    to_torch_mha_mask,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
 from attention_tutorial.positions import RotaryMultiHeadAttention
@@ -163,34 +160,6 @@ def test_output_and_weights_agree_with_single_heads(make_mask, is_causal, bias, 
     assert_close(fused, output, **TIGHT)
 
 
-@all_masks
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
-def test_values_and_gradients_agree_with_torchs_module(make_mask, is_causal, bias, device, generator):
-    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=torch.float64, device=device)
-    ours = MultiHeadAttention.from_torch(fill(theirs, generator))
-    tensors, mask = [x.requires_grad_() for x in inputs(generator, device)], make_mask(generator)
-    mask = mask if mask is None else in_full(mask).to(device)
-    joined = combine_masks(mask, causal_mask(M, N, device)) if is_causal else mask
-    if joined is not None:  # torch's module gives NaN for a row with nothing open: leave those to the other tests
-        closed = ~joined.any(-1) if joined.dtype == torch.bool else (joined == -math.inf).all(-1)
-        joined = joined.masked_fill(closed[..., None], True if joined.dtype == torch.bool else 0.0)
-        mask = joined if closed.any() else mask
-    expected, expected_weights = theirs(
-        *tensors, attn_mask=to_torch_mha_mask(joined, HEADS), average_attn_weights=False
-    )
-    upstream = draw(generator, BATCH, M, D_MODEL, device=device)
-    gradients = torch.autograd.grad(expected, tensors, upstream)
-    causal_too = is_causal and (mask is None or not torch.equal(mask, joined))
-    for need_weights in (True, False):
-        output, weights = ours(*tensors, mask, is_causal=causal_too, need_weights=need_weights)
-        assert_close(output, expected, **TIGHT)
-        if need_weights:
-            assert_close(weights, expected_weights, **TIGHT)
-        for f, e in zip(torch.autograd.grad(output, tensors, upstream), gradients, strict=True):
-            assert_close(f, e, **TIGHT)
-
-
 def test_parameter_gradients_agree_with_torchs_module(generator):
     theirs = fill(nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=torch.float64), generator)
     ours = MultiHeadAttention.from_torch(theirs)
@@ -221,26 +190,6 @@ def test_three_axes_of_a_mask_mean_batch_also_where_batch_equals_heads(need_weig
 
 
 @both_paths
-def test_is_causal_equals_the_explicit_mask(need_weights, generator):
-    module, (query, key, value) = make(generator), inputs(generator)
-    padding = padding_mask([3, 6], n=N)
-    for mask in (None, padding, draw(generator, BATCH, M, N)):
-        lower_right = causal_mask(M, N) if mask is None or mask.dim() == 4 else causal_mask(M, N)[None]
-        joined = combine_masks(mask, lower_right)
-        found = module(query, key, value, mask, is_causal=True, need_weights=need_weights)[0]
-        assert_close(found, module(query, key, value, joined, need_weights=need_weights)[0], **TIGHT)
-
-
-@both_paths
-def test_the_newest_query_alone_gives_the_last_row_of_all(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    full = module(x, is_causal=True, need_weights=need_weights)[0]
-    for newest in (1, 2):
-        found = module(x[:, -newest:], x, is_causal=True, need_weights=need_weights)[0]
-        assert_close(found, full[:, -newest:], **TIGHT)
-
-
-@both_paths
 def test_left_out_key_and_value_mean_self_attention(need_weights, generator):
     module, (query, key, _) = make(generator), inputs(generator)
 
@@ -249,14 +198,6 @@ def test_left_out_key_and_value_mean_self_attention(need_weights, generator):
 
     assert torch.equal(output(query), output(query, query, query))
     assert torch.equal(output(query, key), output(query, key, key))
-
-
-@both_paths
-def test_padding_does_not_change_a_sequence(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    alone = module(x[:1, :3], need_weights=need_weights)[0]
-    padded = module(x, mask=padding_mask([3, N], n=N), need_weights=need_weights)[0]
-    assert_close(padded[:1, :3], alone, **TIGHT)
 
 
 @both_paths
@@ -271,35 +212,13 @@ def test_a_query_with_nothing_to_attend_to_gives_the_last_bias_and_no_gradient(n
     assert gradient[1].any(-1).all()
 
 
-@both_paths
-def test_self_attention_of_shuffled_positions_is_shuffled(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    order = torch.randperm(N, generator=generator)
-    found = module(x[:, order], need_weights=need_weights)[0]
-    assert_close(found, module(x, need_weights=need_weights)[0][:, order], **TIGHT)
-
-
-def test_equal_heads_give_equal_weights(generator):
-    module = make(generator, bias=False)
-    with torch.no_grad():
-        for projection in (module.w_q, module.w_k):
-            projection.weight.copy_(projection.weight[:D_HEAD].repeat(HEADS, 1))
-    weights = module(draw(generator, BATCH, N, D_MODEL))[1]
-    assert_close(weights, weights[:, :1].expand_as(weights), **TIGHT)
-
-
 # Multi-head attention: sizes
 
 
-@pytest.mark.parametrize("d_model", [50, 100, 200, 300])
-@both_paths
-def test_eight_heads_need_not_divide_the_features(d_model, need_weights, generator):
-    module = MultiHeadAttention(d_model, 8)
-    assert module.d_head == d_model // 8
-    assert module.w_q.weight.shape == module.w_o.weight.T.shape == (8 * (d_model // 8), d_model)
-    output, weights = module(draw(generator, BATCH, M, d_model, dtype=torch.float32), need_weights=need_weights)
-    assert output.shape == (BATCH, M, d_model)
-    assert not need_weights or weights.shape == (BATCH, 8, M, M)
+def test_heads_need_not_divide_the_features():
+    module = MultiHeadAttention(50, 8)
+    assert module.d_head == 6
+    assert module.w_q.weight.shape == module.w_o.weight.T.shape == (48, 50)
 
 
 @given(d_model=st.integers(1, 9), num_heads=st.integers(1, 5), d_head=st.integers(1, 4), bias=st.booleans())
@@ -349,54 +268,6 @@ def test_first_weights_follow_glorot_and_biases_start_at_zero():
 
 
 # Multi-head attention as a module like any other
-
-
-@both_paths
-def test_derivatives_agree_with_differences(need_weights, generator):
-    module = fill(MultiHeadAttention(4, 2, bias=True, dtype=torch.float64), generator)
-    query, key = draw(generator, 2, 3, 4).requires_grad_(), draw(generator, 2, 2, 4).requires_grad_()
-    mask = torch.tensor([[[True, False], [False, False], [True, True]]])
-    parameters = tuple(module.parameters())
-    names = [name for name, _ in module.named_parameters()]
-
-    def attend(query, key, *values):
-        arguments = dict(zip(names, values, strict=True))
-        options = {"mask": mask, "need_weights": need_weights}
-        return torch.func.functional_call(module, arguments, (query, key), options)[0]
-
-    assert gradcheck(attend, (query, key, *parameters))
-    if need_weights:  # torch's fused kernels have no second derivatives
-        assert gradgradcheck(lambda query, key: module(query, key, mask=mask)[0], (query, key))
-
-
-@both_paths
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_a_module_moved_to_another_dtype_is_close_to_float64(dtype, need_weights, device, generator):
-    module = make(generator, device)
-    narrow = copy.deepcopy(module).to(dtype)
-    tensors, mask = inputs(generator, device, dtype), padding_mask([3, 0], n=N).to(device)
-    found = narrow(*tensors, mask, need_weights=need_weights)
-    exact = module(*(x.double() for x in tensors), mask)
-    tolerance = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.01}[dtype]
-    assert found[0].dtype == dtype
-    assert_close(found[0].double(), exact[0], rtol=tolerance, atol=tolerance)
-    if need_weights:
-        assert found[1].dtype == dtype
-        assert_close(found[1].double(), exact[1], rtol=tolerance, atol=tolerance)
-
-
-@both_paths
-def test_autocast_runs_in_its_dtype(need_weights, device, generator):
-    module, tensors = make(generator, device, dtype=torch.float32), inputs(generator, device, torch.float32)
-    mask = draw(generator, BATCH, M, N, device=device, dtype=torch.float32)
-    exact = module(*tensors, mask)[0]
-    for query in (tensors[0], tensors[0].bfloat16()):
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            output = module(query, *tensors[1:], mask, need_weights=need_weights)[0]
-        assert output.dtype == torch.bfloat16
-        assert_close(output.float(), exact, rtol=0.1, atol=0.1)
-        output.sum().backward()
-        assert module.w_q.weight.grad.dtype == torch.float32
 
 
 def small_modules(generator):
@@ -457,17 +328,6 @@ def test_gradients_of_each_example_by_vmap_equal_those_of_each_alone(need_weight
             assert_close(found[name][b], parameter.grad, **TIGHT)
 
 
-def test_several_modules_run_as_one_by_vmap(generator):
-    modules, x = [make(generator), make(generator)], draw(generator, BATCH, M, D_MODEL)
-    parameters, buffers = torch.func.stack_module_state(modules)
-
-    def run(parameters, buffers, x):
-        return torch.func.functional_call(modules[0], (parameters, buffers), (x,))[0]
-
-    found = torch.func.vmap(run, in_dims=(0, 0, None))(parameters, buffers, x)
-    assert_close(found, torch.stack([module(x)[0] for module in modules]), **TIGHT)
-
-
 def test_modules_are_made_where_asked():
     for module in (
         MultiHeadAttention(4, 2, bias=True, device="meta", dtype=torch.bfloat16),
@@ -475,15 +335,6 @@ def test_modules_are_made_where_asked():
         MultiplicativeAttention(3, 4, device="meta", dtype=torch.bfloat16),
     ):
         assert {(p.device.type, p.dtype) for p in module.parameters()} == {("meta", torch.bfloat16)}
-
-
-def test_shapes_follow_on_the_meta_device():
-    module = MultiHeadAttention(D_MODEL, HEADS, device="meta")
-    x = torch.ones(BATCH, M, D_MODEL, device="meta")
-    output, weights = module(x, is_causal=True)
-    assert output.shape == (BATCH, M, D_MODEL)
-    assert weights.shape == (BATCH, HEADS, M, M)
-    assert module(x, need_weights=False)[0].shape == (BATCH, M, D_MODEL)
 
 
 def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(device, generator):

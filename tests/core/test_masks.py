@@ -14,25 +14,14 @@ from attention_tutorial import causal_mask, combine_masks, padding_mask, to_torc
 sizes = st.integers(0, 7)
 
 
-@given(m=sizes, n=sizes)
+@given(m=sizes, n=sizes | st.none())
 def test_causal_mask_opens_what_lies_no_later_counted_from_the_end(m, n):
     mask = causal_mask(m, n)
+    n = m if n is None else n
     assert mask.dtype == torch.bool
     assert mask.shape == (m, n)
     # "how far from the end" is the position that queries and keys share
     assert mask.tolist() == [[n - j >= m - i for j in range(n)] for i in range(m)]
-
-
-def test_causal_mask_is_square_without_n():
-    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
-
-
-def test_causal_mask_of_more_queries_than_keys_leaves_the_first_queries_nothing():
-    assert causal_mask(4, 2).int().tolist() == [[0, 0], [0, 0], [1, 0], [1, 1]]
-
-
-def test_causal_mask_of_one_query_opens_every_key():
-    assert causal_mask(1, N).all()
 
 
 def test_masks_are_made_on_the_device_asked_for(device):
@@ -62,11 +51,6 @@ def test_padding_mask_of_ids_hides_the_pad_id_wherever_it_stands(ids, pad):
     mask = padding_mask(torch.tensor(ids), pad_id=pad)
     assert mask.shape == (len(ids), 1, 1, 3)
     assert mask[:, 0, 0].tolist() == [[token != pad for token in row] for row in ids]
-
-
-def test_padding_mask_of_ids_equals_that_of_lengths():
-    ids = torch.tensor([[5, 6, 9, 9], [5, 9, 9, 9], [5, 6, 7, 8]])
-    assert torch.equal(padding_mask(ids, pad_id=9), padding_mask([2, 1, 4], n=4))
 
 
 def test_a_length_of_zero_hides_every_key():

@@ -1,5 +1,6 @@
 """Laws of the small piece of English and Italian. The oracle translates the English text by a list made by hand."""
 
+import functools
 import re
 from collections import Counter
 
@@ -93,6 +94,7 @@ def translate(text):
     return " ".join([*said, PARTICIPLES[verb] + letter, "nel", year])
 
 
+@functools.cache
 def drawn(size=2000, seed=0, **options):
     return draw_sentences(size, generator=torch.Generator().manual_seed(seed), **options)
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_tutorial.models.decoding import beam_search, greedy
-from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, FeedForward, Transformer
+from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, Transformer
 from attention_tutorial.positions import sinusoidal_positions
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
@@ -82,14 +82,6 @@ def test_a_decoder_layer_is_torch_s(generator, norm_first):
     assert torch.equal(read == 0, padded[:, None, None].expand_as(read))
 
 
-def test_the_feed_forward_part_is_its_formula_at_each_position(generator):
-    layer = fill(FeedForward(D_MODEL, D_FF), generator)
-    x = draw(generator, BATCH, N, D_MODEL)
-    hidden = (x @ layer.w_1.weight.T + layer.w_1.bias).clamp(min=0)
-    assert_close(layer(x), hidden @ layer.w_2.weight.T + layer.w_2.bias, **TIGHT)
-    assert_close(layer(x)[:, 3], layer(x[:, 3]), **TIGHT)
-
-
 def test_a_layer_keeps_the_dtype_and_is_a_copy():
     theirs = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, dtype=torch.float64)
     ours = EncoderLayer.from_torch(theirs)
@@ -147,18 +139,6 @@ def test_without_weights_the_logits_are_the_same(generator, source, target_in, n
     assert [len(part) for part in weights] == [2, 2, 2]
 
 
-@norms
-def test_no_position_sees_the_target_s_future(generator, source, target_in, norm_first):
-    model = make(generator, norm_first=norm_first)
-    logits, _ = model(source, target_in)
-    for place in range(M):
-        changed = target_in.clone()
-        changed[:, place] = 9
-        other, _ = model(source, changed)
-        assert_close(other[:, :place], logits[:, :place], **TIGHT)
-        assert not torch.allclose(other[0, place], logits[0, place])
-
-
 def test_what_stands_under_padding_changes_nothing(generator, source, target_in):
     model = make(generator)
     logits, weights = model(source, target_in)
@@ -168,17 +148,6 @@ def test_what_stands_under_padding_changes_nothing(generator, source, target_in)
     assert_close(alone, logits[1:], **TIGHT)
     assert weights.cross[0][1, :, :, 4:].eq(0).all()
     assert weights.encoder[1][1, :, :, 4:].eq(0).all()
-
-
-def test_without_positions_the_encoder_would_be_blind_to_order(generator):
-    model = make(generator)
-    order = torch.tensor([4, 0, 6, 2, 5, 1, 3])
-    source = torch.arange(3, 10)[None]
-    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
-    assert not torch.allclose(states[:, order], shuffled, atol=1e-3)
-    model._embed = lambda embedding, ids, start: embedding(ids)
-    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
-    assert_close(states[:, order], shuffled, **TIGHT)
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
@@ -313,7 +282,7 @@ def ending(generator, **options):
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
     generator = torch.Generator().manual_seed(seed)
     model = fill(Transformer(SOURCE, 5, d_model=6, num_heads=2, d_ff=5), generator)
