@@ -190,10 +190,7 @@ def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):
 
 @pytest.mark.parametrize(
     ("kind", "strict", "need_weights", "is_causal"),
-    [
-        (MultiHeadAttention, True, True, True),
-        (RotaryMultiHeadAttention, False, False, True),
-    ],
+    [(MultiHeadAttention, True, True, True), (RotaryMultiHeadAttention, False, False, True)],
 )
 def test_an_exported_module_takes_any_batch_and_length(kind, strict, need_weights, is_causal, generator):
     class Calling(nn.Module):

@@ -22,12 +22,7 @@ def seeded(seed=0):
 )
 def test_target_is_the_source_or_its_mirror_image(num_examples, length, num_symbols, reverse, num_models, seed):
     source, target = copy_examples(
-        num_examples,
-        length,
-        num_symbols=num_symbols,
-        reverse=reverse,
-        num_models=num_models,
-        generator=seeded(seed),
+        num_examples, length, num_symbols=num_symbols, reverse=reverse, num_models=num_models, generator=seeded(seed)
     )
     shape = (num_examples, length) if num_models is None else (num_models, num_examples, length)
     assert source.shape == target.shape == shape

@@ -5,10 +5,7 @@ import torch
 from . import Wrong
 
 RIGHT = {
-    "shape_of_scores": {
-        "list": [8, 5, 7],
-        "computed": tuple((torch.zeros(8, 5, 2) @ torch.zeros(8, 7, 2).mT).shape),
-    },
+    "shape_of_scores": {"list": [8, 5, 7], "computed": tuple((torch.zeros(8, 5, 2) @ torch.zeros(8, 7, 2).mT).shape)},
     "sat_without_cat": {"fraction": 1 / 5, "tensor": torch.tensor(0.2)},
     "rows_to_one": {
         "by hand": lambda s: s.exp() / s.exp().sum(dim=-1, keepdim=True),

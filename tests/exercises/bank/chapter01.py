@@ -116,10 +116,7 @@ def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
 RIGHT = {
     "one_recurrent_step": {"two digits": -0.67, "in full": rnn([1.0, 0.0, -1.0], 1.0, 0.5)[2]},
     "weight_of_h3": {"two digits": 0.93, "in full": torch.tensor([4.0, 1.0, 64.0]).div(69)[2]},
-    "rnn_by_hand": {
-        "variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)),
-        "object, numpy, float32": Rnn(),
-    },
+    "rnn_by_hand": {"variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)), "object, numpy, float32": Rnn()},
     "bits": {
         "variant 2": lambda length, num_symbols: math.log(num_symbols**length) / math.log(2),
         "numpy, float32": lambda length, num_symbols: np.float32(length) * np.log2(np.float32(num_symbols)),
@@ -178,9 +175,7 @@ WRONG = [
     Wrong("effect_of_an_edge", "the share should be", lambda *a: edge(*a) + 0.123),
     Wrong("effect_of_an_edge", "none of your masks hides anything", lambda *a: 0.123),
     Wrong(
-        "effect_of_an_edge",
-        "hides position 1 from step 0, but not",
-        lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1),
+        "effect_of_an_edge", "hides position 1 from step 0, but not", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)
     ),
     Wrong("effect_of_an_edge", "in some sequences only", edge_for_one_sequence),
     Wrong("effect_of_an_edge", "the mask must be boolean", lambda *a: edge(*a, dtype=torch.float64)),

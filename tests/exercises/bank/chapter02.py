@@ -27,10 +27,7 @@ RIGHT = {
         "two digits": [0.77, 0.05, 0.41],
         "tensor": attend(THE_CAT.W_Q[2:3], THE_CAT.X @ THE_CAT.W_K, THE_CAT.X @ THE_CAT.W_V)[0],
     },
-    "weights_by_hand": {
-        "list": [1 / 8, 3 / 8, 4 / 8],
-        "rounded": (0.125, 0.375, 0.5),
-    },
+    "weights_by_hand": {"list": [1 / 8, 3 / 8, 4 / 8], "rounded": (0.125, 0.375, 0.5)},
     "many_queries": {
         "einsum": lambda q, k, v: torch.einsum(
             "mn,nd->md", torch.softmax(torch.einsum("md,nd->mn", q, k) * q.size(1) ** -0.5, 1), v

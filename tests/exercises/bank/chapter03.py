@@ -185,10 +185,7 @@ RIGHT = {
         "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
         "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
     },
-    "jacobian": {
-        "loop": jacobian_in_a_loop,
-        "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0)),
-    },
+    "jacobian": {"loop": jacobian_in_a_loop, "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0))},
     "through_softmax": {
         "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
         "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
@@ -201,18 +198,9 @@ RIGHT = {
         "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
         "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
     },
-    "repair": {
-        "power": power,
-        "float32": lambda w, m, d: power(w.float(), m, d),
-    },
-    "temperature_for": {
-        "bisection": bisect,
-        "newton": newton,
-    },
-    "debug_the_scales": {
-        "plain": made(root, by_head),
-        "torch": ByPytorch,
-    },
+    "repair": {"power": power, "float32": lambda w, m, d: power(w.float(), m, d)},
+    "temperature_for": {"bisection": bisect, "newton": newton},
+    "debug_the_scales": {"plain": made(root, by_head), "torch": ByPytorch},
 }
 
 WRONG = [

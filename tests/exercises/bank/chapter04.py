@@ -142,38 +142,14 @@ def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
 
 RIGHT = {
     "parameters": {"plain": count, "float tensor": count_float},
-    "split": {
-        "chunks": split_by_chunk,
-        "einsum": split_einsum,
-    },
-    "head_one_gives_she": {
-        "fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))),
-        "tensor": torch.tensor(0.894),
-    },
-    "joined_shape": {
-        "list": [2, 10, 296],
-        "shape": torch.empty(2, 10, 8 * 37).shape,
-    },
-    "shuffle_test": {
-        "plain": keeps_order,
-        "NumPy": keeps_order_numpy,
-    },
-    "multi_head": {
-        "plain": attend,
-        "head by head": attend_head_by_head,
-    },
-    "mask_for_torch": {
-        "plain": interleave,
-        "expand": expand,
-    },
-    "without_a_head": {
-        "plain": moved,
-        "difference": moved_by_difference,
-    },
-    "debug_the_heads": {
-        "renormalised": repaired_renormalised,
-        "finite fill": functools.partial(repaired, fill=-1e9),
-    },
+    "split": {"chunks": split_by_chunk, "einsum": split_einsum},
+    "head_one_gives_she": {"fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))), "tensor": torch.tensor(0.894)},
+    "joined_shape": {"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape},
+    "shuffle_test": {"plain": keeps_order, "NumPy": keeps_order_numpy},
+    "multi_head": {"plain": attend, "head by head": attend_head_by_head},
+    "mask_for_torch": {"plain": interleave, "expand": expand},
+    "without_a_head": {"plain": moved, "difference": moved_by_difference},
+    "debug_the_heads": {"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
 }
 
 WRONG = [

@@ -103,10 +103,7 @@ RIGHT = {
         "positions": lambda m, n: torch.arange(n)[None, :] <= torch.arange(m)[:, None] + (n - m),
         "lists": lambda m, n: torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]),
     },
-    "surviving_softmax": {
-        "where": by_where,
-        "float32": in_float32,
-    },
+    "surviving_softmax": {"where": by_where, "float32": in_float32},
     "decoder_mask": {
         "and": lambda ids, pad_id: keys(ids, pad_id) & past(ids.size(1)),
         "product": lambda ids, pad_id: keys(ids, pad_id) * past(ids.size(1)),
@@ -115,14 +112,8 @@ RIGHT = {
         "unflatten": lambda mask, num_heads: ~mask.unflatten(0, (-1, num_heads)),
         "view": lambda mask, h: mask.logical_not().view(len(mask) // h, h, *mask.shape[1:]),
     },
-    "finds_leaks": {
-        "each position": each_position,
-        "object": Perturbs(),
-    },
-    "repaired_attention": {
-        "where": repaired(weigh=by_where),
-        "torch's function": by_torch,
-    },
+    "finds_leaks": {"each position": each_position, "object": Perturbs()},
+    "repaired_attention": {"where": repaired(weigh=by_where), "torch's function": by_torch},
 }
 
 WRONG = [

@@ -166,16 +166,10 @@ RIGHT = {
     "total_of_three": {"decimal": 2.25, "fractions": 2 / 4 + 4 / 4 + 3 / 4},
     "cache_of_a_word": {"whole": 1920, "product": 2 * 5 * 3 * 16 * 4},
     "one_more_key": {"parts": step_by_parts, "by hand": step_by_hand},
-    "merge": {
-        "totals": merge_by_totals,
-        "softmax": merge_by_softmax,
-    },
+    "merge": {"totals": merge_by_totals, "softmax": merge_by_softmax},
     "grouped": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
     "window": {"loop": window_in_a_loop, "triangles": window_by_triangles},
-    "kernel": {
-        "parts": kernel_of_parts,
-        "keys and values joined, and one feature more": joined_blocks,
-    },
+    "kernel": {"parts": kernel_of_parts, "keys and values joined, and one feature more": joined_blocks},
     "test": {
         "many inputs": test_against_the_package,
         "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
