@@ -403,32 +403,24 @@ def exempt(chapter, monkeypatch):
     return notebook, path, table
 
 
-def test_a_listed_exemption_passes(exempt, monkeypatch):
-    notebook, path, _ = exempt
-    monkeypatch.setattr(notebook_rules, "MOST_EXEMPT_CELLS", 1)
-    assert not list(R.exemptions_are_listed(notebook, path))
-    assert not list(R.errors_where_announced(notebook, path))
-    assert not list(R.exemptions_are_few({path: notebook}))
-
-
-def test_a_tagged_cell_that_raises_nothing_is_found(exempt):
-    notebook, path, _ = exempt
-    code(notebook, 6).outputs = []
-    (finding,) = R.errors_where_announced(notebook, path)
-    assert "raised nothing" in finding
-
-
-def test_an_exemption_without_a_reason_is_found(exempt):
+def test_an_exemption_is_listed_once_with_a_reason_and_as_long_as_its_cell_raises(exempt, monkeypatch):
     notebook, path, table = exempt
-    table.update(dict.fromkeys(table, ""))
-    assert list(R.exemptions_are_listed(notebook, path))
-
-
-def test_an_exemption_that_outlived_its_cell_is_found(exempt):
-    notebook, path, _ = exempt
+    monkeypatch.setattr(notebook_rules, "MOST_EXEMPT_CELLS", 1)
+    for rule in (R.exemptions_are_listed, R.errors_where_announced):
+        assert not list(rule(notebook, path))
+    assert not list(R.exemptions_are_few({path: notebook}))
+    monkeypatch.setattr(notebook_rules, "MOST_EXEMPT_CELLS", 0)
+    assert [finding.partition(";")[0] for finding in R.exemptions_are_few({path: notebook})] == [
+        "EXEMPT_CELLS has 1 entries"
+    ]
+    monkeypatch.setattr(notebook_rules, "MOST_EXEMPT_CELLS", 1)
+    code(notebook, 6).outputs = []
+    assert "raised nothing" in "".join(R.errors_where_announced(notebook, path))
     code(notebook, 6).metadata.tags = []
-    (finding,) = R.exemptions_are_few({path: notebook})
-    assert "no such cell is tagged" in finding
+    assert "no such cell is tagged" in "".join(R.exemptions_are_few({path: notebook}))
+    table.update(dict.fromkeys(table, ""))
+    code(notebook, 6).metadata.tags = ["raises-exception"]
+    assert list(R.exemptions_are_listed(notebook, path))
 
 
 @pytest.mark.parametrize("part", ["ename", "evalue", "traceback"])
@@ -436,13 +428,6 @@ def test_an_address_in_an_error_is_found(exempt, part):
     notebook, path, _ = exempt
     code(notebook, 6).outputs[0][part] = ["0x7f3a21"] if part == "traceback" else "0x7f3a21"
     assert len(list(R.outputs_name_no_machine(notebook, path))) == 1
-
-
-def test_too_many_exemptions_are_found(exempt, monkeypatch):
-    notebook, path, _ = exempt
-    monkeypatch.setattr(notebook_rules, "MOST_EXEMPT_CELLS", 0)
-    (finding,) = R.exemptions_are_few({path: notebook})
-    assert "has 1 entries; at most 0" in finding
 
 
 def test_a_missing_bibliography_is_found(chapter):

@@ -144,23 +144,18 @@ def test_accuracy_counts_each_position(monkeypatch):
 # The progress bar
 
 
-def test_progress_bar_is_silent_under_tests_and_where_asked(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    train(make(), CopyBatches(2, max_length=2, num_symbols=5))
-    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
-    monkeypatch.delenv("PYTEST_VERSION", raising=False)
-    monkeypatch.setenv("ATTENTION_TUTORIAL_PROGRESS", "0")
-    train(make(), CopyBatches(2, max_length=2, num_symbols=5))
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_bar_shows_at_a_terminal(monkeypatch, capsys):
-    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
-    monkeypatch.delenv("PYTEST_VERSION", raising=False)
-    monkeypatch.delenv("ATTENTION_TUTORIAL_PROGRESS", raising=False)
+@pytest.mark.parametrize(
+    ("variables", "shows"),
+    [({}, True), ({"PYTEST_VERSION": "9"}, False), ({"ATTENTION_TUTORIAL_PROGRESS": "0"}, False)],
+)
+def test_progress_bar_shows_at_a_terminal_but_not_under_tests_or_where_unwanted(variables, shows, monkeypatch, capsys):
+    for name in ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "ATTENTION_TUTORIAL_PROGRESS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     train(make(), CopyBatches(2, max_length=2, num_symbols=5), description="a team")
-    assert "a team" in capsys.readouterr().err
+    assert ("a team" in capsys.readouterr().err) == shows
 
 
 MODEL = make()
