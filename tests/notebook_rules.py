@@ -107,15 +107,16 @@ def parsed(cell: NotebookNode) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-def markdown(cell: NotebookNode) -> list[Token]:
-    """Return the cell's markdown tokens, those inside paragraphs included, in reading order."""
-    return [t for block in markdown_parser().parse(cell.source) for t in (block, *(block.children or []))]
+@functools.cache
+def markdown(source: str) -> list[Token]:
+    """Return the markdown tokens of a cell, those inside paragraphs included, in reading order."""
+    return [t for block in markdown_parser().parse(source) for t in (block, *(block.children or []))]
 
 
 def links(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
     """Yield (where, target) of every link in the text."""
     for where, cell in cells(notebook, "markdown"):
-        for token in markdown(cell):
+        for token in markdown(cell.source):
             if token.type == "link_open":
                 yield where, str(token.attrs["href"])
 
@@ -330,7 +331,7 @@ def figures_are_told(notebook, path):
 def pictures_come_from_code(notebook, path):
     """The text embeds no picture: a figure is drawn by a cell, from data."""
     for where, cell in cells(notebook, "markdown"):
-        if cell.get("attachments") or "<img" in cell.source or any(t.type == "image" for t in markdown(cell)):
+        if cell.get("attachments") or "<img" in cell.source or any(t.type == "image" for t in markdown(cell.source)):
             yield f"{where} embeds a picture; draw it in a code cell"
 
 

@@ -31,6 +31,12 @@ def assert_raises(call, error, message):
     assert str(caught.value) == message
 
 
+def mistakes(table):
+    """Give a test ``call``, ``error`` and ``message`` of every row of a table {error: [(call, message), ...]}."""
+    rows = [(call, error, message) for error, calls in table.items() for call, message in calls]
+    return pytest.mark.parametrize(("call", "error", "message"), rows, ids=[message for *_, message in rows])
+
+
 def loop_softmax(row):
     """Weights of one row of scores, where minus infinity means hidden. Nothing open: zeros."""
     highest = max(row, default=-math.inf)

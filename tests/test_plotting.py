@@ -10,7 +10,7 @@ import pytest
 import torch
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 
 from attention_tutorial import plotting
 from attention_tutorial.plotting import attention_flow, band, heatmap, mask_map, matrix_chain, use_style
@@ -176,40 +176,31 @@ def test_a_closed_key_has_the_score_minus_infinity_and_no_arrow_into_the_output(
     assert "0.00" in texts(ax)
 
 
-ERRORS = {
-    "one axis": (lambda: heatmap([0.5, 0.5]), "weights must be (m, n); got shape (2,)"),
-    "three axes": (lambda: heatmap(WEIGHTS[None]), "weights must be (m, n); got shape (1, 2, 3)"),
-    "rows": (lambda: heatmap(WEIGHTS, ["a"]), "row_labels must hold one label for each of 2 positions; got 1"),
-    "columns": (
-        lambda: heatmap(WEIGHTS, None, ["a", "b"]),
-        "column_labels must hold one label for each of 3 positions; got 2",
-    ),
-    "runs": (lambda: band([1, 2], WEIGHTS), "runs must be (runs, n) with n=2; got shape (2, 3)"),
-    "one run": (lambda: band([1, 2], [1, 2]), "runs must be (runs, n) with n=2; got shape (2,)"),
-    "matrix": (
-        lambda: matrix_chain([("Q", [1.0], "red"), ("K", [[1.0]], "red")]),
-        "matrices must have two axes each; got shapes [(1,), (1, 1)]",
-    ),
-    "joints": (
-        lambda: matrix_chain([("Q", [[1.0]], "red")], joints=["x"]),
-        "joints must be one fewer than the 1 matrices; got 1",
-    ),
-    "weights": (
-        lambda: attention_flow([0.5, 0.5], ["a"], 0),
-        "weights and scores must hold one number for each of 1 tokens; got weights (2,)",
-    ),
-    "scores": (
-        lambda: attention_flow([1.0], ["a"], 0, scores=[1, 2]),
-        "weights and scores must hold one number for each of 1 tokens; got weights (1,), scores (2,)",
-    ),
-    "target": (lambda: attention_flow([1.0], ["a"], 1), "target must be a position from 0 to 0; got 1"),
-    "target negative": (lambda: attention_flow([1.0], ["a"], -1), "target must be a position from 0 to 0; got -1"),
-}
+MASK, LABELS = WEIGHTS > 0.5, "labels must hold one label for each of"
 
 
-@pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS.keys())
-def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, message):
-    assert_raises(call, ValueError, message)
+@mistakes({ValueError: [
+    (lambda: heatmap([0.5, 0.5]), "weights must be (m, n); got shape (2,)"),
+    (lambda: heatmap(WEIGHTS[None]), "weights must be (m, n); got shape (1, 2, 3)"),
+    (lambda: heatmap(WEIGHTS, ["a"]), f"row_{LABELS} 2 positions; got 1"),
+    (lambda: heatmap(WEIGHTS, None, ["a", "b"]), f"column_{LABELS} 3 positions; got 2"),
+    (lambda: mask_map(np.array([[1, 0]])), "mask must be boolean, True = may attend; got int64"),
+    (lambda: mask_map(MASK[None]), "mask must be (m, n); got shape (1, 2, 3)"),
+    (lambda: mask_map(MASK, ["a"]), f"row_{LABELS} 2 positions; got 1"),
+    (lambda: band([1, 2], WEIGHTS), "runs must be (runs, n) with n=2; got shape (2, 3)"),
+    (lambda: band([1, 2], [1, 2]), "runs must be (runs, n) with n=2; got shape (2,)"),
+    (lambda: matrix_chain([("Q", [1.0], "red"), ("K", [[1.0]], "red")]),
+     "matrices must have two axes each; got shapes [(1,), (1, 1)]"),
+    (lambda: matrix_chain([("Q", [[1.0]], "")], joints=["x"]), "joints must be one fewer than the 1 matrices; got 1"),
+    (lambda: attention_flow([0.5, 0.5], ["a"], 0),
+     "weights and scores must hold one number for each of 1 tokens; got weights (2,)"),
+    (lambda: attention_flow([1.0], ["a"], 0, scores=[1, 2]),
+     "weights and scores must hold one number for each of 1 tokens; got weights (1,), scores (2,)"),
+    (lambda: attention_flow([1.0], ["a"], 1), "target must be a position from 0 to 0; got 1"),
+    (lambda: attention_flow([1.0], ["a"], -1), "target must be a position from 0 to 0; got -1"),
+]})  # fmt: skip
+def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
+    assert_raises(call, error, message)
 
 
 def test_heat_maps_take_half_precision_and_labels_of_any_kind():
@@ -243,12 +234,3 @@ def test_the_frames_of_a_mask_surround_the_empty_rows_and_lines_part_the_cells()
     assert not any(patch.get_fill() for patch in ax.patches)
     assert ax.get_xticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
     assert ax.get_yticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5]
-
-
-def test_a_mask_map_wants_a_boolean_mask():
-    with pytest.raises(ValueError, match=r"^mask must be boolean, True = may attend; got int64$"):
-        mask_map(np.array([[1, 0]]))
-    with pytest.raises(ValueError, match=r"^mask must be \(m, n\); got shape \(1, 2, 3\)$"):
-        mask_map(WEIGHTS[None] > 0.5)
-    with pytest.raises(ValueError, match=r"^row_labels must hold one label for each of 2 positions; got 1$"):
-        mask_map(WEIGHTS > 0.5, ["a"])

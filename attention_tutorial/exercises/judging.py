@@ -86,8 +86,7 @@ def judge(
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
-        for hook in exercise.further:
-            hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
+        _load(exercise)
         diagnosis = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
         diagnosis = NOT_FILLED_IN
@@ -109,6 +108,13 @@ def _is_empty(answer: Any) -> bool:
     """Say whether a function does nothing and returns ``None``: then there is no need to prepare the exercise."""
     code, empty = (getattr(function, "__code__", None) for function in (answer, lambda: None))
     return code is not None and code.co_code[::2] == empty.co_code[::2] and code.co_consts[-1] is None
+
+
+@functools.cache
+def _load(exercise: Exercise) -> None:
+    """Have PyTorch load what `further` uses (seconds), which does not count as the answer's time."""
+    for hook in exercise.further:
+        hook(exercise.right)
 
 
 def slip_of(exercise: Exercise, diagnosis: Diagnosis) -> Slip | None:
@@ -217,6 +223,7 @@ def _first_slip(exercise: Exercise, case: Case, got: Any, right: Any, part: int 
     return None
 
 
+@functools.lru_cache(maxsize=256)
 def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
     """Return what a slip gives in a case; None where it fits other cases only."""
     try:

@@ -56,7 +56,7 @@ class Case:
     words: str = "{found}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slip:
     """A wrong answer that people give, and what is said to whoever gives one with the same result.
 
@@ -78,7 +78,7 @@ class Slip:
         return self.words if isinstance(self.words, str) else self.words(*case.inputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Read(Slip):
     """A wrong answer that is not looked up: `explain` reads it off the result, in words of which these are a part."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 from torch.testing import assert_close
 
 from attention_tutorial.analysis.agreement import close, decisions, italian_places, margins, source_places
@@ -109,14 +109,15 @@ def test_without_rows_every_position_is_kept_from_looking():
     assert torch.equal(every, joined)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: decisions("the model"), TypeError, "sentences must be a sequence of Sentence; got str"),
-        (lambda: decisions([]), ValueError, "texts must hold at least one text; got none"),
-        (lambda: close(None, torch.tensor([1.0]), 2, 3), TypeError,
+@mistakes({
+    TypeError: [
+        (lambda: decisions("the model"), "sentences must be a sequence of Sentence; got str"),
+        (lambda: close(None, torch.tensor([1.0]), 2, 3),
          "columns must hold positions of dtype torch.int64; got torch.float32"),
     ],
-)  # fmt: skip
+    ValueError: [
+        (lambda: decisions([]), "texts must hold at least one text; got none"),
+    ],
+})  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(call, error, message):
     assert_raises(call, error, message)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 
 from attention_tutorial.analysis.probe import linear_probe
 
@@ -48,30 +48,22 @@ def test_probe_agrees_with_gradient_descent(generator):
     assert strong < weak - 0.05
 
 
-MISTAKES = [
-    (
-        lambda: linear_probe(torch.zeros(5, 2), torch.zeros(4, dtype=torch.long), num_train=2),
-        ValueError,
-        "features must be (examples, d) and labels (examples,); got features (5, 2), labels (4,)",
-    ),
-    (
-        lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5, dtype=torch.long), num_train=5),
-        ValueError,
-        "num_train must leave examples for the score; got 5 of 5",
-    ),
-    (
-        lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5), num_train=2),
-        TypeError,
-        "labels must hold class ids of dtype torch.int64; got torch.float32",
-    ),
-    (
-        lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5, dtype=torch.long), num_train=2, penalty=0.0),
-        ValueError,
-        "penalty must be above 0; got 0.0",
-    ),
-]
+MISTAKES = {
+    TypeError: [
+        (lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5), num_train=2),
+         "labels must hold class ids of dtype torch.int64; got torch.float32"),
+    ],
+    ValueError: [
+        (lambda: linear_probe(torch.zeros(5, 2), torch.zeros(4, dtype=torch.long), num_train=2),
+         "features must be (examples, d) and labels (examples,); got features (5, 2), labels (4,)"),
+        (lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5, dtype=torch.long), num_train=5),
+         "num_train must leave examples for the score; got 5 of 5"),
+        (lambda: linear_probe(torch.zeros(5, 2), torch.zeros(5, dtype=torch.long), num_train=2, penalty=0.0),
+         "penalty must be above 0; got 0.0"),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
-def test_mistakes_are_named(mistake, kind, message):
-    assert_raises(mistake, kind, message)
+@mistakes(MISTAKES)
+def test_mistakes_are_named(call, error, message):
+    assert_raises(call, error, message)

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import re
 import subprocess
 import sys
@@ -189,27 +190,26 @@ def test_a_failure_says_what_to_do(execute, missing):
         execute(missing, exit_status=1)
 
 
+@functools.cache
+def statements():
+    """Return (file name, imports and annotated assignments) of every module but the teacher's command."""
+    kinds = ast.Import | ast.ImportFrom | ast.AnnAssign
+    paths = [path for path in (ROOT / "attention_tutorial").rglob("*.py") if path.name != "classroom.py"]
+    trees = {path.name: ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for path in paths}
+    return [(name, node) for name, nodes in trees.items() for node in nodes if isinstance(node, kinds)]
+
+
 def test_what_the_cell_looks_for_is_what_the_package_imports():
-    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell."""
-    imported = set()
-    for path in (ROOT / "attention_tutorial").rglob("*.py"):
-        if path.name == "classroom.py":  # the teacher's command, which no notebook imports
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                imported.add(node.module.split(".")[0])
-    others = (
-        imported
-        - sys.stdlib_module_names
-        - {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "traitlets"}
-        - {"triton"}  # of the kernel alone, which does without; Colab's PyTorch brings it
-    )
-    assert (
-        f"needed = {sorted(others, key=['torch', 'matplotlib', 'tqdm', 'anywidget'].index)}".replace("'", '"')
-        in INSTALL.source
-    )
+    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell.
+
+    Triton is of the kernel alone, which does without; Colab's PyTorch brings it.
+    """
+    imported = {alias.name for _, node in statements() if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for _, node in statements() if isinstance(node, ast.ImportFrom) and not node.level}
+    others = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
+    others -= {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "traitlets", "triton"}
+    needed = sorted(others, key=["torch", "matplotlib", "tqdm", "anywidget"].index)
+    assert f"needed = {needed}".replace("'", '"') in INSTALL.source
 
 
 # ---- What the cells look like ------------------------------------------------------------------------------------
@@ -245,14 +245,12 @@ def test_the_cells_keep_the_rules_for_notebooks():
 
 def test_no_annotation_asks_traitlets_for_more_than_colab_has():
     """traitlets 5.7 has no generic types: `List[int]` must not be evaluated in a class, so it stands in quotes."""
-    faults = []
-    for path in (ROOT / "attention_tutorial").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            parts = ast.walk(node.annotation) if isinstance(node, ast.AnnAssign) else ()
-            generic = [part for part in parts if isinstance(part, ast.Subscript)]
-            faults += [
-                f"{path.name}, line {node.lineno}" for part in generic if "traitlets." in ast.unparse(part.value)
-            ]
+    faults = [
+        f"{name}, line {node.lineno}"
+        for name, node in statements()
+        for part in (ast.walk(node.annotation) if isinstance(node, ast.AnnAssign) else ())
+        if isinstance(part, ast.Subscript) and "traitlets." in ast.unparse(part.value)
+    ]
     assert not faults, "put the annotation in quotes"
 
 

@@ -57,11 +57,7 @@ CELLS = {
     "right result": ("1 + 1", [TWO], True),
     "stale result": ("1 + 2", [TWO], False),
     "trailing semicolon, as Jupyter stores it": ("1 + 1;", [], False),
-    "right claim": (
-        "claim('X1a', 'It is two', 1 + 1, equals=2)",
-        [claimed("X1a", "It is two", "2", "2")],
-        True,
-    ),
+    "right claim": ("claim('X1a', 'It is two', 1 + 1, equals=2)", [claimed("X1a", "It is two", "2", "2")], True),
     "claim that measured something else": (
         "claim('X1a', 'It is small', 0.2, at_most=0.5)",
         [claimed("X1a", "It is small", "at most 0.5", "0.3")],

@@ -140,22 +140,24 @@ def test_a_cell_that_fails_under_a_profile_is_seen(tmp_path):
     assert found.startswith("native: code cell 1") and "AssertionError" in found
 
 
-def test_make_notebooks_writes_nothing_that_depends_on_the_processor(made, tmp_path, monkeypatch, capsys):
-    notebook, _ = made
-    path = tmp_path / "01_one.ipynb"
-    path.write_text(tool.render(new_notebook(cells=[notebook.cells[0], notebook.cells[2]])), encoding="utf-8")
+def test_make_notebooks_writes_nothing_that_depends_on_the_processor(tmp_path, monkeypatch, capsys):
+    path, sound = tmp_path / "01_one.ipynb", new_notebook(cells=[new_code_cell("print(1)", id="one")])
+    path.write_text(tool.render(sound), encoding="utf-8")
     before = path.read_bytes()
     monkeypatch.setattr(profiles, "chapters", lambda: [path])
     monkeypatch.setattr(profiles, "RECORD", tmp_path / "profiles.json")
     monkeypatch.setattr(profiles, "PROFILES", {name: profiles.PROFILES[name] for name in ("native", "sums reversed")})
+    monkeypatch.setattr(profiles, "differences", lambda notebook, folder, profile: [f"{profile}: cell one"])
     assert tool.main([str(path), f"--images={tmp_path}"]) == 1
     assert path.read_bytes() == before and not profiles.RECORD.exists()
-    assert "it prints something else under other profiles" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "it prints something else under other profiles:" in printed and "sums reversed: cell one" in printed
+    assert "native" not in printed
 
-    sound = new_notebook(cells=notebook.cells[:2])
+    monkeypatch.setattr(profiles, "differences", lambda *_: [])
     profiles.accept(sound, path)
     assert profiles.recorded() == {path.stem: profiles.mark_of(sound)}
-    monkeypatch.setattr(profiles, "check", lambda *_, **__: pytest.fail("what has passed is not run again"))
+    monkeypatch.setattr(profiles, "differences", lambda *_: pytest.fail("what has passed is not run again"))
     profiles.accept(sound, path)
 
 
@@ -182,12 +184,12 @@ print(json.dumps([[results(seed) for seed in range(5)], exact]))
 """
 
 
-def test_every_sum_is_turned_and_stays_the_same_but_for_rounding():
-    def run(environment):
-        command, environment = [sys.executable, "-c", LAWS], {**os.environ, **environment}
-        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-
-    (plain, exact), (turned, still_exact) = run({}), run(REVERSED)
+def test_every_sum_is_turned_and_stays_the_same_but_for_rounding(capsys):
+    exec(LAWS, {})
+    plain, exact = json.loads(capsys.readouterr().out)
+    command, environment = [sys.executable, "-c", LAWS], {**os.environ, **REVERSED}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    turned, still_exact = json.loads(done.stdout)
     assert exact == still_exact
     for name in plain[0]:
         pairs = [(one[name], other[name]) for one, other in zip(plain, turned, strict=True)]

@@ -155,7 +155,6 @@ def alike(attention):
 def spoilt(heading, number):
     """Return what differs from `sound` in a model that has the fault of a section."""
     names = sound()
-    wide = faulty("mask too far")
     return {
         ("Before anything else: are the results repeatable?", 0): lambda: {"model": Dropped(translator()).train()},
         ("Before anything else: can it learn one batch by heart?", 0): lambda: {
@@ -164,9 +163,9 @@ def spoilt(heading, number):
         ("The loss does not fall", 0): lambda: {"model": Half(translator())},
         ("The loss is NaN", 0): lambda: {"mask": causal_mask(6) & padding_mask(torch.tensor([6, 0]), n=6)},
         ("The loss is NaN", 1): lambda: {"scores": (400 * torch.ones(4, 4)).half() @ (400 * torch.ones(4, 4)).half()},
-        ("The loss is too good", 0): lambda: {"model": wide},
+        ("The loss is too good", 0): lambda: {"model": faulty("mask too far")},
         ("The loss is too good", 1): lambda: {"labels": names["target_in"]},
-        ("It works in training, but repeats a word or writes nonsense", 0): lambda: {"model": wide},
+        ("It works in training, but repeats a word or writes nonsense", 0): lambda: {"model": faulty("mask too far")},
         ("It stops at once", 0): lambda: {
             "labels": names["padded_labels"],
             "loss_fn": lambda logits, labels: F.cross_entropy(logits.mT, labels),

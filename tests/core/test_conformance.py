@@ -3,14 +3,12 @@
 Laws of attention itself are in test_functional.py and test_layers.py; here the same numbers go through another's code.
 """
 
-import copy
 import math
-import pickle
 
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import BATCH, D_K, HEADS, M, N, draw, draw_bool
+from oracles import BATCH, HEADS, M, draw
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
@@ -21,7 +19,6 @@ from attention_tutorial import (
     MultiplicativeAttention,
     causal_mask,
     combine_masks,
-    fused_attention,
     masked_softmax,
     padding_mask,
     scaled_dot_product_attention,
@@ -39,13 +36,6 @@ causal_or_not = pytest.mark.parametrize("is_causal", [False, True], ids=["", "ca
 multi_head = pytest.mark.parametrize("kind", [MultiHeadAttention, RotaryMultiHeadAttention])
 
 
-def attend(query, key, value, mask=None, *, need_weights, **options):
-    """Call either function of the package for its output alone."""
-    if need_weights:
-        return scaled_dot_product_attention(query, key, value, mask, **options)[0]
-    return fused_attention(query, key, value, mask, **options)
-
-
 def close(found, expected, dtype, times=1):
     assert found.dtype == dtype
     tolerance = times * TOLERANCE[dtype]
@@ -58,53 +48,6 @@ def fill(module, generator):
         for parameter in module.parameters():
             parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL))
     return module
-
-
-def open_somewhere(mask):
-    """The mask with its first key open: torch's own module gives NaN in a row without one."""
-    return mask | (torch.arange(mask.size(-1), device=mask.device) == 0)
-
-
-# Torch's function
-
-MASKS = {
-    "none": lambda g: None,
-    "(m, n)": lambda g: open_somewhere(draw_bool(g, M, M)),
-    "padding": lambda g: padding_mask([3, M], n=M),
-    "per head": lambda g: open_somewhere(draw_bool(g, 1, HEADS, M, M)),
-    "all": lambda g: open_somewhere(draw_bool(g, BATCH, HEADS, M, M)),
-    "float": lambda g: draw(g, M, M),
-    "float with -inf": lambda g: draw(g, M, M).masked_fill(~open_somewhere(draw_bool(g, M, M)), -math.inf),
-}
-every_mask = pytest.mark.parametrize("make_mask", MASKS.values(), ids=MASKS.keys())
-
-
-@every_dtype
-@every_mask
-@both_paths
-@pytest.mark.parametrize("scale", [None, 0.7])
-def test_values_and_gradients_are_those_of_torchs_function(dtype, make_mask, need_weights, scale, device, generator):
-    tensors = [draw(generator, BATCH, HEADS, M, D_K, dtype=dtype, device=device).requires_grad_() for _ in range(3)]
-    upstream, mask = draw(generator, BATCH, HEADS, M, D_K, dtype=dtype, device=device), make_mask(generator)
-    mask = mask if mask is None else mask.to(device)
-    theirs_mask = mask if mask is None or mask.dtype == torch.bool else mask.to(dtype)
-    for is_causal in (False, True) if mask is None else (False,):  # torch's function takes one of the two
-        expected = F.scaled_dot_product_attention(*tensors, theirs_mask, is_causal=is_causal, scale=scale)
-        found = attend(*tensors, mask, is_causal=is_causal, scale=scale, need_weights=need_weights)
-        close(found, expected, dtype)
-        for f, e in zip(
-            torch.autograd.grad(found, tensors, upstream), torch.autograd.grad(expected, tensors, upstream), strict=True
-        ):
-            close(f, e, dtype, times=4)
-
-
-@both_paths
-def test_leading_axes_broadcast_as_in_torchs_function(need_weights, generator):
-    for axes in ([(3, 1), (1, 2), (3, 2)], [(), (2,), (3, 1)], [(2, 3), (), ()]):
-        tensors = [draw(generator, *leading, size, D_K) for leading, size in zip(axes, (M, N, N), strict=True)]
-        with sdpa_kernel(SDPBackend.MATH):
-            expected = F.scaled_dot_product_attention(*tensors)
-        assert_close(attend(*tensors, need_weights=need_weights), expected, **TIGHT)
 
 
 # Torch's module
@@ -185,51 +128,6 @@ def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, devi
 # BERT's layer, from its published definition: Devlin et al. (2019), arXiv:1810.04805, and the code that came with it
 
 
-class BertAttention(nn.Module):
-    """BertSelfAttention and BertSelfOutput with their published names; dropout is off, as in evaluation."""
-
-    def __init__(self, hidden_size, num_attention_heads):
-        super().__init__()
-        self.num_attention_heads = num_attention_heads
-        self.query, self.key, self.value, self.dense = (nn.Linear(hidden_size, hidden_size) for _ in range(4))
-        self.LayerNorm = nn.LayerNorm(hidden_size, eps=1e-12)
-
-    def forward(self, hidden_states, attention_mask):
-        """Take a mask (batch, n) of 1 and 0, as the published model does; it becomes an addition of -10000."""
-        adder = (1.0 - attention_mask[:, None, None, :].to(hidden_states.dtype)) * -10000.0
-        batch, n, width = hidden_states.shape
-        size_per_head = width // self.num_attention_heads
-
-        def transpose_for_scores(x):
-            return x.reshape(batch, n, self.num_attention_heads, size_per_head).permute(0, 2, 1, 3)
-
-        q, k, v = (transpose_for_scores(layer(hidden_states)) for layer in (self.query, self.key, self.value))
-        scores = torch.einsum("bhid,bhjd->bhij", q, k) * (1.0 / math.sqrt(float(size_per_head)))
-        probs = torch.exp(scores + adder - torch.logsumexp(scores + adder, dim=-1, keepdim=True))
-        context = torch.einsum("bhij,bhjd->bihd", probs, v).reshape(batch, n, width)
-        return self.LayerNorm(self.dense(context) + hidden_states), probs
-
-
-@both_paths
-@every_dtype
-def test_berts_attention_is_ours_with_its_weights(dtype, need_weights, device, generator):
-    bert = fill(BertAttention(D_MODEL, HEADS), generator).to(device, torch.float64)
-    ours = MultiHeadAttention(D_MODEL, HEADS, bias=True, dtype=torch.float64, device=device)
-    names = {"query": "w_q", "key": "w_k", "value": "w_v", "dense": "w_o"}
-    state = bert.state_dict()
-    ours.load_state_dict({f"{o}.{p}": state[f"{b}.{p}"] for b, o in names.items() for p in ("weight", "bias")})
-    x, real = draw(generator, BATCH, M, D_MODEL, device=device), torch.tensor([[1] * M, [1, 1, 0, 0, 0]], device=device)
-    expected, expected_weights = bert(x, real)
-    narrow, norm = copy.deepcopy(ours).to(dtype), copy.deepcopy(bert.LayerNorm).to(dtype)
-    output, weights = narrow(x.to(dtype), mask=padding_mask(real, pad_id=0), need_weights=need_weights)
-    close(norm(output + x.to(dtype)), expected, dtype, times=3)
-    if need_weights:
-        close(weights, expected_weights, dtype)
-
-
-# A causal mask and one of whole keys, without a mask of n x n
-
-
 # Scores out of range
 
 
@@ -272,22 +170,14 @@ def batch_of(generator, n, dtype=torch.float32):
     return draw(generator, BATCH, n, D_MODEL, dtype=dtype).requires_grad_(), padding_mask([2, n], n=n)
 
 
-@pytest.mark.parametrize(
-    ("kind", "need_weights", "is_causal"),
-    [
-        (MultiHeadAttention, True, False),
-        (RotaryMultiHeadAttention, False, True),
-    ],
-)
-def test_a_module_compiles_whole_for_any_length_with_its_gradients(kind, need_weights, is_causal, generator):
-    module = small(kind, generator)
+def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):
+    module = small(RotaryMultiHeadAttention, generator)
     torch.compiler.reset()
     fast = torch.compile(module, fullgraph=True, dynamic=True, backend="aot_eager")
     parameters = list(module.parameters())
     for n in (5, 12):
         x, mask = batch_of(generator, n)
-        options = {"mask": mask, "is_causal": is_causal, "need_weights": need_weights}
-        found, expected = fast(x, **options)[0], module(x, **options)[0]
+        found, expected = (f(x, mask=mask, is_causal=True, need_weights=False)[0] for f in (fast, module))
         assert_close(found, expected)
         upstream = draw(generator, *found.shape, dtype=found.dtype)
         for f, e in zip(
@@ -300,12 +190,7 @@ def test_a_module_compiles_whole_for_any_length_with_its_gradients(kind, need_we
 
 @pytest.mark.parametrize(
     ("kind", "strict", "need_weights", "is_causal"),
-    [
-        (MultiHeadAttention, True, True, True),
-        (MultiHeadAttention, True, False, False),
-        (RotaryMultiHeadAttention, False, True, False),
-        (RotaryMultiHeadAttention, False, False, True),
-    ],
+    [(MultiHeadAttention, True, True, True), (RotaryMultiHeadAttention, False, False, True)],
 )
 def test_an_exported_module_takes_any_batch_and_length(kind, strict, need_weights, is_causal, generator):
     class Calling(nn.Module):
@@ -364,15 +249,6 @@ def test_autocast_gives_its_dtype_and_full_gradients(dtype, need_weights, kind, 
     assert (found - expected).norm() <= TOLERANCE[dtype] * expected.norm()
 
 
-@multi_head
-def test_copies_and_pickles_are_equal_and_apart(kind, generator):
-    module = small(kind, generator)
-    x, mask = batch_of(generator, 6)
-    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), copy.copy(module)):
-        assert torch.equal(other(x, mask=mask, is_causal=True)[0], module(x, mask=mask, is_causal=True)[0])
-        assert repr(other) == repr(module)
-
-
 @both_paths
 @causal_or_not
 @multi_head
@@ -391,7 +267,6 @@ def test_the_other_modules_compile_whole(generator):
     for module in (AdditiveAttention(D_MODEL, D_MODEL, 8), MultiplicativeAttention(D_MODEL, D_MODEL)):
         fill(module, generator)
         torch.compiler.reset()
-        fast = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
-        for n in (4, 6):
-            x, mask = batch_of(generator, n)
-            assert_close(fast(x, x, mask=mask[:, 0])[0], module(x, x, mask=mask[:, 0])[0])
+        fast = torch.compile(module, fullgraph=True, backend="eager")
+        x, mask = batch_of(generator, 4)
+        assert_close(fast(x, x, mask=mask[:, 0])[0], module(x, x, mask=mask[:, 0])[0])

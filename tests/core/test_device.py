@@ -33,7 +33,7 @@ from attention_tutorial import (
 from attention_tutorial.analysis.probe import linear_probe
 from attention_tutorial.analysis.weights import entropy
 from attention_tutorial.data.copying import CopyBatches
-from attention_tutorial.models.seq2seq import ATTENTION_KINDS, GRU, RNN, Seq2Seq
+from attention_tutorial.models.seq2seq import ATTENTION_KINDS, Seq2Seq
 from attention_tutorial.models.training import token_accuracy, train
 from attention_tutorial.tiled import tiled_attention
 
@@ -170,18 +170,6 @@ def test_gradients_agree_with_those_of_float64_on_the_cpu(make_mask, is_causal, 
             assert_rounded_once(gradient, exact)
 
 
-@every_path
-@every_dtype
-def test_a_row_with_nothing_to_attend_to_is_exactly_zero(dtype, is_fast, device, generator):
-    given = [tensor.requires_grad_() for tensor in inputs(generator, device, dtype)]
-    mask = some_rows_empty(generator).to(device)
-    output = fused_attention(*given, mask) if is_fast else scaled_dot_product_attention(*given, mask)[0]
-    assert not output[..., [1, 3], :].any()
-    assert output[..., [0, 2, 4], :].all()
-    query_gradient = torch.autograd.grad(output.sum(), given)[0]
-    assert not query_gradient[..., [1, 3], :].any()
-
-
 @every_dtype
 @pytest.mark.parametrize("m", [130, 300])
 def test_many_keys_agree_too(m, dtype, device, generator):
@@ -249,32 +237,6 @@ def test_several_heads_agree(is_causal, dtype, is_fast, device, generator):
         assert gradient.dtype == dtype
         if name != "w_k.bias":  # it moves every score of a row alike, so its gradient is zero but for rounding
             assert_rounded_often(gradient, exact)
-
-
-@every_dtype
-@pytest.mark.parametrize(
-    "module",
-    [AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN), MultiplicativeAttention(D_MODEL, D_MODEL)],
-    ids=["additive", "multiplicative"],
-)
-def test_the_older_modules_agree(module, dtype, device, generator):
-    torch.manual_seed(0)
-    module.reset_parameters()
-    here, twin = modules_here_and_exact(copy.deepcopy(module), device, dtype)
-    query, key = (draw(generator, BATCH, size, D_MODEL, dtype=dtype, device=device) for size in (M, N))
-    for found, exact in zip(here(query, key), twin(exactly(query), exactly(key)), strict=True):
-        assert found.device.type == device.type
-        assert_rounded_often(found, exact)
-
-
-@every_dtype
-@pytest.mark.parametrize("network", [RNN, GRU])
-def test_recurrent_networks_agree(network, dtype, device, generator):
-    here, twin = modules_here_and_exact(network(D_K, D_HIDDEN, generator=generator), device, dtype)
-    sequence = draw(generator, BATCH, N, D_K, dtype=dtype, device=device)
-    for found, exact in zip(here(sequence), twin(exactly(sequence)), strict=True):
-        assert found.device.type == device.type
-        assert_rounded_often(found, exact)
 
 
 @every_dtype

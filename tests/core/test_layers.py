@@ -9,9 +9,22 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, assert_raises, draw, draw_bool, loop_attention
+from oracles import (
+    BATCH,
+    D_HIDDEN,
+    D_K,
+    D_Q,
+    D_V,
+    HEADS,
+    M,
+    N,
+    assert_raises,
+    draw,
+    draw_bool,
+    loop_attention,
+    mistakes,
+)
 from torch import nn
-from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 from attention_tutorial import (
@@ -20,13 +33,11 @@ from attention_tutorial import (
     MultiplicativeAttention,
     additive_attention,
     causal_mask,
-    combine_masks,
     merge_heads,
     multiplicative_attention,
     padding_mask,
     repeat_heads,
     split_heads,
-    to_torch_mha_mask,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
 from attention_tutorial.positions import RotaryMultiHeadAttention
@@ -149,34 +160,6 @@ def test_output_and_weights_agree_with_single_heads(make_mask, is_causal, bias, 
     assert_close(fused, output, **TIGHT)
 
 
-@all_masks
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
-def test_values_and_gradients_agree_with_torchs_module(make_mask, is_causal, bias, device, generator):
-    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=torch.float64, device=device)
-    ours = MultiHeadAttention.from_torch(fill(theirs, generator))
-    tensors, mask = [x.requires_grad_() for x in inputs(generator, device)], make_mask(generator)
-    mask = mask if mask is None else in_full(mask).to(device)
-    joined = combine_masks(mask, causal_mask(M, N, device)) if is_causal else mask
-    if joined is not None:  # torch's module gives NaN for a row with nothing open: leave those to the other tests
-        closed = ~joined.any(-1) if joined.dtype == torch.bool else (joined == -math.inf).all(-1)
-        joined = joined.masked_fill(closed[..., None], True if joined.dtype == torch.bool else 0.0)
-        mask = joined if closed.any() else mask
-    expected, expected_weights = theirs(
-        *tensors, attn_mask=to_torch_mha_mask(joined, HEADS), average_attn_weights=False
-    )
-    upstream = draw(generator, BATCH, M, D_MODEL, device=device)
-    gradients = torch.autograd.grad(expected, tensors, upstream)
-    causal_too = is_causal and (mask is None or not torch.equal(mask, joined))
-    for need_weights in (True, False):
-        output, weights = ours(*tensors, mask, is_causal=causal_too, need_weights=need_weights)
-        assert_close(output, expected, **TIGHT)
-        if need_weights:
-            assert_close(weights, expected_weights, **TIGHT)
-        for f, e in zip(torch.autograd.grad(output, tensors, upstream), gradients, strict=True):
-            assert_close(f, e, **TIGHT)
-
-
 def test_parameter_gradients_agree_with_torchs_module(generator):
     theirs = fill(nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=torch.float64), generator)
     ours = MultiHeadAttention.from_torch(theirs)
@@ -207,26 +190,6 @@ def test_three_axes_of_a_mask_mean_batch_also_where_batch_equals_heads(need_weig
 
 
 @both_paths
-def test_is_causal_equals_the_explicit_mask(need_weights, generator):
-    module, (query, key, value) = make(generator), inputs(generator)
-    padding = padding_mask([3, 6], n=N)
-    for mask in (None, padding, draw(generator, BATCH, M, N)):
-        lower_right = causal_mask(M, N) if mask is None or mask.dim() == 4 else causal_mask(M, N)[None]
-        joined = combine_masks(mask, lower_right)
-        found = module(query, key, value, mask, is_causal=True, need_weights=need_weights)[0]
-        assert_close(found, module(query, key, value, joined, need_weights=need_weights)[0], **TIGHT)
-
-
-@both_paths
-def test_the_newest_query_alone_gives_the_last_row_of_all(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    full = module(x, is_causal=True, need_weights=need_weights)[0]
-    for newest in (1, 2):
-        found = module(x[:, -newest:], x, is_causal=True, need_weights=need_weights)[0]
-        assert_close(found, full[:, -newest:], **TIGHT)
-
-
-@both_paths
 def test_left_out_key_and_value_mean_self_attention(need_weights, generator):
     module, (query, key, _) = make(generator), inputs(generator)
 
@@ -235,14 +198,6 @@ def test_left_out_key_and_value_mean_self_attention(need_weights, generator):
 
     assert torch.equal(output(query), output(query, query, query))
     assert torch.equal(output(query, key), output(query, key, key))
-
-
-@both_paths
-def test_padding_does_not_change_a_sequence(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    alone = module(x[:1, :3], need_weights=need_weights)[0]
-    padded = module(x, mask=padding_mask([3, N], n=N), need_weights=need_weights)[0]
-    assert_close(padded[:1, :3], alone, **TIGHT)
 
 
 @both_paths
@@ -257,35 +212,13 @@ def test_a_query_with_nothing_to_attend_to_gives_the_last_bias_and_no_gradient(n
     assert gradient[1].any(-1).all()
 
 
-@both_paths
-def test_self_attention_of_shuffled_positions_is_shuffled(need_weights, generator):
-    module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
-    order = torch.randperm(N, generator=generator)
-    found = module(x[:, order], need_weights=need_weights)[0]
-    assert_close(found, module(x, need_weights=need_weights)[0][:, order], **TIGHT)
-
-
-def test_equal_heads_give_equal_weights(generator):
-    module = make(generator, bias=False)
-    with torch.no_grad():
-        for projection in (module.w_q, module.w_k):
-            projection.weight.copy_(projection.weight[:D_HEAD].repeat(HEADS, 1))
-    weights = module(draw(generator, BATCH, N, D_MODEL))[1]
-    assert_close(weights, weights[:, :1].expand_as(weights), **TIGHT)
-
-
 # Multi-head attention: sizes
 
 
-@pytest.mark.parametrize("d_model", [50, 100, 200, 300])
-@both_paths
-def test_eight_heads_need_not_divide_the_features(d_model, need_weights, generator):
-    module = MultiHeadAttention(d_model, 8)
-    assert module.d_head == d_model // 8
-    assert module.w_q.weight.shape == module.w_o.weight.T.shape == (8 * (d_model // 8), d_model)
-    output, weights = module(draw(generator, BATCH, M, d_model, dtype=torch.float32), need_weights=need_weights)
-    assert output.shape == (BATCH, M, d_model)
-    assert not need_weights or weights.shape == (BATCH, 8, M, M)
+def test_heads_need_not_divide_the_features():
+    module = MultiHeadAttention(50, 8)
+    assert module.d_head == 6
+    assert module.w_q.weight.shape == module.w_o.weight.T.shape == (48, 50)
 
 
 @given(d_model=st.integers(1, 9), num_heads=st.integers(1, 5), d_head=st.integers(1, 4), bias=st.booleans())
@@ -335,54 +268,6 @@ def test_first_weights_follow_glorot_and_biases_start_at_zero():
 
 
 # Multi-head attention as a module like any other
-
-
-@both_paths
-def test_derivatives_agree_with_differences(need_weights, generator):
-    module = fill(MultiHeadAttention(4, 2, bias=True, dtype=torch.float64), generator)
-    query, key = draw(generator, 2, 3, 4).requires_grad_(), draw(generator, 2, 2, 4).requires_grad_()
-    mask = torch.tensor([[[True, False], [False, False], [True, True]]])
-    parameters = tuple(module.parameters())
-    names = [name for name, _ in module.named_parameters()]
-
-    def attend(query, key, *values):
-        arguments = dict(zip(names, values, strict=True))
-        options = {"mask": mask, "need_weights": need_weights}
-        return torch.func.functional_call(module, arguments, (query, key), options)[0]
-
-    assert gradcheck(attend, (query, key, *parameters))
-    if need_weights:  # torch's fused kernels have no second derivatives
-        assert gradgradcheck(lambda query, key: module(query, key, mask=mask)[0], (query, key))
-
-
-@both_paths
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_a_module_moved_to_another_dtype_is_close_to_float64(dtype, need_weights, device, generator):
-    module = make(generator, device)
-    narrow = copy.deepcopy(module).to(dtype)
-    tensors, mask = inputs(generator, device, dtype), padding_mask([3, 0], n=N).to(device)
-    found = narrow(*tensors, mask, need_weights=need_weights)
-    exact = module(*(x.double() for x in tensors), mask)
-    tolerance = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.01}[dtype]
-    assert found[0].dtype == dtype
-    assert_close(found[0].double(), exact[0], rtol=tolerance, atol=tolerance)
-    if need_weights:
-        assert found[1].dtype == dtype
-        assert_close(found[1].double(), exact[1], rtol=tolerance, atol=tolerance)
-
-
-@both_paths
-def test_autocast_runs_in_its_dtype(need_weights, device, generator):
-    module, tensors = make(generator, device, dtype=torch.float32), inputs(generator, device, torch.float32)
-    mask = draw(generator, BATCH, M, N, device=device, dtype=torch.float32)
-    exact = module(*tensors, mask)[0]
-    for query in (tensors[0], tensors[0].bfloat16()):
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            output = module(query, *tensors[1:], mask, need_weights=need_weights)[0]
-        assert output.dtype == torch.bfloat16
-        assert_close(output.float(), exact, rtol=0.1, atol=0.1)
-        output.sum().backward()
-        assert module.w_q.weight.grad.dtype == torch.float32
 
 
 def small_modules(generator):
@@ -443,17 +328,6 @@ def test_gradients_of_each_example_by_vmap_equal_those_of_each_alone(need_weight
             assert_close(found[name][b], parameter.grad, **TIGHT)
 
 
-def test_several_modules_run_as_one_by_vmap(generator):
-    modules, x = [make(generator), make(generator)], draw(generator, BATCH, M, D_MODEL)
-    parameters, buffers = torch.func.stack_module_state(modules)
-
-    def run(parameters, buffers, x):
-        return torch.func.functional_call(modules[0], (parameters, buffers), (x,))[0]
-
-    found = torch.func.vmap(run, in_dims=(0, 0, None))(parameters, buffers, x)
-    assert_close(found, torch.stack([module(x)[0] for module in modules]), **TIGHT)
-
-
 def test_modules_are_made_where_asked():
     for module in (
         MultiHeadAttention(4, 2, bias=True, device="meta", dtype=torch.bfloat16),
@@ -461,15 +335,6 @@ def test_modules_are_made_where_asked():
         MultiplicativeAttention(3, 4, device="meta", dtype=torch.bfloat16),
     ):
         assert {(p.device.type, p.dtype) for p in module.parameters()} == {("meta", torch.bfloat16)}
-
-
-def test_shapes_follow_on_the_meta_device():
-    module = MultiHeadAttention(D_MODEL, HEADS, device="meta")
-    x = torch.ones(BATCH, M, D_MODEL, device="meta")
-    output, weights = module(x, is_causal=True)
-    assert output.shape == (BATCH, M, D_MODEL)
-    assert weights.shape == (BATCH, HEADS, M, M)
-    assert module(x, need_weights=False)[0].shape == (BATCH, M, D_MODEL)
 
 
 def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(device, generator):
@@ -590,246 +455,115 @@ MASK_RULE = (
     "with batch=2, heads=3, m=5, n=7; got"
 )
 ERRORS = {
-    "d_model zero": (lambda: MultiHeadAttention(0, 1), ValueError, "d_model must be at least 1; got 0"),
-    "d_model float": (lambda: MultiHeadAttention(8.0, 2), TypeError, "d_model must be an int; got float"),
-    "num_heads negative": (lambda: MultiHeadAttention(8, -2), ValueError, "num_heads must be at least 1; got -2"),
-    "num_heads string": (lambda: MultiHeadAttention(8, "2"), TypeError, "num_heads must be an int; got str"),
-    "num_heads bool": (lambda: MultiHeadAttention(8, True), TypeError, "num_heads must be an int; got bool"),
-    "too many heads": (
-        lambda: MultiHeadAttention(3, 5),
-        ValueError,
-        "num_heads must not exceed d_model unless d_head is given; got num_heads=5, d_model=3",
-    ),
-    "d_head zero": (lambda: MultiHeadAttention(8, 2, 0), ValueError, "d_head must be at least 1; got 0"),
-    "d_head float": (lambda: MultiHeadAttention(8, 2, 4.0), TypeError, "d_head must be an int; got float"),
-    "bias int": (lambda: MultiHeadAttention(8, 2, bias=1), TypeError, "bias must be True or False; got int"),
-    "query none": (lambda: MODULE(None), TypeError, "query must be a torch.Tensor; got NoneType"),
-    "query int": (
-        lambda: MODULE(X.int()),
-        TypeError,
-        "query must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int32",
-    ),
-    "key array": (lambda: MODULE(X, np.zeros((2, 7, 15))), TypeError, "key must be a torch.Tensor; got ndarray"),
-    "query two axes": (
-        lambda: MODULE(X[0]),
-        ValueError,
-        "query must be (batch, m, d_model) with d_model=15; got (5, 15)",
-    ),
-    "key features": (
-        lambda: MODULE(X, Y[..., :14]),
-        ValueError,
-        "key must be (batch, n, d_model) with d_model=15; got (2, 7, 14)",
-    ),
-    "value features": (
-        lambda: MODULE(X, Y, Y[..., :1]),
-        ValueError,
-        "value must be (batch, n, d_model) with d_model=15; got (2, 7, 1)",
-    ),
-    "value alone differs": (
-        lambda: MODULE(X, X, X[..., :1]),
-        ValueError,
-        "value must be (batch, n, d_model) with d_model=15; got (2, 5, 1)",
-    ),
-    "value alone is shorter": (
-        lambda: MODULE(X, X, X[:, :4]),
-        ValueError,
-        "key and value need the same number of positions n (axis 1); got key (2, 5, 15), value (2, 4, 15)",
-    ),
-    "query dtype": (
-        lambda: MODULE(X.double()),
-        TypeError,
-        "query and the module's weights must have the same dtype; "
-        "got query torch.float64, the module's weights torch.float32",
-    ),
-    "key dtype": (
-        lambda: MODULE(X, Y.half()),
-        TypeError,
-        "key and the module's weights must have the same dtype; "
-        "got key torch.float16, the module's weights torch.float32",
-    ),
-    "query device": (
-        lambda: MODULE(X.to("meta")),
-        ValueError,
-        "query and the module's weights must be on the same device; got query on meta, the module's weights on cpu",
-    ),
-    "batch": (
-        lambda: MODULE(X, torch.zeros(1, 7, 15)),
-        ValueError,
-        "query, key and value need the same batch size (axis 0); "
-        "got query (2, 5, 15), key (1, 7, 15), value (1, 7, 15)",
-    ),
-    "positions": (
-        lambda: MODULE(X, Y, X),
-        ValueError,
-        "key and value need the same number of positions n (axis 1); got key (2, 7, 15), value (2, 5, 15)",
-    ),
-    "value without key": (
-        lambda: MODULE(X, value=Y),
-        ValueError,
-        "value was given without key; give both, or neither for self-attention",
-    ),
-    "mask list": (lambda: MODULE(X, mask=[[1]]), TypeError, "mask must be a torch.Tensor or None; got list"),
-    "mask int": (
-        lambda: MODULE(X, mask=torch.ones(5, 5).int()),
-        TypeError,
-        "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int32",
-    ),
-    "mask keys only": (lambda: MODULE(X, Y, mask=torch.ones(7)), ValueError, f"{MASK_RULE} (7,)"),
-    "mask transposed": (lambda: MODULE(X, Y, mask=torch.ones(7, 5)), ValueError, f"{MASK_RULE} (7, 5)"),
-    "mask for heads": (lambda: MODULE(X, Y, mask=torch.ones(3, 5, 7)), ValueError, f"{MASK_RULE} (3, 5, 7)"),
-    "mask for torch": (lambda: MODULE(X, Y, mask=torch.ones(6, 5, 7)), ValueError, f"{MASK_RULE} (6, 5, 7)"),
-    "mask heads": (lambda: MODULE(X, Y, mask=torch.ones(2, 2, 5, 7)), ValueError, f"{MASK_RULE} (2, 2, 5, 7)"),
-    "mask five axes": (
-        lambda: MODULE(X, Y, mask=torch.ones(1, 2, 3, 5, 7)),
-        ValueError,
-        f"{MASK_RULE} (1, 2, 3, 5, 7)",
-    ),
-    "mask device": (
-        lambda: MODULE(X, Y, mask=torch.ones(5, 7, device="meta")),
-        ValueError,
-        "mask must be on the device of the query; expected cpu, got meta",
-    ),
-    "causal": (lambda: MODULE(X, is_causal=1), TypeError, "is_causal must be True or False; got int"),
-    "causal, fused": (
-        lambda: MODULE(X, is_causal=None, need_weights=False),
-        TypeError,
-        "is_causal must be True or False; got NoneType",
-    ),
-    "need_weights": (lambda: MODULE(X, need_weights=0), TypeError, "need_weights must be True or False; got int"),
-    "from a layer": (
-        lambda: MultiHeadAttention.from_torch(nn.Linear(2, 2)),
-        TypeError,
-        "module must be a torch.nn.MultiheadAttention; got Linear",
-    ),
-    "from kdim": (
-        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, kdim=4)),
-        ValueError,
-        "module must have kdim and vdim equal to embed_dim; expected 8, got kdim=4, vdim=8",
-    ),
-    "from bias_kv": (
-        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_bias_kv=True)),
-        ValueError,
-        "module must not use add_bias_kv or add_zero_attn",
-    ),
-    "from zero_attn": (
-        lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_zero_attn=True)),
-        ValueError,
-        "module must not use add_bias_kv or add_zero_attn",
-    ),
-    "to torch": (
-        lambda: MultiHeadAttention(50, 8).to_torch(),
-        ValueError,
-        "torch's module needs heads * d_head = d_model; got num_heads=8, d_head=6, d_model=50",
-    ),
-    "shared keys to torch": (
-        lambda: MultiHeadAttention(8, 4, num_kv_heads=2).to_torch(),
-        ValueError,
-        "torch's module has keys and values for every head; got num_kv_heads=2, num_heads=4",
-    ),
-    "rotary to torch": (
-        lambda: RotaryMultiHeadAttention(8, 2).to_torch(),
-        ValueError,
-        "torch's module has no positions; got a RotaryMultiHeadAttention",
-    ),
-    "d_query": (lambda: AdditiveAttention(0, 4, 6), ValueError, "d_query must be at least 1; got 0"),
-    "d_key": (lambda: AdditiveAttention(5, 4.5, 6), TypeError, "d_key must be an int; got float"),
-    "d_hidden": (lambda: AdditiveAttention(5, 4, -6), ValueError, "d_hidden must be at least 1; got -6"),
-    "multiplicative d_query": (lambda: MultiplicativeAttention("5", 4), TypeError, "d_query must be an int; got str"),
-    "multiplicative d_query zero": (
-        lambda: MultiplicativeAttention(0, 4),
-        ValueError,
-        "d_query must be at least 1; got 0",
-    ),
-    "multiplicative d_key": (lambda: MultiplicativeAttention(5, 0), ValueError, "d_key must be at least 1; got 0"),
-    "additive query": (
-        lambda: AdditiveAttention(5, 4, 6)(torch.ones(3, 4), torch.ones(7, 4)),
-        ValueError,
-        "w_query must have shape (d_hidden, d_q); expected (6, 4), got (6, 5)",
-    ),
-    "additive dtype": (
-        lambda: AdditiveAttention(5, 4, 6).double()(torch.ones(3, 5), torch.ones(7, 4)),
-        TypeError,
-        "query and w_query must have the same dtype; got query torch.float32, w_query torch.float64",
-    ),
-    "multiplicative key": (
-        lambda: MultiplicativeAttention(5, 4)(torch.ones(3, 5), torch.ones(7, 5)),
-        ValueError,
-        "w must have shape (d_q, d_k); expected (5, 5), got (5, 4)",
-    ),
-    "kv heads type": (
-        lambda: MultiHeadAttention(8, 4, num_kv_heads="2"),
-        TypeError,
-        "num_kv_heads must be an int; got str",
-    ),
-    "kv heads zero": (
-        lambda: MultiHeadAttention(8, 4, num_kv_heads=0),
-        ValueError,
-        "num_kv_heads must be at least 1; got 0",
-    ),
-    "project batch": (
-        lambda: MODULE.project(X, X[:1]),
-        ValueError,
-        "key and value need the same batch size (axis 0); got key (2, 5, 15), value (1, 5, 15)",
-    ),
-    "attend list": (lambda: MODULE.attend([X], *KEPT), TypeError, "query must be a torch.Tensor; got list"),
-    "attend axes": (
-        lambda: MODULE.attend(X[0], *KEPT),
-        ValueError,
-        "query must be (batch, m, d_model) with d_model=15; got (5, 15)",
-    ),
-    "attend keys list": (lambda: MODULE.attend(X, [], KEPT[1]), TypeError, "keys must be a torch.Tensor; got list"),
-    "attend keys dtype": (
-        lambda: MODULE.attend(X, KEPT[0].double(), KEPT[1]),
-        TypeError,
-        "query and keys must have the same dtype; got query torch.float32, keys torch.float64",
-    ),
-    "attend causal": (
-        lambda: MODULE.attend(X, *KEPT, is_causal=1),
-        TypeError,
-        "is_causal must be True or False; got int",
-    ),
-    "attend weights": (
-        lambda: MODULE.attend(X, *KEPT, need_weights=None),
-        TypeError,
-        "need_weights must be True or False; got NoneType",
-    ),
-    "repeat list": (lambda: repeat_heads([1], 2), TypeError, "x must be a torch.Tensor; got list"),
-    "repeat heads type": (lambda: repeat_heads(KEPT[0], "6"), TypeError, "num_heads must be an int; got str"),
-    "repeat no heads": (lambda: repeat_heads(KEPT[0], 0), ValueError, "num_heads must be at least 1; got 0"),
-    "repeat axes": (
-        lambda: repeat_heads(X, 5),
-        ValueError,
-        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=5; got (2, 5, 15)",
-    ),
-    "repeat heads": (
-        lambda: repeat_heads(KEPT[0], 7),
-        ValueError,
-        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=7; got (2, 3, 7, 5)",
-    ),
-    "repeat of none": (
-        lambda: repeat_heads(KEPT[0][:, :0], 3),
-        ValueError,
-        "x must be (batch, kv_heads, n, d_head), its heads dividing heads=3; got (2, 0, 7, 5)",
-    ),
-    "split list": (lambda: split_heads([1], 2), TypeError, "x must be a torch.Tensor; got list"),
-    "split heads": (
-        lambda: split_heads(X, 4),
-        ValueError,
-        "x must be (batch, n, heads * d_head) with heads=4; got (2, 5, 15)",
-    ),
-    "split axes": (
-        lambda: split_heads(X[0], 3),
-        ValueError,
-        "x must be (batch, n, heads * d_head) with heads=3; got (5, 15)",
-    ),
-    "split float": (lambda: split_heads(X, 3.0), TypeError, "num_heads must be an int; got float"),
-    "split zero": (lambda: split_heads(X, 0), ValueError, "num_heads must be at least 1; got 0"),
-    "merge list": (lambda: merge_heads(None), TypeError, "x must be a torch.Tensor; got NoneType"),
-    "merge axes": (lambda: merge_heads(X), ValueError, "x must be (batch, heads, n, d_head); got (2, 5, 15)"),
-}
+    TypeError: [
+        (lambda: MultiHeadAttention(8.0, 2), "d_model must be an int; got float"),
+        (lambda: MultiHeadAttention(8, "2"), "num_heads must be an int; got str"),
+        (lambda: MultiHeadAttention(8, True), "num_heads must be an int; got bool"),
+        (lambda: MultiHeadAttention(8, 2, 4.0), "d_head must be an int; got float"),
+        (lambda: MultiHeadAttention(8, 2, bias=1), "bias must be True or False; got int"),
+        (lambda: MODULE(None), "query must be a torch.Tensor; got NoneType"),
+        (lambda: MODULE(X.int()),
+         "query must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int32"),
+        (lambda: MODULE(X, np.zeros((2, 7, 15))), "key must be a torch.Tensor; got ndarray"),
+        (lambda: MODULE(X.double()),
+         "query and the module's weights must have the same dtype; got query torch.float64, the module's weights "
+         "torch.float32"),
+        (lambda: MODULE(X, Y.half()),
+         "key and the module's weights must have the same dtype; got key torch.float16, the module's weights "
+         "torch.float32"),
+        (lambda: MODULE(X, mask=[[1]]), "mask must be a torch.Tensor or None; got list"),
+        (lambda: MODULE(X, mask=torch.ones(5, 5).int()),
+         "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int32"),
+        (lambda: MODULE(X, is_causal=1), "is_causal must be True or False; got int"),
+        (lambda: MODULE(X, is_causal=None, need_weights=False), "is_causal must be True or False; got NoneType"),
+        (lambda: MODULE(X, need_weights=0), "need_weights must be True or False; got int"),
+        (lambda: MultiHeadAttention.from_torch(nn.Linear(2, 2)),
+         "module must be a torch.nn.MultiheadAttention; got Linear"),
+        (lambda: AdditiveAttention(5, 4.5, 6), "d_key must be an int; got float"),
+        (lambda: MultiplicativeAttention("5", 4), "d_query must be an int; got str"),
+        (lambda: AdditiveAttention(5, 4, 6).double()(torch.ones(3, 5), torch.ones(7, 4)),
+         "query and w_query must have the same dtype; got query torch.float32, w_query torch.float64"),
+        (lambda: MultiHeadAttention(8, 4, num_kv_heads="2"), "num_kv_heads must be an int; got str"),
+        (lambda: MODULE.attend([X], *KEPT), "query must be a torch.Tensor; got list"),
+        (lambda: MODULE.attend(X, [], KEPT[1]), "keys must be a torch.Tensor; got list"),
+        (lambda: MODULE.attend(X, KEPT[0].double(), KEPT[1]),
+         "query and keys must have the same dtype; got query torch.float32, keys torch.float64"),
+        (lambda: MODULE.attend(X, *KEPT, is_causal=1), "is_causal must be True or False; got int"),
+        (lambda: MODULE.attend(X, *KEPT, need_weights=None), "need_weights must be True or False; got NoneType"),
+        (lambda: repeat_heads([1], 2), "x must be a torch.Tensor; got list"),
+        (lambda: repeat_heads(KEPT[0], "6"), "num_heads must be an int; got str"),
+        (lambda: split_heads([1], 2), "x must be a torch.Tensor; got list"),
+        (lambda: split_heads(X, 3.0), "num_heads must be an int; got float"),
+        (lambda: merge_heads(None), "x must be a torch.Tensor; got NoneType"),
+    ],
+    ValueError: [
+        (lambda: MultiHeadAttention(0, 1), "d_model must be at least 1; got 0"),
+        (lambda: MultiHeadAttention(8, -2), "num_heads must be at least 1; got -2"),
+        (lambda: MultiHeadAttention(3, 5),
+         "num_heads must not exceed d_model unless d_head is given; got num_heads=5, d_model=3"),
+        (lambda: MultiHeadAttention(8, 2, 0), "d_head must be at least 1; got 0"),
+        (lambda: MODULE(X[0]), "query must be (batch, m, d_model) with d_model=15; got (5, 15)"),
+        (lambda: MODULE(X, Y[..., :14]), "key must be (batch, n, d_model) with d_model=15; got (2, 7, 14)"),
+        (lambda: MODULE(X, Y, Y[..., :1]), "value must be (batch, n, d_model) with d_model=15; got (2, 7, 1)"),
+        (lambda: MODULE(X, X, X[..., :1]), "value must be (batch, n, d_model) with d_model=15; got (2, 5, 1)"),
+        (lambda: MODULE(X, X, X[:, :4]),
+         "key and value need the same number of positions n (axis 1); got key (2, 5, 15), value (2, 4, 15)"),
+        (lambda: MODULE(X.to("meta")),
+         "query and the module's weights must be on the same device; got query on meta, the module's weights on cpu"),
+        (lambda: MODULE(X, torch.zeros(1, 7, 15)),
+         "query, key and value need the same batch size (axis 0); got query (2, 5, 15), key (1, 7, 15), value (1, "
+         "7, 15)"),
+        (lambda: MODULE(X, Y, X),
+         "key and value need the same number of positions n (axis 1); got key (2, 7, 15), value (2, 5, 15)"),
+        (lambda: MODULE(X, value=Y), "value was given without key; give both, or neither for self-attention"),
+        (lambda: MODULE(X, Y, mask=torch.ones(7)), f"{MASK_RULE} (7,)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(7, 5)), f"{MASK_RULE} (7, 5)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(3, 5, 7)), f"{MASK_RULE} (3, 5, 7)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(6, 5, 7)), f"{MASK_RULE} (6, 5, 7)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(2, 2, 5, 7)), f"{MASK_RULE} (2, 2, 5, 7)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(1, 2, 3, 5, 7)), f"{MASK_RULE} (1, 2, 3, 5, 7)"),
+        (lambda: MODULE(X, Y, mask=torch.ones(5, 7, device="meta")),
+         "mask must be on the device of the query; expected cpu, got meta"),
+        (lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, kdim=4)),
+         "module must have kdim and vdim equal to embed_dim; expected 8, got kdim=4, vdim=8"),
+        (lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_bias_kv=True)),
+         "module must not use add_bias_kv or add_zero_attn"),
+        (lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_zero_attn=True)),
+         "module must not use add_bias_kv or add_zero_attn"),
+        (lambda: MultiHeadAttention(50, 8).to_torch(),
+         "torch's module needs heads * d_head = d_model; got num_heads=8, d_head=6, d_model=50"),
+        (lambda: MultiHeadAttention(8, 4, num_kv_heads=2).to_torch(),
+         "torch's module has keys and values for every head; got num_kv_heads=2, num_heads=4"),
+        (lambda: RotaryMultiHeadAttention(8, 2).to_torch(),
+         "torch's module has no positions; got a RotaryMultiHeadAttention"),
+        (lambda: AdditiveAttention(0, 4, 6), "d_query must be at least 1; got 0"),
+        (lambda: AdditiveAttention(5, 4, -6), "d_hidden must be at least 1; got -6"),
+        (lambda: MultiplicativeAttention(0, 4), "d_query must be at least 1; got 0"),
+        (lambda: MultiplicativeAttention(5, 0), "d_key must be at least 1; got 0"),
+        (lambda: AdditiveAttention(5, 4, 6)(torch.ones(3, 4), torch.ones(7, 4)),
+         "w_query must have shape (d_hidden, d_q); expected (6, 4), got (6, 5)"),
+        (lambda: MultiplicativeAttention(5, 4)(torch.ones(3, 5), torch.ones(7, 5)),
+         "w must have shape (d_q, d_k); expected (5, 5), got (5, 4)"),
+        (lambda: MultiHeadAttention(8, 4, num_kv_heads=0), "num_kv_heads must be at least 1; got 0"),
+        (lambda: MODULE.project(X, X[:1]),
+         "key and value need the same batch size (axis 0); got key (2, 5, 15), value (1, 5, 15)"),
+        (lambda: MODULE.attend(X[0], *KEPT), "query must be (batch, m, d_model) with d_model=15; got (5, 15)"),
+        (lambda: repeat_heads(KEPT[0], 0), "num_heads must be at least 1; got 0"),
+        (lambda: repeat_heads(X, 5),
+         "x must be (batch, kv_heads, n, d_head), its heads dividing heads=5; got (2, 5, 15)"),
+        (lambda: repeat_heads(KEPT[0], 7),
+         "x must be (batch, kv_heads, n, d_head), its heads dividing heads=7; got (2, 3, 7, 5)"),
+        (lambda: repeat_heads(KEPT[0][:, :0], 3),
+         "x must be (batch, kv_heads, n, d_head), its heads dividing heads=3; got (2, 0, 7, 5)"),
+        (lambda: split_heads(X, 4), "x must be (batch, n, heads * d_head) with heads=4; got (2, 5, 15)"),
+        (lambda: split_heads(X[0], 3), "x must be (batch, n, heads * d_head) with heads=3; got (5, 15)"),
+        (lambda: split_heads(X, 0), "num_heads must be at least 1; got 0"),
+        (lambda: merge_heads(X), "x must be (batch, heads, n, d_head); got (2, 5, 15)"),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), ERRORS.values(), ids=ERRORS.keys())
+@mistakes(ERRORS)
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
     assert_raises(call, error, message)
 

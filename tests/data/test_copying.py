@@ -1,10 +1,9 @@
 """Laws of the data sets: what is drawn, with which chances, and that it is the same everywhere."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 
 from attention_tutorial.data.copying import START, CopyBatches, copy_examples, shift_right, spell
 
@@ -23,12 +22,7 @@ def seeded(seed=0):
 )
 def test_target_is_the_source_or_its_mirror_image(num_examples, length, num_symbols, reverse, num_models, seed):
     source, target = copy_examples(
-        num_examples,
-        length,
-        num_symbols=num_symbols,
-        reverse=reverse,
-        num_models=num_models,
-        generator=seeded(seed),
+        num_examples, length, num_symbols=num_symbols, reverse=reverse, num_models=num_models, generator=seeded(seed)
     )
     shape = (num_examples, length) if num_models is None else (num_models, num_examples, length)
     assert source.shape == target.shape == shape
@@ -108,55 +102,33 @@ def test_global_random_state_is_left_alone():
 
 EXPECTED_BITS = [[6, 3, 2, 7, 4, 8], [8, 10, 9, 2, 9, 2]]
 
-MISTAKES = [
-    (lambda: copy_examples(0, 3, generator=seeded()), ValueError, "num_examples must be at least 1; got 0"),
-    (lambda: copy_examples(3, 0, generator=seeded()), ValueError, "length must be at least 1; got 0"),
-    (lambda: copy_examples(3, 2.0, generator=seeded()), TypeError, "length must be an int; got float"),
-    (
-        lambda: copy_examples(3, 2, num_symbols=0, generator=seeded()),
-        ValueError,
-        "num_symbols must be at least 1; got 0",
-    ),
-    (
-        lambda: copy_examples(3, 2, num_models=0, generator=seeded()),
-        ValueError,
-        "num_models must be at least 1; got 0",
-    ),
-    (
-        lambda: copy_examples(3, 2, reverse=1, generator=seeded()),
-        TypeError,
-        "reverse must be True or False; got int",
-    ),
-    (lambda: copy_examples(3, 2, generator=0), TypeError, "generator must be a torch.Generator; got int"),
-    (lambda: CopyBatches(0), ValueError, "num_batches must be at least 1; got 0"),
-    (lambda: CopyBatches(1, batch_size=0), ValueError, "batch_size must be at least 1; got 0"),
-    (lambda: CopyBatches(1, seed=-1), ValueError, "seed must be at least 0; got -1"),
-    (
-        lambda: CopyBatches(1, min_length=5, max_length=4),
-        ValueError,
-        "max_length must be at least min_length; got max_length=4, min_length=5",
-    ),
-    (lambda: CopyBatches(1, reverse="yes"), TypeError, "reverse must be True or False; got str"),
-    (lambda: shift_right([1, 2]), TypeError, "target must be a torch.Tensor of token ids; got list"),
-    (
-        lambda: shift_right(torch.zeros(2, 3)),
-        TypeError,
-        "target must hold token ids of dtype torch.int64; got torch.float32",
-    ),
-    (
-        lambda: shift_right(torch.zeros(2, 0, dtype=torch.long)),
-        ValueError,
-        "target must be (..., m) with at least one position; got shape (2, 0)",
-    ),
-    (
-        lambda: spell(torch.zeros(1, 2, dtype=torch.long)),
-        ValueError,
-        "ids must have one axis (n,); got shape (1, 2)",
-    ),
-    (lambda: spell(torch.tensor([3, 27])), ValueError, "ids must lie between 0 and 26; got [3, 27]"),
-]
+MISTAKES = {
+    TypeError: [
+        (lambda: copy_examples(3, 2.0, generator=seeded()), "length must be an int; got float"),
+        (lambda: copy_examples(3, 2, reverse=1, generator=seeded()), "reverse must be True or False; got int"),
+        (lambda: copy_examples(3, 2, generator=0), "generator must be a torch.Generator; got int"),
+        (lambda: CopyBatches(1, reverse="yes"), "reverse must be True or False; got str"),
+        (lambda: shift_right([1, 2]), "target must be a torch.Tensor of token ids; got list"),
+        (lambda: shift_right(torch.zeros(2, 3)), "target must hold token ids of dtype torch.int64; got torch.float32"),
+    ],
+    ValueError: [
+        (lambda: copy_examples(0, 3, generator=seeded()), "num_examples must be at least 1; got 0"),
+        (lambda: copy_examples(3, 0, generator=seeded()), "length must be at least 1; got 0"),
+        (lambda: copy_examples(3, 2, num_symbols=0, generator=seeded()), "num_symbols must be at least 1; got 0"),
+        (lambda: copy_examples(3, 2, num_models=0, generator=seeded()), "num_models must be at least 1; got 0"),
+        (lambda: CopyBatches(0), "num_batches must be at least 1; got 0"),
+        (lambda: CopyBatches(1, batch_size=0), "batch_size must be at least 1; got 0"),
+        (lambda: CopyBatches(1, seed=-1), "seed must be at least 0; got -1"),
+        (lambda: CopyBatches(1, min_length=5, max_length=4),
+         "max_length must be at least min_length; got max_length=4, min_length=5"),
+        (lambda: shift_right(torch.zeros(2, 0, dtype=torch.long)),
+         "target must be (..., m) with at least one position; got shape (2, 0)"),
+        (lambda: spell(torch.zeros(1, 2, dtype=torch.long)), "ids must have one axis (n,); got shape (1, 2)"),
+        (lambda: spell(torch.tensor([3, 27])), "ids must lie between 0 and 26; got [3, 27]"),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "kind", "message"), MISTAKES)
-def test_mistakes_are_named(mistake, kind, message):
-    assert_raises(mistake, kind, message)
+@mistakes(MISTAKES)
+def test_mistakes_are_named(call, error, message):
+    assert_raises(call, error, message)

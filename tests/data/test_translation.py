@@ -1,11 +1,12 @@
 """Laws of the small piece of English and Italian. The oracle translates the English text by a list made by hand."""
 
+import functools
 import re
 from collections import Counter
 
 import pytest
 import torch
-from oracles import assert_raises
+from oracles import assert_raises, mistakes
 
 from attention_tutorial.data.translation import (
     ADJECTIVES,
@@ -93,6 +94,7 @@ def translate(text):
     return " ".join([*said, PARTICIPLES[verb] + letter, "nel", year])
 
 
+@functools.cache
 def drawn(size=2000, seed=0, **options):
     return draw_sentences(size, generator=torch.Generator().manual_seed(seed), **options)
 
@@ -233,25 +235,24 @@ def test_batches_come_again_and_follow_from_the_seed():
         assert [read_sentence(text).italian for text in english] == texts
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: drawn(0), ValueError, "size must be at least 1; got 0"),
-        (lambda: drawn(1, held_out=1), TypeError, "held_out must be True or False; got int"),
-        (lambda: drawn(1, is_answer="no"), TypeError, "is_answer must be True or False; got str"),
-        (lambda: read_sentence(3), TypeError, "text must be a str; got int"),
-        (lambda: encode_english("the model"), TypeError, "texts must be a sequence of str; got str"),
-        (lambda: encode_english([]), ValueError, "texts must hold at least one text; got none"),
-        (lambda: encode_italian(["la zebra"]), ValueError, "texts must use the words of the vocabulary; got zebra"),
-        (lambda: spell_italian(torch.ones(2, 2).long()), ValueError, "ids must have one axis (m,); got shape (2, 2)"),
-        (lambda: spell_italian(torch.tensor([999])), ValueError,
-         f"ids must lie between 0 and {len(ITALIAN) - 1}; got [999]"),
-        (lambda: Sentence(NOUNS[0], "introduced", 1999), ValueError,
-         "year must be 2008 to 2023 or 2027 to 2042; got 1999"),
-        (lambda: Sentence(NOUNS[0], "introduced", 2010, relation="of"), ValueError,
-         "relation and other must be given together; got relation='of', other=None"),
-        (lambda: TranslationBatches(0), ValueError, "num_batches must be at least 1; got 0"),
+@mistakes({
+    TypeError: [
+        (lambda: drawn(1, held_out=1), "held_out must be True or False; got int"),
+        (lambda: drawn(1, is_answer="no"), "is_answer must be True or False; got str"),
+        (lambda: read_sentence(3), "text must be a str; got int"),
+        (lambda: encode_english("the model"), "texts must be a sequence of str; got str"),
     ],
-)  # fmt: skip
+    ValueError: [
+        (lambda: drawn(0), "size must be at least 1; got 0"),
+        (lambda: encode_english([]), "texts must hold at least one text; got none"),
+        (lambda: encode_italian(["la zebra"]), "texts must use the words of the vocabulary; got zebra"),
+        (lambda: spell_italian(torch.ones(2, 2).long()), "ids must have one axis (m,); got shape (2, 2)"),
+        (lambda: spell_italian(torch.tensor([999])), f"ids must lie between 0 and {len(ITALIAN) - 1}; got [999]"),
+        (lambda: Sentence(NOUNS[0], "introduced", 1999), "year must be 2008 to 2023 or 2027 to 2042; got 1999"),
+        (lambda: Sentence(NOUNS[0], "introduced", 2010, relation="of"),
+         "relation and other must be given together; got relation='of', other=None"),
+        (lambda: TranslationBatches(0), "num_batches must be at least 1; got 0"),
+    ],
+})  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(call, error, message):
     assert_raises(call, error, message)

@@ -263,32 +263,29 @@ def test_call_tells_a_stub_from_an_operation_that_torch_does_not_have():
         call(not_for_integers, torch.arange(3))
 
 
-def test_call_keeps_gradients_and_sees_every_change_and_nothing_else():
+def test_call_keeps_gradients_and_hands_over_copies():
     x = random(3).requires_grad_()
     gradient = call(lambda a: torch.autograd.grad(a.sum(), a)[0], x)
     assert gradient.tolist() == [1.0] * 3 and x.grad is None
-    assert call(lambda a, b: 1, torch.tensor([math.nan, 1.0]), [math.nan, 2]) == 1
-    for change in (lambda a: a.unsqueeze_(0).sum(), lambda a: a.mul_(1 + 1e-9).sum(), lambda a: a[0].fill_(math.nan)):
-        with pytest.raises(Mistake, match=r"changed its arguments \(a\)"):
-            call(change, torch.ones(3, dtype=torch.float64))
-    with pytest.raises(Mistake, match=r"changed its arguments \(number 2\)"):
-        call(lambda *a: a[1].append(1) or 1, [1], [2])
-
-
-def test_call_hands_over_copies_and_names_a_changed_argument():
-    x = random(3)
-
-    def spoil(a, b):
-        b.mul_(2)
-        return a
-
-    with pytest.raises(Mistake, match=r"changed its arguments \(b\)"):
-        call(spoil, x, x)
+    with pytest.raises(Mistake):
+        call(lambda a: a.mul_(2), x.detach())
     assert close(x, random(3))
-    with pytest.raises(Mistake, match=r"changed its arguments \(number 1\)"):
-        call(lambda *a: a[0].append(1) or 1, [1, 2])
-    with pytest.raises(Mistake, match=r"changed its arguments \(a\)"):
-        call(lambda a: a.sort() or 1, [2.0, 1.0])
+    assert call(lambda a, b: 1, torch.tensor([math.nan, 1.0]), [math.nan, 2]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda a, b: a.unsqueeze_(0).sum(), "a"),
+        (lambda a, b: a.mul_(1 + 1e-9).sum(), "a"),
+        (lambda a, b: a[0].fill_(math.nan), "a"),
+        (lambda a, b: b.sort() or 1, "b"),
+        (lambda *a: a[1].append(1) or 1, "number 2"),
+    ],
+)
+def test_every_change_of_an_argument_is_seen_and_named(change, name):
+    with pytest.raises(Mistake, match=rf"changed its arguments \({name}\)"):
+        call(change, torch.ones(3, dtype=torch.float64), [2, 1])
 
 
 @pytest.mark.parametrize(

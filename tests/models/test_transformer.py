@@ -5,12 +5,12 @@ import math
 
 import pytest
 import torch
-from oracles import assert_raises, draw
+from oracles import assert_raises, draw, mistakes
 from torch import nn
 from torch.testing import assert_close
 
 from attention_tutorial.models.decoding import beam_search, greedy
-from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, FeedForward, Transformer
+from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, Transformer
 from attention_tutorial.positions import sinusoidal_positions
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
@@ -82,14 +82,6 @@ def test_a_decoder_layer_is_torch_s(generator, norm_first):
     assert torch.equal(read == 0, padded[:, None, None].expand_as(read))
 
 
-def test_the_feed_forward_part_is_its_formula_at_each_position(generator):
-    layer = fill(FeedForward(D_MODEL, D_FF), generator)
-    x = draw(generator, BATCH, N, D_MODEL)
-    hidden = (x @ layer.w_1.weight.T + layer.w_1.bias).clamp(min=0)
-    assert_close(layer(x), hidden @ layer.w_2.weight.T + layer.w_2.bias, **TIGHT)
-    assert_close(layer(x)[:, 3], layer(x[:, 3]), **TIGHT)
-
-
 def test_a_layer_keeps_the_dtype_and_is_a_copy():
     theirs = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, dtype=torch.float64)
     ours = EncoderLayer.from_torch(theirs)
@@ -147,18 +139,6 @@ def test_without_weights_the_logits_are_the_same(generator, source, target_in, n
     assert [len(part) for part in weights] == [2, 2, 2]
 
 
-@norms
-def test_no_position_sees_the_target_s_future(generator, source, target_in, norm_first):
-    model = make(generator, norm_first=norm_first)
-    logits, _ = model(source, target_in)
-    for place in range(M):
-        changed = target_in.clone()
-        changed[:, place] = 9
-        other, _ = model(source, changed)
-        assert_close(other[:, :place], logits[:, :place], **TIGHT)
-        assert not torch.allclose(other[0, place], logits[0, place])
-
-
 def test_what_stands_under_padding_changes_nothing(generator, source, target_in):
     model = make(generator)
     logits, weights = model(source, target_in)
@@ -168,17 +148,6 @@ def test_what_stands_under_padding_changes_nothing(generator, source, target_in)
     assert_close(alone, logits[1:], **TIGHT)
     assert weights.cross[0][1, :, :, 4:].eq(0).all()
     assert weights.encoder[1][1, :, :, 4:].eq(0).all()
-
-
-def test_without_positions_the_encoder_would_be_blind_to_order(generator):
-    model = make(generator)
-    order = torch.tensor([4, 0, 6, 2, 5, 1, 3])
-    source = torch.arange(3, 10)[None]
-    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
-    assert not torch.allclose(states[:, order], shuffled, atol=1e-3)
-    model._embed = lambda embedding, ids, start: embedding(ids)
-    states, shuffled = model.encode(source).states, model.encode(source[:, order]).states
-    assert_close(states[:, order], shuffled, **TIGHT)
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
@@ -223,35 +192,33 @@ def test_a_generator_decides_all_first_weights():
     assert embedded.std().item() == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda m: m(torch.zeros(2, 3), torch.ones(2, 3).long()), TypeError,
+@mistakes({
+    TypeError: [
+        (lambda m: m(torch.zeros(2, 3), torch.ones(2, 3).long()),
          "source must hold token ids of dtype torch.int64; got torch.float32"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()), ValueError,
-         "target_in must be (batch, m) with at least one position; got shape (3,)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]), ValueError,
-         "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
-        (lambda m: greedy(nn.Linear(2, 2), torch.ones(1, 2).long()), TypeError,
-         "model must be a Transformer; got Linear"),
-        (lambda m: greedy(m, torch.ones(1, 2).long(), 0), ValueError, "max_length must be at least 1; got 0"),
-        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), ValueError, "num_beams must be at least 1; got 0"),
-        (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), TypeError,
-         "use_cache must be True or False; got int"),
-        (lambda m: Transformer(3, 2), ValueError, "target_size must be at least 3; got 2"),
-        (lambda m: Transformer(3, 4, d_model=7, num_heads=1), ValueError,
-         "d_model must be even, for sines and cosines; got 7"),
-        (lambda m: Transformer(3, 4, d_model=8.0), TypeError, "d_model must be an int; got float"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()), ValueError,
-         "source and target_in need the same batch size (axis 0); got source (2, 3), target_in (1, 3)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=torch.ones(4, 4)), ValueError,
-         "a mask must fit the padding (batch, 1, 1, n); expected something that broadcasts with (2, 1, 1, 3), "
-         "got (4, 4)"),
-        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5), TypeError,
+        (lambda m: greedy(nn.Linear(2, 2), torch.ones(1, 2).long()), "model must be a Transformer; got Linear"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), use_cache=1), "use_cache must be True or False; got int"),
+        (lambda m: Transformer(3, 4, d_model=8.0), "d_model must be an int; got float"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5),
          "encoder_mask must be a torch.Tensor, a list of them or None; got int"),
-        (lambda m: beam_search(m, [3]), TypeError, "source must be a torch.Tensor of token ids; got list"),
+        (lambda m: beam_search(m, [3]), "source must be a torch.Tensor of token ids; got list"),
     ],
-)  # fmt: skip
+    ValueError: [
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()),
+         "target_in must be (batch, m) with at least one position; got shape (3,)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]),
+         "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
+        (lambda m: greedy(m, torch.ones(1, 2).long(), 0), "max_length must be at least 1; got 0"),
+        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), "num_beams must be at least 1; got 0"),
+        (lambda m: Transformer(3, 2), "target_size must be at least 3; got 2"),
+        (lambda m: Transformer(3, 4, d_model=7, num_heads=1), "d_model must be even, for sines and cosines; got 7"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()),
+         "source and target_in need the same batch size (axis 0); got source (2, 3), target_in (1, 3)"),
+        (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=torch.ones(4, 4)),
+         "a mask must fit the padding (batch, 1, 1, n); expected something that broadcasts with (2, 1, 1, 3), got "
+         "(4, 4)"),
+    ],
+})  # fmt: skip
 def test_a_mistake_gets_an_error_that_names_it(generator, call, error, message):
     model = make(generator)
     assert_raises(lambda: call(model), error, message)
@@ -315,7 +282,7 @@ def ending(generator, **options):
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
     generator = torch.Generator().manual_seed(seed)
     model = fill(Transformer(SOURCE, 5, d_model=6, num_heads=2, d_ff=5), generator)

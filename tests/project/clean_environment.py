@@ -32,12 +32,10 @@ def pip(python, *arguments):
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def build(folder):
-    """Build the source archive, and the wheel from it, as `make dist` does; return both paths."""
+def build(folder, *options):
+    """Build the source archive, and the wheel from it, as `make dist` does; return their paths by suffix."""
     tree = copy_of_the_working_tree(folder / "tree")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", tree]
+    command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", folder / "dist", tree]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (archive,) = (folder / "dist").glob("*.tar.gz")
-    (wheel,) = (folder / "dist").glob("*.whl")
-    return archive, wheel
+    return {path.suffix: path for path in (folder / "dist").iterdir()}

@@ -15,7 +15,7 @@ _, INSTALL = colab.own_cells("", ADDRESS)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    return str(build(tmp_path_factory.mktemp("published"))[1])
+    return str(build(tmp_path_factory.mktemp("published"), "--wheel")[".whl"])
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import functools
 import importlib
 import inspect
 import json
@@ -35,16 +36,18 @@ MATHS = ["_validation", "masks", "functional", "layers", "positions", "data.copy
 MATHS += ["models.transformer", "models.decoding"]
 
 
+@functools.cache
 def imported(path, package):
-    """Yield what a module imports anywhere in its code, in full, as (module, name in it)."""
-    inside = [package.name, *path.relative_to(package).with_suffix("").parts[:-1]]
+    """Return what a module imports anywhere in its code, in full, as (module, name in it)."""
+    inside, found = [package.name, *path.relative_to(package).with_suffix("").parts[:-1]], []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
+            found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = inside[: len(inside) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((module, alias.name) for alias in node.names)
+            found += [(module, alias.name) for alias in node.names]
+    return found
 
 
 def imports(name, package=PACKAGE):
@@ -74,31 +77,15 @@ print(json.dumps([sorted(added), sorted(set(sys.modules) - with_torch)]))
 """
 
 
-@pytest.fixture(scope="module")
-def fresh():
-    """What a new interpreter prints when it imports torch, then the package, then states a claim."""
+def test_importing_the_package_and_stating_a_claim_load_nothing_but_the_package_and_are_quiet():
     command = [sys.executable, "-c", FRESH]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
-
-
-def top_level(names):
-    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names)
-
-
-def test_importing_the_package_loads_nothing_but_itself_beyond_torch(fresh):
-    added, _ = json.loads(fresh.stdout.splitlines()[-1])
-    assert top_level(added) == {"attention_tutorial"}
-    assert {name.split(".")[1] for name in added if "." in name and name.startswith("attention_tutorial")} <= set(MATHS)
-
-
-def test_importing_the_package_prints_nothing(fresh):
-    assert fresh.stdout.splitlines()[:-1] == [repr(Claim("X1a", "One is one", "1", "1"))]
-    assert fresh.stderr == ""
-
-
-def test_stating_a_claim_outside_a_notebook_loads_no_ipython(fresh):
-    _, added = json.loads(fresh.stdout.splitlines()[-1])
-    assert top_level(added) == {"attention_tutorial"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    *printed, names = done.stdout.splitlines()
+    assert (printed, done.stderr) == ([repr(Claim("X1a", "One is one", "1", "1"))], "")
+    added, with_claim = json.loads(names)
+    ours = {name.split(".")[0] for name in with_claim} - set(sys.stdlib_module_names)
+    assert ours == {"attention_tutorial"}, "no IPython outside a notebook"
+    assert {name.split(".")[1] for name in added if name.startswith("attention_tutorial.")} <= set(MATHS)
 
 
 @pytest.mark.parametrize("name", MATHS)

@@ -38,11 +38,6 @@ def jacobian_in_a_loop(scores):
     return result
 
 
-def of_weights(make):
-    """Apply something to the weights of the scores."""
-    return lambda scores: make(torch.softmax(scores, dim=0))
-
-
 # ---- head_scores ----------------------------------------------------------------------------------------------------
 
 
@@ -64,12 +59,6 @@ def in_a_loop(x, w_q, w_k, heads):
     width = w_q.size(1) // heads
     parts = [slice(i * width, (i + 1) * width) for i in range(heads)]
     return torch.stack([(x @ w_q[:, p]) @ (x @ w_k[:, p]).mT * width**-0.5 for p in parts], dim=1)
-
-
-def through_one_matrix(x, w_q, w_k, heads):
-    """The product of the two matrices of a head first."""
-    q, k = (w.unflatten(1, (heads, -1)).transpose(0, 1) for w in (w_q, w_k))
-    return torch.einsum("bid,hde,bje->bhij", x, q @ k.mT * q.size(-1) ** -0.5, x)
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------
@@ -113,21 +102,6 @@ def newton(scores, wanted):
         step = beta - ((h - wanted) / slope).item() if slope != 0 else math.nan
         beta = step if low < step < high else (low + high) / 2
     return 1 / beta
-
-
-def endless_halves(scores, wanted, low=1e-6, high=1e6):
-    """It forgets to return what the call of itself returns."""
-    middle = math.sqrt(low * high)
-    found = nats(torch.softmax(scores / middle, dim=0))
-    if abs(found - wanted) < 1e-5:
-        return middle
-    endless_halves(scores, wanted, *((middle, high) if found < wanted else (low, middle)))
-
-
-def on_a_grid(scores, wanted):
-    grid = torch.logspace(-3, 3, 60001)
-    h = torch.special.entr(torch.softmax(scores / grid[:, None], dim=1)).sum(1)
-    return grid[(h - wanted).abs().argmin()]
 
 
 # ---- debug_the_scales -----------------------------------------------------------------------------------------------
@@ -210,45 +184,23 @@ RIGHT = {
     "dot_product_variance": {
         "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
         "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
-        "tensor of one": lambda d, mq, a, mk, b: torch.tensor([variance(d, mq, a, mk, b)], dtype=torch.float32),
     },
-    "jacobian": {
-        "loop": jacobian_in_a_loop,
-        "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0)),
-        "float32": lambda s: jacobian(s.float()),
-        "rows": of_weights(lambda a: a[:, None] * (torch.eye(len(a)) - a)),
-    },
+    "jacobian": {"loop": jacobian_in_a_loop, "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0))},
     "through_softmax": {
         "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
-        "float32": lambda a, u: a.float() * (u.float() - a.float() @ u.float()),
-        "autograd": lambda a, u: torch.autograd.functional.vjp(lambda s: s.softmax(0), a.log(), u)[1],
         "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
-        "multiplied out": lambda a, u: a * u - a * (a * u).sum(),
-        "einsum": lambda a, u: torch.einsum("j,j->j", a, u - torch.dot(a, u)),
     },
     "head_scores": {
         "loop": in_a_loop,
-        "divided": divided(lambda d, m, h, n: d**0.5),
         "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
-        "one matrix": through_one_matrix,
     },
     "initial_std": {
         "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
         "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
     },
-    "repair": {
-        "power": power,
-        "float32": lambda w, m, d: power(w.float(), m, d),
-        "a little added": lambda w, m, d: torch.softmax((w + 1e-9).log() * root(m / d), -1),
-        "through the scores": lambda w, m, d: torch.softmax(w.log() * m**0.5 / d**0.5, -1),
-    },
-    "temperature_for": {
-        "bisection": bisect,
-        "newton": newton,
-        "grid": on_a_grid,
-        "wide": lambda s, h: bisect(s, h, 1e-9, 1e9),
-    },
-    "debug_the_scales": {"plain": made(root, by_head), "torch": ByPytorch, "power": made(lambda m: m**0.5, by_head)},
+    "repair": {"power": power, "float32": lambda w, m, d: power(w.float(), m, d)},
+    "temperature_for": {"bisection": bisect, "newton": newton},
+    "debug_the_scales": {"plain": made(root, by_head), "torch": ByPytorch},
 }
 
 WRONG = [

@@ -15,13 +15,6 @@ def count(d_model, num_heads, d_head=None):
     return 4 * d_model * num_heads * (d_model // num_heads if d_head is None else d_head)
 
 
-def count_layers(d_model, num_heads, d_head=None):
-    inner = num_heads * (d_head or d_model // num_heads)
-    layers = [torch.nn.Linear(d_model, inner, bias=False) for _ in range(3)]
-    layers.append(torch.nn.Linear(inner, d_model, bias=False))
-    return sum(p.numel() for layer in layers for p in layer.parameters())
-
-
 def size(d_model, num_heads, d_head):
     return num_heads * (d_model // num_heads if d_head is None else d_head)
 
@@ -47,20 +40,6 @@ def split_einsum(x, num_heads):
     return torch.einsum("bnhd->bhnd", x.unflatten(-1, (num_heads, -1)))
 
 
-class SplitByWindow(torch.nn.Module):
-    def forward(self, x, num_heads):
-        width = x.size(-1) // num_heads
-        return x.unfold(-1, width, width).transpose(1, 2)
-
-
-def split_by_loop(x, num_heads, dim=-1):
-    batch, n, d_head = *x.shape[:2], x.size(dim) // num_heads
-    out = torch.zeros(batch, num_heads, n, d_head, dtype=torch.float32)
-    for h in range(num_heads):
-        out[:, h] = x[..., h * d_head : (h + 1) * d_head]
-    return out
-
-
 # ---- Joining heads --------------------------------------------------------------------------------------------------
 
 
@@ -73,15 +52,6 @@ def join(heads, w_o):
 
 def keeps_order(layer, x, order):
     return torch.allclose(layer(x[order]), layer(x)[order])
-
-
-def keeps_order_back(layer, x, order):
-    return (layer(x[order])[order.argsort()] - layer(x)).abs().max() < 1e-9
-
-
-def keeps_order_word_by_word(layer, x, order):
-    shuffled, straight = layer(x.index_select(0, order)), layer(x)
-    return all(np.allclose(shuffled[i].numpy(), straight[j].numpy()) for i, j in enumerate(order.tolist()))
 
 
 def keeps_order_numpy(layer, x, order, dim=0):
@@ -110,21 +80,6 @@ def attend_head_by_head(x, w_q, w_k, w_v, w_o, num_heads):
     return outputs, torch.stack(maps)
 
 
-def attend_einsum(x, w_q, w_k, w_v, w_o, num_heads):
-    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)) for w in (w_q, w_k, w_v))
-    weights = (torch.einsum("ihd,jhd->hij", q, k) / q.size(-1) ** 0.5).softmax(-1)
-    return torch.einsum("hij,jhd->ihd", weights, v).flatten(1) @ w_o, weights
-
-
-class Circuits(torch.nn.Module):
-    def forward(self, x, w_q, w_k, w_v, w_o, num_heads):
-        d_head = w_q.size(1) // num_heads
-        qk = torch.stack([a @ b.T for a, b in zip(w_q.split(d_head, 1), w_k.split(d_head, 1), strict=True)])
-        vo = torch.stack([a @ b for a, b in zip(w_v.split(d_head, 1), w_o.split(d_head), strict=True)])
-        weights = torch.softmax(x @ qk @ x.T / d_head**0.5, dim=-1)
-        return [(weights @ x @ vo).sum(0), weights]
-
-
 def lose_the_last(x, w_q, w_k, w_v, w_o, num_heads):
     weights = attend(x, w_q, w_k, w_v, w_o, num_heads)[1]
     heads = weights @ cut(x @ w_v, num_heads)
@@ -140,14 +95,6 @@ def scaled_by(of):
 
 def interleave(mask, num_heads):
     return ~mask.repeat_interleave(num_heads, dim=0)
-
-
-def by_index(mask, num_heads):
-    return mask[torch.arange(len(mask) * num_heads) // num_heads].int() == 0
-
-
-def one_by_one(mask, num_heads, blocked=True):
-    return torch.stack([own ^ blocked for own in mask for _ in range(num_heads)])
 
 
 def expand(mask, num_heads):
@@ -166,17 +113,6 @@ def moved_by_difference(heads, w_o, i):
     without = heads.clone()
     without[i] = 0
     return torch.linalg.vector_norm(join(heads, w_o) - join(without, w_o), dim=-1)
-
-
-def moved_by_gram(heads, w_o, i):
-    block = w_o.chunk(len(heads))[i]
-    return torch.einsum("ni,ij,nj->n", heads[i], block @ block.T, heads[i]).clamp(min=0).sqrt()
-
-
-class MovedBySwitch(torch.nn.Module):
-    def forward(self, heads, w_o, i):
-        on = 1 - torch.nn.functional.one_hot(torch.tensor(i), len(heads))[:, None, None].to(heads)
-        return torch.nn.functional.pairwise_distance(join(heads * on, w_o), join(heads, w_o), eps=0)
 
 
 # ---- debug_the_heads ------------------------------------------------------------------------------------------------
@@ -204,53 +140,16 @@ def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
     return (weights @ v).transpose(1, 2).flatten(2) @ w_o
 
 
-class RepairedByLog(torch.nn.Module):
-    def forward(self, x, w_q, w_k, w_v, w_o, num_heads, mask):
-        q, k, v = (torch.stack((x @ w).chunk(num_heads, -1)) for w in (w_q, w_k, w_v))
-        weights = (q @ k.mT / q.size(-1) ** 0.5 + mask.double().log()).softmax(-1)
-        return torch.cat(list(weights @ v), dim=-1) @ w_o
-
-
-def repaired_fused(x, w_q, w_k, w_v, w_o, num_heads, mask, dropout=0.0):
-    q, k, v = ((x @ w).float().unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
-    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask[:, None], dropout)
-    return heads.transpose(1, 2).flatten(2) @ w_o.float()
-
-
 RIGHT = {
-    "parameters": {"plain": count, "layers": count_layers, "float tensor": count_float},
-    "split": {"chunks": split_by_chunk, "einsum": split_einsum, "windows": SplitByWindow(), "loop": split_by_loop},
-    "head_one_gives_she": {
-        "fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))),
-        "two digits": 0.89,
-        "tensor": torch.tensor(0.894),
-    },
-    "joined_shape": {"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape, "array": np.array([2, 10, 296])},
-    "shuffle_test": {
-        "plain": keeps_order,
-        "back": keeps_order_back,
-        "word by word": keeps_order_word_by_word,
-        "NumPy": keeps_order_numpy,
-    },
-    "multi_head": {
-        "plain": attend,
-        "head by head": attend_head_by_head,
-        "einsum": attend_einsum,
-        "circuits": Circuits(),
-    },
-    "mask_for_torch": {"plain": interleave, "expand": expand, "index": by_index, "one by one": one_by_one},
-    "without_a_head": {
-        "plain": moved,
-        "difference": moved_by_difference,
-        "Gram": moved_by_gram,
-        "switch": MovedBySwitch(),
-    },
-    "debug_the_heads": {
-        "renormalised": repaired_renormalised,
-        "finite fill": functools.partial(repaired, fill=-1e9),
-        "log": RepairedByLog(),
-        "fused": repaired_fused,
-    },
+    "parameters": {"plain": count, "float tensor": count_float},
+    "split": {"chunks": split_by_chunk, "einsum": split_einsum},
+    "head_one_gives_she": {"fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))), "tensor": torch.tensor(0.894)},
+    "joined_shape": {"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape},
+    "shuffle_test": {"plain": keeps_order, "NumPy": keeps_order_numpy},
+    "multi_head": {"plain": attend, "head by head": attend_head_by_head},
+    "mask_for_torch": {"plain": interleave, "expand": expand},
+    "without_a_head": {"plain": moved, "difference": moved_by_difference},
+    "debug_the_heads": {"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
 }
 
 WRONG = [

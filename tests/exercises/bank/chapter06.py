@@ -11,15 +11,6 @@ def omega(d, base=10000.0):
     return base ** (-torch.arange(0, d, 2).double() / d)
 
 
-def sines_in_a_loop(n, d):
-    table = torch.zeros(n, d)
-    for t in range(n):
-        for j in range(d):
-            angle = t / 10000 ** (2 * (j // 2) / d)
-            table[t, j] = math.cos(angle) if j % 2 else math.sin(angle)
-    return table
-
-
 def turn_by_complex(x):
     a, b = x.chunk(2, dim=1)
     angles = torch.outer(torch.arange(len(x)).double(), omega(x.size(1)))
@@ -51,16 +42,6 @@ def clamped_in_a_loop(q, k, most):
     return scores
 
 
-def clamped_by_two_products(q, k, most):
-    t = torch.arange(len(q))
-    near = turn_with_rotated_half(q) @ turn_with_rotated_half(k).mT
-    ahead, behind = (
-        q @ torch.cat([turn_with_rotated_half(key[None], start=by) for key in k]).mT for by in (most, -most)
-    )
-    apart = t - t[:, None]
-    return torch.where(apart > most, ahead, torch.where(apart < -most, behind, near))
-
-
 def rows_by_index(weight, heads):
     d = len(weight) // heads
     order = [h * d + i for h in range(heads) for i in [*range(0, d, 2), *range(1, d, 2)]]
@@ -75,7 +56,6 @@ RIGHT = {
     "dot": {
         "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
         "tensor": lambda s, d: (s * omega(d)).cos().sum(),
-        "two vectors": lambda s, d: sines_in_a_loop(20, d)[9] @ sines_in_a_loop(20, d)[9 + s],
     },
     "price": {
         "einsum": lambda m, n, slopes: -torch.einsum(
@@ -87,12 +67,10 @@ RIGHT = {
     },
     "turn": {
         "complex": turn_by_complex,
-        "rotated half": turn_with_rotated_half,
         "float32": lambda x: turn_with_rotated_half(x).float(),
     },
     "clamped_scores": {
         "loop": clamped_in_a_loop,
-        "two products": clamped_by_two_products,
         "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float(),
     },
     "convert": {"index": rows_by_index, "slices": rows_by_slices},

@@ -7,7 +7,6 @@ from torch import nn
 
 from attention_tutorial.analysis.agreement import close
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
-from attention_tutorial.models.patients import exchange
 
 from . import Wrong
 
@@ -103,22 +102,6 @@ def by_weights(patient, factor=None):
     return "keys and values exchanged" if loss > worst else "healthy"
 
 
-def by_treatment(patient):
-    """Exchange keys and values back, look, and leave it so."""
-    found = by_weights(patient, factor=torch.inf)
-    if found != "healthy":
-        return found
-    drawn = draw_sentences(40, generator=torch.Generator().manual_seed(8))
-    source, target = encode_english([s.english for s in drawn]), encode_italian([s.italian for s in drawn])
-
-    def loss():
-        return F.cross_entropy(patient.step(source, target).transpose(1, 2), target, ignore_index=0)
-
-    before = loss()
-    exchange(patient.network)
-    return "keys and values exchanged" if loss() < before - 0.4 else "healthy"
-
-
 RIGHT = {
     "norm_last": {
         "in two lines": lambda x, norm, f: norm(sum([f(x), x])),
@@ -142,7 +125,6 @@ RIGHT = {
     "doctor": {
         "weights": by_weights,
         "a ratio of losses": lambda patient: by_weights(patient, 1.2),
-        "a treatment that is not undone": by_treatment,
     },
 }  # fmt: skip
 
