@@ -403,7 +403,7 @@ COOLED = Repair(
     '''\
 def cooled(query, key, value, dial):
     """Attention at the temperature that a dial sets: output (m, d_v)."""
-    tau = {base:g} ** dial
+    tau = {base:g}**dial
     scores = query @ key.T / (tau * math.sqrt(key.size(-1)))
     weights = torch.softmax(scores, dim=-1)
     return weights @ value''',
@@ -437,7 +437,7 @@ def cooled(query, key, value, dial):
             "belongs to the scores",
         ),
         "dial": Fault(
-            "{base:g} ** dial\n    scores",
+            "{base:g}**dial\n    scores",
             "{base:g} * dial\n    scores",
             "you multiply by the dial; the temperature is a power, which is 1 where the dial is at 0",
         ),
