@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from dataclasses import replace
 
 import notebook_rules
@@ -13,8 +14,9 @@ from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, earned, validate
+from attention_classroom.repair import STILL_THERE, Fault, Repair
 from attention_classroom.variants import TAG
-from attention_tutorial.exercises import MISTAKES, Slip, judge, slip_of
+from attention_tutorial.exercises import MISTAKES, Slip, judge, visible
 from tools import colab, notebooks
 from tools.book import pages, settings
 
@@ -144,23 +146,28 @@ def test_hidden_inputs_are_not_the_visible_ones(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_fault_that_is_planted_is_found_and_earns_nothing(name):
-    """Whatever a student draws: the broken function of every variant fails every check, and is told its fault."""
-    seen = set()
-    for number in range(30):
-        drawn = variant(name, f"s{number}")
-        bug = drawn["bug"]
-        if bug in seen:
-            continue
-        seen.add(bug)
+def test_a_planted_fault_earns_nothing_and_is_not_given_away(name):
+    """Whatever a student draws: `check` and its data do not name the fault, under other names of variables neither."""
+    faults = {drawn["bug"]: drawn for drawn in (variant(name, f"s{number}") for number in range(200))}
+    assert len(faults) >= 6
+    tables = {}
+    for bug, drawn in faults.items():
         (task,) = (task for task in assignment(name).tasks(drawn) if task.kind == "debug")
         source = assignment(name).cells(drawn)[task.id].partition("### BEGIN SOLUTION")[0]
         names = {"torch": torch, "math": math}
-        exec(source, names)
+        exec(re.sub(r"\b(weights|forward)\b", "renamed", source), names)
         assert earned([task], names) == {task.id: 0}
-        found = judge(task.table, names[task.name])
-        assert slip_of(task.table, found) in task.table.slips, found.words
-    assert len(seen) >= 5
+        tables[bug] = visible.thaw(visible.freeze(task.table))
+        assert judge(tables[bug], names[task.name]).words == STILL_THERE
+    words = {bug: {slip.words for slip in table.slips} for bug, table in tables.items()}
+    own = [set().union(*words.values()) - words[bug] for bug in faults]
+    assert len(set().union(*own)) == sum(map(len, own)) == len(faults)  # each table has the words of the others
+
+
+def test_a_fault_that_is_not_in_the_source_once_is_refused():
+    """A piece that is there twice would plant two faults, and one that is not there none."""
+    with pytest.raises(ValueError, match=r"right of the fault 'axis' must be in the source once; got 2 times 'dim=0'"):
+        Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
 
 
 # ---- Faults planted in an assignment ---------------------------------------------------------------------------------

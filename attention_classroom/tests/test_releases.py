@@ -181,7 +181,7 @@ PLANTED = {
     "a line of the hidden module": code_cell(
         "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
     ),
-    "the code of a slip": text_cell("`lambda q, k, value, tau: right(q, k, value, tau**2)` does it"),
+    "the code of a slip": text_cell("`lambda q, k, value, dial: right(q, k, value, 2 * dial)` does it"),
     "an output": as_output,
 }
 
