@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-BUGS = ("path", "future", "memory", "real", "norm", "feed", "relu", "query", "scale")
 POSITIONS, TAKEN = 48, 36  # of the trained translator's, in the master's cell `machine-data`
 
 
@@ -30,7 +30,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "removed": rng.choice(["zero", "mean"]),
         "unit": rng.choice(["nats", "bits"]),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "share": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+        "bug": rng.choice(list(LAYER.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -89,7 +90,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
             unit=" / math.log(2)" if v["unit"] == "bits" else "",
             name=v["unit"],
         ),
-        "layer": _broken(v["bug"]) + LAYER,
+        "layer-yours": f"**Yours.** What a step makes is multiplied by **{v['share']:g}** before it is added to the path.",
+        "layer": LAYER.cell(v),
     }
 
 
@@ -167,30 +169,6 @@ plt.yscale("log")
 plt.xticks(at, names, rotation=15)
 plt.ylabel("loss without the part, {name}")
 plt.legend()
-### END SOLUTION"""
-
-LAYER = """
-
-
-### BEGIN SOLUTION
-def layer(x, memory, real, w_past, w_cross, w_1, w_2):
-    def norm(y):
-        return torch.nn.functional.layer_norm(y, y.shape[-1:])
-
-    def attend(a, b, w, mask):
-        q, k, v = a @ w[0], b @ w[1], b @ w[2]
-        scores = (q @ k.T / math.sqrt(k.size(-1))).masked_fill(~mask, -torch.inf)
-        return torch.softmax(scores, dim=-1) @ v
-
-    past = torch.ones(len(x), len(x), dtype=torch.bool).tril()
-    y = norm(x)
-    x = x + attend(y, y, w_past, past)
-    y = norm(x)
-    x = x + attend(y, memory, w_cross, real[None, :])
-    y = norm(x)
-    return x + (y @ w_1).relu() @ w_2
-
-
 ### END SOLUTION"""
 
 
@@ -526,24 +504,8 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the layer ---------------------------------------------------------------------------------------------
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    query = "b @ w[0], b @ w[1], b @ w[1]" if bug == "query" else "a @ w[0], b @ w[1], b @ w[2]"
-    query = "a @ w[0], b @ w[1], b @ w[1]" if bug == "query" else query
-    root = "math.sqrt(len(k))" if bug == "scale" else "math.sqrt(k.size(-1))"
-    past = "torch.ones(len(x), len(x), dtype=torch.bool)" + ("" if bug == "future" else ".tril()")
-    first = "x = attend(y, y, w_past, past)" if bug == "path" else "x = x + attend(y, y, w_past, past)"
-    cross = "x = x + attend(y, memory, w_cross, real[None, :])"
-    if bug == "memory":
-        cross = "x = x + attend(y, y, w_cross, past)"
-    if bug == "real":
-        cross = "x = x + attend(y, memory, w_cross, torch.ones_like(real)[None, :])"
-    norm = "y = x" if bug == "norm" else "y = norm(x)"
-    last = {
-        "relu": "x + y @ w_1 @ w_2",
-        "feed": "(y @ w_1).relu() @ w_2",
-    }.get(bug, "x + (y @ w_1).relu() @ w_2")
-    return f'''\
+LAYER = Repair(
+    '''\
 def layer(x, memory, real, w_past, w_cross, w_1, w_2):
     """What a writing layer makes of x (m, d)."""
 
@@ -551,24 +513,54 @@ def layer(x, memory, real, w_past, w_cross, w_1, w_2):
         return torch.nn.functional.layer_norm(y, y.shape[-1:])
 
     def attend(a, b, w, mask):
-        q, k, v = {query}
-        scores = (q @ k.T / {root}).masked_fill(~mask, -torch.inf)
+        q, k, v = a @ w[0], b @ w[1], b @ w[2]
+        scores = (q @ k.T / math.sqrt(k.size(-1))).masked_fill(~mask, -torch.inf)
         return torch.softmax(scores, dim=-1) @ v
 
-    past = {past}
+    past = torch.ones(len(x), len(x), dtype=torch.bool).tril()
     y = norm(x)
-    {first}
-    y = norm(x)
-    {cross}
-    {norm}
-    return {last}'''
-
-
-def _layer(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["layer"]
-    return made
+    x = x + {share:g} * attend(y, y, w_past, past)
+    z = norm(x)
+    x = x + {share:g} * attend(z, memory, w_cross, real[None, :])
+    hidden = (norm(x) @ w_1).relu()
+    return x + {share:g} * hidden @ w_2''',
+    {
+        "path": Fault(
+            "x = x + {share:g} * attend(y",
+            "x = {share:g} * attend(y",
+            "the path is lost at the first step: its output must be added to x",
+        ),
+        "future": Fault(".tril()", "", "the first attention sees the future of the target", 14),
+        "memory": Fault(
+            "attend(z, memory, w_cross, real[None, :])",
+            "attend(z, z, w_cross, past)",
+            "the cross-attention never looks at the memory",
+        ),
+        "real": Fault(
+            "real[None, :]",
+            "torch.ones_like(real)[None, :]",
+            "the source's padding is open in the cross-attention",
+        ),
+        "norm": Fault(
+            "norm(x) @ w_1",
+            "x @ w_1",
+            "the feed-forward part reads x itself; here the norm comes first, also at this step",
+        ),
+        "feed": Fault(
+            "return x + {share:g}",
+            "return {share:g}",
+            "the path is lost at the last step: its output must be added to x",
+        ),
+        "relu": Fault(".relu()", "", "the feed-forward part lacks its relu"),
+        "values": Fault("b @ w[1], b @ w[2]", "b @ w[1], b @ w[1]", "the values are made with the keys' matrix"),
+        "scale": Fault(
+            "math.sqrt(k.size(-1))",
+            "math.sqrt(len(k))",
+            "the scores are divided by the root of the number of keys; divide by that of d",
+            2,
+        ),
+    },
+)
 
 
 def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list[Case]:
@@ -583,19 +575,7 @@ def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list
 
 
 def _layer_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "path": "the path is lost at the first step: its output must be added to x",
-        "future": "the first attention sees the future of the target",
-        "memory": "the cross-attention never looks at the memory",
-        "real": "the source's padding is open in the cross-attention",
-        "norm": "the feed-forward part reads x itself; here the norm comes first, also at this step",
-        "feed": "the path is lost at the last step: its output must be added to x",
-        "relu": "the feed-forward part lacks its relu",
-        "query": "the values are made with the keys' matrix",
-        "scale": "the scores are divided by the root of the number of keys; divide by that of d",
-    }
-    mistakes = {"future": 14, "scale": 2}
-    right = _layer()
+    right = LAYER.function(v)
     found = table(
         "layer",
         "What a writing layer makes of x (m, d), with the norm first.",
@@ -603,7 +583,7 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         ("tensor", "the result", "(m, d)"),
         cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
         slips=[
-            *(Slip(words[bug], _layer(bug), mistakes.get(bug)) for bug in BUGS),
+            *LAYER.slips(v),
             Slip("your scores are not scaled",
                  lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
                      x, memory, real, _louder(w_past), _louder(w_cross), w_1, w_2), 2),

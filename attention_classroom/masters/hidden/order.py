@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 KINDS = ("none", "bias", "rotary", "added")
-BUGS = ("start", "sign", "corner", "key", "speeds", "rotation", "values", "scale")
 BASES = (50, 150, 200, 300, 500, 700, 1000, 2000)
 WIDTH = 16  # features in the figure
 
@@ -32,7 +32,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "scaled": rng.choice(["divided", "as they are"]),
         "back": rng.choice(range(3, 10)),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "turns": rng.choice([20, 30, 40, 60, 80, 120, 160, 250]),
+        "bug": rng.choice(list(NEWEST.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -70,7 +71,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "kinds": KINDS_ANSWER.format(**codes),
         "ask": ASK.format(base=v["base"], cut=cut, joined=joined, length=v["length"]),
         "held": HELD.format(root="math.sqrt(len(key))" if v["scaled"] == "divided" else "1"),
-        "newest": _broken(v["bug"]) + NEWEST,
+        "newest-yours": f"**Yours.** The base is **{v['turns']}**, so $\\omega_i = {v['turns']}^{{-2i/d}}$.",
+        "newest": NEWEST.cell(v),
     }
 
 
@@ -131,27 +133,6 @@ def held(query, key, back, lengths):
         weights.append(torch.softmax(scores, dim=-1)[back].item() if back < n else 0.0)
     return weights
     ### END SOLUTION"""
-
-NEWEST = """
-
-
-### BEGIN SOLUTION
-def newest(query, keys, values):
-    m, n, d = len(query), len(keys), keys.size(-1)
-    omega = 100.0 ** (-torch.arange(0, d, 2) / d)
-
-    def turn(x, t):
-        angles = t[:, None] * omega
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1)
-
-    t, s = torch.arange(n - m, n), torch.arange(n)
-    scores = turn(query, t) @ turn(keys, s).T / math.sqrt(d)
-    weights = torch.softmax(scores.masked_fill(s > t[:, None], -torch.inf), dim=-1)
-    return weights @ values
-
-
-### END SOLUTION"""
 
 
 # ---- 1. Which positions are these? -----------------------------------------------------------------------------------
@@ -444,38 +425,63 @@ def _held_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the newest words --------------------------------------------------------------------------------------
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    start = "torch.arange(m)" if bug == "start" else "torch.arange(n - m, n)"
-    turned = "turn(query, -t)" if bug == "sign" else "turn(query, t)"
-    hidden = "s > torch.arange(m)[:, None]" if bug == "corner" else "s > t[:, None]"
-    keys = "keys.T" if bug == "key" else "turn(keys, s).T"
-    omega = "(-torch.arange(0, d, 2) / len(keys))" if bug == "speeds" else "(-torch.arange(0, d, 2) / d)"
-    second = "a * angles.sin() - b * angles.cos()" if bug == "rotation" else "a * angles.sin() + b * angles.cos()"
-    values = "turn(values, s)" if bug == "values" else "values"
-    root = "math.sqrt(n)" if bug == "scale" else "math.sqrt(d)"
-    return f'''\
+NEWEST = Repair(
+    '''\
 def newest(query, keys, values):
     """What the last m positions find among n keys, (m, d)."""
     m, n, d = len(query), len(keys), keys.size(-1)
-    omega = 100.0 ** {omega}
+    omega = {turns}.0 ** (-torch.arange(0, d, 2) / d)
 
     def turn(x, t):
         angles = t[:, None] * omega
         a, b = x.chunk(2, dim=-1)
-        return torch.cat([a * angles.cos() - b * angles.sin(), {second}], dim=-1)
+        return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1)
 
-    t, s = {start}, torch.arange(n)
-    scores = {turned} @ {keys} / {root}
-    weights = torch.softmax(scores.masked_fill({hidden}, -torch.inf), dim=-1)
-    return weights @ {values}'''
-
-
-def _newest(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["newest"]
-    return made
+    t, s = torch.arange(n - m, n), torch.arange(n)
+    scores = turn(query, t) @ turn(keys, s).T / math.sqrt(d)
+    weights = torch.softmax(scores.masked_fill(s > t[:, None], -torch.inf), dim=-1)
+    return weights @ values''',
+    {
+        "start": Fault(
+            "t, s = torch.arange(n - m, n)",
+            "t, s = torch.arange(m)",
+            "the queries stand at the beginning; the last query stands where the last key stands",
+        ),
+        "sign": Fault(
+            "turn(query, t)",
+            "turn(query, -t)",
+            "queries and keys are turned in opposite directions; turn both the same way",
+        ),
+        "corner": Fault(
+            "s > t[:, None]",
+            "s > torch.arange(m)[:, None]",
+            "the mask thinks that the queries stand at the beginning; the last one sees all keys",
+            14,
+        ),
+        "key": Fault("turn(keys, s).T", "keys.T", "the keys are not turned"),
+        "speeds": Fault(
+            "torch.arange(0, d, 2) / d",
+            "torch.arange(0, d, 2) / n",
+            "the speeds of the hands depend on the number of keys; they depend on d",
+        ),
+        "rotation": Fault(
+            "a * angles.sin() + b",
+            "a * angles.sin() - b",
+            "your turn is no rotation: look at the signs of its second half",
+        ),
+        "values": Fault(
+            "weights @ values",
+            "weights @ turn(values, s)",
+            "values are not turned: they would then depend on where the text stands",
+        ),
+        "scale": Fault(
+            "math.sqrt(d)",
+            "math.sqrt(n)",
+            "the scores are divided by the root of the number of keys; divide by that of d",
+            2,
+        ),
+    },
+)
 
 
 def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
@@ -488,18 +494,7 @@ def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 
 def _newest_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "start": "the queries stand at the beginning; the last query stands where the last key stands",
-        "sign": "queries and keys are turned in opposite directions; turn both the same way",
-        "corner": "the mask thinks that the queries stand at the beginning; the last one sees all keys",
-        "key": "the keys are not turned",
-        "speeds": "the speeds of the hands depend on the number of keys; they depend on d",
-        "rotation": "your turn is no rotation: look at the signs of its second half",
-        "values": "values are not turned: they would then depend on where the text stands",
-        "scale": "the scores are divided by the root of the number of keys; divide by that of d",
-    }
-    mistakes = {"corner": 14, "scale": 2}
-    right = _newest()
+    right = NEWEST.function(v)
     found = table(
         "newest",
         "What the last positions find among all keys so far, with rotary positions and a causal mask.",
@@ -507,7 +502,7 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         ("tensor", "the output", "(m, d)"),
         cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
         slips=[
-            *(Slip(words[bug], _newest(bug), mistakes.get(bug)) for bug in BUGS),
+            *NEWEST.slips(v),
             Slip("nothing is masked: a query sees keys that come later",
                  lambda q, k, value: torch.stack([right(q[i : i + 1], k.roll(len(q) - 1 - i, 0),
                                                         value.roll(len(q) - 1 - i, 0))[0] for i in range(len(q))]),
@@ -515,7 +510,7 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
             Slip("your scores are not divided by sqrt(d)",
                  lambda q, k, value: right(q * math.sqrt(k.size(-1)), k, value), 2),
             Slip("the queries are not turned",
-                 lambda q, k, value: torch.stack([_still(q[i], k[: len(k) - len(q) + i + 1], value)
+                 lambda q, k, value: torch.stack([_still(q[i], k[: len(k) - len(q) + i + 1], value, v)
                                                   for i in range(len(q))])),
         ],
         rest="this is not what the last positions find; compare with a call that gives all positions at once",
@@ -539,8 +534,8 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
     )
 
 
-def _still(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    turned = _turned(keys, torch.arange(len(keys)), {"pairs": "halves", "base": 100})
+def _still(query: Tensor, keys: Tensor, values: Tensor, v: Mapping[str, Any]) -> Tensor:
+    turned = _turned(keys, torch.arange(len(keys)), {"pairs": "halves", "base": v["turns"]})
     return (turned @ query / math.sqrt(len(query))).softmax(-1) @ values[: len(keys)]
 
 

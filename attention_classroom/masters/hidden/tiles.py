@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-BUGS = ("total", "summed", "last", "corner", "skip", "scale", "undivided", "keys")
 NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 BASE = {"e": math.e, "2": 2.0, "10": 10.0}
 MASKS = {
@@ -38,7 +38,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "near": rng.choice(range(20, 90, 5)),
         "balance": rng.choice(range(100, 300, 20)),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "fall": rng.choice([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]),
+        "bug": rng.choice(list(TILED.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -95,7 +96,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
             wide=v["wide"], all={"pairs": "mask.numel()", "tiles": "len(tiles)"}[v["counts"]],
             work={"pairs": "tile.numel()", "tiles": "1"}[v["counts"]],
         ),
-        "tiled": _broken(v["bug"]) + TILED,
+        "tiled-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
+        "tiled": TILED.cell(v),
     }  # fmt: skip
 
 
@@ -153,33 +155,6 @@ def visited(mask, sizes):
         shares.append(work / {all})
     return shares
     ### END SOLUTION"""
-
-TILED = """
-
-
-### BEGIN SOLUTION
-def tiled(query, key, value, size):
-    m, n = len(query), len(key)
-    outputs = []
-    for i in range(0, m, size):
-        q = query[i : i + size]
-        place = torch.arange(i, i + len(q))[:, None] + n - m
-        top = torch.full((len(q), 1), -torch.inf)
-        total, summed = torch.zeros(len(q), 1), torch.zeros(len(q), value.size(-1))
-        for j in range(0, n, size):
-            k, v = key[j : j + size], value[j : j + size]
-            scores = q @ k.T / math.sqrt(k.size(-1))
-            scores = scores.masked_fill(torch.arange(j, j + len(k)) > place, -torch.inf)
-            new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-            shrink, weights = (top - new_top).exp(), (scores - new_top).exp()
-            total = shrink * total + weights.sum(dim=-1, keepdim=True)
-            summed = shrink * summed + weights @ v
-            top = new_top
-        outputs.append(summed / total)
-    return torch.cat(outputs)
-
-
-### END SOLUTION"""
 
 
 # ---- 1. Two machines that share keys ---------------------------------------------------------------------------------
@@ -496,43 +471,59 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the tiles ---------------------------------------------------------------------------------------------
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    place = "torch.arange(i, i + len(q))[:, None]" + ("" if bug == "corner" else " + n - m")
-    blocks = {"last": "range(0, n - size + 1, size)", "skip": "range(0, i + 1, size)"}.get(bug, "range(0, n, size)")
-    root = "math.sqrt(size)" if bug == "scale" else "math.sqrt(k.size(-1))"
-    total = "total" if bug == "total" else "shrink * total"
-    summed = "summed" if bug == "summed" else "shrink * summed"
-    value = "k" if bug == "keys" else "v"
-    result = "summed" if bug == "undivided" else "summed / total"
-    return f'''\
+TILED = Repair(
+    '''\
 def tiled(query, key, value, size):
     """Causal attention by tiles, (m, d_v)."""
     m, n = len(query), len(key)
     outputs = []
     for i in range(0, m, size):
         q = query[i : i + size]
-        place = {place}
+        place = torch.arange(i, i + len(q))[:, None] + n - m
         top = torch.full((len(q), 1), -torch.inf)
         total, summed = torch.zeros(len(q), 1), torch.zeros(len(q), value.size(-1))
-        for j in {blocks}:
+        for j in range(0, n, size):
             k, v = key[j : j + size], value[j : j + size]
-            scores = q @ k.T / {root}
-            scores = scores.masked_fill(torch.arange(j, j + len(k)) > place, -torch.inf)
+            steps_back = place - torch.arange(j, j + len(k))
+            scores = q @ k.T / math.sqrt(k.size(-1)) - {fall:g} * steps_back
+            scores = scores.masked_fill(steps_back < 0, -torch.inf)
             new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
             shrink, weights = (top - new_top).exp(), (scores - new_top).exp()
-            total = {total} + weights.sum(dim=-1, keepdim=True)
-            summed = {summed} + weights @ {value}
+            total = shrink * total + weights.sum(dim=-1, keepdim=True)
+            summed = shrink * summed + weights @ v
             top = new_top
-        outputs.append({result})
-    return torch.cat(outputs)'''
-
-
-def _tiled(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["tiled"]
-    return made
+        outputs.append(summed / total)
+    return torch.cat(outputs)''',
+    {
+        "total": Fault("shrink * total", "total", "the total is not rescaled when the top rises"),
+        "summed": Fault("shrink * summed", "summed", "the sum is not rescaled when the top rises"),
+        "last": Fault("(0, n, size)", "(0, n - size + 1, size)", "the last block of keys is left out where it is shorter"),
+        "corner": Fault(
+            "[:, None] + n - m",
+            "[:, None]",
+            "the queries stand at the beginning; the last one stands where the last key stands, and sees all keys",
+            14,
+        ),
+        "skip": Fault(
+            "(0, n, size)",
+            "(0, i + 1, size)",
+            "blocks are skipped that the queries may see: the last query stands where the last key stands",
+        ),
+        "place": Fault(
+            "place - torch.arange(j, j + len(k))",
+            "place - torch.arange(len(k))",
+            "in each block the keys are counted from 0 again",
+        ),
+        "scale": Fault(
+            "math.sqrt(k.size(-1))",
+            "math.sqrt(size)",
+            "the scores are divided by the root of the block size; divide by that of d",
+            2,
+        ),
+        "undivided": Fault("summed / total", "summed", "the sum is not divided by the total at the end"),
+        "keys": Fault("weights @ v", "weights @ k", "the keys are averaged in place of the values"),
+    },
+)
 
 
 def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
@@ -545,18 +536,7 @@ def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
 
 
 def _tiled_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "total": "the total is not rescaled when the top rises",
-        "summed": "the sum is not rescaled when the top rises",
-        "last": "the last block of keys is left out where it is shorter",
-        "corner": "the mask thinks that the queries stand at the beginning; the last one sees all keys",
-        "skip": "blocks are skipped that the queries may see: the last query stands where the last key stands",
-        "scale": "the scores are divided by the root of the block size; divide by that of d",
-        "undivided": "the sum is not divided by the total at the end",
-        "keys": "the keys are averaged in place of the values",
-    }
-    mistakes = {"corner": 14, "scale": 2}
-    right = _tiled()
+    right = TILED.function(v)
     found = table(
         "tiled",
         "Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
@@ -564,12 +544,12 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         ("tensor", "the output", "(m, d_v)"),
         cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
         slips=[
-            *(Slip(words[bug], _tiled(bug), mistakes.get(bug)) for bug in BUGS),
+            *TILED.slips(v),
             Slip("your scores are not divided by sqrt(d)",
                  lambda q, k, x, size: right(math.sqrt(k.size(-1)) * q, k, x, size), 2),
-            Slip("nothing is masked", lambda q, k, x, size: (q @ k.T / math.sqrt(k.size(-1))).softmax(-1) @ x, 14),
-            Slip("only the first block of keys is seen",
-                 lambda q, k, x, size: (q @ k[:size].T / math.sqrt(k.size(-1))).softmax(-1) @ x[:size]),
+            Slip("nothing is masked, and no score falls",
+                 lambda q, k, x, size: (q @ k.T / math.sqrt(k.size(-1))).softmax(-1) @ x, 14),
+            Slip("the scores do not fall with the distance", TILED.function({**v, "fall": 0.0})),
         ],
         rest="this is not the output; give it one query, and follow top, total and sum from block to block",
     )  # fmt: skip
