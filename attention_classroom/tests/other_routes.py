@@ -347,12 +347,14 @@ def losses(v):
             for i in real:
                 logits = readout @ layer_norm(path[i], gain, shift) + bias
                 total -= math.log(softmax(logits.tolist())[int(target[i])])
-            return total / len(real) / (math.log(2) if v["unit"] == "bits" else 1)
+            return total / len(real) / math.log({"nats": math.e, "bits": 2, "decimal digits": 10}[v["unit"]])
 
         result = [loss(parts.sum(0))]
         for k in range(len(parts)):
             instead = sum(parts[k, i] for i in real) / len(real) if v["removed"] == "mean" else 0 * parts[k, 0]
-            rest = [instead.expand_as(part) if i == k else part for i, part in enumerate(parts)]
+            before = torch.stack([parts[k, i - 1] for i in range(parts.size(1))])
+            new = before if v["removed"] == "another" else instead.expand_as(parts[k])
+            rest = [new if i == k else part for i, part in enumerate(parts)]
             result.append(loss(torch.stack(rest).sum(0)))
         return result
 
@@ -363,7 +365,7 @@ def losses(v):
 
 
 def joined(v):
-    base = {"e": math.e, "2": 2, "10": 10}[v["base"]]
+    base = math.e if v["base"] == "e" else int(v["base"])
 
     def answer(a, b, both):
         logs, outputs = [], []

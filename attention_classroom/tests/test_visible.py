@@ -78,10 +78,11 @@ def odd_answers(right):
 def test_frozen_and_unfrozen_tables_say_the_same(task):
     """Of every slip this is part of `validate`; here it is asked of answers that nobody foresaw."""
     frozen = thaw(freeze(task.table))
+    may_be_right = {"transposed", "backwards"} | ({"rounded"} if task.id == "kinds" else set())  # whole numbers
     for kind, answer in odd_answers(task.table.right).items():
         one, other = judge(task.table, answer), judge(frozen, answer)
         assert (one and one.words) == (other and other.words), kind
-        assert one is not None or kind in ("transposed", "backwards"), kind
+        assert one is not None or kind in may_be_right, kind
 
 
 @named

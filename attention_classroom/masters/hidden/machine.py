@@ -16,6 +16,8 @@ from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
+UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
+REMOVED = {"zero": "0", "mean": "parts[k, real].mean(dim=0)", "another": "parts[k].roll(1, dims=0)"}
 POSITIONS, TAKEN = 48, 36  # of the trained translator's, in the master's cell `machine-data`
 
 
@@ -27,8 +29,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "axes": rng.choice(["parts", "positions"]),
         "rest": rng.choice(["first", "last", "left out"]),
         "sign": rng.choice(["for", "against"]),
-        "removed": rng.choice(["zero", "mean"]),
-        "unit": rng.choice(["nats", "bits"]),
+        "removed": rng.choice(list(REMOVED)),
+        "unit": rng.choice(list(UNITS)),
         "seed": rng.randrange(1, 1000),
         "share": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         "bug": rng.choice(list(LAYER.faults)),
@@ -62,6 +64,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "zero": "Where a part is taken away, **zeros** take its place",
         "mean": "Where a part is taken away, its **mean over the positions** takes its place at each of them, a vector "
         "(d,); positions of padding do not count",
+        "another": "Where a part is taken away, **that of the position before** takes its place; at the first position, "
+        "that of the last",
     }[v["removed"]]
     return {
         "allowed-yours": f"**Yours.** {order}. Padding has the id **{v['padding']}**, and {reads}.",
@@ -82,14 +86,15 @@ def cells(variant: Variant) -> Mapping[str, str]:
             result="credits" if v["axes"] == "parts" else "credits.T",
         ),
         "losses": LOSSES.format(
-            replacement={"zero": "0", "mean": "parts[k, real].mean(dim=0)"}[v["removed"]],
-            unit=" / math.log(2)" if v["unit"] == "bits" else "",
+            replacement=REMOVED[v["removed"]],
+            unit=UNITS[v["unit"]],
         ),
         "losses-plot": LOSSES_PLOT.format(
-            gone={"zero": "part", "mean": "part - part.mean(dim=0)"}[v["removed"]],
-            unit=" / math.log(2)" if v["unit"] == "bits" else "",
+            gone={"zero": "part", "mean": "part - part.mean(dim=0)",
+                  "another": "part - part.roll(1, dims=0)"}[v["removed"]],
+            unit=UNITS[v["unit"]],
             name=v["unit"],
-        ),
+        ),  # fmt: skip
         "layer-yours": f"**Yours.** What a step makes is multiplied by **{v['share']:g}** before it is added to the path.",
         "layer": LAYER.cell(v),
     }
@@ -403,7 +408,7 @@ def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         real = torch.ones_like(target, dtype=torch.bool) if kind == "padding" else target != 0
         path = parts.sum(0)
         mean = parts[:, (target >= 0) if kind == "mean of all" else target != 0].mean(1, keepdim=True)
-        instead = mean if v["removed"] == "mean" else torch.zeros_like(mean)
+        instead = {"mean": mean, "zero": torch.zeros_like(mean), "another": parts.roll(1, 1)}[v["removed"]]
 
         def loss(x: Tensor) -> Tensor:
             if kind == "kept norm":
@@ -418,7 +423,7 @@ def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             logits = normed @ readout.T + (0 if kind == "no bias" else bias)
             logits = logits.softmax(-1) if kind == "softmax twice" else logits
             total = F.cross_entropy(logits[real], target[real], reduction="sum" if kind == "sum" else "mean")
-            return total / (math.log(2) if v["unit"] == "bits" else 1)
+            return total / {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}[v["unit"]]
 
         rows = [path]
         for k in range(len(parts)):
@@ -442,8 +447,13 @@ def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) 
 
 def _losses_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 2000
-    other = {"zero": "mean", "mean": "zero"}[v["removed"]]
-    said = {"zero": "zeros take its place", "mean": "its mean over the positions takes its place"}
+    said = {
+        "zero": "zeros take its place",
+        "mean": "its mean over the positions takes its place",
+        "another": "that of the position before takes its place",
+    }
+    nats = "the loss is asked for in nats, as cross_entropy gives it"
+    converted = {"nats": nats, "bits": "a bit is ln 2 nats", "decimal digits": "a decimal digit is ln 10 nats"}
 
     def losses(kind: str) -> Callable[..., Tensor]:
         return _losses(v, kind=kind)
@@ -458,10 +468,14 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             Slip("you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
                  losses("kept norm")),
             Slip("padding counts in your loss", losses("padding")),
-            Slip(f"where a part is taken away, {said[v['removed']]}; in your answer {said[other]}",
-                 _losses({**v, "removed": other})),
-            Slip(f"the loss is asked for in {v['unit']}: cross_entropy gives nats, and ln 2 nats are one bit",
-                 _losses({**v, "unit": {"nats": "bits", "bits": "nats"}[v["unit"]]})),
+            *(
+                Slip(f"where a part is taken away, {said[v['removed']]}; in your answer {said[other]}",
+                     _losses({**v, "removed": other}))
+                for other in REMOVED
+                if other != v["removed"]
+            ),
+            Slip(f"your loss has another unit: {converted[v['unit']]}",
+                 _losses({**v, "unit": "bits" if v["unit"] == "nats" else "nats"})),
             Slip("you kept one part at a time and took all others away", losses("kept alone")),
             Slip("you took one part after the other away; take away one at a time", losses("one after another")),
             Slip("you sum over the positions; take the mean", losses("sum")),

@@ -140,7 +140,7 @@ def held(query, key, back, lengths):
 SMALL = 1e-6
 
 
-def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., list[int]]:
+def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., Tensor]:
     def name(content: Tensor, here: Tensor, moved: Tensor) -> str:
         added = here if kind == "whole" else here - content
         n = len(added)
@@ -157,13 +157,13 @@ def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., list[in
             return "none"
         return "bias" if added.abs().max() > line else "none"
 
-    def kinds(content: Tensor, here: Tensor, moved: Tensor) -> list[int]:
+    def kinds(content: Tensor, here: Tensor, moved: Tensor) -> Tensor:
         names = [name(*head) for head in zip(content, here, moved, strict=True)]
         if kind == "exchanged":
             names = [{"bias": "rotary", "rotary": "bias"}.get(one, one) for one in names]
         if kind == "other codes":
-            return [1 + KINDS.index(one) for one in names]
-        return [codes["none"] if kind == "all none" else codes[one] for one in names]
+            return torch.tensor([1 + KINDS.index(one) for one in names])
+        return torch.tensor([codes["none"] if kind == "all none" else codes[one] for one in names])
 
     return kinds
 

@@ -16,7 +16,7 @@ from attention_tutorial.exercises.visible import random, table
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
-BASE = {"e": math.e, "2": 2.0, "10": 10.0}
+BASES = ("e", "2", "3", "4", "5", "6", "8", "10")
 MASKS = {
     "window": "(j <= i) & ((i - j < {near}) | (j < 4))",
     "documents": "(j <= i) & (document[:, None] == document)",
@@ -27,13 +27,13 @@ MASKS = {
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
     return {
         "holds": rng.choice(["part", "pair"]),
-        "base": rng.choice(list(BASE)),
+        "base": rng.choice(BASES),
         "shared": rng.choice(["once", "left out"]),
         "sinks": rng.choice([1, 2, 3]),
-        "slope": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6]),
+        "slope": rng.choice([0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6]),
         "distance": rng.choice(["text", "cache"]),
         "counts": rng.choice(["pairs", "tiles"]),
-        "wide": rng.choice([2, 3, 4]),
+        "wide": rng.choice(range(2, 8)),
         "mask": rng.choice(list(MASKS)),
         "near": rng.choice(range(20, 90, 5)),
         "balance": rng.choice(range(100, 300, 20)),
@@ -46,8 +46,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
 
 def cells(variant: Variant) -> Mapping[str, str]:
     v = variant.values
-    base = {"e": "e", "2": "2", "10": "{10}"}[v["base"]]
-    log = {"e": "\\ln", "2": "\\log_2", "10": "\\log_{10}"}[v["base"]]
+    base = "{10}" if v["base"] == "10" else v["base"]
+    log = "\\ln" if v["base"] == "e" else f"\\log_{{{v['base']}}}"
     holds = {
         "part": f"A part is a tuple of $t$ (m, 1), $\\ell$ (m, 1) and $u$ (m, d_v), with powers of **{v['base']}**: "
         f"$\\ell = \\sum_j {base}^{{s_j - t}}$ and $u = \\sum_j {base}^{{s_j - t}}\\, v_j$. Of no keys it is "
@@ -81,7 +81,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         ),
         "joined": JOINED[v["holds"]].format(
             base="math.e" if v["base"] == "e" else v["base"],
-            log={"e": "log", "2": "log2", "10": "log10"}[v["base"]],
+            log="total.log()" if v["base"] == "e" else f"total.log() / math.log({v['base']})",
             times={"once": "1", "left out": "2"}[v["shared"]],
         ),
         "recent": RECENT.format(
@@ -118,7 +118,7 @@ def joined(a, b, both):
     for (t, l, u), times in ((a, 1), (b, 1), (both, -{times})):
         shrink = ({base} ** (t - top)).nan_to_num(0.0)  # where no machine has a key
         total, summed = total + times * shrink * l, summed + times * shrink * u
-    return torch.where(total > 0, summed / total, 0), top + total.{log}()
+    return torch.where(total > 0, summed / total, 0), top + {log}
     ### END SOLUTION""",
     "pair": """\
 def joined(a, b, both):
@@ -128,7 +128,7 @@ def joined(a, b, both):
     for (log, output), times in ((a, 1), (b, 1), (both, -{times})):
         share = ({base} ** (log - top)).nan_to_num(0.0)  # where no machine has a key
         total, summed = total + times * share, summed + times * share * output
-    return torch.where(total > 0, summed / total, 0), top + total.{log}()
+    return torch.where(total > 0, summed / total, 0), top + {log}
     ### END SOLUTION""",
 }
 
@@ -160,12 +160,15 @@ def visited(mask, sizes):
 # ---- 1. Two machines that share keys ---------------------------------------------------------------------------------
 
 
+def _log_base(v: Mapping[str, Any]) -> float:
+    return 1.0 if v["base"] == "e" else math.log(int(v["base"]))
+
+
 def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tensor, Tensor]]:
     def joined(a: Sequence[Tensor], b: Sequence[Tensor], both: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        base = BASE[v["base"]]
+        log_base = _log_base(v)
         if kind == "other base":
-            base = 2.0 if v["base"] == "e" else math.e
-        log_base = math.log(base)
+            log_base = math.log(2) if v["base"] == "e" else 1.0
         log_of_result = 1.0 if kind == "nats" else log_base
 
         def read(part: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -200,7 +203,7 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
 def _joined_case(seed: int, m: int, sizes: Sequence[int], d: int, v: Mapping[str, Any], size: float = 1.0,
                  closed: Sequence[tuple[int, int]] = ()) -> Case:  # fmt: skip
     """A case of keys on the first machine alone, on both, on the second alone; ``closed`` are (query, group)."""
-    log_base = math.log(BASE[v["base"]])
+    log_base = _log_base(v)
     values = [random(n, d, seed=seed + i) for i, n in enumerate(sizes)]
     scores = [size * random(m, n, seed=seed + 5 + i) for i, n in enumerate(sizes)]
     scores[1] = scores[1] - (0 if size == 1 else size)  # what is taken away must not be nearly everything
@@ -380,8 +383,8 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Which tiles need work? ---------------------------------------------------------------------------------------
 
 
-def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., list[float]]:
-    def visited(mask: Tensor, sizes: Sequence[int]) -> list[float]:
+def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    def visited(mask: Tensor, sizes: Sequence[int]) -> Tensor:
         shares, (m, n) = [], mask.shape
         for size in sizes:
             wide = 1 if kind == "square" else v["wide"]
@@ -402,7 +405,8 @@ def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., list[floa
             else:
                 every = m * n / (height * width) if kind == "as full" else len(tiles)
                 shares.append(len(need) / max(every, 1e-9))
-        return [1 - share for share in shares] if kind == "skipped" else shares
+        result = torch.tensor(shares, dtype=torch.float64)
+        return 1 - result if kind == "skipped" else result
 
     return visited
 
@@ -420,7 +424,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         "tiles": "you give the share of the pairs; give that of the tiles: those at the edges count as one too",
     }
 
-    def visited(kind: str) -> Callable[..., list[float]]:
+    def visited(kind: str) -> Callable[..., Tensor]:
         return _visited(v, kind=kind)
 
     found = table(
@@ -428,7 +432,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         "The share that needs work, for each block size.",
         _visited(v),
         ("numbers", "the shares", "there is one for each size"),
-        cases=[_visited_case(v["seed"] + 3, 23, 31, [2, 3, 5])],
+        cases=[_visited_case(v["seed"] + 3, 23, 31, [1, 2, 3])],
         slips=[
             Slip(other[v["counts"]], visited("other")),
             Slip("the smaller tiles at the edges are left out", visited("full tiles")),
