@@ -11,6 +11,8 @@ from tools.book import ROOT
 
 FOLDER = ROOT / "attention_classroom" / "masters"
 NAMES = ["bottleneck", "dot_product", "scaling", "multi_head", "masking", "order", "machine", "tiles"]
+PROJECT = "project"
+ALL = [*NAMES, PROJECT]
 SECRET = b"a secret of the tests"
 
 

@@ -4,8 +4,12 @@ Each takes the values of a variant and returns an answer.
 """
 
 import math
+import random
 
 import torch
+from masters import assignment
+
+from attention_classroom.variants import Variant
 
 
 def softmax(numbers):
@@ -421,5 +425,65 @@ def visited(v):
             work = sum(weights[at] for at, pairs in tiles.items() if any(pairs))
             shares.append(work / sum(weights.values()))
         return shares
+
+    return answer
+
+
+# ---- The project -----------------------------------------------------------------------------------------------------
+
+
+def shifted(v):
+    pad, begin, end = (v["special"].index(f"<{name}>") for name in ("pad", "begin", "end"))
+
+    def answer(sentences):
+        width = max(len(ids) for ids in sentences) + 1
+        whole = torch.tensor([[begin, *ids, end] + [pad] * (width - len(ids)) for ids in sentences])
+        before = whole[:, :-1].clone()
+        before[before == end] = pad
+        return before, whole[:, 1:]
+
+    return answer
+
+
+def translate(v):
+    """By a table of all phrases, from the language's own sentences."""
+    names = {"random": random}
+    exec(assignment("project").cells(Variant("project", "", v))["language"], names)
+    english, foreign = names["english_ids"], names["foreign_ids"]
+    phrases = {}
+    for noun in names["NOUNS"]:
+        for article in ("the", "a"):
+            for adjective in (None, *names["ADJECTIVES"]):
+                words = [article, adjective, noun] if adjective else [article, noun]
+                for role in ("acts", "is acted on"):
+                    phrases[role, *english(words)] = foreign(names["phrase"](article, adjective, noun, role))
+    verbs = {english([word])[0]: foreign([other])[0] for word, other in names["VERBS"].items()}
+    verbs |= {english(["and"])[0]: foreign([names["AND"]])[0]}
+
+    def answer(ids):
+        written, role, phrase = [], "acts", []
+        for i in [*ids, None]:
+            if i is None or i in verbs:
+                written += phrases[role, *phrase] if phrase else []
+                written += [] if i is None else [verbs[i]]
+                role, phrase = "is acted on", []
+            else:
+                phrase.append(i)
+        return written
+
+    return answer
+
+
+def errors(v):
+    def kind(w, r, stem):
+        if w == r:
+            return "right"
+        if len(w) == len(r) and all(stem[a] == stem[b] for a, b in zip(w, r, strict=True)):
+            return "form"
+        return "order" if all(w.count(i) == r.count(i) for i in {*w, *r}) else "other"
+
+    def answer(written, wanted, stem):
+        kinds = [kind(w, r, stem) for w, r in zip(written, wanted, strict=True)]
+        return [kinds.count(name) for name in v["counts"]]
 
     return answer
