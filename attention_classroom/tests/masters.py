@@ -10,7 +10,9 @@ from attention_classroom.variants import plain_variant
 from tools.book import ROOT
 
 FOLDER = ROOT / "attention_classroom" / "masters"
-NAMES = ["bottleneck", "dot_product", "scaling", "multi_head", "masking"]
+NAMES = ["bottleneck", "dot_product", "scaling", "multi_head", "masking", "order", "machine", "tiles"]
+PROJECT = "project"
+ALL = [*NAMES, PROJECT]
 SECRET = b"a secret of the tests"
 
 

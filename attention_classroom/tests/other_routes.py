@@ -4,8 +4,12 @@ Each takes the values of a variant and returns an answer.
 """
 
 import math
+import random
 
 import torch
+from masters import assignment
+
+from attention_classroom.variants import Variant
 
 
 def softmax(numbers):
@@ -226,5 +230,260 @@ def leaked(v):
                     leaks.append(sum(w for w, o in zip(weights, opened, strict=True) if not o))
             shares.append(sum(leaks) / len(leaks))
         return shares
+
+    return answer
+
+
+# ---- Chapter 6 -------------------------------------------------------------------------------------------------------
+
+
+def kinds(v):
+    def kind(content, here, moved):
+        n = len(here)
+        pairs = [(i, j) for i in range(n) for j in range(n)]
+        added = {(i, j): float(here[i, j] - content[i, j]) for i, j in pairs}
+        if any(abs(float(moved[i, j] - here[i, j])) > 1e-6 for i, j in pairs):
+            return "added"
+        if all(abs(x) <= 1e-6 for x in added.values()):
+            return "none"
+        alike = all(abs(added[p] - added[q]) <= 1e-6 for p in pairs for q in pairs if p[0] - p[1] == q[0] - q[1])
+        return "bias" if alike else "rotary"
+
+    return lambda *given: torch.tensor([v["codes"][kind(*head)] for head in zip(*given, strict=True)])
+
+
+def pairs_of(x, v):
+    """The pairs of features, as complex numbers: a turn is then a product."""
+    half = len(x) // 2
+    places = [(i, i + half) if v["pairs"] == "halves" else (2 * i, 2 * i + 1) for i in range(half)]
+    return places, [complex(x[a], x[b]) for a, b in places]
+
+
+def turn(v, i, d, t):
+    angle = t * v["base"] ** (-2 * i / d)
+    return complex(math.cos(angle), math.sin(angle))
+
+
+def ask(v):
+    def answer(key, back):
+        places, numbers = pairs_of(key, v)
+        query, size = torch.zeros(len(key)), math.sqrt(dot(key, key))
+        for i, ((a, b), z) in enumerate(zip(places, numbers, strict=True)):
+            z = z * turn(v, i, len(key), -back) * v["length"] / size
+            query[a], query[b] = z.real, z.imag
+        return query
+
+    return answer
+
+
+def held(v):
+    def answer(query, key, back, lengths):
+        d = len(key)
+        (_, q), (_, k) = pairs_of(query, v), pairs_of(key, v)
+        root = math.sqrt(d) if v["scaled"] == "divided" else 1
+
+        def score(s, t):  # both are turned, each to its own place
+            both = [
+                (z * turn(v, i, d, t), w * turn(v, i, d, s)) for i, (z, w) in enumerate(zip(q, k, strict=True))
+            ]
+            return sum((z.conjugate() * w).real for z, w in both) / root
+
+        weights = []
+        for n in lengths:
+            row = softmax([score(s, n - 1) for s in range(n)])
+            weights.append(row[n - 1 - back] if back < n else 0)
+        return weights
+
+    return answer
+
+
+# ---- Chapter 7 -------------------------------------------------------------------------------------------------------
+
+
+def allowed(v):
+    def answer(source, target):
+        n, m = source.size(1), target.size(1)
+        row = [("source", i) for i in range(n)], [("target", i) for i in range(m)]
+        row = row[0] + row[1] if v["order"] == "source" else row[1] + row[0]
+
+        def sees(ids, asks, key):
+            if key[0] == "source":
+                near = asks[0] == "target" or v["reads"] == "both ways" or key[1] <= asks[1]
+                return near and ids[key[1]] != v["padding"]
+            return asks[0] == "target" and key[1] <= asks[1]
+
+        return torch.tensor([[[sees(ids, asks, key) for key in row] for asks in row] for ids in source.tolist()])
+
+    return answer
+
+
+def layer_norm(x, gain, shift, like=None):
+    """Of one vector; ``like`` is the one whose mean and deviation are taken."""
+    like = x if like is None else like
+    mean = sum(like.tolist()) / len(like)
+    deviation = math.sqrt(sum((y - mean) ** 2 for y in like.tolist()) / len(like) + 1e-5)
+    return (x - mean) / deviation * gain + shift
+
+
+def credit(v):
+    def answer(parts, gain, shift, readout, bias, right, wrong):
+        sign = 1 if v["sign"] == "for" else -1
+        columns = []
+        for i in range(parts.size(1)):
+            apart = sign * (readout[right[i]] - readout[wrong[i]])
+            path, nothing = parts[:, i].sum(0), torch.zeros_like(shift)
+            mean = path.mean()
+            share = [float((layer_norm(x[i] + mean - x[i].mean(), gain, nothing, path)) @ apart) for x in parts]
+            rest = float(apart @ shift) + sign * float(bias[right[i]] - bias[wrong[i]])
+            columns.append({"first": [rest, *share], "last": [*share, rest], "left out": share}[v["rest"]])
+        result = torch.tensor(columns)  # (m, parts)
+        return result if v["axes"] == "positions" else result.T
+
+    return answer
+
+
+def losses(v):
+    def answer(parts, gain, shift, readout, bias, target):
+        real = [i for i, x in enumerate(target.tolist()) if x != 0]
+
+        def loss(path):
+            total = 0.0
+            for i in real:
+                logits = readout @ layer_norm(path[i], gain, shift) + bias
+                total -= math.log(softmax(logits.tolist())[int(target[i])])
+            return total / len(real) / math.log({"nats": math.e, "bits": 2, "decimal digits": 10}[v["unit"]])
+
+        result = [loss(parts.sum(0))]
+        for k in range(len(parts)):
+            instead = sum(parts[k, i] for i in real) / len(real) if v["removed"] == "mean" else 0 * parts[k, 0]
+            before = torch.stack([parts[k, i - 1] for i in range(parts.size(1))])
+            new = before if v["removed"] == "another" else instead.expand_as(parts[k])
+            rest = [new if i == k else part for i, part in enumerate(parts)]
+            result.append(loss(torch.stack(rest).sum(0)))
+        return result
+
+    return answer
+
+
+# ---- Chapter 8 -------------------------------------------------------------------------------------------------------
+
+
+def joined(v):
+    base = math.e if v["base"] == "e" else int(v["base"])
+
+    def answer(a, b, both):
+        logs, outputs = [], []
+        for i in range(len(a[0])):
+            held = []
+            for part, times in ((a, 1), (b, 1), (both, -1 if v["shared"] == "once" else -2)):
+                top = float(part[0][i])
+                total = float(part[1][i]) if v["holds"] == "part" else 1.0
+                if top > -math.inf:
+                    average = part[2][i] / total if v["holds"] == "part" else part[1][i]
+                    held.append((top + math.log(total, base), times, average))
+            top = max([log for log, _, _ in held], default=0.0)
+            shares = [times * base ** (log - top) for log, times, _ in held]
+            empty = torch.zeros_like(a[-1][i])
+            outputs.append(average_of(shares, [o for _, _, o in held]) if held else empty)
+            logs.append([top + math.log(sum(shares), base) if held else -math.inf])
+        return torch.stack(outputs), torch.tensor(logs)
+
+    return answer
+
+
+def average_of(shares, rows):
+    return sum(share * row for share, row in zip(shares, rows, strict=True)) / sum(shares)
+
+
+def recent(v):
+    def answer(query, keys, values, count):
+        cache = [None] * len(keys)
+        for word in range(count):  # as the words come in
+            sinks = v["sinks"]
+            slot = word if word < sinks else sinks + (word - sinks) % (len(keys) - sinks)
+            cache[slot] = word
+        words = sorted(word for word in cache if word is not None)
+        scores = []
+        for word in words:
+            newer = words[::-1].index(word) if v["distance"] == "cache" else count - 1 - word
+            scores.append(dot(query, keys[cache.index(word)]) / math.sqrt(len(query)) - v["slope"] * newer)
+        return average(softmax(scores), [values[cache.index(word)] for word in words])
+
+    return answer
+
+
+def visited(v):
+    def answer(mask, sizes):
+        m, n = mask.shape
+        shares = []
+        for size in sizes:
+            tiles = {}
+            for i in range(m):
+                for j in range(n):
+                    tiles.setdefault((i // size, j // (v["wide"] * size)), []).append(bool(mask[i, j]))
+            weights = {at: len(pairs) if v["counts"] == "pairs" else 1 for at, pairs in tiles.items()}
+            work = sum(weights[at] for at, pairs in tiles.items() if any(pairs))
+            shares.append(work / sum(weights.values()))
+        return shares
+
+    return answer
+
+
+# ---- The project -----------------------------------------------------------------------------------------------------
+
+
+def shifted(v):
+    pad, begin, end = (v["special"].index(f"<{name}>") for name in ("pad", "begin", "end"))
+
+    def answer(sentences):
+        width = max(len(ids) for ids in sentences) + 1
+        whole = torch.tensor([[begin, *ids, end] + [pad] * (width - len(ids)) for ids in sentences])
+        before = whole[:, :-1].clone()
+        before[before == end] = pad
+        return before, whole[:, 1:]
+
+    return answer
+
+
+def translate(v):
+    """By a table of all phrases, from the language's own sentences."""
+    names = {"random": random}
+    exec(assignment("project").cells(Variant("project", "", v))["language"], names)
+    english, foreign = names["english_ids"], names["foreign_ids"]
+    phrases = {}
+    for noun in names["NOUNS"]:
+        for article in ("the", "a"):
+            for adjective in (None, *names["ADJECTIVES"]):
+                words = [article, adjective, noun] if adjective else [article, noun]
+                for role in ("acts", "is acted on"):
+                    phrases[role, *english(words)] = foreign(names["phrase"](article, adjective, noun, role))
+    verbs = {english([word])[0]: foreign([other])[0] for word, other in names["VERBS"].items()}
+    verbs |= {english(["and"])[0]: foreign([names["AND"]])[0]}
+
+    def answer(ids):
+        written, role, phrase = [], "acts", []
+        for i in [*ids, None]:
+            if i is None or i in verbs:
+                written += phrases[role, *phrase] if phrase else []
+                written += [] if i is None else [verbs[i]]
+                role, phrase = "is acted on", []
+            else:
+                phrase.append(i)
+        return written
+
+    return answer
+
+
+def errors(v):
+    def kind(w, r, stem):
+        if w == r:
+            return "right"
+        if len(w) == len(r) and all(stem[a] == stem[b] for a, b in zip(w, r, strict=True)):
+            return "form"
+        return "order" if all(w.count(i) == r.count(i) for i in {*w, *r}) else "other"
+
+    def answer(written, wanted, stem):
+        kinds = [kind(w, r, stem) for w, r in zip(written, wanted, strict=True)]
+        return [kinds.count(name) for name in v["counts"]]
 
     return answer

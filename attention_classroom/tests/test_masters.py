@@ -2,29 +2,31 @@
 
 import copy
 import math
+import re
 from dataclasses import replace
 
 import notebook_rules
 import pytest
 import torch
-from masters import FOLDER, NAMES, assignment, judged, master, path_of, release, tasks, variant
+from masters import ALL, FOLDER, NAMES, assignment, judged, master, path_of, release, tasks, variant
 from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, earned, validate
+from attention_classroom.repair import STILL_THERE, Fault, Repair
 from attention_classroom.variants import TAG
-from attention_tutorial.exercises import MISTAKES, Slip, judge, slip_of
+from attention_tutorial.exercises import MISTAKES, Slip, judge, visible
 from tools import colab, notebooks
 from tools.book import pages, settings
 
-EVERY = [(name, student) for name in NAMES for student in ("", "ada")]
+EVERY = [(name, student) for name in ALL for student in ("", "ada")]
 
 
 def test_there_are_these_assignments():
-    assert sorted(path.stem for path in (FOLDER / "hidden").glob("*.py")) == sorted(NAMES)
-    assert sorted(path.stem for path in (FOLDER / "source").rglob("*.ipynb")) == sorted(NAMES)
-    assert [assignment(name).chapter for name in NAMES] == [1, 2, 3, 4, 5]
+    assert sorted(path.stem for path in (FOLDER / "hidden").glob("*.py")) == sorted(ALL)
+    assert sorted(path.stem for path in (FOLDER / "source").rglob("*.ipynb")) == sorted(ALL)
+    assert [assignment(name).chapter for name in NAMES] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_no_page_of_the_book_is_an_assignment():
@@ -42,14 +44,14 @@ def test_an_assignment_is_valid(name, student):
 # ---- The master ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_stored_master_shows_the_plain_variant(name):
     cells = assignment(name).cells(variant(name))
     stored = {cell.id: cell.source for cell in master(name).cells if TAG in cell.metadata.get("tags", [])}
     assert stored == dict(cells)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_master_installs_the_package_as_the_chapters_do(name):
     address = colab.Address.read()
     (cell,) = (cell for cell in master(name).cells if cell.id == colab.INSTALL)
@@ -60,7 +62,7 @@ def test_the_master_installs_the_package_as_the_chapters_do(name):
     assert first.id == colab.INSTALL
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_master_is_stored_without_outputs_and_in_one_form(name):
     notebook = master(name)
     assert path_of(name).read_text(encoding="utf-8") == writes(notebook) + "\n"
@@ -75,12 +77,12 @@ RULES = [notebook_rules.headings_in_order, notebook_rules.renders_everywhere, no
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_text_renders_in_jupyter_and_in_colab(rule, name):
     assert list(rule(release(name, "ada"), path_of(name))) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_cells_are_what_nbgrader_expects(name):
     for notebook in (master(name), release(name)):
         MetadataValidator().validate_nb(notebook)
@@ -92,12 +94,13 @@ def test_the_cells_are_what_nbgrader_expects(name):
             assert (NOT_WHEN_GRADED in cell.metadata.get("tags", [])) == graded_by_the_parent
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_points_stand_in_the_headings(name):
     text = "\n".join(cell.source for cell in master(name).cells if cell.cell_type == "markdown")
     about = assignment(name)
     total = about.points(variant(name))
-    assert f"# Assignment {about.chapter}: " in text and f"({total:g} points)" in text.splitlines()[0]
+    kind = f"Assignment {about.chapter}" if name in NAMES else "Project"
+    assert text.startswith(f"# {kind}: ") and f"({total:g} points)" in text.splitlines()[0]
     for number, task in enumerate(tasks(name).values(), start=1):
         assert f"| {number}. {task.title} | {task.points:g} |" in text
         parts = (
@@ -116,7 +119,7 @@ def test_an_assignment_has_every_kind_of_task(name):
 # ---- The tables ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_table_has_many_slips_with_words_of_their_own(name):
     for task in judged(name, "ada"):
         words = [slip.words for slip in task.table.slips]
@@ -130,7 +133,7 @@ def test_the_assignments_find_most_of_the_common_mistakes():
     assert len(found) >= 11, sorted(set(MISTAKES) - found)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_hidden_inputs_are_not_the_visible_ones(name):
     def held(case):
         return str([x.tolist() if torch.is_tensor(x) else x for x in case.inputs])
@@ -144,23 +147,28 @@ def test_hidden_inputs_are_not_the_visible_ones(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_fault_that_is_planted_is_found_and_earns_nothing(name):
-    """Whatever a student draws: the broken function of every variant fails every check, and is told its fault."""
-    seen = set()
-    for number in range(30):
-        drawn = variant(name, f"s{number}")
-        bug = drawn["bug"]
-        if bug in seen:
-            continue
-        seen.add(bug)
+def test_a_planted_fault_earns_nothing_and_is_not_given_away(name):
+    """Whatever a student draws: `check` and its data do not name the fault, under other names of variables neither."""
+    faults = {drawn["bug"]: drawn for drawn in (variant(name, f"s{number}") for number in range(200))}
+    assert len(faults) >= 6
+    tables = {}
+    for bug, drawn in faults.items():
         (task,) = (task for task in assignment(name).tasks(drawn) if task.kind == "debug")
         source = assignment(name).cells(drawn)[task.id].partition("### BEGIN SOLUTION")[0]
         names = {"torch": torch, "math": math}
-        exec(source, names)
+        exec(re.sub(r"\b(weights|forward)\b", "renamed", source), names)
         assert earned([task], names) == {task.id: 0}
-        found = judge(task.table, names[task.name])
-        assert slip_of(task.table, found) in task.table.slips, found.words
-    assert len(seen) >= 5
+        tables[bug] = visible.thaw(visible.freeze(task.table))
+        assert judge(tables[bug], names[task.name]).words == STILL_THERE
+    words = {bug: {slip.words for slip in table.slips} for bug, table in tables.items()}
+    own = [set().union(*words.values()) - words[bug] for bug in faults]
+    assert len(set().union(*own)) == sum(map(len, own)) == len(faults)  # each table has the words of the others
+
+
+def test_a_fault_that_is_not_in_the_source_once_is_refused():
+    """A piece that is there twice would plant two faults, and one that is not there none."""
+    with pytest.raises(ValueError, match=r"right of the fault 'axis' must be in the source once; got 2 times 'dim=0'"):
+        Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
 
 
 # ---- Faults planted in an assignment ---------------------------------------------------------------------------------

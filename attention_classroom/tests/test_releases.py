@@ -10,7 +10,7 @@ import zlib
 import nbclient
 import pytest
 import torch
-from masters import FOLDER, NAMES, assignment, master, release, solved, tasks, variant
+from masters import ALL, FOLDER, assignment, master, release, solved, tasks, variant
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
 from nbgrader.utils import compute_checksum
 
@@ -30,13 +30,13 @@ def search(notebook, name="scaling", student="ada"):
 # ---- What a release is -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("student", ["", "bob"])
 def test_nothing_leaks(name, student):
     assert search(release(name, student), name, student) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_release_is_the_master_less_what_is_secret(name):
     given, full = release(name), master(name)
     assert [cell.id for cell in given.cells] == [cell.id for cell in full.cells]
@@ -55,7 +55,7 @@ def test_a_release_is_the_master_less_what_is_secret(name):
             assert source.endswith(STUB.replace("\n", "\n    "))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_students_cells_can_be_edited_and_the_others_cannot(name):
     for cell in release(name).cells:
         about = cell.metadata.get("nbgrader")
@@ -77,7 +77,7 @@ def test_a_release_says_whose_variant_it_is_without_a_name():
     assert "ada" not in re.findall(r"\w+", writes(notebook))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_release_is_small(name):
     assert len(writes(release(name))) < 100_000
 
@@ -181,7 +181,7 @@ PLANTED = {
     "a line of the hidden module": code_cell(
         "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
     ),
-    "the code of a slip": text_cell("`lambda q, k, value, tau: right(q, k, value, tau**2)` does it"),
+    "the code of a slip": text_cell("`lambda q, k, value, dial: right(q, k, value, 2 * dial)` does it"),
     "an output": as_output,
 }
 
@@ -250,12 +250,12 @@ def test_with_its_answers_a_release_says_right(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_teacher_can_run_the_master_as_it_is(name, monkeypatch):
     monkeypatch.chdir(FOLDER / "source" / name)
     _, said = run(master(name))
     checks = [text for cell, text in said.items() if cell.endswith("-check")]
-    assert len(checks) == 4 and all("right on all inputs" in text for text in checks)
+    assert len(checks) >= 3 and all("right on all inputs" in text for text in checks)
 
 
 def test_the_visible_checks_of_a_master_come_from_its_hidden_module():

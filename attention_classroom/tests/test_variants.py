@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from masters import FOLDER, NAMES, SECRET, assignment, master, solved, tasks, variant
+from masters import ALL, FOLDER, SECRET, assignment, master, solved, tasks, variant
 
 from attention_classroom import load, variant_for
 from attention_classroom.release import earned, run
@@ -21,13 +21,13 @@ def shown(name, student):
     return tuple(sorted(assignment(name).cells(variant_for(assignment(name), student, SECRET)).items()))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_hardly_any_two_of_a_hundred_students_share_a_variant(name):
     """In what they see: the hidden numbers differ anyway."""
     assert len({shown(name, student) for student in CLASS}) >= 99
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_variant_follows_from_secret_student_and_assignment(name):
     about = assignment(name)
     one = variant_for(about, "ada", SECRET)
@@ -49,7 +49,7 @@ def test_a_variant_is_the_same_in_every_process_and_on_every_machine():
     assert drawn["x"] == 0.9548639639871911  # CPython promises that a seeded random() stays
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_every_bug_and_every_choice_is_drawn(name):
     """Each choice occurs, and none in more than its share and a half again."""
     drawn = [variant_for(assignment(name), f"student-{number}", SECRET).values for number in range(600)]
@@ -59,7 +59,7 @@ def test_every_bug_and_every_choice_is_drawn(name):
             assert len(counts) >= 2 and max(counts.values()) <= 1.5 * len(drawn) / len(counts), (key, counts)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_all_variants_have_the_same_tasks_and_points(name):
     def outline(student):
         return [
@@ -70,7 +70,7 @@ def test_all_variants_have_the_same_tasks_and_points(name):
     assert all(outline(student) == outline("") for student in CLASS[:8])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_answers_of_another_earn_less(name):
     """Copied without a thought they fit where the repaired function is the same, and hardly anywhere else."""
     shares = []
@@ -89,7 +89,7 @@ def test_a_mark_is_that_of_the_values():
     assert len(one.mark) == 12 and set(one.mark) <= set("0123456789abcdef")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_no_hidden_number_can_be_searched_for_by_the_mark(name):
     one = variant(name, "ada")
     assert one.mark == replace(one, values={**one.values, "hidden": 1}).mark

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
-
-BUGS = ("turned", "direction", "matrices", "late", "order", "features")
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
@@ -30,7 +29,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "letters": letters,
         "length": length,
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "start": rng.choice([-0.8, -0.6, -0.4, -0.2, 0.2, 0.4, 0.6, 0.8]),
+        "bug": rng.choice(list(BOTH_WAYS.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -60,7 +60,8 @@ small, large = {v["few"]}, {v["many"]}  # numbers in the vector""",
         "look": LOOK.format(**v),
         "spread": SPREAD.format(**v),
         "recall": RECALL.format(**v),
-        "both_ways": _broken(v["bug"]) + BOTH_WAYS,
+        "both_ways-yours": f"**Yours.** Every entry of $h_0$ is **{v['start']:g}**, for both readers.",
+        "both_ways": BOTH_WAYS.cell(v),
     }
 
 
@@ -100,25 +101,6 @@ def recall(table, turn, ids):
         h = h @ turn  # the transpose of the rotation, for rows
     return shares[::-1]
     ### END SOLUTION"""
-
-BOTH_WAYS = """
-
-
-### BEGIN SOLUTION
-def both_ways(x, w, u, w_back, u_back):
-    def read(x, w, u):
-        h, states = torch.zeros(len(u)), []
-        for x_j in x:
-            h = torch.tanh(w @ x_j + u @ h)
-            states.append(h)
-        return torch.stack(states)
-
-    forward = read(x, w, u)
-    backward = read(x.flip(0), w_back, u_back).flip(0)
-    return torch.cat([forward, backward], dim=-1)
-
-
-### END SOLUTION"""
 
 
 # ---- Look through a window -------------------------------------------------------------------------------------------
@@ -417,40 +399,60 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
 
 # ---- Repair the two-way reader ---------------------------------------------------------------------------------------
 
-HEAD = '''def both_ways(x, w, u, w_back, u_back):
+BOTH_WAYS = Repair(
+    '''\
+def both_ways(x, w, u, w_back, u_back):
     """Read x (n, d) from left to right and from right to left; states (n, 2 d_h)."""
-'''
 
-
-def _broken(bug: str) -> str:
-    """Return the function with one fault."""
-    update, keep = "h = torch.tanh(w @ x_j + u @ h)", "states.append(h)"
-    first, second = (keep, update) if bug == "late" else (update, keep)
-    backward = {
-        "turned": "read(x.flip(0), w_back, u_back)",
-        "direction": "read(x, w_back, u_back)",
-        "matrices": "read(x.flip(0), w, u).flip(0)",
-        "features": "read(x.flip(0), w_back, u_back).flip(-1)",
-    }.get(bug, "read(x.flip(0), w_back, u_back).flip(0)")
-    joined = "[backward, forward]" if bug == "order" else "[forward, backward]"
-    return f"""{HEAD}
     def read(x, w, u):
-        h, states = torch.zeros(len(u)), []
+        h, states = torch.full((len(u),), {start:g}), []
         for x_j in x:
-            {first}
-            {second}
+            h = torch.tanh(w @ x_j + u @ h)
+            states.append(h)
         return torch.stack(states)
 
     forward = read(x, w, u)
-    backward = {backward}
-    return torch.cat({joined}, dim=-1)"""
-
-
-def _both_ways(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["both_ways"]
-    return made
+    backward = read(x.flip(0), w_back, u_back).flip(0)
+    return torch.cat([forward, backward], dim=-1)''',
+    {
+        "turned": Fault(
+            "u_back).flip(0)",
+            "u_back)",
+            "the states of the second reading are in the order in which they were made, the last position first; row j "
+            "must belong to position j in both halves",
+        ),
+        "direction": Fault(
+            "read(x.flip(0), w_back, u_back).flip(0)",
+            "read(x, w_back, u_back)",
+            "the second half reads from left to right as well; it must begin at the end",
+        ),
+        "matrices": Fault(
+            "w_back, u_back).flip",
+            "w, u).flip",
+            "the second reading uses the matrices of the first; it has w_back and u_back",
+        ),
+        "late": Fault(
+            "h = torch.tanh(w @ x_j + u @ h)\n            states.append(h)",
+            "states.append(h)\n            h = torch.tanh(w @ x_j + u @ h)",
+            "each state is kept before its token was read: row j must know x_j",
+        ),
+        "order": Fault(
+            "[forward, backward]",
+            "[backward, forward]",
+            "the two halves are swapped: left to right comes first",
+        ),
+        "features": Fault(
+            "u_back).flip(0)",
+            "u_back).flip(-1)",
+            "you turned the features of the second half around where its positions must be turned",
+        ),
+        "forgets": Fault(
+            "torch.tanh(w @ x_j + u @ h)",
+            "torch.tanh(w @ x_j + u @ torch.full((len(u),), {start:g}))",
+            "each step begins again at the first state; it must go on from the state before",
+        ),
+    },
+)
 
 
 def _both_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
@@ -463,31 +465,23 @@ def _both_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]
 
 
 def _both_ways_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "turned": "the states of the second reading are in the order in which they were made, the last position "
-        "first; row j must belong to position j in both halves",
-        "direction": "the second half reads from left to right as well; it must begin at the end",
-        "matrices": "the second reading uses the matrices of the first; it has w_back and u_back",
-        "late": "each state is kept before its token was read: row j must know x_j",
-        "order": "the two halves are swapped: left to right comes first",
-        "features": "you turned the features of the second half around where its positions must be turned",
-    }
+    right = BOTH_WAYS.function(v)
     x = _both_cases(v["seed"] + 3, [(6, 3, 4)])
     found = table(
         "both_ways",
         "The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
-        _both_ways(),
+        right,
         ("tensor", "the states", "(n, 2 d_h)"),
         cases=x,
         slips=[
-            *(Slip(words[bug], _both_ways(bug)) for bug in BUGS),
+            *BOTH_WAYS.slips(v),
             Slip(
                 "both readings are turned around: the first goes from left to right and stays as it is",
-                lambda x, *matrices: _both_ways()(x, *matrices).flip(0),
+                lambda x, *matrices: right(x, *matrices).flip(0),
             ),
             Slip(
                 "the second half is zero",
-                lambda x, w, u, w_back, u_back: _both_ways()(x, w, u, 0 * w_back, u_back),
+                lambda x, w, u, w_back, u_back: right(x, w, u, 0 * w_back, u_back),
             ),
         ],
         rest="these are not the states of both readings; look at each half by itself",

@@ -9,16 +9,17 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-BUGS = ("columns", "model", "count", "square", "whole")
 BASES = {"e": math.e, "2": 2.0, "10": 10.0}
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
+    new = rng.choice([0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     return {
         "distance": rng.choice(["squared", "absolute"]),
         "sharpness": rng.choice([0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.55, 0.6, 0.65]),
@@ -27,7 +28,9 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "d_k": rng.choice([12, 16, 20, 24, 28, 32]),
         "keys": rng.choice([40, 50, 60, 70, 80, 90]),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "new": new,
+        "kept": round(1 - new, 2),
+        "bug": rng.choice(list(RECOLLECT.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -48,7 +51,10 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "near": NEAR.format(entry=entry[v["distance"]], **v),
         "merge": MERGE.format(log={"e": "1.0", "2": "math.log(2)", "10": "math.log(10)"}[v["base"]]),
         "needed": NEEDED.format(share=v["percent"] / 100),
-        "recollect": _broken(v["bug"]) + RECOLLECT,
+        "recollect-yours": (
+            f"**Yours.** The share of what is found is **{v['new']:g}**, so **{v['kept']:g}** of $x$ is kept."
+        ),
+        "recollect": RECOLLECT.cell(v),
     }
 
 
@@ -88,19 +94,6 @@ def needed(query, key, factors):
         counts.append((missing + 1).double().mean().item())
     return counts
     ### END SOLUTION"""
-
-RECOLLECT = """
-
-
-### BEGIN SOLUTION
-def recollect(x, memory, w_q, w_k, w_v):
-    q, k, v = x @ w_q, memory @ w_k, memory @ w_v
-    scores = q @ k.T / math.sqrt(k.size(-1))
-    weights = torch.softmax(scores, dim=-1)
-    return x + weights @ v
-
-
-### END SOLUTION"""
 
 
 # ---- 1. Attention by distance ----------------------------------------------------------------------------------------
@@ -408,33 +401,57 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the recollection --------------------------------------------------------------------------------------
 
-LINES = {
-    "scale": "scores = q @ k.T / math.sqrt(k.size(-1))",
-    "model": "scores = q @ k.T / math.sqrt(x.size(-1))",
-    "count": "scores = q @ k.T / math.sqrt(k.size(0))",
-    "square": "scores = q @ k.T / k.size(-1)",
-    "softmax": "weights = torch.softmax(scores, dim=-1)",
-    "columns": "weights = torch.softmax(scores, dim=0)",
-    "whole": "weights = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)",
-}
-
-
-def _broken(bug: str = "scale") -> str:
-    """Return the function with one fault."""
-    return f'''\
+RECOLLECT = Repair(
+    '''\
 def recollect(x, memory, w_q, w_k, w_v):
-    """Add to each row of x (m, d_model) what it finds in the memory (n, d_memory)."""
+    """Put what each row of x (m, d_model) finds in the memory (n, d_memory) in place of a part of it."""
     q, k, v = x @ w_q, memory @ w_k, memory @ w_v
-    {LINES[bug if bug in ("model", "count", "square") else "scale"]}
-    {LINES[bug if bug in ("columns", "whole") else "softmax"]}
-    return x + weights @ v'''
-
-
-def _recollect(bug: str = "scale") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["recollect"]
-    return made
+    scores = q @ k.T / math.sqrt(k.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    return {kept:g} * x + {new:g} * (weights @ v)''',
+    {
+        "columns": Fault(
+            "dim=-1",
+            "dim=0",
+            "each key shares its weight among the rows of x; each row of x must share it among the keys",
+            mistake=5,
+        ),
+        "model": Fault(
+            "k.size(-1)",
+            "x.size(-1)",
+            "your scores are divided by sqrt(d_model); they sum up d_k products",
+            mistake=1,
+        ),
+        "count": Fault(
+            "k.size(-1)",
+            "k.size(0)",
+            "your scores are divided by the root of the number of keys; divide by that of their width",
+            mistake=2,
+        ),
+        "square": Fault(
+            "math.sqrt(k.size(-1))",
+            "k.size(-1)",
+            "your scores are divided by d_k; divide by its square root",
+            mistake=3,
+        ),
+        "whole": Fault(
+            "torch.softmax(scores, dim=-1)",
+            "torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)",
+            "one softmax runs over the whole matrix; each row must sum to 1 by itself",
+            mistake=5,
+        ),
+        "shares": Fault(
+            "{kept:g} * x + {new:g} *",
+            "{new:g} * x + {kept:g} *",
+            "the two shares are swapped: the larger one belongs to x",
+        ),
+        "inside": Fault(
+            "{kept:g} * x + {new:g} * (weights @ v)",
+            "{kept:g} * (x + {new:g} * (weights @ v))",
+            "what was found is multiplied by both shares; the share of x belongs to x alone",
+        ),
+    },
+)
 
 
 def _recollect_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]]) -> list[Case]:
@@ -447,25 +464,20 @@ def _recollect_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]]
 
 
 def _recollect_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "columns": "each key shares its weight among the rows of x; each row of x must share it among the keys",
-        "model": "your scores are divided by sqrt(d_model); they sum up d_k products",
-        "count": "your scores are divided by the root of the number of keys; divide by that of their width",
-        "square": "your scores are divided by d_k; divide by its square root",
-        "whole": "one softmax runs over the whole matrix; each row must sum to 1 by itself",
-    }
-    mistakes = {"columns": 5, "model": 1, "count": 2, "square": 3, "whole": 5}
-    right = _recollect()
+    right = RECOLLECT.function(v)
     found = table(
         "recollect",
-        "Each row of x with what it found in the memory, (m, d_model).",
+        "Each row of x with its share of what it found in the memory, (m, d_model).",
         right,
         ("tensor", "the result", "(m, d_model)"),
         cases=_recollect_cases(v["seed"] + 3, [(4, 6, 5, 3, 2)]),
         slips=[
-            *(Slip(words[bug], _recollect(bug), mistakes[bug]) for bug in BUGS),
-            Slip("x itself is lost: what was found is added to it", lambda x, *others: right(x, *others) - x),
-            Slip("x is added twice", lambda x, *others: right(x, *others) + x),
+            *RECOLLECT.slips(v),
+            Slip(
+                "x itself is lost: a part of it is kept",
+                lambda x, *others: right(x, *others) - v["kept"] * x,
+            ),
+            Slip("all of x is kept", lambda x, *others: right(x, *others) + v["new"] * x),
             Slip(
                 "your scores are not scaled at all",
                 lambda x, memory, w_q, w_k, w_v: right(x, memory, w_q, w_k * math.sqrt(w_k.size(-1)), w_v),
@@ -476,7 +488,7 @@ def _recollect_task(v: Mapping[str, Any]) -> Task:
                 lambda x, memory, w_q, w_k, w_v: right(x, memory, w_q, -w_k, w_v),
             ),
         ],
-        rest="these are not x and what attention finds; print the sums of the weights along each axis",
+        rest="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
     )
     return Task(
         id="recollect",

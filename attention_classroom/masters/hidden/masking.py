@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
-
-BUGS = ("queries", "polarity", "mean", "count", "fill", "after")
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
@@ -27,7 +26,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "spread": rng.choice([1.5, 2, 2.5, 3, 3.5, 4]),
         "keys": rng.choice([20, 24, 28, 32, 36, 40]),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "share": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+        "bug": rng.choice(list(SENTENCE.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -56,7 +56,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
             number={"ends": "is_end.cumsum(0) - is_end", "begins": "is_end.cumsum(0)"}[v["side"]], **v
         ),
         "leaked": LEAKED.format(filled={"put": "fill", "added": "scores + fill"}[v["how"]]),
-        "sentence": _broken(v["bug"]) + SENTENCE,
+        "sentence-yours": f"**Yours.** To each output **{v['share']:g}** times the word's own row of `x` is added.",
+        "sentence": SENTENCE.cell(v),
     }
 
 
@@ -95,20 +96,6 @@ def leaked(scores, mask, fills):
         shares.append(closed[some].mean().item())
     return shares
     ### END SOLUTION"""
-
-SENTENCE = """
-
-
-### BEGIN SOLUTION
-def sentence(x, real):
-    scores = x @ x.T / math.sqrt(x.size(-1))
-    scores = scores.masked_fill(~real[None, :], -torch.inf)
-    weights = torch.softmax(scores, dim=-1)
-    output = weights @ x
-    return output[real].mean(dim=0)
-
-
-### END SOLUTION"""
 
 
 # ---- 1. A window that keeps the beginning ----------------------------------------------------------------------------
@@ -410,37 +397,56 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the sentence vector -----------------------------------------------------------------------------------
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    fill = {
-        "queries": "scores.masked_fill(~real[:, None], -torch.inf)",
-        "polarity": "scores.masked_fill(real[None, :], -torch.inf)",
-        "fill": "scores.masked_fill(~real[None, :], -1e-9)",
-    }.get(bug, "scores.masked_fill(~real[None, :], -torch.inf)")
-    masked, weights = f"scores = {fill}", "weights = torch.softmax(scores, dim=-1)"
-    lines = [weights, "weights = weights * real[None, :]"] if bug == "after" else [masked, weights]
-    result = {"mean": "output.mean(dim=0)", "count": "output[real].sum(dim=0) / len(x)"}.get(
-        bug, "output[real].mean(dim=0)"
-    )
-    return f'''\
+SENTENCE = Repair(
+    '''\
 def sentence(x, real):
     """One vector (d,) for a padded sentence x (n, d)."""
     scores = x @ x.T / math.sqrt(x.size(-1))
-    {lines[0]}
-    {lines[1]}
-    output = weights @ x
-    return {result}'''
+    scores = scores.masked_fill(~real[None, :], -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    output = weights @ x + {share:g} * x
+    return output[real].mean(dim=0)''',
+    {
+        "queries": Fault(
+            "real[None, :]",
+            "real[:, None]",
+            "the mask closes the rows of padding, which nobody reads, and leaves its columns open",
+            mistake=12,
+        ),
+        "polarity": Fault(
+            "~real",
+            "real",
+            "the real positions are closed and the padding is open: masked_fill fills where its mask is True",
+            mistake=7,
+        ),
+        "mean": Fault(
+            "output[real]",
+            "output",
+            "the mean runs over the padding as well; its rows are no part of the sentence",
+        ),
+        "count": Fault(
+            "mean(dim=0)",
+            "sum(dim=0) / len(x)",
+            "you divide by the length with padding; divide by the number of real positions",
+        ),
+        "fill": Fault(
+            "-torch.inf",
+            "-1e-9",
+            "closed keys get a score of nearly 0 (1e-9 in place of 1e9), so they still get weight",
+            mistake=13,
+        ),
+        "after": Fault(
+            "scores = scores.masked_fill(~real[None, :], -torch.inf)\n    weights = torch.softmax(scores, dim=-1)",
+            "weights = torch.softmax(scores, dim=-1)\n    weights = weights * real[None, :]",
+            "the weights of closed keys are set to 0 after the softmax, so the rows no longer sum to 1",
+            mistake=6,
+        ),
+    },
+)
 
 
-def _sentence(bug: str = "") -> Callable[[Tensor, Tensor], Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[[Tensor, Tensor], Tensor] = names["sentence"]
-    return made
-
-
-def _unmasked(x: Tensor, real: Tensor) -> Tensor:
-    return ((x @ x.T / math.sqrt(x.size(-1))).softmax(-1) @ x).mean(0)
+def _unmasked(share: float) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, real: ((x @ x.T / math.sqrt(x.size(-1))).softmax(-1) @ x + share * x).mean(0)
 
 
 def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
@@ -452,16 +458,7 @@ def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
 
 
 def _sentence_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "queries": "the mask closes the rows of padding, which nobody reads, and leaves its columns open",
-        "polarity": "the real positions are closed and the padding is open: masked_fill fills where its mask is True",
-        "mean": "the mean runs over the padding as well; its rows are no part of the sentence",
-        "count": "you divide by the length with padding; divide by the number of real positions",
-        "fill": "closed keys get a score of nearly 0 (1e-9 in place of 1e9), so they still get weight",
-        "after": "the weights of closed keys are set to 0 after the softmax, so the rows no longer sum to 1",
-    }
-    mistakes = {"queries": 12, "polarity": 7, "fill": 13, "after": 6}
-    right = _sentence()
+    share, right = v["share"], SENTENCE.function(v)
     found = table(
         "sentence",
         "One vector (d,) for a padded sentence; padding must not change it.",
@@ -469,16 +466,16 @@ def _sentence_task(v: Mapping[str, Any]) -> Task:
         ("tensor, infinite too", "the vector", "(d,)"),
         cases=_sentence_cases(v["seed"] + 5, ["abcd.."], 5),
         slips=[
-            *(Slip(words[bug], _sentence(bug), mistakes.get(bug)) for bug in BUGS),
-            Slip("nothing is masked, neither keys nor rows", _unmasked),
+            *SENTENCE.slips(v),
+            Slip("nothing is masked, neither keys nor rows", _unmasked(share)),
             Slip("you sum over the real positions; take their mean", lambda x, real: right(x, real) * real.sum()),
             Slip(
                 "the mean runs over the input; it must run over what attention made of it",
-                lambda x, real: x[real].mean(0),
+                lambda x, real: (1 + share) * x[real].mean(0),
             ),
             Slip(
                 "your scores are not divided by sqrt(d)",
-                lambda x, real: (x[real] @ x[real].T).softmax(-1).matmul(x[real]).mean(0),
+                lambda x, real: ((x[real] @ x[real].T).softmax(-1) @ x[real] + share * x[real]).mean(0),
                 mistake=2,
             ),
         ],

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-BUGS = ("scrambled", "width", "heads", "key", "merge", "old")
 NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 
 
@@ -27,7 +27,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "d_model": rng.choice([36, 48, 60, 72]),
         "n": rng.choice([18, 20, 22, 24, 26, 28]),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "fall": rng.choice([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]),
+        "bug": rng.choice(list(STEP.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -65,7 +66,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "shared": SHARED.format(use=use),
         "mixed": MIXED.format(mixing=mixing),
         "ranks": RANKS.format(share=v["percent"] / 100),
-        "step": _broken(v["bug"]) + STEP,
+        "step-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
+        "step": STEP.cell(v),
     }
 
 
@@ -106,22 +108,6 @@ def ranks(x, w_q, w_k, head_counts):
         means.append(counted.double().mean().item())
     return means
     ### END SOLUTION"""
-
-STEP = """
-
-
-### BEGIN SOLUTION
-def step(x, w_q, w_k, w_v, past_keys, past_values):
-    h = past_keys.size(0)
-    q, k, v = ((x @ w).reshape(h, 1, -1) for w in (w_q, w_k, w_v))
-    keys = torch.cat([past_keys, k], dim=1)
-    values = torch.cat([past_values, v], dim=1)
-    scores = q @ keys.transpose(-2, -1) / math.sqrt(q.size(-1))
-    weights = torch.softmax(scores, dim=-1)
-    return (weights @ values).reshape(-1)
-
-
-### END SOLUTION"""
 
 
 # ---- 1. Heads that share their keys ----------------------------------------------------------------------------------
@@ -466,32 +452,56 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the next step -----------------------------------------------------------------------------------------
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    each = "(w_q, w_q, w_v)" if bug == "key" else "(w_q, w_k, w_v)"
-    cut = "(x @ w).reshape(-1, h).T[:, None]" if bug == "scrambled" else "(x @ w).reshape(h, 1, -1)"
-    keys = "past_keys" if bug == "old" else "torch.cat([past_keys, k], dim=1)"
-    values = "past_values" if bug == "old" else "torch.cat([past_values, v], dim=1)"
-    width = "w_q.size(-1)" if bug == "width" else "q.size(-1)"
-    axis = "0" if bug == "heads" else "-1"
-    joined = "(weights @ values).transpose(0, -1).reshape(-1)" if bug == "merge" else "(weights @ values).reshape(-1)"
-    return f'''\
+STEP = Repair(
+    '''\
 def step(x, w_q, w_k, w_v, past_keys, past_values):
     """What the heads find for the newest position x (d_model,), side by side."""
     h = past_keys.size(0)
-    q, k, v = ({cut} for w in {each})
-    keys = {keys}
-    values = {values}
-    scores = q @ keys.transpose(-2, -1) / math.sqrt({width})
-    weights = torch.softmax(scores, dim={axis})
-    return {joined}'''
-
-
-def _step(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["step"]
-    return made
+    q, k, v = ((x @ w).reshape(h, 1, -1) for w in (w_q, w_k, w_v))
+    keys = torch.cat([past_keys, k], dim=1)
+    values = torch.cat([past_values, v], dim=1)
+    steps_back = torch.arange(keys.size(1)).flip(0)
+    scores = q @ keys.transpose(-2, -1) / math.sqrt(q.size(-1)) - {fall:g} * steps_back
+    weights = torch.softmax(scores, dim=-1)
+    return (weights @ values).reshape(-1)''',
+    {
+        "scrambled": Fault(
+            "reshape(h, 1, -1)",
+            "reshape(-1, h).T[:, None]",
+            "the heads are scrambled: head 1 owns the first d_head features, not every h-th one",
+            mistake=9,
+        ),
+        "width": Fault(
+            "q.size(-1)",
+            "w_q.size(-1)",
+            "your scores are divided by the root of the width of all heads together; divide by that of one head",
+            mistake=1,
+        ),
+        "heads": Fault(
+            "dim=-1",
+            "dim=0",
+            "your softmax runs over the heads; in each head the keys must share the weight",
+            mistake=5,
+        ),
+        "key": Fault("(w_q, w_k, w_v)", "(w_q, w_q, w_v)", "the newest key is made with w_q; it needs w_k"),
+        "merge": Fault(
+            "values).reshape(-1)",
+            "values).transpose(0, -1).reshape(-1)",
+            "the heads are scrambled when they are joined: all features of head 1 come first",
+            mistake=9,
+        ),
+        "old": Fault(
+            "torch.cat([past_keys, k], dim=1)\n    values = torch.cat([past_values, v], dim=1)",
+            "past_keys\n    values = past_values",
+            "the newest position does not look at itself: its own key and value are missing",
+        ),
+        "turned": Fault(
+            ".flip(0)",
+            "",
+            "the newest position loses most; nothing is taken off its score, and most off that of the oldest",
+        ),
+    },
+)
 
 
 def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
@@ -505,16 +515,7 @@ def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[
 
 
 def _step_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "scrambled": "the heads are scrambled: head 1 owns the first d_head features, not every h-th one",
-        "width": "your scores are divided by the root of the width of all heads together; divide by that of one head",
-        "heads": "your softmax runs over the heads; in each head the keys must share the weight",
-        "key": "the newest key is made with w_q; it needs w_k",
-        "merge": "the heads are scrambled when they are joined: all features of head 1 come first",
-        "old": "the newest position does not look at itself: its own key and value are missing",
-    }
-    mistakes = {"scrambled": 9, "width": 1, "heads": 5, "merge": 9}
-    right = _step()
+    right = STEP.function(v)
     found = table(
         "step",
         "What all heads find for the newest position, side by side, (h * d_head,).",
@@ -522,7 +523,7 @@ def _step_task(v: Mapping[str, Any]) -> Task:
         ("tensor", "the result", "(h * d_head,)"),
         cases=_step_cases(v["seed"] + 5, [(3, 4, 5, 7)]),
         slips=[
-            *(Slip(words[bug], _step(bug), mistakes.get(bug)) for bug in BUGS),
+            *STEP.slips(v),
             Slip(
                 "your scores are not scaled at all",
                 lambda x, w_q, w_k, w_v, keys, values: right(x, w_q * math.sqrt(keys.size(-1)), w_k, w_v, keys, values),

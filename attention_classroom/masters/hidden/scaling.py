@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Read, Slip
 from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-BUGS = ("count", "warm", "under", "square", "after")
 NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 
 # The factor on the scores as a function of t: how it is written, its value, its derivative, and both in Python.
@@ -36,7 +36,8 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "percent": rng.choice([55, 60, 65, 70, 75, 80, 85]),
         "keys": rng.choice([9, 10, 11, 12, 13, 14, 15]),
         "seed": rng.randrange(1, 1000),
-        "bug": rng.choice(BUGS),
+        "base": rng.choice([1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5]),
+        "bug": rng.choice(list(COOLED.faults)),
         "hidden": rng.getrandbits(50),
     }
 
@@ -56,7 +57,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "normed": NORMED.format(gain=v["gain"], size={"length": "sum", "mean square": "mean"}[v["norm"]]),
         "slope": SLOPE.format(factor=factor, slope=slope),
         "saturated": SATURATED.format(share=v["percent"] / 100),
-        "cooled": _broken(v["bug"]) + COOLED,
+        "cooled-yours": f"**Yours.** The temperature is $\\tau = {v['base']:g}^\\text{{dial}}$.",
+        "cooled": COOLED.cell(v),
     }
 
 
@@ -95,18 +97,6 @@ def saturated(queries, keys, power):
         shares.append((largest > {share}).double().mean().item())
     return shares
     ### END SOLUTION"""
-
-COOLED = """
-
-
-### BEGIN SOLUTION
-def cooled(query, key, value, tau):
-    scores = query @ key.T / (tau * math.sqrt(key.size(-1)))
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ value
-
-
-### END SOLUTION"""
 
 
 # ---- 1. Queries and keys of one size ---------------------------------------------------------------------------------
@@ -409,71 +399,86 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the thermostat ----------------------------------------------------------------------------------------
 
-SCORES = {
-    "count": "query @ key.T / (tau * math.sqrt(key.size(0)))",
-    "warm": "tau * query @ key.T / math.sqrt(key.size(-1))",
-    "under": "query @ key.T / math.sqrt(tau * key.size(-1))",
-    "square": "query @ key.T / (tau * key.size(-1))",
-    "after": "query @ key.T / math.sqrt(key.size(-1))",
-}
+COOLED = Repair(
+    '''\
+def cooled(query, key, value, dial):
+    """Attention at the temperature that a dial sets: output (m, d_v)."""
+    tau = {base:g}**dial
+    scores = query @ key.T / (tau * math.sqrt(key.size(-1)))
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value''',
+    {
+        "count": Fault(
+            "key.size(-1)",
+            "key.size(0)",
+            "your scores are divided by the root of the number of keys; divide by that of their width d_k",
+            mistake=2,
+        ),
+        "warm": Fault(
+            "query @ key.T / (tau * math.sqrt(key.size(-1)))",
+            "tau * query @ key.T / math.sqrt(key.size(-1))",
+            "you multiply by the temperature, so a warm softmax gets sharper; divide by it",
+        ),
+        "under": Fault(
+            "(tau * math.sqrt(key.size(-1)))",
+            "math.sqrt(tau * key.size(-1))",
+            "the temperature stands under the root; only d_k belongs there",
+        ),
+        "square": Fault(
+            "math.sqrt(key.size(-1))",
+            "key.size(-1)",
+            "your scores are divided by d_k; divide by its square root",
+            mistake=3,
+        ),
+        "after": Fault(
+            "(tau * math.sqrt(key.size(-1)))\n    weights = torch.softmax(scores, dim=-1)",
+            "math.sqrt(key.size(-1))\n    weights = torch.softmax(scores, dim=-1) ** (1 / tau)",
+            "you took a power of the weights after the softmax, and the rows no longer sum to 1; the temperature "
+            "belongs to the scores",
+        ),
+        "dial": Fault(
+            "{base:g}**dial\n    scores",
+            "{base:g} * dial\n    scores",
+            "you multiply by the dial; the temperature is a power, which is 1 where the dial is at 0",
+        ),
+        "columns": Fault(
+            "dim=-1",
+            "dim=0",
+            "each key shares its weight among the queries; each query must share it among the keys",
+            mistake=5,
+        ),
+    },
+)
 
 
-def _broken(bug: str = "") -> str:
-    """Return the function with one fault."""
-    scores = SCORES.get(bug, "query @ key.T / (tau * math.sqrt(key.size(-1)))")
-    weights = "torch.softmax(scores, dim=-1)" + (" ** (1 / tau)" if bug == "after" else "")
-    return f'''\
-def cooled(query, key, value, tau):
-    """Attention at the temperature tau: output (m, d_v)."""
-    scores = {scores}
-    weights = {weights}
-    return weights @ value'''
-
-
-def _cooled(bug: str = "") -> Callable[..., Tensor]:
-    names: dict[str, Any] = {"torch": torch, "math": math}
-    exec(_broken(bug), names)
-    made: Callable[..., Tensor] = names["cooled"]
-    return made
-
-
-def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], taus: Sequence[float]) -> list[Case]:
+def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], dials: Sequence[float]) -> list[Case]:
     """Cases of (m, n, d_k, d_v)."""
     cases = []
-    for i, ((m, n, d_k, d_v), tau) in enumerate(zip(shapes, taus, strict=True)):
+    for i, ((m, n, d_k, d_v), dial) in enumerate(zip(shapes, dials, strict=True)):
         sizes = [(m, d_k), (n, d_k), (n, d_v)]
-        cases.append(Case((*(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes)), tau)))
+        cases.append(Case((*(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes)), dial)))
     return cases
 
 
 def _cooled_task(v: Mapping[str, Any]) -> Task:
-    words = {
-        "count": "your scores are divided by the root of the number of keys; divide by that of their width d_k",
-        "warm": "you multiply by the temperature, so a warm softmax gets sharper; divide by it",
-        "under": "the temperature stands under the root; only d_k belongs there",
-        "square": "your scores are divided by d_k; divide by its square root",
-        "after": "you took a power of the weights after the softmax, and the rows no longer sum to 1; the temperature "
-        "belongs to the scores",
-    }
-    mistakes = {"count": 2, "square": 3}
-    right = _cooled()
+    right = COOLED.function(v)
     found = table(
         "cooled",
-        "The output (m, d_v) of attention at a temperature.",
+        "The output (m, d_v) of attention at the temperature of a dial.",
         right,
         ("tensor", "the output", "(m, d_v)"),
-        cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [2.5]),
+        cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [1.5]),
         slips=[
-            *(Slip(words[bug], _cooled(bug), mistakes.get(bug)) for bug in BUGS),
-            Slip("the temperature has no effect", lambda q, k, value, tau: right(q, k, value, 1.0)),
+            *COOLED.slips(v),
+            Slip("the temperature has no effect", lambda q, k, value, dial: right(q, k, value, 0.0)),
             Slip(
                 "your scores are not divided by sqrt(d_k)",
-                lambda q, k, value, tau: right(q * math.sqrt(q.size(-1)), k, value, tau),
+                lambda q, k, value, dial: right(q * math.sqrt(q.size(-1)), k, value, dial),
                 mistake=2,
             ),
-            Slip("the temperature is squared", lambda q, k, value, tau: right(q, k, value, tau**2)),
+            Slip("the temperature is squared", lambda q, k, value, dial: right(q, k, value, 2 * dial)),
         ],
-        rest="this is not attention at that temperature; at tau = 1 it must be ordinary attention",
+        rest="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
     )
     return Task(
         id="cooled",
@@ -486,10 +491,10 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         checks=[
             Check(
                 points=3,
-                cases=_cooled_cases(v["hidden"] + 300, [(4, 6, 3, 2), (2, 9, 5, 3)], [0.4, 1.8]),
-                says="colder and warmer than 1",
+                cases=_cooled_cases(v["hidden"] + 300, [(4, 6, 3, 2), (2, 9, 5, 3)], [-0.8, 1.4]),
+                says="a dial below 0 and one above",
             ),
-            Check(points=1, cases=_cooled_cases(v["hidden"] + 350, [(3, 7, 11, 2)], [30.0]), says="very warm"),
+            Check(points=1, cases=_cooled_cases(v["hidden"] + 350, [(3, 7, 11, 2)], [3.0]), says="a very warm dial"),
         ],
     )
 

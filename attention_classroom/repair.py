@@ -1,0 +1,91 @@
+"""Functions to repair: one right source and a table of faults, of which each variant has one.
+
+A debug task is data. With a `Repair` called ``COOLED`` in the hidden module:
+
+- ``draw`` chooses the fault, ``"bug": rng.choice(list(COOLED.faults))``, and a number of eight or more for the source,
+  such as ``{base}``. So a repaired function is wrong for most others; a cell ``cooled-yours`` says the number.
+- the task's cell is ``COOLED.cell(v)``, its right answer ``COOLED.function(v)``, and its slips begin with
+  ``*COOLED.slips(v)``.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from attention_tutorial.exercises import Slip
+
+__all__ = ["STILL_THERE", "Fault", "Repair"]
+
+STILL_THERE = "it still returns what the function that you were given returns, so the fault is still in it"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a function.
+
+    Attributes:
+        right: a piece of the right source that is in it once; it may be several lines.
+        wrong: what stands there in its place.
+        words: what is said to whoever makes this mistake.
+        mistake: its number in `MISTAKES`, if it is one of those.
+    """
+
+    right: str
+    wrong: str
+    words: str
+    mistake: int | None = None
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A function of which every variant has a fault.
+
+    Attributes:
+        source: of the right function, which comes first in it. Values of the variant stand in braces, as in
+            `str.format`; so a brace of Python's is written twice, here and in the faults.
+        faults: by the names that `draw` chooses the variant's ``"bug"`` from.
+    """
+
+    source: str
+    faults: Mapping[str, Fault]
+
+    def __post_init__(self) -> None:
+        for name, fault in self.faults.items():
+            count = self.source.count(fault.right)
+            if count != 1:
+                raise ValueError(
+                    f"right of the fault {name!r} must be in the source once; got {count} times {fault.right!r}"
+                )
+
+    def code(self, values: Mapping[str, Any], bug: str = "") -> str:
+        """Return the source for the values of a variant, with one fault or right."""
+        fault = self.faults.get(bug)
+        source = self.source.replace(fault.right, fault.wrong) if fault else self.source
+        return source.format(**values)
+
+    def cell(self, values: Mapping[str, Any]) -> str:
+        """Return the master's cell: the function with the variant's fault, and the right one as the solution."""
+        broken, right = self.code(values, values["bug"]), self.code(values)
+        return f"{broken}\n\n\n### BEGIN SOLUTION\n{right}\n\n\n### END SOLUTION"
+
+    def function(self, values: Mapping[str, Any], bug: str = "") -> Callable[..., Any]:
+        """Return the function of a variant, with one fault or right."""
+        names: dict[str, Any] = {}
+        exec(self.code(values, bug), {"torch": torch, "math": math}, names)
+        function: Callable[..., Any] = next(iter(names.values()))
+        return function
+
+    def slips(self, values: Mapping[str, Any]) -> list[Slip]:
+        """Return a slip for each fault. What is said of the variant's own does not name it, also not by a number.
+
+        It is known by what it returns, so neither other names nor other lines with the same result bring more to light.
+        """
+        own = values["bug"]
+        return [Slip(STILL_THERE, self.function(values, own))] + [
+            Slip(fault.words, self.function(values, name), fault.mistake)
+            for name, fault in self.faults.items()
+            if name != own
+        ]
