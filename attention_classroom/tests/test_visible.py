@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 import subprocess
 import sys
 import zlib
@@ -11,7 +12,7 @@ from dataclasses import replace
 import other_routes
 import pytest
 import torch
-from masters import ALL, judged, tasks, variant
+from masters import ALL, NAMES, assignment, judged, tasks, variant
 
 from attention_tutorial.exercises import Case, Read, Slip, exercises, judge, visible
 from attention_tutorial.exercises.visible import (
@@ -219,11 +220,6 @@ READ = {
     "your output is 0.5 = 1/n times what is right": (A / 2, A),
     "your output is transposed: rows and columns are swapped": (A.mT, A),
     "your output is off by 2 everywhere": (A + 2, A),
-    "1 of the 16 entries of your output is wrong, the first at (1, 2)": (
-        A.clone().index_put((torch.tensor(1), torch.tensor(2)), torch.tensor(9.0, dtype=A.dtype)),
-        A,
-    ),
-    "each row must sum to 1; yours sum to 2": (2 * A.softmax(-1), A.softmax(-1)),
     "your output is all equal; they must come from the scores": (torch.full_like(A, 0.25), A.softmax(-1)),
     "your output is sharper than it should be: your scores are 3 times what is right": (
         (3 * A).softmax(-1),
@@ -240,12 +236,72 @@ def test_what_is_wrong_is_read_off_a_result(words):
     assert looks(right, right) is None
 
 
+def places(x, *at):
+    """Return a copy in which some entries are others."""
+    x = x.clone()
+    for i, j in at:
+        x[i, j] = ~x[i, j] if x.dtype == torch.bool else 9.0
+    return x
+
+
+LOWER = torch.ones(4, 4, dtype=torch.bool).tril()
+SHOWN = {
+    "1 of the 16 entries of your output is wrong; at (1, 2), counted from 0, yours has 9; expected": places(A, (1, 2)),
+    "it is not the right result; at (0, 0), counted from 0, yours has 0.5; expected": torch.full_like(A, 0.5),
+}
+
+
+@pytest.mark.parametrize("words", SHOWN)
+def test_what_nobody_foresaw_is_told_by_its_first_wrong_entry(words):
+    about = table("small", "A result.", A, ("tensor", "the output", "(4, 4)"), slips=[])
+    assert words in judge(about, SHOWN[words]).words
+
+
+def test_rows_that_do_not_sum_to_one_are_told():
+    about = table("small", "Weights.", A.softmax(-1), ("tensor", "the weights", "(4, 4)"), slips=[])
+    assert judge(about, A.abs() + 1).words.startswith("each row must sum to 1; yours sum to between")
+
+
 def test_a_mask_is_told_where_it_is_wrong():
-    right = torch.ones(3, 3, dtype=torch.bool).tril()
-    given = right.clone()
-    given[0, 2] = True
-    looks = Looks(("the mask",), lambda *inputs: {})
-    assert looks(given, right) == "1 of the 9 entries of your mask is wrong, the first at (0, 2)"
+    about = table("small", "A mask.", LOWER, ("mask", "the mask", "(4, 4)"), slips=[])
+    assert judge(about, places(LOWER, (0, 2))).words == (
+        "1 of the 16 entries of your mask is wrong; at (0, 2), counted from 0, yours has True; expected False"
+    )
+
+
+# ---- Two mistakes at once --------------------------------------------------------------------------------------------
+
+
+def test_two_mistakes_in_weights_are_both_told():
+    v = variant("dot_product", "ada").values
+    kind, c = v["distance"], v["sharpness"]
+    other = {"squared": "absolute", "absolute": "squared"}[kind]
+    about = tasks("dot_product", "ada")["near"].table
+    near = assignment("dot_product").tasks.__globals__["_near"]
+    one = "you took the (squared|absolute) differences; yours are (squared|absolute) ones"
+    for frozen in (about, thaw(freeze(about))):
+        for answer, more in (
+            (near(other, 3 * c), "the scores are multiplied by 3"),
+            (near(other, c, axis=0), "the softmax runs down the columns"),
+            (near(other, c, shares=False), "the rows do not sum to 1"),
+        ):
+            assert re.fullmatch(f"two things: {one}; and {more}", judge(frozen, answer).words)
+
+
+def test_two_mistakes_in_a_mask_are_both_told():
+    diagonal, corner = places(LOWER, *((i, i) for i in range(4))), places(LOWER, (3, 0))
+    slips = [Slip("oneself is closed", diagonal), Slip("the first key is closed", corner)]
+    about = table("small", "A mask.", LOWER, ("mask", "the mask", "(4, 4)"), slips=slips)
+    assert judge(about, diagonal & corner).words == "two things: oneself is closed; and the first key is closed"
+    assert judge(about, ~diagonal).words == "two things: oneself is closed; and open and closed are swapped"
+    assert "two things" not in judge(about, places(diagonal & corner, (2, 1))).words
+
+
+def test_two_mistakes_in_shares_are_both_told():
+    about = tasks("scaling", "ada")["saturated"].table
+    (unscaled,) = (slip for slip in about.slips if "not divided at all" in slip.words)
+    for change, more in ((lambda x: 100 * x, "all of it is multiplied by 100"), (lambda x: 1 - x, "it is 1 less that")):
+        assert judge(about, spoilt(unscaled.answer, change)).words == f"two things: {unscaled.words}; and {more}"
 
 
 # ---- In a notebook ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .both import besides, both_masks
 from .results import alike, expect_pair, explain_rounding
 from .running import Mistake, Outcome, in_time
 from .table import Case, Exercise, Read, Slip
@@ -218,7 +219,7 @@ def _first_slip(exercise: Exercise, case: Case, got: Any, right: Any, part: int 
         wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
         if part is not None and isinstance(exercise.returns, tuple):
             wrong = wrong[part] if isinstance(wrong, tuple | list) else None
-        if wrong is not None and not alike(wrong, right) and like(got, wrong, *case.inputs):
+        if wrong is not None and not exercise.like(wrong, right, *case.inputs) and like(got, wrong, *case.inputs):
             return Diagnosis(slip.told(case), slip)
     return None
 
@@ -243,4 +244,26 @@ def _explain(exercise: Exercise, got: tuple[Tensor, ...], right: tuple[Any, ...]
     explained = None
     if exercise.explain is not None:
         explained = exercise.explain(*((got, right) if len(got) > 1 else (part, right[0])), *case.inputs)
-    return explained or exercise.rest
+    explained = explained or _explain_two(exercise, part, right[wrong], wrong, case)
+    return explained or exercise.otherwise(part, right[wrong], name)
+
+
+def _explain_two(exercise: Exercise, got: Tensor, right: Any, part: int, case: Case) -> str | None:
+    """Say which two mistakes together give a part of a result."""
+    if alike(got, right):
+        return None
+    known = []
+    for slip in exercise.slips:
+        wrong = _result_of(exercise, slip, case)
+        wrong = wrong[part] if isinstance(exercise.returns, tuple) and isinstance(wrong, tuple | list) else wrong
+        if isinstance(wrong, Tensor) and wrong.shape == got.shape and wrong.dtype == torch.as_tensor(right).dtype:
+            known.append((slip.told(case), wrong))
+    for words, wrong in known:
+        more = besides(got, wrong)
+        if more:
+            return f"two things: {words}; and {more}"
+    if got.dtype == torch.bool and isinstance(right, Tensor) and got.shape == right.shape:
+        pair = both_masks(got, right, [wrong for _, wrong in known])
+        if pair:
+            return f"two things: {known[pair[0]][0]}; and {known[pair[1]][0]}"
+    return None

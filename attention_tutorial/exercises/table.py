@@ -147,3 +147,7 @@ class Exercise:
     def parts(self) -> tuple[Returned, ...]:
         """Return what an answer returns, also where it is one thing."""
         return self.returns if isinstance(self.returns, tuple) else (self.returns,)
+
+    def otherwise(self, got: Any, right: Any, name: str) -> str:
+        """Return what is said of a part of a result where nothing else is."""
+        return self.rest

@@ -12,6 +12,7 @@ import base64
 import binascii
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import textwrap
@@ -25,11 +26,11 @@ from torch import Tensor
 
 from .judging import SECONDS, judge, verdict
 from .reading import describe_scale, factor_on_scores
-from .results import Returned, close, mask, multiple, name_factor, number, numbers, random, tensor, within
+from .results import Returned, alike, close, mask, multiple, name_factor, number, numbers, random, tensor, within
 from .running import Mistake
 from .table import Case, Exercise, Read, Slip
 
-__all__ = ["Looks", "check", "diagnose", "freeze", "load", "pack", "random", "table", "thaw", "unpack"]
+__all__ = ["Looks", "check", "diagnose", "freeze", "load", "pack", "random", "table", "telling", "thaw", "unpack"]
 
 FORMAT = 1
 KINDS: dict[str, Callable[[str, str], Returned]] = {
@@ -70,9 +71,9 @@ class Looks:
         your = f"your {name.removeprefix('the ')}"
         be = "are" if name.endswith("s") else "is"
         if got.shape != right.shape or got.dtype == torch.bool or right.numel() == 0:
-            return _places(got, right, your) if got.dtype == torch.bool else None
+            return None
         right = right.double()
-        if _rows_sum_to_one(right):
+        if _rows_sum_to_one(right) and _rows_sum_to_one(got):
             found = self._look_at_weights(got, right, f"{your} {be}", sizes)
             if found:
                 return found
@@ -84,13 +85,9 @@ class Looks:
         apart = got - right
         if right.numel() > 1 and close(apart, apart.flatten()[0].expand(apart.shape)):
             return f"{your} {be} off by {apart.flatten()[0]:.4g} everywhere"
-        return _places(got, right, your)
+        return None
 
     def _look_at_weights(self, got: Tensor, right: Tensor, yours: str, sizes: Mapping[str, int]) -> str | None:
-        sums = got.sum(dim=-1)
-        if not close(sums, torch.ones_like(sums)):
-            low, high = (f"{x:.3g}" for x in sums.aminmax())
-            return f"each row must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
         if close(got, torch.full_like(got, 1 / got.size(-1))):
             return f"{yours} all equal; they must come from the scores"
         factor = factor_on_scores(got, right)
@@ -110,17 +107,12 @@ def _rows_sum_to_one(x: Tensor) -> bool:
     return bool(x.dim() >= 2 and x.size(-1) > 1 and (x >= 0).all() and close(sums, torch.ones_like(sums)))
 
 
-def _places(got: Tensor, right: Tensor, your: str) -> str | None:
-    """Say where the first wrong entry is, where most are right."""
-    wrong = got != right if got.dtype == torch.bool else ~torch.isclose(got, right, rtol=1e-5, atol=1e-5)
-    count = int(wrong.sum())
-    if right.dim() == 0 or not 0 < count <= 0.5 * right.numel():
-        return None
-    at = wrong.nonzero()[0].tolist()
-    place = str(at[0]) if len(at) == 1 else f"({', '.join(map(str, at))})"
-    return (
-        f"{count} of the {right.numel()} entries of {your} {'is' if count == 1 else 'are'} wrong, the first at {place}"
-    )
+def _place(at: Sequence[int]) -> str:
+    return str(at[0]) if len(at) == 1 else f"({', '.join(map(str, at))})"
+
+
+def _shown(x: Tensor) -> str:
+    return str(bool(x)) if x.dtype == torch.bool else f"{x.item():.4g}"
 
 
 def _no_sizes(*inputs: Any) -> Mapping[str, int]:
@@ -138,6 +130,27 @@ class Table(Exercise):
 
     parts_as_data: tuple[Returns, ...]
     tolerance: float = 1e-5
+
+    def otherwise(self, got: Tensor, right: Any, name: str) -> str:
+        """Return what is said where nothing else is: what the numbers show, and the first one that is wrong."""
+        right = torch.as_tensor(right)
+        if got.shape != right.shape or right.dim() == 0:
+            return self.rest
+        wrong = (
+            got != right
+            if got.dtype == torch.bool
+            else ~torch.isclose(got, right.double(), self.tolerance, self.tolerance)
+        )
+        at = wrong.nonzero()[0].tolist()
+        first = f"at {_place(at)}, counted from 0, yours has {_shown(got[*at])}; expected {_shown(right[*at])}"
+        count, words = int(wrong.sum()), self.rest
+        if _rows_sum_to_one(right.double()) and not _rows_sum_to_one(got):
+            low, high = (f"{x:.3g}" for x in got.sum(dim=-1).aminmax())
+            words = f"each row must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
+        elif count <= 0.5 * right.numel():
+            your = f"your {name.removeprefix('the ')}"
+            words = f"{count} of the {right.numel()} entries of {your} {'is' if count == 1 else 'are'} wrong"
+        return f"{words}; {first}"
 
 
 def table(
@@ -189,6 +202,29 @@ def table(
         parts_as_data=parts,
         tolerance=tolerance,
     )
+
+
+def telling(draw: Callable[[int], Sequence[Case]], seed: int, right: Any, slips: Sequence[Slip]) -> Sequence[Case]:
+    """Draw cases until the first tells all slips apart: counts and shares may be the same by chance.
+
+    Args:
+        draw: makes cases from a seed.
+        seed: the first to be tried.
+        right: the right answer.
+        slips: the wrong ones.
+
+    Returns:
+        The cases.
+
+    Raises:
+        ValueError: if 200 seeds do not do; then two slips are the same.
+    """
+    for attempt in range(200):
+        cases = draw(seed + 1000 * attempt)
+        results = [answer(*cases[0].inputs) for answer in (right, *(slip.answer for slip in slips))]
+        if not any(alike(one, other) for one, other in itertools.combinations(results, 2)):
+            return cases
+    raise ValueError("slips must give results of their own on some inputs; two of these never do")
 
 
 # ---- Plain data ------------------------------------------------------------------------------------------------------

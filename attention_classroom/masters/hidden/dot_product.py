@@ -116,9 +116,9 @@ def _near(distance: str, c: float, *, axis: int = -1, shares: bool = True) -> Ca
     return near
 
 
-def _dot(c: float) -> Callable[..., Any]:
+def _dot(c: float, power: float = 0.0) -> Callable[..., Any]:
     def near(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        weights = (c * query @ key.T).softmax(-1)
+        weights = (c * query @ key.T / key.size(-1) ** power).softmax(-1)
         return weights @ value, weights
 
     return near
@@ -149,7 +149,17 @@ def _near_task(v: Mapping[str, Any]) -> Task:
         cases=_near_cases(v["seed"], [(3, 5, 7, 2)]),
         slips=[
             Slip("the sign is missing: the key that is farthest away gets the most weight", _near(kind, -c)),
-            Slip("these are the weights of dot products; here the distance makes the score", _dot(c)),
+            Slip("these are the weights of dot products times c; here the distance makes the score", _dot(c)),
+            Slip(
+                "this is ordinary scaled dot-product attention; here the score is the distance, times -c",
+                _dot(1.0, 0.5),
+            ),
+            Slip(
+                "you multiplied the scaled dot products by c; here the distance makes the score, in place of the "
+                "dot product and of sqrt(d_k)",
+                _dot(c, 0.5),
+            ),
+            Slip("these are the weights of plain dot products; here the score is the distance, times -c", _dot(1.0)),
             Slip(
                 "you took the squared differences; yours are absolute ones"
                 if other == "squared"

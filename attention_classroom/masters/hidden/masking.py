@@ -303,14 +303,23 @@ def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
         for fill in fills:
             filled = torch.where(mask, scores, {"put": torch.full_like(scores, fill), "added": scores + fill}[how])
             weights = filled.softmax(0 if kind == "columns" else -1)
-            closed = (weights * ~mask).sum(-1)
+            if kind in ("scaled", "infinite"):
+                filled = (
+                    filled / math.sqrt(scores.size(-1)) if kind == "scaled" else filled.masked_fill(~mask, -math.inf)
+                )
+                weights = filled.softmax(-1).nan_to_num(0.0)
+            closed = (weights * ~mask).amax(-1) if kind == "one key" else (weights * ~mask).sum(-1)
             kept = closed if kind == "all rows" else closed[some]
+            if kind == "ratio":
+                kept = kept / (1 - kept)
             result = {
                 "open": 1 - kept.mean(),
                 "largest": kept.max(),
                 "median": kept.median(),
                 "entries": weights[some][~mask[some]].mean(),
                 "sum": kept.sum(),
+                "over all": kept.sum() / len(mask),
+                "all entries": kept.mean() / mask.size(-1),
             }.get(kind, kept.mean())
             shares.append(result)
         return torch.stack(shares)
@@ -357,6 +366,35 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 _leaked(how, kind="entries"),
             ),
             Slip("you sum over the rows; take the mean", _leaked(how, kind="sum")),
+            Slip(
+                "you divide by the number of all rows; those without an open key are left out of the mean as well",
+                _leaked(how, kind="over all"),
+            ),
+            Slip(
+                "you average over all entries of a row; sum the weight on its closed keys",
+                _leaked(how, kind="all entries"),
+            ),
+            Slip("you take the largest closed weight of each row; sum them", _leaked(how, kind="one key")),
+            Slip(
+                "that is the closed weight over the open one; give its share of the whole row",
+                _leaked(how, kind="ratio"),
+            ),
+            Slip("you scaled the scores; they are used as they come", _leaked(how, kind="scaled")),
+            Slip(
+                "nothing leaks: your closed keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
+            ),
+            Slip(
+                f"two things: the fill is {said[other]}, and here it is {said[how]}; and the mask is read the "
+                "wrong way round, where True means may attend",
+                _leaked(other, kind="polarity"),
+                mistake=7,
+            ),
+            Slip(
+                f"two things: the fill is {said[other]}, and here it is {said[how]}; and rows in which no key is open "
+                "must be left out",
+                _leaked(other, kind="all rows"),
+                mistake=11,
+            ),
             Slip(
                 "you give the logarithm; give the weight itself, and let the figure have a logarithmic axis",
                 lambda scores, mask, fills: _leaked(how)(scores, mask, fills).log(),

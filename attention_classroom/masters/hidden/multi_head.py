@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises.visible import random, table, telling
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -343,13 +343,23 @@ def _ranks(share: float, *, kind: str = "") -> Callable[..., Tensor]:
                 q, k = ((x @ w)[None] for w in (w_q, w_k))
             scores = q @ k.mT
             scores = (scores / math.sqrt(q.size(-1))).softmax(-1) if kind == "weights" else scores
+            scores = q if kind == "queries" else scores
             values = torch.linalg.svdvals(scores)
             values = values.square() if kind == "squares" else values
-            line = torch.full_like(values[:, :1], 0.01 * share) if kind == "all" else share * values[:, :1]
+            line = {
+                "all": torch.full_like(values[:, :1], 0.01 * share),
+                "mean": share * values.mean(-1, keepdim=True),
+                "over all": (share * values.max()).expand(len(values), 1),
+            }.get(kind, share * values[:, :1])
             counted = (values > line).sum(-1).to(x.dtype)
+            if kind == "together":
+                held = values.cumsum(-1) / values.sum(-1, keepdim=True).clamp(min=1e-12)
+                counted = (held < share).sum(-1).to(x.dtype) + 1
             if kind == "rest":
                 counted = len(x) - counted
-            means.append({"sum": counted.sum(), "largest": counted.max()}.get(kind, counted.mean()))
+            means.append(
+                {"sum": counted.sum(), "largest": counted.max(), "smallest": counted.min()}.get(kind, counted.mean())
+            )
         return torch.stack(means)
 
     return ranks
@@ -373,46 +383,57 @@ def _ranks_cases(
     return cases
 
 
-def _telling_case(share: float, seed: int) -> list[Case]:
-    """Draw until the heads' counts differ: counts are whole numbers, and may be the same by chance."""
-    while True:
-        cases = _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
-        right, largest, scrambled = (
-            _ranks(share, kind=kind)(*cases[0].inputs) for kind in ("", "largest", "scrambled")
-        )
-        if not (right.equal(largest) or right.equal(scrambled) or largest.equal(scrambled)):
-            return cases
-        seed += 1
-
-
 def _ranks_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
+    slips = [
+        Slip(
+            "the heads are scrambled: cut the features of each position, do not reshape across positions",
+            _ranks(share, kind="scrambled"),
+            mistake=9,
+        ),
+        Slip(
+            "you did not split, or added the heads again: these are the scores of all features at once",
+            _ranks(share, kind="whole"),
+        ),
+        Slip(
+            "you looked at the weights; the softmax changes the rank, look at the scores",
+            _ranks(share, kind="weights"),
+        ),
+        Slip(
+            "you compared the squares of the singular values (eigenvalues?); compare the values themselves",
+            _ranks(share, kind="squares"),
+        ),
+        Slip("you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")),
+        Slip("you count the singular values *below* the line", _ranks(share, kind="rest")),
+        Slip("you sum over the heads; take the mean", _ranks(share, kind="sum")),
+        Slip("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
+        Slip("you take the smallest count of any head; take the mean", _ranks(share, kind="smallest")),
+        Slip(
+            "you looked at the queries of a head; look at its scores, queries times keys", _ranks(share, kind="queries")
+        ),
+        Slip(
+            "the line is a share of the mean singular value; take that of the largest, which comes first",
+            _ranks(share, kind="mean"),
+        ),
+        Slip(
+            "one line for all heads: the largest singular value is that of its own head", _ranks(share, kind="over all")
+        ),
+        Slip(
+            "you count until the largest hold a share of the sum; count those above a share of the largest",
+            _ranks(share, kind="together"),
+        ),
+    ]
+
+    def drawn(seed: int) -> list[Case]:
+        return _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
+
     found = table(
         "ranks",
         "The mean number of singular values of the heads' scores that count, for each number of heads.",
         _ranks(share),
         ("numbers", "the counts", "there is one for each number of heads"),
-        cases=_telling_case(share, v["seed"] + 7),
-        slips=[
-            Slip(
-                "the heads are scrambled: cut the features of each position, do not reshape across positions",
-                _ranks(share, kind="scrambled"),
-                mistake=9,
-            ),
-            Slip("you did not split: these are the scores of all features at once", _ranks(share, kind="whole")),
-            Slip(
-                "you looked at the weights; the softmax changes the rank, look at the scores",
-                _ranks(share, kind="weights"),
-            ),
-            Slip(
-                "you compared the squares of the singular values (eigenvalues?); compare the values themselves",
-                _ranks(share, kind="squares"),
-            ),
-            Slip("you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")),
-            Slip("you count the singular values *below* the line", _ranks(share, kind="rest")),
-            Slip("you sum over the heads; take the mean", _ranks(share, kind="sum")),
-            Slip("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
-        ],
+        cases=telling(drawn, v["seed"] + 7, _ranks(share), slips),
+        slips=slips,
         rest="some counts are not right; with as many heads as features every count is 1",
         rounding=False,
     )

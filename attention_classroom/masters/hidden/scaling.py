@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Read, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises.visible import random, table, telling
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -218,6 +218,9 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. How the weights move -----------------------------------------------------------------------------------------
 
 
+STEP = 0.0001  # of the difference quotient that the words name
+
+
 def _slope(name: str, *, kind: str = "") -> Callable[[Tensor, float], Tensor]:
     _, f, d, _, _ = FACTORS[name]
 
@@ -227,6 +230,15 @@ def _slope(name: str, *, kind: str = "") -> Callable[[Tensor, float], Tensor]:
         mean = scores.mean(-1, keepdim=True) if kind == "plain mean" else (a * scores).sum(-1, keepdim=True)
         if kind == "no mean":
             return outer * a * scores
+        if kind in ("difference", "quotient"):
+            return ((f(t + STEP) * scores).softmax(-1) - a) / (STEP if kind == "quotient" else 1.0)
+        if kind in ("weights", "summed", "own score", "weights times"):
+            return {
+                "weights": a,
+                "summed": torch.zeros_like(a),
+                "own score": outer * a * (1 - a),
+                "weights times": outer * a,
+            }[kind]
         if kind == "logs":
             return outer * (scores - mean)
         return outer * a * (1 - a) * scores if kind == "diagonal" else outer * a * (scores - mean)
@@ -274,8 +286,33 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
                 "your weights are those of the plain scores; take those at f(t) times s",
                 _slope(name, kind="plain weights"),
             ),
+            Slip(
+                "these are the weights themselves; how fast they move with t is asked for", _slope(name, kind="weights")
+            ),
+            Slip(
+                "all of it is 0: the weights of a row sum to 1, so their sum has no derivative (is there a `.sum()` "
+                "before your derivative?); take each weight by itself",
+                _slope(name, kind="summed"),
+            ),
+            Slip(
+                "that is how a weight moves with its own score; the scores move with t by f'(t) s, and every score "
+                "moves every weight",
+                _slope(name, kind="own score"),
+            ),
+            Slip(
+                "you multiplied the weights by the derivative of f; the factor s - mean is missing",
+                _slope(name, kind="weights times"),
+            ),
+            Slip(
+                "that is the difference of two rows of weights; divide it by the step",
+                _slope(name, kind="difference"),
+            ),
+            Slip(
+                "that is a difference quotient, right to a few digits only; work the derivative out",
+                _slope(name, kind="quotient"),
+            ),
         ],
-        rest="the shape is right, the numbers are not; compare with the weights at t + 0.0001, less those at t",
+        rest="the shape is right, the numbers are not; compare with (a(t + 0.0001) - a(t)) / 0.0001",
     )
     return Task(
         id="slope",
@@ -304,10 +341,21 @@ def _saturated(share: float, *, kind: str = "", power_of: Callable[[float], floa
             width = len(key) if kind == "count" else query.size(-1)
             weights = (query @ key.T / width ** power_of(power)).softmax(0 if kind == "columns" else -1)
             largest = weights.amax(0 if kind == "of columns" else -1)
-            counted = {"entries": weights > share, "below": largest <= share}.get(kind, largest > share)
+            scores = query @ key.T / width ** power_of(power)
+            counted = {
+                "entries": weights > share,
+                "below": largest <= share,
+                "scores": scores.amax(-1) > share,
+                "a percentage": largest > 100 * share,
+            }.get(kind, largest > share)
             result = counted.to(query.dtype).mean()
             shares.append(
-                {"mean": largest.mean(), "median": largest.median(), "percent": 100 * result}.get(kind, result)
+                {
+                    "mean": largest.mean(),
+                    "median": largest.median(),
+                    "percent": 100 * result,
+                    "rows": counted.sum().to(query.dtype),
+                }.get(kind, result)
             )
         return torch.stack(shares)
 
@@ -322,47 +370,62 @@ def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: flo
 
 def _saturated_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
+    slips = [
+        Slip(
+            "the power has no effect: these scores are not divided at all",
+            _saturated(share, power_of=lambda p: 0.0),
+        ),
+        Slip("you multiply by the power of d_k; divide by it", _saturated(share, power_of=lambda p: -p)),
+        Slip(
+            "you always divide by the square root; the power is an argument",
+            _saturated(share, power_of=lambda p: 0.5),
+        ),
+        Slip("you took the power of sqrt(d_k); take that of d_k", _saturated(share, power_of=lambda p: p / 2)),
+        Slip(
+            "you divide by a power of n, the number of keys; take d_k, the width",
+            _saturated(share, kind="count"),
+            mistake=2,
+        ),
+        Slip(
+            "your softmax runs over the queries; it must run over the keys",
+            _saturated(share, kind="columns"),
+            mistake=5,
+        ),
+        Slip("you look for the largest weight of each column; look in each row", _saturated(share, kind="of columns")),
+        Slip("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
+        Slip("you count the rows that are *not* saturated", _saturated(share, kind="below")),
+        Slip(
+            "that is the mean of the largest weights; count how many are above the line",
+            _saturated(share, kind="mean"),
+        ),
+        Slip("that is the median of the largest weights; count how many are above", _saturated(share, kind="median")),
+        Slip("these are percent; give shares between 0 and 1", _saturated(share, kind="percent")),
+        Slip("that is how many rows are saturated; give their share of all rows", _saturated(share, kind="rows")),
+        Slip(
+            f"no weight is above {100 * share:g}, since none is above 1; the line is {share:g}",
+            _saturated(share, kind="a percentage"),
+        ),
+        Slip(
+            "you compare the scores with the line; take the softmax first, its weights are what is compared",
+            _saturated(share, kind="scores"),
+        ),
+        *(
+            Slip(f"you call a row saturated above {line}; your line is {share:g}", _saturated(line))
+            for line in (0.5, 0.9)
+            if line != share
+        ),
+    ]
+
+    def drawn(seed: int) -> list[Case]:
+        return [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)]
+
     found = table(
         "saturated",
         "The share of saturated rows, for each width.",
         _saturated(share),
         ("numbers", "the shares", "there is one for each width"),
-        cases=[_saturated_case(v["seed"] + 7, [2, 11, 23], 37, 5, 0.3)],
-        slips=[
-            Slip(
-                "the power has no effect: these scores are not divided at all",
-                _saturated(share, power_of=lambda p: 0.0),
-            ),
-            Slip("you multiply by the power of d_k; divide by it", _saturated(share, power_of=lambda p: -p)),
-            Slip(
-                "you always divide by the square root; the power is an argument",
-                _saturated(share, power_of=lambda p: 0.5),
-            ),
-            Slip("you took the power of sqrt(d_k); take that of d_k", _saturated(share, power_of=lambda p: p / 2)),
-            Slip(
-                "you divide by a power of n, the number of keys; take d_k, the width",
-                _saturated(share, kind="count"),
-                mistake=2,
-            ),
-            Slip(
-                "your softmax runs over the queries; it must run over the keys",
-                _saturated(share, kind="columns"),
-                mistake=5,
-            ),
-            Slip(
-                "you look for the largest weight of each column; look in each row", _saturated(share, kind="of columns")
-            ),
-            Slip("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
-            Slip("you count the rows that are *not* saturated", _saturated(share, kind="below")),
-            Slip(
-                "that is the mean of the largest weights; count how many are above the line",
-                _saturated(share, kind="mean"),
-            ),
-            Slip(
-                "that is the median of the largest weights; count how many are above", _saturated(share, kind="median")
-            ),
-            Slip("these are percent; give shares between 0 and 1", _saturated(share, kind="percent")),
-        ],
+        cases=telling(drawn, v["seed"] + 7, _saturated(share), slips),
+        slips=slips,
         rest="some shares are not right; with one key every row is saturated, try that",
         rounding=False,
     )
