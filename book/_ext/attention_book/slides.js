@@ -169,6 +169,17 @@
 
   // ---- reveal.js
 
+  // A demonstration keeps its keys, but a clicker always leads on.
+  const inDemonstration = (event) => event.target.closest?.(".demonstration");
+  function leadOn(event) {
+    const way = { PageDown: "next", PageUp: "prev" }[event.key];
+    if (!way || !inDemonstration(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    Reveal[way]();
+  }
+  addEventListener("keydown", leadOn, true);
+
   const pages = [...document.querySelectorAll(".page")];
   await Reveal.initialize({
     width: 1280,
@@ -184,9 +195,7 @@
     slideNumber: "c/t",
     transition: "none",
     viewDistance: pages.length, // all slides are laid out
-    // A demonstration keeps its keys, but a clicker always leads on.
-    keyboardCondition: (event) =>
-      !event.target.closest?.(".demonstration") || ["PageDown", "PageUp", "Escape"].includes(event.key),
+    keyboardCondition: (event) => !inDemonstration(event),
     plugins: [RevealNotes],
   });
   Reveal.addKeyBinding({ keyCode: 68, key: "D", description: "Light or dark" }, () => {
