@@ -338,7 +338,11 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
 
 
 def with_their_notes(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts that show something; the notes of the others go to the part before, at first to the next one."""
+    """Return the parts that show something, each with its notes.
+
+    Those of a part that shows nothing go to the part before, at first to the next one. A part without words, such as a
+    demonstration, has those that come after it.
+    """
     found: list[Part] = []
     waiting = ""
     for part in parts:
@@ -349,6 +353,8 @@ def with_their_notes(parts: Iterable[Part]) -> list[Part]:
             found[-1] = found[-1]._replace(notes=found[-1].notes + part.notes)
         else:
             waiting += part.notes
+    for place in range(len(found) - 2, -1, -1):
+        found[place] = found[place]._replace(notes=found[place].notes or found[place + 1].notes)
     return found
 
 
