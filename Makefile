@@ -27,7 +27,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
+.PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
 	notebooks profiles replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
 
 help: ## Show this list
@@ -42,6 +42,9 @@ book: $(STAMP) ## Build the site into _build/html
 serve: book ## Build the site and serve it at http://localhost:8000 (another port: make serve PORT=8080)
 	@echo "Serving the site at http://localhost:$(PORT)/ (stop with Ctrl-C)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory $(SITE) $(PORT)
+
+slides: book ## Build the site with a deck of slides for each chapter; they need no network
+	@echo; echo "The slides are ready; open one in a browser:"; ls $(SITE)/slides/*.html
 
 widgets: $(STAMP) js/node_modules/.package-lock.json ## Build the widgets' bundles from js/, after a change there; it needs npm
 	@$(NODE) build.mjs

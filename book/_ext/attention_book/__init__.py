@@ -27,6 +27,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         listings,
         pictures,
         search,
+        slides,
         style_sheets,
         theme,
         widgets,
@@ -58,6 +59,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", theme.mark_of_static_files)
     app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
     app.connect("builder-inited", cards.write_files)
+    app.connect("builder-inited", slides.write_files)
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in_address)
@@ -84,6 +86,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", widgets.add_to_page)
     app.connect("html-page-context", cards.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
+    app.connect("html-page-context", slides.write_deck, priority=502)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.

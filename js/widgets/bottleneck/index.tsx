@@ -7,6 +7,7 @@ import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { largest } from "../../kit/maths.ts";
 import { Folded, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { placeIn } from "../../kit/pointer.ts";
 import { count, isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
@@ -464,7 +465,7 @@ function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }
   const shares = NETWORKS.map((network, n) => `${networks[network]} ${show(here.accuracy[n]!)}`).join(", ");
 
   function nearest(event: MouseEvent) {
-    const clicked = event.clientX - (event.currentTarget as SVGElement).getBoundingClientRect().left;
+    const clicked = placeIn(event.currentTarget as SVGElement, width, event);
     const away = (one: Case) => Math.abs(x(one.length) - clicked);
     onChoose(cases.reduce((best, one) => (away(one) < away(best) ? one : best)));
   }

@@ -6,6 +6,7 @@ import { Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { range } from "../../kit/maths.ts";
 import { Folded, InWords, Panel, Steady } from "../../kit/panel.tsx";
+import { placeIn } from "../../kit/pointer.ts";
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
@@ -222,7 +223,7 @@ function Lane({ word, role, place, length, side, width, onMove }: LaneProps) {
   const held = useRef<number | null>(null); // where in the word it is held, in pixels
   const lane = useRef<HTMLDivElement>(null);
   const step = width === null ? 1 : (width - 2 * side) / (length - 1);
-  const placeAt = (pixels: number) => (pixels - lane.current!.getBoundingClientRect().left - side) / step;
+  const pixelsOf = (event: MouseEvent) => placeIn(lane.current!, lane.current!.offsetWidth, event) - side;
   const said = role === "" ? "" : role === "query" ? ", asks" : ", is asked";
 
   function walk(event: KeyboardEvent) {
@@ -249,10 +250,10 @@ function Lane({ word, role, place, length, side, width, onMove }: LaneProps) {
         onPointerDown={(event) => {
           if (event.button !== 0) return;
           event.currentTarget.setPointerCapture(event.pointerId);
-          held.current = event.clientX - lane.current!.getBoundingClientRect().left - side - step * place;
+          held.current = pixelsOf(event) - step * place;
         }}
         onPointerMove={(event) => {
-          if (held.current !== null) onMove(placeAt(event.clientX - held.current));
+          if (held.current !== null) onMove((pixelsOf(event) - held.current) / step);
         }}
         onPointerUp={() => {
           held.current = null;

@@ -1,0 +1,445 @@
+"""A deck of slides for each chapter, made by rules from its finished page: no word of it is written a second time.
+
+A section becomes slides under its heading. They show its formulas, tables, figures, demonstrations, findings and
+call-outs, and short code with what it prints; of its prose they show the first sentence and those that have bold words
+or end in a colon. All prose is in the speaker's notes, with the proofs. A prediction, a *Your turn* and a question each
+have a slide that shows the answer at the next step. A turn whose answer can be typed is a poll, in which the right
+answer stands among the likeliest wrong ones. Exercises are listed at the end.
+
+`slides.js` lays the parts out in the browser, as many as fit on each slide, and starts reveal.js, whose files come from
+the package `sphinx-revealjs`. The decks lie in a folder of their own, and load nothing that is not in the site.
+"""
+
+import html
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bs4 import BeautifulSoup, NavigableString, Tag
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+from .depths import is_deep, number_of
+
+FOLDER = "slides"
+REVEAL = Path(str(files("sphinx_revealjs"))) / "_static" / "revealjs"
+OF_REVEAL = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
+OURS = (Path(__file__).with_suffix(".js"), Path(__file__).with_suffix(".css"))
+TEMPLATE = Path(__file__).with_suffix(".html")
+
+LONGEST = 12  # lines of code, and of what it prints
+ALONE, SPACIOUS = "alone", "alone spacious"
+WRONG_OPTIONS = 3  # of a poll
+LAST = ("summary", "common-mistakes", "exercises", "questions")  # the sections that end a deck, in this order
+LEFT_OUT = {"further-reading"}
+SET_FORMULA = re.compile(r"<mjx-container.*?(<math.*?</math>).*?</mjx-container>", re.DOTALL)
+SILENT = {"tag_setup", "tag_turn", "tag_answer", "tag_exercise", "toctree-wrapper"}
+# Where a sentence ends. An element is one private character here, of the first kind if it ends a sentence itself.
+SENTENCE_END = re.compile(r"(?:(?<=[.?!\ue000-\ue7ff])(?<!et al\.)|(?<=[.?!][)”]))\s+(?=[A-Z(“\ue000-\uefff])")
+POINTS_BACK = re.compile(
+    r"(But|Both|Each of|Hence|Here|It|Its|None|So|Such|That|The same|Their|Then|There|These|They|This|Those|Yet)\b"
+)
+LABEL = re.compile(r"<strong>(?:(?!</strong>).)*</strong>")
+STATED = re.compile(r"<strong>(Theorem|Lemma|Corollary)")
+KEYS = "<p class='keys'>S: speaker’s notes · F: full screen · O: overview · D: light or dark · ?: all keys</p>"
+
+
+class Part(NamedTuple):
+    """What stays together: its HTML, the speaker's notes for it, and its kind.
+
+    A part that is "alone" begins a slide and ends it; one that is "spacious" as well may have a line or two above it.
+    """
+
+    shown: str
+    notes: str = ""
+    kind: str = ""
+
+    def __str__(self) -> str:
+        notes = f'<aside class="notes">{self.notes}</aside>' if self.notes else ""
+        return f'<div class="part {self.kind}">{self.shown}{notes}</div>\n'
+
+
+# ---- Words ----------------------------------------------------------------------------------------------------------
+
+
+def tidy(article: Tag) -> Tag:
+    """Take links out of a page, and all ids but those of sections; its pictures do not wait."""
+    for link in article.select(".headerlink, a.claim-id"):
+        link.decompose()
+    for link in article.find_all("a"):
+        link.unwrap()
+    for element in article.find_all(lambda element: element.name != "section" and element.has_attr("id")):
+        del element["id"]
+    for picture in article.find_all("img"):
+        del picture["loading"]
+    return article
+
+
+def inner(element: Tag) -> str:
+    """Return the HTML within an element."""
+    return str(element.decode_contents()).strip()
+
+
+def noted(element: Tag) -> str:
+    """Return an element for the speaker's view, which has no style sheet of ours: formulas as MathML, folds open."""
+    text = SET_FORMULA.sub(r"\1", str(element))
+    return re.sub(r"<(/?)details", r"<\1div", re.sub(r"<(/?)summary", r"<\1strong", text))
+
+
+def sentences(paragraph: Tag) -> list[str]:
+    """Return the sentences of a paragraph, with their markup.
+
+    Example:
+        >>> text = "<p><b>Focus.</b> One <i>ends. Here</i>. <i>Sat</i>, at 2 p.m. sharp. (Three?) So:</p>"
+        >>> sentences(BeautifulSoup(text, "html.parser").p)
+        ['<b>Focus.</b>', 'One <i>ends. Here</i>.', '<i>Sat</i>, at 2 p.m. sharp.', '(Three?)', 'So:']
+    """
+    elements: dict[str, str] = {}
+    text = ""
+    for number, child in enumerate(paragraph.children):
+        if isinstance(child, NavigableString):
+            text += html.escape(str(child), quote=False)
+        else:
+            kind = 0xE000 if re.search(r"[.?!]$", child.get_text()) and "math" not in child.get("class", ()) else 0xE800
+            elements[chr(kind + number)] = str(child)
+            text += chr(kind + number)
+    split = (" ".join(sentence.split()) for sentence in SENTENCE_END.split(text))
+    return [re.sub("[\ue000-\uefff]", lambda match: elements[match[0]], sentence) for sentence in split if sentence]
+
+
+def key_sentences(paragraph: Tag, *, opening: bool = False, leading: bool = False) -> list[str]:
+    """Return what of a paragraph a slide shows; sentences that follow each other are in one line.
+
+    These are the sentences with bold words, the one after a bold label or a question, one that ends in a colon, and all
+    of a theorem; the first sentence of an `opening` paragraph, and the last of one that is `leading` to what stands
+    below it. One that points back ("This is ...") brings the sentence before it.
+
+    Example:
+        >>> text = "<p><strong>Focus.</strong> Weights vary. They sum to 1. Why <strong>exp</strong>? See 2a.</p>"
+        >>> key_sentences(BeautifulSoup(text, "html.parser").p)
+        ['<strong>Focus.</strong> Weights vary.', 'Why <strong>exp</strong>? See 2a.']
+    """
+    every = sentences(paragraph)
+    shown = {0} if opening else set()
+    shown |= {len(every) - 1} if leading else set()
+    for number, sentence in enumerate(every):
+        before = every[number - 1] if number else ""
+        if (
+            "<strong" in sentence
+            or _ends(sentence, ":")
+            or (number - 1 in shown and (LABEL.fullmatch(before) or _ends(before, "?")))
+            or STATED.match(every[0])
+        ):
+            shown.add(number)
+    for number in range(len(every) - 1, 0, -1):
+        if number in shown and POINTS_BACK.match(every[number]):
+            shown.add(number - 1)
+    lines: list[str] = []
+    for number in sorted(shown):
+        lines[-1:] = [f"{lines[-1]} {every[number]}"] if number - 1 in shown else [*lines[-1:], every[number]]
+    return lines
+
+
+def key_words(item: Tag, section: Tag) -> str:
+    """Return what of an item of a list a slide shows: of a summary, all of it."""
+    paragraph = item.p or item
+    return inner(paragraph) if section["id"] == "summary" else " ".join(key_sentences(paragraph, opening=True))
+
+
+def _ends(sentence: str, mark: str) -> bool:
+    return re.sub(r"</?\w+>", "", sentence).endswith(mark)
+
+
+def sentence_case(words: str) -> str:
+    """Return words with a capital at their start and a full stop at their end."""
+    return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
+
+
+# ---- Questions ------------------------------------------------------------------------------------------------------
+
+
+def poll(asked: str, options: Iterable[tuple[str, bool, str]], answer: str = "") -> str:
+    """Return a question with (option, whether it is right, what is said to it); the next step answers it."""
+    items = (
+        f'<li class="{"right" if right else "wrong"}"><span>{option}</span>'
+        f'<span class="why fragment" data-fragment-index="0">{why}</span></li>'
+        for option, right, why in options
+    )
+    answer = f'<div class="answer fragment" data-fragment-index="0">{answer}</div>' if answer else ""
+    return f'<div class="asked">{asked}</div><ol class="poll">{"".join(items)}</ol>{answer}'
+
+
+def option(value: list[float], state: dict[str, Any]) -> str:
+    """Return an answer of a turn as a poll offers it.
+
+    Example:
+        >>> option([0.7719], {"kind": "number"}), option([2.0, -1.0], {"kind": "shape"})
+        ('0.772', '(2, −1)')
+    """
+    if state["kind"] == "choice":
+        return str(state["choices"][int(value[0])])
+    numbers = ", ".join(f"{number:.3g}" for number in value).replace("-", "−")
+    return numbers if state["kind"] == "number" else f"({numbers})"
+
+
+def poll_of_turn(state: dict[str, Any]) -> str:
+    """Return the poll for a turn whose answer can be typed, from what its widget knows."""
+    right = option(state["right"], state)
+    wrong = {option(each["answer"], state): each for each in state["wrong"] if option(each["answer"], state) != right}
+    if state["kind"] == "choice":
+        offered = state["choices"]
+    else:
+        values = {right: state["right"]} | {name: each["answer"] for name, each in list(wrong.items())[:WRONG_OPTIONS]}
+        offered = sorted(values, key=values.__getitem__)
+    options = [
+        (html.escape(each), each == right, html.escape(sentence_case(wrong[each]["words"] if each in wrong else "")))
+        for each in offered
+    ]
+    return poll(f"<p>{html.escape(state['question'])}</p>", options)
+
+
+def parts_of_turn(asked: Tag, after: list[Tag]) -> Iterator[Part]:
+    """Yield a *Your turn* as a poll if its answer can be typed; else as code to complete, with an answer behind it."""
+    cell, answer = (next(each for each in after if tag in each.get("class", ())) for tag in ("tag_turn", "tag_answer"))
+    words = noted(asked)
+    if widget := cell.select_one("[data-widget=your_turn]"):
+        yield Part(f"<h3>Your turn</h3>{poll_of_turn(json.loads(str(widget['data-state'])))}", words, ALONE)
+        return
+    yield Part(f'<div class="asked"><p>{inner(asked)}</p></div>{code_of(cell, "div")}', words, ALONE)
+    yield Part(f"<h3>One answer</h3>{code_of(answer, 'div')}", words, ALONE)
+
+
+def parts_of_questions(section: Tag) -> Iterator[Part]:
+    """Yield the questions at the end of a chapter, "**1. Which?** (a) this; (b) that.", as polls."""
+    for fold in section.find_all("details", recursive=False):
+        stem, offered = options_in(inner(fold.find_previous_sibling("p")))
+        right = fold.p.get_text().strip()[:3]
+        options = [(words, right == f"({letter})", "") for letter, words in zip("abcde", offered, strict=False)]
+        yield Part(poll(f"<p>{stem}</p>", options, unfolded(fold)), noted(fold), ALONE)
+
+
+def options_in(question: str) -> tuple[str, list[str]]:
+    """Return a question and what it offers.
+
+    Example:
+        >>> options_in("<b>1. Which?</b> (a) this; (b) neither (a) nor that.")
+        ('<b>1. Which?</b>', ['this', 'neither (a) nor that'])
+    """
+    parts = [question]
+    for letter in "abcde":
+        parts[-1:] = parts[-1].split(f"({letter})", 1)
+    stem, *offered = (part.strip().rstrip(";.") for part in parts)
+    return stem, offered
+
+
+def unfolded(fold: Tag) -> str:
+    """Return what a fold holds."""
+    return "".join(str(each) for each in fold.find_all(recursive=False) if each.name != "summary")
+
+
+def answer_to(quote: Tag) -> Tag | None:
+    """Return the folded answer to a prediction: the first one before the next prediction."""
+    for block in quote.find_next_siblings(["details", "blockquote"]):
+        if "callout-predict-first" in block["class"] if block.name == "blockquote" else "Answer" in block.summary.text:
+            return block if block.name == "details" else None
+    return None
+
+
+# ---- Parts of a section ---------------------------------------------------------------------------------------------
+
+
+def code_of(cell: Tag, scope: str = ":scope >") -> str:
+    """Return a cell's code if it is in sight and short enough."""
+    code = cell.select_one(f"{scope} .cell_input pre")
+    if code is None or sum(bool(line.strip()) for line in code.get_text().splitlines()) > LONGEST:
+        return ""
+    lines = re.sub(r"\n{3,}", "\n\n", str(code))
+    return f'<div class="highlight">{lines}</div>'
+
+
+def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
+    """Yield a demonstration, figures, or code with what it prints, below the words that lead to it; then findings.
+
+    Code that nothing leads to and that prints nothing is shown if it begins with a definition: the others prepare.
+    """
+    code = code_of(cell)
+    printed = "".join(
+        str(each) for each in cell.select(".cell_output .stream") if each.get_text().count("\n") <= LONGEST
+    )
+    if widget := cell.select_one("[data-widget], [data-later-widget]"):
+        yield Part(f'{lead}<div class="demonstration">{widget}</div>', notes, ALONE)
+    elif pictures := cell.select(".cell_output img"):
+        for picture in pictures:
+            caption = inner(picture.find_next("p", class_="figure-caption"))
+            yield Part(f"{lead}<figure>{picture}<figcaption>{caption}</figcaption></figure>", notes, SPACIOUS)
+            lead = notes = ""
+    elif printed or (code and (lead or cell.pre.get_text().startswith("def "))):
+        yield Part(f'{lead}{code}<div class="printed">{printed}</div>', notes)
+    else:
+        yield Part(re.sub(r":(</\w+>)*$", r".\1", lead), notes)
+    findings = (
+        f'<p class="finding">{inner(claim.select_one(".claim-sentence"))}'
+        f"<small>{inner(claim.select_one('.claim-values'))}</small></p>"
+        for claim in cell.select(".claim.finding")
+    )
+    if shown := "".join(findings):
+        yield Part(shown)
+
+
+def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part]:
+    """Yield the parts of a section in their order, without those of the sections in it; or of some of its blocks."""
+    lead = notes = ""  # what waits for the next part
+    opening = True
+    for block in section.find_all(recursive=False) if blocks is None else blocks:
+        kind = set(block.get("class", ()))
+        if block.name in ("section", "h1", "h2", "h3", "span") or kind & SILENT:
+            continue
+        if block.name == "details":
+            notes += noted(block) if "Answer" not in block.summary.text else ""
+        elif block.name == "p" and block.get_text().startswith("Your turn."):
+            yield Part(lead, notes)
+            yield from parts_of_turn(block, block.find_next_siblings("div", limit=4))
+            lead = notes = ""
+        elif block.name == "p":
+            below = block.find_next_sibling()
+            leading = below is not None and "math" in below.get("class", ())
+            shown = key_sentences(block, opening=opening, leading=leading)
+            lead += "".join(f"<p>{line}</p>" for line in shown)
+            notes += noted(block)
+            if shown and not leading and not _ends(shown[-1], ":"):
+                yield Part(lead, notes)
+                lead = notes = ""
+        else:
+            if "cell" in kind:
+                yield from parts_of_cell(block, lead, notes)
+            elif "callout-predict-first" in kind:
+                fold = answer_to(block)
+                answer = f'<div class="answer fragment">{unfolded(fold)}</div>' if fold else ""
+                yield Part(f'{lead}<div class="asked">{inner(block)}</div>{answer}', notes + noted(block), SPACIOUS)
+            elif block.name == "blockquote":
+                yield Part(f'{lead}<div class="{" ".join(kind)}">{inner(block)}</div>', notes + noted(block))
+            elif block.name in ("ul", "ol"):
+                whole = section.get("id") == "summary"
+                items = (item.p or item for item in block.find_all("li", recursive=False))
+                rows = "".join(
+                    f"<li>{inner(item) if whole else ' '.join(key_sentences(item, opening=True))}</li>"
+                    for item in items
+                )
+                yield Part(f"{lead}<{block.name}>{rows}</{block.name}>", notes + noted(block))
+            else:  # a formula, a table
+                yield Part(f"{lead}{block}", notes)
+            lead = notes = ""
+        opening = False
+    yield Part(lead, notes)
+
+
+def with_their_notes(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts that show something, each with its notes.
+
+    Those of a part that shows nothing go to the part before, at first to the next one. A part without words, such as a
+    demonstration, has those that come after it.
+    """
+    found: list[Part] = []
+    waiting = ""
+    for part in parts:
+        if part.shown:
+            found.append(part._replace(notes=waiting + part.notes))
+            waiting = ""
+        elif found:
+            found[-1] = found[-1]._replace(notes=found[-1].notes + part.notes)
+        else:
+            waiting += part.notes
+    for place in range(len(found) - 2, -1, -1):
+        found[place] = found[place]._replace(notes=found[place].notes or found[place + 1].notes)
+    return found
+
+
+def parts_of_exercises(section: Tag) -> Iterator[Part]:
+    """Yield what stands before the exercises, which may hold a demonstration, and the list of them."""
+    yield from (part for part in parts_of(section) if part.kind)
+    titles = (inner(title).removeprefix("Exercise ") for title in section.select("section > h3"))
+    yield Part(f"<ul>{''.join(f'<li>{title}</li>' for title in titles)}</ul>")
+
+
+# ---- The deck -------------------------------------------------------------------------------------------------------
+
+
+def title_slide(section: Tag) -> tuple[str, list[Part]]:
+    """Return the first slide of a chapter, its title and question, and the parts before its first section."""
+    setup = section.find("div", class_="tag_setup")
+    before = [each for each in section.find_all(recursive=False) if each in setup.find_previous_siblings()]
+    first, *rest = with_their_notes(parts_of(section, before))
+    notes = first.notes + "".join(part.notes for part in rest)
+    title = Part(f"<h1>{inner(section.h1)}</h1>{first.shown}{KEYS}", notes, ALONE)
+    return str(title), with_their_notes(parts_of(section, setup.find_next_siblings()))
+
+
+def stacks(article: Tag) -> Iterator[tuple[str, str, list[Part]]]:
+    """Yield (id, heading, parts) for each section of a chapter, those that end a deck last."""
+    every = [each for each in article.select("section") if each.find(["h2", "h3"], recursive=False)]
+    kept = [each for each in every if each["id"] not in LEFT_OUT and not each["id"].startswith("exercise-")]
+    for section in sorted(kept, key=lambda each: LAST.index(each["id"]) if each["id"] in LAST else -1):
+        make = {"questions": parts_of_questions, "exercises": parts_of_exercises}.get(str(section["id"]), parts_of)
+        heading = inner(section.find(["h2", "h3"], recursive=False))
+        yield str(section["id"]), heading, with_their_notes(make(section))
+
+
+def deck_of(article: Tag, page: str, book: str) -> str:
+    """Return the deck of a chapter."""
+    title, first = title_slide(tidy(article).section)
+    name = article.section.h1.get_text()
+    sections = [("start", inner(article.section.h1), first), *stacks(article)]
+    slides = "".join(
+        f'<section id="{id}"><h2>{heading}</h2>\n{"".join(map(str, parts))}</section>\n'
+        for id, heading, parts in sections
+        if parts
+    )
+    used = sorted(set(re.findall(r'data-widget="(\w+)"', slides)))
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        title=html.escape(f"{name} · {book}"),
+        page=html.escape(page),
+        sheets="".join(f'<link rel="stylesheet" href="../_static/widgets/{each}.css">\n' for each in used),
+        widgets="".join(f'<script src="../_static/widgets/{each}.js"></script>\n' for each in used),
+        slides=f'<section id="title">{title}</section>\n{slides}',
+    )
+
+
+def has_deck(app: Sphinx, page: str) -> bool:
+    """Tell whether a page of the site is a main chapter."""
+    return bool(number_of(page)) and not is_deep(page) and isinstance(app.builder, StandaloneHTMLBuilder)
+
+
+def write_deck(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Write the deck of a chapter, and add it to the page's menu of downloads."""
+    if doctree is None or not has_deck(app, pagename):
+        return
+    folder = Path(app.outdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    name = f"{pagename.rpartition('/')[2]}.html"
+    article = BeautifulSoup(str(context["body"]), "lxml").body
+    (folder / name).write_text(deck_of(article, f"../{pagename}.html", app.config.project), encoding="utf-8")
+    for button in context.get("header_buttons", []):
+        if button.get("label") == "download-buttons":
+            button["buttons"].append(
+                {
+                    "type": "link",
+                    "url": context["pathto"](f"{FOLDER}/{name}", 1),
+                    "text": "Slides",
+                    "tooltip": "Show the chapter as slides",
+                    "icon": "fas fa-chalkboard-user",
+                    "label": "slides-button",
+                }
+            )
+
+
+def write_files(app: Sphinx) -> None:
+    """Write what all decks load, beside them."""
+    if isinstance(app.builder, StandaloneHTMLBuilder):
+        folder = Path(app.outdir) / FOLDER / "reveal"
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (*(REVEAL / name for name in OF_REVEAL), *OURS):
+            shutil.copyfile(path, folder / path.name)
