@@ -12,7 +12,7 @@ from dataclasses import replace
 import other_routes
 import pytest
 import torch
-from masters import ALL, NAMES, assignment, judged, tasks, variant
+from masters import ALL, assignment, judged, tasks, variant
 
 from attention_tutorial.exercises import Case, Read, Slip, exercises, judge, visible
 from attention_tutorial.exercises.visible import (
