@@ -5,16 +5,7 @@ import torch
 
 pytest.register_assert_rewrite("oracles", "website")  # failures in fixtures then say what they compared
 
-from website import (  # noqa: E402, F401
-    browser,
-    build,
-    pages,
-    run_in_node,
-    site,
-    visit_widget,
-    widget_addresses,
-    widget_pages,
-)
+from website import browser, build, pages, run_in_node, site, visit_widget, widget_addresses, widget_pages  # noqa: E402, F401
 
 torch.set_num_threads(1)  # several processes share the cores
 

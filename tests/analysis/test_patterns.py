@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from oracles import HEADS
+from oracles import HEADS, assert_raises, mistakes
 
 from attention_tutorial import masked_softmax
 from attention_tutorial.analysis.patterns import (
@@ -118,12 +118,6 @@ def test_rows_of_padding_count_for_nothing(measure):
     assert first.equal(second)
 
 
-def test_the_threshold_decides_the_name():
-    weights = 0.6 * perfect("vertical") + 0.4 * perfect("mixed")
-    assert describe_heads(weights, GROUP, REAL)[0].name == "vertical"
-    assert describe_heads(weights, GROUP, REAL, threshold=0.9)[0].name == "mixed"
-
-
 def test_a_description_holds_the_measures():
     weights, found = random_weights(), describe_heads(random_weights(), GROUP, REAL)
     measures = {
@@ -160,34 +154,24 @@ def test_the_threshold_is_one_half_unless_given():
     assert describe_heads(0.45 * perfect("vertical"), GROUP, REAL)[0].name == "mixed"
 
 
-@pytest.mark.parametrize(
-    ("weights", "real", "error", "words"),
-    [
-        (
-            torch.ones(2, 3, 3),
-            torch.ones(2, 3, dtype=torch.bool),
-            ValueError,
-            r"weights must be \(batch, heads, n, n\)",
-        ),
-        (torch.ones(2, 1, 3, 4), torch.ones(2, 4, dtype=torch.bool), ValueError, r"got \(2, 1, 3, 4\)"),
-        (torch.ones(2, 1, 3, 3), True, TypeError, "real must be a boolean tensor; got bool$"),
-        (torch.ones(2, 1, 3, 3), torch.ones(2, 3), TypeError, "real must be a boolean tensor; got torch.float32"),
-        (
-            torch.ones(2, 1, 3, 3),
-            torch.ones(3, 2, dtype=torch.bool),
-            ValueError,
-            r"^real must be \(batch, n\) = \(2, 3\); got \(3, 2\)$",
-        ),
-        (torch.ones(2, 1, 3, 3), torch.zeros(2, 3, dtype=torch.bool), ValueError, "at least one real position"),
-        (torch.ones(2, 1, 3, 3).long(), torch.ones(2, 3, dtype=torch.bool), TypeError, "weights must hold real"),
-        ([[1.0]], torch.ones(2, 3, dtype=torch.bool), TypeError, "weights must be a torch.Tensor; got list"),
+MAPS, EVERY = torch.ones(2, 1, 3, 3), torch.ones(2, 3, dtype=torch.bool)
+
+
+@mistakes({
+    TypeError: [
+        (lambda: largest_share(MAPS, True), "real must be a boolean tensor; got bool"),
+        (lambda: largest_share(MAPS, torch.ones(2, 3)), "real must be a boolean tensor; got torch.float32"),
+        (lambda: largest_share(MAPS.long(), EVERY),
+         "weights must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int64"),
+        (lambda: largest_share([[1.0]], EVERY), "weights must be a torch.Tensor; got list"),
     ],
-)
-def test_bad_input_is_named(weights, real, error, words):
-    with pytest.raises(error, match=words):
-        largest_share(weights, real)
-
-
-def test_groups_must_fit():
-    with pytest.raises(ValueError, match=r"^group must be \(batch, n\) like real, \(3, 7\); got \(3, 3\)$"):
-        block_share(random_weights(), GROUP[:, :3], REAL)
+    ValueError: [
+        (lambda: largest_share(MAPS[0], EVERY), "weights must be (batch, heads, n, n); got (1, 3, 3)"),
+        (lambda: largest_share(MAPS[..., :2], EVERY), "weights must be (batch, heads, n, n); got (2, 1, 3, 2)"),
+        (lambda: largest_share(MAPS, EVERY.T), "real must be (batch, n) = (2, 3); got (3, 2)"),
+        (lambda: largest_share(MAPS, ~EVERY), "real must have at least one real position; got none"),
+        (lambda: block_share(MAPS, GROUP, EVERY), "group must be (batch, n) like real, (2, 3); got (3, 7)"),
+    ],
+})  # fmt: skip
+def test_bad_input_is_named(call, error, message):
+    assert_raises(call, error, message)

@@ -93,22 +93,14 @@ def attention_of(model, kind, layer):
 
 @pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_a_removed_head_has_no_columns_in_the_last_matrix(model, kind, layer):
-    other = copy.deepcopy(model)
+def test_a_removed_head_has_no_columns_in_the_last_matrix_and_swapped_parts_are_swapped_matrices(model, kind, layer):
+    removed, swapped = copy.deepcopy(model), copy.deepcopy(model)
     with torch.no_grad():
-        attention_of(other, kind, layer).w_o.weight[:, 4:8] = 0
-    found = trace(model, SOURCE, TARGET, Touch(heads_off=[(kind, layer, 2)]))
-    assert largest_difference(found["logits"], logits_by(other)[0][0]) < 1e-12
-
-
-@pytest.mark.parametrize("layer", [0, 1])
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_swapped_keys_and_values_are_swapped_matrices(model, kind, layer):
-    other = copy.deepcopy(model)
-    part = attention_of(other, kind, layer)
+        attention_of(removed, kind, layer).w_o.weight[:, 4:8] = 0
+    part = attention_of(swapped, kind, layer)
     part.w_k, part.w_v = part.w_v, part.w_k
-    found = trace(model, SOURCE, TARGET, Touch(swapped=[(kind, layer)]))
-    assert largest_difference(found["logits"], logits_by(other)[0][0]) < 1e-12
+    for touch, other in ((Touch(heads_off=[(kind, layer, 2)]), removed), (Touch(swapped=[(kind, layer)]), swapped)):
+        assert largest_difference(trace(model, SOURCE, TARGET, touch)["logits"], logits_by(other)[0][0]) < 1e-12
 
 
 def test_a_mask_shifted_back_is_a_narrower_mask(model):

@@ -113,7 +113,8 @@ def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, devi
     assert (theirs.batch_first, theirs.dropout, theirs.training) == (True, 0.0, training)
     assert {(p.dtype, p.device.type) for p in theirs.parameters()} == {(dtype, device.type)}
     back = MultiHeadAttention.from_torch(theirs)
-    assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), back.parameters(), strict=True))
+    assert back.training == training
+    assert all(torch.equal(a, b) and b.requires_grad for a, b in zip(ours.parameters(), back.parameters(), strict=True))
     x = draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device)
     close(theirs(x, x, x)[0], ours(x)[0], dtype, times=2)
     other = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=dtype, device=device)
@@ -122,7 +123,7 @@ def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, devi
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.zero_()
-    assert not any(torch.equal(p, torch.zeros_like(p)) for p in ours.parameters())
+    assert all(p.any() for p in (*ours.parameters(), *back.parameters())), "the weights are copies"
 
 
 # BERT's layer, from its published definition: Devlin et al. (2019), arXiv:1810.04805, and the code that came with it

@@ -10,7 +10,7 @@ import copy
 
 import pytest
 import torch
-from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool
 from pretended_device import PretendedDevice
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -105,7 +105,7 @@ def to(device, *tensors):
 @pytest.mark.parametrize(("m", "n"), [(M, N), (N, M), (M, M), (1, N)])
 def test_masks_are_the_same_on_every_device(m, n, device, generator):
     expected, made = causal_mask(m, n), causal_mask(m, n, device)
-    assert made.device.type == device.type
+    assert made.device.type == causal_mask(m, n, str(device)).device.type == device.type
     assert torch.equal(made.cpu(), expected)
     padding, bias = padding_mask([1, n], n=n), draw(generator, m, n, dtype=torch.float32)
     lengths = torch.tensor([1, n], device=device)
@@ -119,55 +119,33 @@ def test_masks_are_the_same_on_every_device(m, n, device, generator):
 # Functions
 
 
-@every_dtype
-@every_mask
-@causal_or_not
-def test_attention_agrees_with_the_loop(make_mask, is_causal, dtype, device, generator):
-    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
-    exact_output, exact_weights = loop_attention(*tensors, mask, is_causal=is_causal)
-    output, weights = scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
-    assert output.device.type == weights.device.type == device.type
-    assert output.dtype == weights.dtype == dtype
-    assert_rounded_once(weights, exact_weights)
-    assert_rounded_once(output, exact_output)
-
-
-@every_dtype
-@every_mask
-@causal_or_not
-def test_the_fused_path_agrees_with_the_step_by_step_one(make_mask, is_causal, dtype, device, generator):
-    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
-    output = fused_attention(*tensors, mask, is_causal=is_causal)
-    assert output.device.type == device.type
-    assert output.dtype == dtype
-    assert_rounded_often(output, exactly(scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)[0]))
-    assert_rounded_often(output, loop_attention(*tensors, mask, is_causal=is_causal)[0])
-
-
 @every_path
 @every_dtype
 @every_mask
 @causal_or_not
-def test_gradients_agree_with_those_of_float64_on_the_cpu(make_mask, is_causal, dtype, is_fast, device, generator):
-    def attend(*arguments):
-        if is_fast:
-            return fused_attention(*arguments, is_causal=is_causal)
-        return scaled_dot_product_attention(*arguments, is_causal=is_causal)[0]
-
-    tensors, (mask,) = inputs(generator, device, dtype), to(device, make_mask(generator, dtype))
-    upstream = draw(generator, BATCH, HEADS, M, D_V, dtype=dtype)
-    exact_tensors = [exactly(tensor).requires_grad_() for tensor in tensors]
+def test_values_and_gradients_are_those_of_float64_on_the_cpu(make_mask, is_causal, dtype, is_fast, device, generator):
+    """Those agree with loops over single numbers: test_functional.py."""
+    tensors, mask = inputs(generator, device, dtype), make_mask(generator, dtype)
     exact_mask = mask if mask is None or mask.dtype == torch.bool else exactly(mask)
-    exact_mask = None if mask is None else exact_mask.cpu()
-    exact_output = scaled_dot_product_attention(*exact_tensors, exact_mask, is_causal=is_causal)[0]
-    given = [tensor.requires_grad_() for tensor in tensors]
-    found = gradients(attend(*given, mask), given, upstream)
-    for gradient, exact in zip(found, gradients(exact_output, exact_tensors, upstream), strict=True):
+    exact_tensors = [exactly(tensor).requires_grad_() for tensor in tensors]
+    exact_output, exact_weights = scaled_dot_product_attention(*exact_tensors, exact_mask, is_causal=is_causal)
+    given = [*(tensor.requires_grad_() for tensor in tensors), *to(device, mask)]
+    if is_fast:
+        output, assert_rounded = fused_attention(*given, is_causal=is_causal), assert_rounded_often
+    else:
+        (output, weights), assert_rounded = (
+            scaled_dot_product_attention(*given, is_causal=is_causal),
+            assert_rounded_once,
+        )
+        assert (weights.device.type, weights.dtype) == (device.type, dtype)
+        assert_rounded_once(weights, exact_weights)
+    assert (output.device.type, output.dtype) == (device.type, dtype)
+    assert_rounded(output, exact_output)
+    upstream = draw(generator, BATCH, HEADS, M, D_V, dtype=dtype)
+    expected = gradients(exact_output, exact_tensors, upstream)
+    for gradient, exact in zip(gradients(output, tensors, upstream), expected, strict=True):
         assert gradient.isfinite().all()
-        if is_fast:
-            assert_rounded_often(gradient, exact)
-        else:
-            assert_rounded_once(gradient, exact)
+        assert_rounded(gradient, exact)
 
 
 @every_dtype

@@ -23,7 +23,6 @@ from oracles import (
     draw_bool,
     loop_attention,
     loop_gradients,
-    loop_softmax,
 )
 from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -687,15 +686,3 @@ def test_additive_and_multiplicative_attention_of_no_keys_give_zeros(generator):
         assert output.shape == (BATCH, HEADS, M, D_V)
         assert weights.shape == (BATCH, HEADS, M, 0)
         assert not output.any()
-
-
-@given(row=st.lists(st.floats(-50, 50), min_size=1, max_size=6), data=st.data())
-def test_masked_softmax_agrees_with_the_loop(row, data):
-    allowed = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
-    hidden = [score if open_ else -math.inf for score, open_ in zip(row, allowed, strict=True)]
-    expected = torch.tensor(loop_softmax(hidden), dtype=torch.float64)
-    scores, mask = torch.tensor(row, dtype=torch.float64), torch.tensor(allowed)
-    assert_close(masked_softmax(scores, mask), expected, **TIGHT)
-    added = torch.where(mask, 0.0, -math.inf)
-    assert_close(masked_softmax(scores, added), expected, **TIGHT)
-    assert_close(masked_softmax(scores), torch.tensor(loop_softmax(row), dtype=torch.float64), **TIGHT)

@@ -24,12 +24,6 @@ def test_causal_mask_opens_what_lies_no_later_counted_from_the_end(m, n):
     assert mask.tolist() == [[n - j >= m - i for j in range(n)] for i in range(m)]
 
 
-def test_masks_are_made_on_the_device_asked_for(device):
-    assert causal_mask(M, N, device).device.type == device.type
-    assert causal_mask(M, device=str(device)).device.type == device.type
-    assert padding_mask(torch.tensor([1, 2], device=device), n=3).device.type == device.type
-
-
 @given(lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5), more=st.integers(0, 3))
 def test_padding_mask_of_lengths_opens_the_first_positions(lengths, more):
     n = max(lengths) + more

@@ -46,14 +46,12 @@ def repository(tmp_path):
     return write
 
 
-def test_the_notes_are_the_versions_section(repository, capsys):
-    assert release.main(["v1.2.3"], repository("1.2.3")) == 0
-    assert capsys.readouterr().out == "- One thing,\n  on two lines.\n- Another.\n"
-
-
-def test_the_last_section_ends_with_the_file(repository, capsys):
-    assert release.main(["v1.2.2"], repository("1.2.2")) == 0
-    assert capsys.readouterr().out == "- An older thing.\n"
+@pytest.mark.parametrize(
+    ("version", "notes"), [("1.2.3", "- One thing,\n  on two lines.\n- Another.\n"), ("1.2.2", "- An older thing.\n")]
+)
+def test_the_notes_are_the_versions_section(version, notes, repository, capsys):
+    assert release.main([f"v{version}"], repository(version)) == 0
+    assert capsys.readouterr().out == notes
 
 
 @pytest.mark.parametrize(

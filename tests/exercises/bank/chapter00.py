@@ -18,10 +18,4 @@ RIGHT = {
 }
 
 
-WRONG = [
-    Wrong("shape_of_scores", "not the right result", (5, 7, 8)),
-    Wrong("sat_without_cat", "not the right result", 0.3),
-    Wrong("rows_to_one", "your code raised RuntimeError", lambda s: s.exp() / s.exp().sum(-1)[None, None, :3]),
-    Wrong("loss_by_hand", "must be one number", lambda z, t: -z.softmax(-1).gather(-1, t[:, None]).log()),
-    Wrong("loss_by_hand", "your code raised RuntimeError", lambda z, t: -z.softmax(-1).gather(-1, t).log().mean()),
-]
+WRONG = [Wrong("loss_by_hand", "must be one number", lambda z, t: -z.softmax(-1).gather(-1, t[:, None]).log())]

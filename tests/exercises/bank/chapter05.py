@@ -1,7 +1,5 @@
 """Right and wrong answers to the exercises of chapter 5."""
 
-import math
-
 import torch
 
 from . import Wrong
@@ -118,14 +116,11 @@ RIGHT = {
 
 WRONG = [
     Wrong("causal", "cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool)),
-    Wrong("surviving_softmax", "too small by a factor", lambda s, mask: opened(s / math.sqrt(s.size(-1)), mask)),
-    Wrong("surviving_softmax", "raised NotImplementedError", lambda s, mask: opened(s, mask.double())),
     Wrong(
         "surviving_softmax",
         "not for a single matrix",
         lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT,
     ),
-    Wrong("from_torchs_module", "holds the numbers 0 and 1", lambda mask, h: (~mask).unflatten(0, (-1, h)).double()),
     Wrong("finds_leaks", "it must end with return False", never_says_false),
     Wrong("decoder_mask", "not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining()),
 ]
