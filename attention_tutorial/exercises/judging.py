@@ -86,8 +86,7 @@ def judge(
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
-        for hook in exercise.further:
-            hook(exercise.right)  # what PyTorch loads at first use (seconds) does not count as the answer's time
+        _warm_up(exercise)
         diagnosis = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
         diagnosis = NOT_FILLED_IN
@@ -159,6 +158,13 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
         module.train(was_training)
     words = "right in training, but not in evaluation (torch.no_grad() and eval())"
     return diagnosis and replace(diagnosis, words=f"{words}: {diagnosis.words}", slip=None)
+
+
+@functools.lru_cache(maxsize=256)
+def _warm_up(exercise: Exercise) -> None:
+    """Run the hooks once: what PyTorch loads at first use (seconds) does not count as an answer's time."""
+    for hook in exercise.further:
+        hook(exercise.right)
 
 
 @functools.lru_cache(maxsize=256)
