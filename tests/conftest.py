@@ -8,9 +8,11 @@ pytest.register_assert_rewrite("oracles", "website")  # failures in fixtures the
 from website import (  # noqa: E402, F401
     browser,
     build,
+    live,
     pages,
     run_in_node,
     site,
+    visit,
     visit_widget,
     widget_addresses,
     widget_pages,
