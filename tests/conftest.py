@@ -5,7 +5,18 @@ import torch
 
 pytest.register_assert_rewrite("oracles", "website")  # failures in fixtures then say what they compared
 
-from website import browser, build, pages, run_in_node, site, visit_widget, widget_addresses, widget_pages  # noqa: E402, F401
+from website import (  # noqa: E402, F401
+    browser,
+    build,
+    live,
+    pages,
+    run_in_node,
+    site,
+    visit,
+    visit_widget,
+    widget_addresses,
+    widget_pages,
+)
 
 torch.set_num_threads(1)  # several processes share the cores
 

@@ -19,7 +19,13 @@ def ask(page, function, argument=None):
 def raw_markup(page):
     """List formulas that were not set, and markup that stands in the text."""
     text = ask(page, "prose")
-    patterns = (r".{0,30}\$.{0,30}", r".{0,30}\\[(\[A-Za-z].{0,30}", r"\{[a-z]+(?::[a-z]+)?\}`", r":{3,}")
+    patterns = (
+        r".{0,30}\$.{0,30}",
+        r".{0,30}\\[(\[A-Za-z].{0,30}",
+        r"\{[a-z]+(?::[a-z]+)?\}`",
+        r":{3,}",
+        r"\]\([^)]*\)",
+    )
     return ask(page, "unsetFormulas") + [found for pattern in patterns for found in re.findall(pattern, text)]
 
 

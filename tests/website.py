@@ -9,6 +9,7 @@ import functools
 import gzip
 import importlib.util
 import io
+import itertools
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from attention_tutorial import widgets
 from tools.book import ROOT, settings
 from tools.node import node
 
+HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
@@ -229,6 +231,18 @@ def visit_widget(pages, widget_addresses):
     assert failures == []
 
 
+@pytest.fixture
+def visit(visit_widget, request):
+    """Open the page of the widget that a file of tests is about."""
+    return functools.partial(visit_widget, request.path.stem.removeprefix("test_"))
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """Widgets speak with the kernel, as in a notebook that nobody builds a book from."""
+    monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def run_in_node(tmp_path_factory):
     """Return `run(module, program, given)`: run a program that imports "./widget.mjs", the bundle as a page has it.
@@ -267,6 +281,27 @@ def state_in(page):
     return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
 
 
+def put(page, widget):
+    """Show a widget on a page of its own, which holds nothing else."""
+    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{widget.to_html()}")
+    sources = json.dumps({widget.module: str(widget._esm)})
+    page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
+    page.wait_for_selector("[data-mounted=yes]")
+
+
+def luminance(colour):
+    """Return the relative luminance of a colour, written as "#rrggbb" or "rgb(r,g,b)" (WCAG 2)."""
+    parts = re.findall(r"\d+", colour) if colour.startswith("rgb") else [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(part) / 255 for part in parts)]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    """Return the contrast of two colours, from 1 to 21."""
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
 def slide(page, name, position):
     """Put a widget's slider on a position, as dragging does."""
     page.locator(f"[id$='-{name}'][type=range]").evaluate(
@@ -283,7 +318,7 @@ def hard_to_tap(page, selector):
     )
 
 
-DRESSES = [(theme, width) for width in (1280, 360) for theme in ("light", "dark")]
+DESK, PHONE = 1280, 360  # pixels
 DRESS = """async ([theme, width]) => {
     document.documentElement.dataset.theme = theme;
     while (innerWidth !== width) await new Promise(requestAnimationFrame);
@@ -291,23 +326,23 @@ DRESS = """async ([theme, width]) => {
 }"""
 
 
-def serious_findings(page, context, axe=True):
+def serious_findings(page, context, thorough=True):
     """What axe finds serious or critical in a part of a page, and letters that are too faint: [rule, where].
 
-    Axe, where it is asked, looks once, at a desk by day; `page_faults.contrast` looks at a desk and a phone, by day and
-    by night. It sees no less than axe, in a fraction of the time.
+    `page_faults.contrast` looks by day and by night, at a desk and, where it is to be thorough, on a phone. It sees no
+    less than axe, in a fraction of the time; axe looks once, at a desk by day, and only where it is to be thorough.
     """
     if importlib.util.find_spec("axe_playwright_python") is None:
         missing("the package axe-playwright-python")
     found = []
-    for theme, width in DRESSES:
+    for theme, width in itertools.product(("light", "dark"), (DESK, PHONE) if thorough else (DESK,)):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(DRESS, [theme, width])
         scheme = page.eval_on_selector(context, "x => getComputedStyle(x).colorScheme")
         found += [("colour-scheme", f"{theme}: {scheme}")] * (scheme != theme)
-        if axe and (theme, width) == DRESSES[0]:
+        if thorough and (theme, width) == ("light", DESK):
             found += [(rule, element) for rule, element, _ in page_faults.axe(page, ("color-contrast",), context)]
         found += [("color-contrast", f"{theme}, {width}: {letters}") for letters in page_faults.contrast(page, context)]
-    page.set_viewport_size({"width": DRESSES[0][1], "height": 900})
-    page.evaluate(DRESS, DRESSES[0])
+    page.set_viewport_size({"width": DESK, "height": 900})
+    page.evaluate(DRESS, ["light", DESK])
     return found

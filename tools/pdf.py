@@ -13,15 +13,21 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bs4 import BeautifulSoup, Tag
+from lxml.html import HtmlElement, document_fromstring, tostring
 
 from tools.book import pages, settings
 from tools.browser import built_site, chromium, serve
 
+
+def of_class(*names: str) -> str:
+    """Return the condition of XPath that an element has one of these classes."""
+    return " or ".join(f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')" for name in names)
+
+
 # What is of no use on paper
 SCREEN_ONLY = (
-    "details.above-input, .headerlink, .copybtn, .prev-next-area, script, button, #jb-print-docs-body, "
-    ".toggle-details__summary"
+    f".//details[{of_class('above-input')}] | .//script | .//button | .//*[@id='jb-print-docs-body'] | "
+    f".//*[{of_class('headerlink', 'copybtn', 'prev-next-area', 'toggle-details__summary')}]"
 )
 NAMES = ("id", "name", "href", "for", "aria-labelledby", "aria-describedby")
 FOOTER = (
@@ -67,51 +73,51 @@ def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
     return f"#{prefix(target)}{unquote(parts.fragment)}" if parts.fragment else f"#{prefix(target)}page"
 
 
-def article_of(soup: BeautifulSoup, page: str, pages: list[str]) -> Tag:
+def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
     """Return the article of a page, ready for the book."""
-    article = soup.select_one("article.bd-article")
-    for element in article.select(SCREEN_ONLY):
-        element.decompose()
-    for details in article.find_all("details"):
-        details["open"] = ""
-    for element in article.find_all(True):
+    (article,) = tree.xpath(f"//article[{of_class('bd-article')}]")
+    for element in article.xpath(SCREEN_ONLY):
+        element.drop_tree()
+    for details in article.iter("details"):
+        details.set("open", "")
+    for element in article.iter("*"):
         for name in NAMES:
-            if name not in element.attrs:
-                continue
-            value = element[name]
-            if name == "href":
-                element[name] = led_into_the_book(value, page, pages)
-            else:  # one id, or several
-                element[name] = " ".join(prefix(page) + word for word in value.split())
-        if element.get("src") and not urlsplit(element["src"]).scheme:
-            element["src"] = re.sub(r"^(\.\./)+", "", element["src"])
-        element.attrs.pop("loading", None)
-    article["id"] = f"{prefix(page)}page"
+            value = element.get(name)
+            if value is not None and name == "href":
+                element.set(name, led_into_the_book(value, page, pages))
+            elif value is not None:  # one id, or several
+                element.set(name, " ".join(prefix(page) + word for word in value.split()))
+        if element.get("src") and not urlsplit(element.get("src")).scheme:
+            element.set("src", re.sub(r"^(\.\./)+", "", element.get("src")))
+        element.attrib.pop("loading", None)
+    article.set("id", f"{prefix(page)}page")
     return article
 
 
-def contents(articles: list[Tag]) -> str:
+def contents(articles: list[HtmlElement]) -> str:
     """Return the list of contents: every page with its sections."""
+
+    def item(id: str, heading: HtmlElement, inner: str = "") -> str:
+        return f'<li><a href="#{id}">{html.escape(heading.text_content())}</a>{inner}</li>'
+
     items = []
     for article in articles:
-        sections = [section for section in article.select("section[id]") if section.find("h2", recursive=False)]
-        inner = "".join(
-            f'<li><a href="#{section["id"]}">{html.escape(section.h2.get_text())}</a></li>' for section in sections
-        )
-        items.append(f'<li><a href="#{article["id"]}">{html.escape(article.h1.get_text())}</a><ul>{inner}</ul></li>')
+        sections = "".join(item(each.get("id"), each.find("h2")) for each in article.xpath(".//section[@id][h2]"))
+        items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
 
 
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
     config, order = settings(), pages()
-    parsed = {page: BeautifulSoup((site / f"{page}.html").read_text(encoding="utf-8"), "lxml") for page in order}
+    parsed = {page: document_fromstring((site / f"{page}.html").read_text(encoding="utf-8")) for page in order}
     sheets = dict.fromkeys(
-        re.sub(r"^(\.\./)+", "", link["href"])
-        for soup in parsed.values()
-        for link in soup.select("link[rel~=stylesheet]")
+        re.sub(r"^(\.\./)+", "", address)
+        for tree in parsed.values()
+        for address in tree.xpath("//link[contains(@rel, 'stylesheet')]/@href")
     )
-    articles = [article_of(soup, page, order) for page, soup in parsed.items()]
+    articles = [article_of(tree, page, order) for page, tree in parsed.items()]
+    body = "".join(tostring(article, encoding="unicode", with_tail=False) for article in articles)
     links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
     title = (
         f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'
@@ -120,7 +126,7 @@ def book(site: Path) -> str:
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
         f"<title>{html.escape(config['title'])}</title>{links}<style>{STYLE}</style></head>"
-        f'<body><main class="bd-content">{title}{contents(articles)}{"".join(map(str, articles))}</main></body></html>'
+        f'<body><main class="bd-content">{title}{contents(articles)}{body}</main></body></html>'
     )
 
 

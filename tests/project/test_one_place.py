@@ -13,8 +13,9 @@ from itertools import pairwise
 import pytest
 import yaml
 from attention_book.depths import is_deep, number_of
+from attention_book.notebooks import title_of
 from matplotlib.colors import to_rgb
-from notebook_rules import BOOK, headings
+from notebook_rules import BOOK
 from PIL import Image
 
 from attention_tutorial import plotting
@@ -83,7 +84,7 @@ def test_no_other_python_is_named():
 
 # ---- Chapters: the notebook's first heading, and its place in _toc.yml ----------------------------------------------
 
-ALL_TITLES = {path.stem: headings(BOOK[path])[0][1] for path in chapters()}
+ALL_TITLES = {path.stem: title_of(BOOK[path], "") for path in chapters()}
 TITLES = {name: title for name, title in ALL_TITLES.items() if not is_deep(name)}
 
 

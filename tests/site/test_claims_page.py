@@ -83,7 +83,7 @@ def test_the_title_is_the_first_heading():
 def test_a_heading_is_what_markdown_calls_one():
     text = "# One\n\n```python\n# a comment\n```\n\nTwo\n---\n\n### Three $x$ #\n\n#Four\n"
     cells = [{"cell_type": "markdown", "source": text}, {"cell_type": "code", "source": "# code"}]
-    assert headings(read({"cells": cells})) == [(1, "One"), (2, "Two"), (3, "Three $x$")]
+    assert list(headings(read({"cells": cells}))) == [(1, "One"), (2, "Two"), (3, "Three $x$")]
 
 
 def test_a_repeated_id_is_found_with_both_places():

@@ -156,8 +156,9 @@ def press(page, name):
 
 
 def again(page):
-    """Load the page once more, a moment later: under load a page from a file, loaded at once, had lost an answer."""
-    page.wait_for_timeout(250)
+    """Load the page once more; a file a moment later: under load one that was loaded at once had lost an answer."""
+    if page.url.startswith("file:"):
+        page.wait_for_timeout(250)
     page.reload()
 
 

@@ -4,7 +4,6 @@ Networks here are random ones with large parameters, so that weights reach from 
 networks of chapter 1 returned is looked at in the notebook as it is stored, and on the site's page.
 """
 
-import functools
 import itertools
 import json
 import re
@@ -252,12 +251,6 @@ def test_lengths_below_the_chart_do_not_touch(node):
 
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def visit(visit_widget):
-    """Open the page of this widget."""
-    return functools.partial(visit_widget, "bottleneck")
 
 
 def agrees(page, widget, step):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from website import HOST, contrast, luminance
 
 from attention_tutorial import plotting, widgets
 from attention_tutorial.widgets.base import STATIC
@@ -14,7 +15,6 @@ from tools.node import node
 
 ROOT = Path(__file__).parents[2]
 JS = ROOT / "js"
-(HOST,) = (ROOT / "book" / "_ext").rglob("widgets_host.js")
 PAGES = ROOT / "book" / "_ext" / "attention_book" / "built"  # the scripts of pages
 SOURCES = sorted(path for folder in ("kit", "widgets") for path in (JS / folder).rglob("*.*"))
 MODULES = sorted(getattr(widgets, name).module for name in widgets.__all__)
@@ -81,17 +81,6 @@ def test_the_colours_are_those_of_the_figures(path):
 # ---- The colours of weights ---------------------------------------------------------------------------------------
 
 
-def channels(colour):
-    if colour.startswith("rgb"):
-        return [int(c) / 255 for c in re.findall(r"\d+", colour)]
-    return [int(colour.strip("#")[i : i + 2], 16) / 255 for i in (0, 2, 4)]
-
-
-def luminance(rgb):
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
 @pytest.fixture(scope="module")
 def colours(run_in_node):
     program = (
@@ -104,11 +93,12 @@ def colours(run_in_node):
 def test_on_a_light_page_weights_have_the_colours_of_the_heat_maps(colours):
     scale = matplotlib.colormaps[plotting.WEIGHT_MAP]
     for i, both in enumerate(colours):
-        assert channels(both["onLight"]["ground"]) == pytest.approx(scale(i / 100)[:3], abs=0.02)
+        shown = [int(channel) / 255 for channel in re.findall(r"\d+", both["onLight"]["ground"])]
+        assert shown == pytest.approx(scale(i / 100)[:3], abs=0.02)
 
 
 def test_on_a_dark_page_nothing_is_dark_and_all_is_bright(colours):
-    lights = [luminance(channels(both["onDark"]["ground"])) for both in colours]
+    lights = [luminance(both["onDark"]["ground"]) for both in colours]
     assert lights == sorted(lights)
     assert lights[0] < 0.02 and lights[-1] > 0.7
 
@@ -116,6 +106,4 @@ def test_on_a_dark_page_nothing_is_dark_and_all_is_bright(colours):
 @pytest.mark.parametrize("page", ["onLight", "onDark"])
 def test_a_weight_can_be_read_on_its_ground(colours, page):
     for both in colours:
-        pair = [luminance(channels(both[page][part])) for part in ("ground", "ink")]
-        dark, light = sorted(pair)
-        assert (light + 0.05) / (dark + 0.05) >= 4.5
+        assert contrast(both[page]["ground"], both[page]["ink"]) >= 4.5

@@ -1,20 +1,18 @@
 """Laws of the widget Heads: it shows the weights that it was given, on the page and in words, and takes no other."""
 
 import itertools
-import json
 import re
 
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import state_in
+from website import contrast, put, state_in
 
 from attention_tutorial import MultiHeadAttention, causal_mask, plotting
 from attention_tutorial.widgets import Heads
 from attention_tutorial.widgets.heads import MOST_HEADS
 from tools.book import ROOT
 
-HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 SHEET = (ROOT / "js" / "widgets" / "heads" / "style.css").read_text(encoding="utf-8")
 ONE_CASE = {"m": {"s": (["a"], torch.ones(1, 1, 1))}}
 LONG = ["on", "wednesday", "ryan", "needed", "to", "transfer", "money", "to", "the", "bank"]
@@ -149,16 +147,6 @@ def test_words_that_look_like_markup_stay_words():
     page = Heads.of(tokens, drawn(1, 2, 2)).to_html()
     assert "<script" not in page
     assert state_in(page)["cases"][0]["tokens"] == tokens
-
-
-def contrast(one, other):
-    def luminance(colour):
-        parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return sum(c * share for c, share in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
-
-    low, high = sorted([luminance(one), luminance(other)])
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_each_head_has_a_colour_and_a_line_of_its_own_that_can_be_seen():
@@ -345,14 +333,6 @@ def test_what_a_word_gets_the_most_of_ends_at_its_middle_side_by_side(node):
 # ---- The page -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def visit(visit_widget):
-    def open_page(*arguments, **options):
-        return visit_widget("heads", *arguments, **options)
-
-    return open_page
-
-
 def table(page):
     """Every number of the table: {(head, key): value}, and what is written there."""
     cells = page.eval_on_selector_all(
@@ -499,14 +479,6 @@ def test_everything_can_be_done_with_the_keyboard(visit):
     page.keyboard.press("End")
     shows(page, weights, 5, [0])
     assert page.evaluate("document.activeElement.textContent") == "mat"
-
-
-def put(page, widget):
-    """Show a widget on a page of its own, which holds nothing else."""
-    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{widget.to_html()}")
-    sources = json.dumps({"heads": str(widget._esm)})
-    page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
-    page.wait_for_selector("[data-mounted=yes]")
 
 
 SHOWN = {

@@ -8,7 +8,7 @@ import random
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import hard_to_tap, serious_findings, slide
+from website import hard_to_tap, put, serious_findings, slide
 
 from attention_tutorial.positions import rotate
 from attention_tutorial.widgets import MoveAWord
@@ -140,12 +140,13 @@ console.log(JSON.stringify({
 """
 
 
+@functools.cache
 def random_widgets():
     """Widgets in states that a reader can reach, of every width, base, slope and length."""
     draw = random.Random(1)
     made = [MoveAWord(places=[24, 32, 40])]
     made[0].shift = 20
-    for number in range(36):
+    for number in range(18):
         count = draw.randint(2, 4)
         sentence = " ".join(draw.choice(["dog", "bites", "man", "old"]) for _ in range(count))
         length = LENGTHS[number % 2]
@@ -240,12 +241,6 @@ def test_words_stay_in_the_text_and_changes_are_said_in_few_letters(node):
 
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def visit(visit_widget):
-    """Open the page of this widget."""
-    return functools.partial(visit_widget, "move_a_word")
 
 
 def press(page, name):
@@ -383,13 +378,9 @@ def test_a_prediction_comes_before_the_answer(visit):
 
 
 @pytest.mark.parametrize(("width", "height"), [(760, 560), (360, 760)])
-def test_the_small_form_is_small_and_shows_the_same(browser, widget_pages, width, height):
+def test_the_small_form_is_small_and_shows_the_same(browser, width, height):
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_content(f"<style>{MoveAWord._css}</style>{MoveAWord(compact=True).to_html()}")
-    for name in ("move_a_word", "host"):
-        script = widget_pages / "_static" / "widgets" / f"{name}.js"
-        page.add_script_tag(content=script.read_text(encoding="utf-8"))
-    page.wait_for_selector("[data-mounted=yes]")
+    put(page, MoveAWord(compact=True))
     slide(page, "together", 24)
     widget = MoveAWord(compact=True, places=[24, 32, 40])
     widget.shift = 20

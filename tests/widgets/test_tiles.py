@@ -1,6 +1,5 @@
 """Laws of the widget on tiles: block by block it computes the package's softmax, and its mistakes are mistakes."""
 
-import functools
 import json
 import math
 import random
@@ -226,12 +225,6 @@ def test_numbers_are_told_in_few_letters(node):
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def visit(visit_widget):
-    """Open the page of this widget."""
-    return functools.partial(visit_widget, "tiles")
-
-
 def press(page, name):
     page.click(f"[id$='-{name}']")
 
@@ -319,16 +312,16 @@ def test_everything_is_done_by_keyboard(visit):
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_it_plays_on_request_and_stops_at_the_end(visit, motion):
-    page, widget = visit("http", reduced_motion=motion), Tiles()
-    page.wait_for_timeout(100)
-    agrees(page, widget)
+    page, widget = visit("http", reduced_motion=motion), Tiles(block=4)
+    page.clock.install()
     slide(page, "block", 4)
-    press(page, "play")
-    assert page.text_content("[id$='-play']") == "Pause"
-    page.wait_for_selector("[data-step='1']")
-    page.wait_for_selector("[id$='-play']:text-is('Play')")
-    widget.block, widget.step = 4, 2
+    page.clock.run_for(5000)
     agrees(page, widget)
+    press(page, "play")
+    for widget.step, button in ((0, "Pause"), (1, "Pause"), (2, "Play"), (2, "Play")):
+        agrees(page, widget)
+        assert page.text_content("[id$='-play']") == button
+        page.clock.run_for(1300)
 
 
 def test_a_prediction_comes_before_the_answer(visit):

@@ -65,9 +65,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("source-read", address.fill_in_address)
     app.add_transform(LastingIds)
     app.connect("doctree-read", callouts.mark_callouts)
+    app.connect("doctree-read", descriptions.note_descriptions)
+    app.connect("doctree-read", formulas.note_formulas)
+    app.connect("doctree-read", search.note_records)
 
     # 3. All pages are read: what needs to know all of them.
-    app.connect("env-updated", descriptions.collect_descriptions)
     app.connect("env-updated", address.fill_lost_page)
     app.connect("env-updated", formulas.set_all)
 

@@ -16,7 +16,6 @@ from urllib.parse import urljoin, urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.environment import BuildEnvironment
 
 from .citation import authors, read_citation
 from .social_cards import SIZE, draw_card
@@ -59,10 +58,8 @@ def cards_of_chapters(start: nodes.document) -> dict[str, str]:
     return words
 
 
-def description(doctree: nodes.document, card: str | None) -> str:
-    """Return the description of a page: the words of its card, or its first sentences."""
-    if card:
-        return first_sentences(card)
+def opening(doctree: nodes.document) -> str:
+    """Return the first sentences of a page."""
     paragraphs = (part for part in doctree.findall(nodes.paragraph) if isinstance(part.parent, nodes.section))
     return first_sentences(" ".join(plain(part) for part, _ in zip(paragraphs, range(2), strict=False)))
 
@@ -129,15 +126,13 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict[s
     if doctree is None or not isinstance(app.builder, StandaloneHTMLBuilder):
         return
     title = app.env.titles[pagename].astext()
-    words = app.env.metadata[pagename]["description"]
+    card = app.env.metadata[app.config.root_doc]["cards"].get(pagename)
+    words = first_sentences(card) if card else app.env.metadata[pagename]["opening"]
     context["metatags"] += "\n".join(head(app, pagename, title, words))
     path = Path(app.outdir) / CARDS / card_name(pagename)
     draw_card(path, title, words, app.config.html_title, urlsplit(app.config.html_baseurl).netloc)
 
 
-def collect_descriptions(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Describe all pages, when all are read."""
-    cards = cards_of_chapters(env.get_doctree(app.config.root_doc))
-    for page in env.found_docs:
-        env.metadata[page]["description"] = description(env.get_doctree(page), cards.get(page))
-    return []
+def note_descriptions(app: Sphinx, doctree: nodes.document) -> None:
+    """Note how a page that has been read describes itself, and the start page the chapters."""
+    app.env.metadata[app.env.docname] |= {"opening": opening(doctree), "cards": cards_of_chapters(doctree)}

@@ -22,6 +22,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
+from sphinx.util.logging import get_node_location
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
@@ -119,14 +120,20 @@ def choose_renderer(app: Sphinx, config: Config) -> None:
     config["html_math_renderer"] = RENDERER
 
 
+def note_formulas(app: Sphinx, doctree: nodes.document) -> None:
+    """Note the formulas of a page that has been read, with their places."""
+    formulas = [(formula, get_node_location(node)) for formula, node in formulas_of(doctree)]
+    app.env.metadata[app.env.docname]["formulas"] = formulas
+
+
 def set_all(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Set the formulas of all pages before the first page is written, so that one style sheet serves them all."""
     if isinstance(app.builder, StandaloneHTMLBuilder):
-        found = [each for page in sorted(env.found_docs) for each in formulas_of(env.get_doctree(page))]
-        right, wrong, sheet = set_formulas(formula for formula, _ in found)
-        for formula, node in found:
+        noted = [each for page in sorted(env.found_docs) for each in env.metadata[page]["formulas"]]
+        right, wrong, sheet = set_formulas(formula for formula, _ in noted)
+        for formula, place in noted:
             if formula in wrong:
-                logger.warning("formula %r: %s", formula[0], wrong[formula], location=node, type="formulas")
+                logger.warning("formula %r: %s", formula[0], wrong[formula], location=place, type="formulas")
         done.update(right)
         write_style(sheet, Path(app.outdir) / "_static" / FOLDER)
     return []

@@ -24,23 +24,19 @@ def markdown_parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
 
 
-def headings(notebook: NotebookNode) -> list[tuple[int, str]]:
-    r"""Return (level, text) of every heading, in order; a "#" in a block of code is none.
+def headings(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
+    r"""Yield (level, text) of every heading, in order; a "#" in a block of code is none.
 
     Example:
         >>> from nbformat.v4 import new_markdown_cell, new_notebook
-        >>> headings(new_notebook(cells=[new_markdown_cell("# 1. One\n\n## 1.1 Two")]))
+        >>> list(headings(new_notebook(cells=[new_markdown_cell("# 1. One\n\n## 1.1 Two")])))
         [(1, '1. One'), (2, '1.1 Two')]
     """
-    found = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            found += [
-                (int(opening.tag[1]), inline.content)
-                for opening, inline in itertools.pairwise(markdown_parser().parse(cell.source))
-                if opening.type == "heading_open"
-            ]
-    return found
+            for opening, inline in itertools.pairwise(markdown_parser().parse(cell.source)):
+                if opening.type == "heading_open":
+                    yield int(opening.tag[1]), inline.content
 
 
 def title_of(notebook: NotebookNode, default: str) -> str:

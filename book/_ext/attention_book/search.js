@@ -22,8 +22,8 @@
     return [...found].map((node) => (node.nodeName === "MARK" ? element("mark", "", node.textContent) : node.textContent));
   }
 
-  /* A place in the index is "/page.html/id/" for "page.html#id". */
-  const address = (place) => place.replace(/^\/|\/$/g, "").replace(".html/", ".html#");
+  /* A place in the index is "/name.page/id/" for "name.html#id". */
+  const address = (place) => place.replace(/^\/|\/$/g, "").replace(".page/", ".html#").replace(".page", ".html");
 
   function item({ raw_url: place, url, meta, excerpt: html }) {
     const link = element("a", "", meta.title ?? meta.name);

@@ -124,11 +124,12 @@ def write(records: list[Record], folder: Path) -> None:
     """Have Pagefind write its index.
 
     It reads a folder with a file for each record, since handed over one by one each takes a tenth of a second. A file's
-    place is its record's address with "/" for "#"; `search.js` turns it back.
+    place is its record's address with ".page" for ".html" and "/" for "#"; `search.js` turns it back. (Folders that end
+    in ".html" Pagefind tries to read as files, again and again, for ten seconds.)
     """
     with tempfile.TemporaryDirectory() as pages:
         for record in records:
-            path = Path(pages, record.address.replace("#", "/"), "index.html")
+            path = Path(pages, record.address.replace(".html", ".page").replace("#", "/"), "index.html")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(record.as_html(), encoding="utf-8")
         # (As a program, not by its interface for Python, which stops it before the last file is surely written)
@@ -136,15 +137,19 @@ def write(records: list[Record], folder: Path) -> None:
         subprocess.run(command, check=True)
 
 
+def note_records(app: Sphinx, doctree: nodes.document) -> None:
+    """Note the places of a page that has been read."""
+    page = app.env.docname
+    app.env.metadata[page]["places"] = list(records_of(doctree, f"{page}.html"))
+
+
 def write_index(app: Sphinx, exception: Exception | None) -> None:
     """Write the index of the site, and the script that asks it."""
     if exception is not None or not isinstance(app.builder, StandaloneHTMLBuilder):
         return
-    site, builder = Path(app.outdir), app.builder
+    site = Path(app.outdir)
     shutil.rmtree(site / FOLDER, ignore_errors=True)
-    pages = sorted(app.env.found_docs)
-    records = [each for page in pages for each in records_of(app.env.get_doctree(page), builder.get_target_uri(page))]
-    write(records, site / FOLDER)
+    write([each for page in sorted(app.env.found_docs) for each in app.env.metadata[page]["places"]], site / FOLDER)
     for unused in (*(site / FOLDER).glob("pagefind-*ui*"), *(site / FOLDER).glob("pagefind-highlight*")):
         unused.unlink()  # Pagefind's own looks
     shutil.copyfile(SCRIPT, site / "_static" / SCRIPT.name)
