@@ -525,8 +525,5 @@ def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:
 
 def _digest(contents: Mapping[PurePosixPath, bytes]) -> str:
     """Return what is the same for the same files; their names do not count, since platforms change them."""
-    return hashlib.sha256("".join(_hashes(contents.values())).encode()).hexdigest()
-
-
-def _hashes(contents: Iterable[bytes]) -> list[str]:
-    return sorted(hashlib.sha256(data).hexdigest() for data in contents)
+    hashes = sorted(hashlib.sha256(data).hexdigest() for data in contents.values())
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
