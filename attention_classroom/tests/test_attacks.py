@@ -283,7 +283,8 @@ def loud_and_many():
     lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
     direct = "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"
     loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
-    return graded(submission(double=loud, extra=[lines, line, direct, FORKS]))
+    many = "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))"
+    return graded(submission(double=loud, extra=[lines, line, direct, FORKS, many]))
 
 
 def test_output_without_end_is_cut():
@@ -292,6 +293,7 @@ def test_output_without_end_is_cut():
     assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
         "cell extra-1 shows more than 200 kB or 20 figures",
         "cell extra-2 shows more than 200 kB or 20 figures",
+        "cell extra-5 shows more than 200 kB or 20 figures",
         "the function prints more than is kept",
     ]
     assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)

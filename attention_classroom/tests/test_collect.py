@@ -182,7 +182,7 @@ def test_loose_notebooks_of_canvas_are_attempts_in_the_order_of_their_numbers(co
 def test_what_names_do_not_say_can_be_given(course, tmp_path):
     """By the whole path, or a name at the top; a file of the same name in another folder is not meant."""
     source = make_folder(tmp_path / "in", {"x.ipynb": "a", "box/y.ipynb": "b", "bag/x.ipynb": "c", "s103/x.ipynb": "d"})
-    found = collect(course, "scaling", source, given={"x.ipynb": "s104", "box/": "s105"})
+    found = collect(course, "scaling", source, given={"x.ipynb": "s104", "box": "s105"})
     assert [file for file, _ in found.unmatched] == ["bag/x.ipynb"]
     assert received(course) == {
         "s103": [{"x.ipynb": b"d"}], "s104": [{"x.ipynb": b"a"}], "s105": [{"y.ipynb": b"b"}],
@@ -191,10 +191,13 @@ def test_what_names_do_not_say_can_be_given(course, tmp_path):
     assert received(course)["s102"] == [{"x.ipynb": b"c"}]
 
 
-def test_a_folder_that_names_a_student_keeps_its_files(course, tmp_path):
-    source = make_folder(tmp_path / "in", {"box/s103/x.ipynb": "theirs", "box/y.ipynb": "given"})
+def test_what_names_another_student_in_a_folder_that_is_given_stays_theirs(course, tmp_path):
+    source = make_folder(
+        tmp_path / "in", {"box/s103/x.ipynb": "s103", "box/y.ipynb": "given", "box/s104.ipynb": "s104"}
+    )
     collect(course, "scaling", source, given={"box": "s105"})
-    assert received(course) == {"s103": [{"x.ipynb": b"theirs"}], "s105": [{"y.ipynb": b"given"}]}
+    attempts = {student: [*attempt.values()] for student, (attempt,) in received(course).items()}
+    assert attempts == {"s103": [b"s103"], "s104": [b"s104"], "s105": [b"given"]}
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
         (["release", NAME, "--student", "nobody"], "got 'nobody'"),
         (["collect", NAME, "nowhere"], "there is no nowhere"),
         (["collect", NAME, "nowhere", "--is", "x"], "--is must be FILE=ID"),
-        (["collect", NAME, "nowhere", "--is", "x=bo", "--is", "x=mia"], "give x to one student; got bo and mia"),
+        (["collect", NAME, "nowhere", "--is", "x=bo", "--is", "x/=mia"], "give x to one student; got bo and mia"),
         (["undo", NAME, "mia"], "must have handed in something for tiny; got 'mia'"),
         (["grade", NAME, "--student", "mia"], "students must have handed in something; got mia"),
         (["export", "grades", NAME, "none.csv", "--to", "x.csv"], "is empty or not there"),
