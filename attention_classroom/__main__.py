@@ -5,8 +5,11 @@ something that it named, and 2 where it could not do what was asked.
 """
 
 import argparse
+import errno
 import functools
 import importlib.util
+import os
+import sqlite3
 import sys
 import textwrap
 from collections import Counter
@@ -47,18 +50,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     import torch
 
-    from .course import CourseError
-    from .sandbox import NoSandbox
-
     torch.set_num_threads(1)  # small tensors; submissions are graded side by side
 
     run: Callable[[argparse.Namespace], int] = options.run
     try:
-        return run(options)
-    except (CourseError, NoSandbox, FileNotFoundError, ValueError) as error:
-        return _refuse(str(error))
+        status = run(options)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _refuse("stopped; run the same command again to go on where it was")
+    except Exception as error:
+        words = _why(error)
+        if words is None:
+            raise
+        return _refuse(words)
+    return status
+
+
+CAUSES = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "your share of the disk is full; free some space",
+    errno.EFBIG: "a file may not become so large here",
+    errno.EROFS: "this folder can only be read; use one that you may write to",
+    errno.EACCES: "you have no right to this; change its rights",
+    errno.EPERM: "you have no right to this; change its rights",
+    errno.EPIPE: "whatever was reading the output has ended",
+}
+AGAIN = "What was finished is kept: see to this, and run the same command again"
+
+
+def _why(error: Exception) -> str | None:
+    """Say in a sentence what was refused, by us, the system or the database; None for what is our own fault."""
+    from .course import CourseError
+    from .sandbox import NoSandbox
+
+    if isinstance(error, CourseError | NoSandbox):
+        return str(error)
+    cause: BaseException | None = error
+    while cause is not None:  # nbgrader and its database wrap what sqlite says
+        if isinstance(cause, sqlite3.Error):
+            return f"gradebook.db cannot be read or written: {cause}. {AGAIN}"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, OSError) and error.errno is not None:
+        if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        path = f"{error.filename}: " if error.filename else ""
+        return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
+    return str(error) if isinstance(error, ValueError | OSError) else None
 
 
 def _refuse(words: str) -> int:
@@ -130,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         dest="given",
         metavar="FILE=ID",
-        help="whose a file or folder is, where its name does not say",
+        help="whose a file is, by its path in SOURCE, or a folder at the top of SOURCE, where no name says it",
     )
     collect.add_argument(
         "--at",
@@ -138,6 +175,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
     )
+
+    undo = command(
+        "undo", _undo, "take back a student's newest attempt, such as one collected for the wrong student",
+        "It goes from received/ to undone/, as it is; the attempt before it counts again, once you grade again.\n"
+        "Where there was no other, its marks leave the gradebook.",
+    )  # fmt: skip
+    undo.add_argument("name", help="the assignment")
+    undo.add_argument("student", metavar="ID", help="the student")
 
     grade = command(
         "grade", _grade, "grade what was collected, each submission in a sandbox",
@@ -236,6 +281,7 @@ def _release(options: argparse.Namespace) -> int:
     from tqdm.auto import tqdm
 
     from .assignment import load
+    from .batch import write
     from .course import CourseError, open_course
     from .gradebook import register
     from .release import leaks, make_release
@@ -259,8 +305,7 @@ def _release(options: argparse.Namespace) -> int:
         register(course, name)
         for student in students:
             path = course.handout(name, student)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(nbformat.writes(made[student]) + "\n", encoding="utf-8")
+            write(path, nbformat.writes(made[student]) + "\n")
         print(
             f"{course.release(name)} is for everybody; {course.handout(name, '*').parent} has {len(students)} variants."
         )
@@ -272,7 +317,7 @@ def _validate(options: argparse.Namespace) -> int:
 
     from .assignment import load
     from .course import open_course
-    from .release import validate
+    from .release import copied, validate
     from .variants import PLAIN, variant_for
 
     course = open_course(options.course)
@@ -280,18 +325,17 @@ def _validate(options: argparse.Namespace) -> int:
     for name in options.name or course.assignments:
         assignment = load(course.hidden(course.named(name)))
         master = nbformat.read(course.master(name), as_version=4)
-        students = [PLAIN, *list(course.students)[: options.variants]]
-        found = {
-            student: validate(master, assignment, variant_for(assignment, student, course.secret))
-            for student in students
-        }
+        further = [*course.students, *(f"variant {i}" for i in range(options.variants))][: options.variants]
+        variants = [variant_for(assignment, student, course.secret) for student in (PLAIN, *further)]
+        found = {variant.student: validate(master, assignment, variant) for variant in variants}
         for student, words in found.items():
             for each in words:
                 print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {each}")
         faults += sum(map(len, found.values()))
         if not any(found.values()):
             print(
-                f"{name}: right in {len(students)} variants: solved it earns full marks, unfilled 0, and nothing leaks."
+                f"{name}: right in {len(variants)} variants: solved it earns full marks, unfilled 0, and nothing leaks."
+                f" The right answers of another variant earn {copied(master, assignment, variants):.0%}."
             )
     return LOOK if faults else DONE
 
@@ -305,7 +349,8 @@ def _collect(options: argparse.Namespace) -> int:
         file, is_there, student = said.rpartition("=")
         if not is_there:
             raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {said!r}")
-        given[file] = student
+        if given.setdefault(file, student) != student:
+            raise CourseError(f"--is must give {file} to one student; got {given[file]} and {student}")
     course = open_course(options.course)
     found = collect(course, options.name, options.source, given=given, at=options.at)
     students = {student for student, _, _ in found.new}
@@ -320,7 +365,21 @@ def _collect(options: argparse.Namespace) -> int:
         print(f"Not taken: {file}: {why}", file=sys.stderr)
     if found.unmatched:
         print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
+    if students:
+        print(f"If one is not theirs: {PROGRAM} undo {options.name} ID")
     return LOOK if found.unmatched else DONE
+
+
+def _undo(options: argparse.Namespace) -> int:
+    from .collect import undo
+    from .course import open_course
+
+    course = open_course(options.course)
+    place = undo(course, options.name, options.student)
+    left = len(course.attempts(options.name, options.student))
+    print(f"{options.student}: the newest attempt is in {place} now; {left} earlier ones are left.")
+    print(f"Next: {PROGRAM} grade {options.name}" if left else "The marks for it are out of the gradebook.")
+    return DONE
 
 
 def _grade(options: argparse.Namespace) -> int:

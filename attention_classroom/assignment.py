@@ -47,7 +47,6 @@ class Task:
         name: what is judged: a function or a value, by its name in the student's notebook.
         table: visible cases, right answer and slips.
         checks: hidden; they decide.
-        forbids: names that an answer must not use.
         rubric: (points, for what), for marking by hand.
         by_hand: points that are given by hand.
         seconds: how long an answer may take, on all cases of one check.
@@ -60,7 +59,6 @@ class Task:
     name: str = ""
     table: Exercise | None = None
     checks: Sequence[Check] = ()
-    forbids: Sequence[str] = ()
     rubric: Sequence[tuple[float, str]] = ()
     by_hand: float = 0.0
     seconds: float = 10.0

@@ -236,7 +236,7 @@ class Screen(io.RawIOBase):
     def clear(self) -> None:
         """Forget everything."""
         self.events: list[dict[str, Any]] = []
-        self.used = self.asked = self.pictures = self.drawn = 0
+        self.used = self.asked = self.pictures = self.drawn = self.left_out = 0
 
     def writable(self) -> bool:
         """It takes text."""
@@ -265,7 +265,9 @@ class Screen(io.RawIOBase):
             self.pictures += 1
             self.drawn += size
             self.events.append({"png": picture})
-        elif isinstance(text, str):
+            return
+        self.left_out += isinstance(picture, str)
+        if isinstance(text, str):
             self.write(text.encode("utf-8", "replace") + b"\n")
 
     def take(self) -> list[dict[str, Any]]:
@@ -324,19 +326,17 @@ UNUSUAL_MODULES, UNUSUAL_NAMES = frozenset(MODULES.split()), frozenset(NAMES.spl
 UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 
 
-def read_cell(source: str, forbids: Sequence[str]) -> dict[str, Any]:
+def read_cell(source: str) -> dict[str, Any]:
     """Say what is in a cell without running it.
 
     Args:
         source: Python, magics already translated.
-        forbids: names to look for.
 
     Returns:
-        The forbidden names that it uses, what a teacher may want to look at, and a fingerprint that does not change
-        with names, comments and layout.
+        What a teacher may want to look at, and a fingerprint that does not change with names, comments and layout.
     """
     tree = _with_magics(ast.parse(source))
-    used, unusual = set(), set()
+    unusual = set()
     modules = {"torch", "math", "np", "numpy", "F", "nn", "plt"}
     for node in ast.walk(tree):
         names: list[str] = []
@@ -355,17 +355,15 @@ def read_cell(source: str, forbids: Sequence[str]) -> dict[str, Any]:
             if isinstance(node.ctx, ast.Store) and _root(node) in modules:
                 unusual.add(f"{ast.unparse(node)} = ...")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names = [node.value] if node.value in forbids else []
             unusual |= {text for text in UNUSUAL_TEXTS if text in node.value}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"):
             if node.args and _root(node.args[0]) in modules:
                 unusual.add(f"{node.func.id}({ast.unparse(node.args[0])}, ...)")
         elif isinstance(node, ast.FunctionDef) and node.name in UNUSUAL_NAMES:
             unusual.add(node.name)
-        used |= {name for name in names if name in forbids}
         unusual |= {name for name in names if name in UNUSUAL_NAMES}
     size = sum(1 for _ in ast.walk(tree))
-    return {"uses": sorted(used), "unusual": sorted(unusual)[:20], "print": fingerprint(tree), "size": size}
+    return {"unusual": sorted(unusual)[:20], "print": fingerprint(tree), "size": size}
 
 
 def _root(node: ast.AST) -> str | None:
@@ -407,84 +405,6 @@ def fingerprint(tree: ast.Module) -> str:
             if isinstance(node, ast.FunctionDef):
                 node.returns = None
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
-
-
-# ---- What a task forbids --------------------------------------------------------------------------------------------
-
-
-class Forbidden(RuntimeError):
-    """Raised where an answer uses what its task forbids."""
-
-
-OF_ATTENTION = ("attention", "sdp_choice", "transformer")
-KEYS = ("CPU", "AutogradCPU", "AutocastCPU", "FuncTorchBatched", "Meta")
-ALSO = {  # what stands behind a forbidden name
-    "MultiheadAttention": ["multi_head_attention_forward", "_native_multi_head_attention"],
-}
-
-
-class Ban:
-    """Refuses names while an answer runs: by the operations of torch that they end in, by function and by module."""
-
-    def __init__(self) -> None:
-        self.met: list[str] = []
-
-    @contextlib.contextmanager
-    def __call__(self, forbids: Sequence[str]) -> Iterator[None]:
-        """Refuse these names inside the block."""
-        import torch
-        from torch.nn.modules.module import register_module_forward_pre_hook
-        from torch.overrides import TorchFunctionMode
-
-        if not forbids:
-            yield
-            return
-        names = {*forbids, *(more for name in forbids for more in ALSO.get(name, ()))}
-        refuse = self.refuse
-
-        class Refuse(TorchFunctionMode):
-            def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                if getattr(func, "__name__", "") in names:
-                    refuse(func.__name__)
-                return func(*args, **(kwargs or {}))
-
-        def before(module: Any, inputs: Any) -> None:
-            for kind in type(module).__mro__:
-                if kind.__name__ in names:
-                    refuse(kind.__name__)
-
-        with contextlib.ExitStack() as stack:
-            if any(part in name.lower() for name in names for part in OF_ATTENTION):
-                library = self._operations()
-                stack.callback(library._destroy)
-            hook = register_module_forward_pre_hook(before)
-            stack.callback(hook.remove)
-            stack.enter_context(Refuse())
-            assert torch
-            yield
-
-    def refuse(self, name: str) -> None:
-        """Remember that a name was met, and raise."""
-        self.met.append(name)
-        raise Forbidden(f"this task asks you to write it yourself: {name} is refused")
-
-    def _operations(self) -> Any:
-        """Put something that raises in the place of each of torch's own attention operations."""
-        import torch
-
-        library = torch.library.Library("aten", "IMPL")
-        for name in torch._C._dispatch_get_all_op_names():
-            space, _, operation = name.partition("::")
-            if space != "aten" or not any(part in operation for part in OF_ATTENTION) or "backward" in operation:
-                continue
-
-            def raises(*args: Any, _name: str = operation.split(".")[0].lstrip("_"), **named: Any) -> Any:
-                self.refuse(_name)
-
-            for key in KEYS:
-                with contextlib.suppress(RuntimeError):
-                    library.impl(operation, raises, key, with_keyset=False)
-        return library
 
 
 # ---- Running --------------------------------------------------------------------------------------------------------
@@ -552,7 +472,6 @@ class Worker:
         self.shell.user_ns.update(check=silent, load=silent)  # the visible checks
         self.cell = ""
         self.kept: dict[str, Any] = {}
-        self.ban = Ban()
         self.not_there = NotThere()
         sys.meta_path.insert(0, self.not_there)
         sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
@@ -575,16 +494,16 @@ class Worker:
         rest = {key: value for key, value in request.items() if key not in ("do", "number")}
         return handlers[request["do"]](**rest)
 
-    def read(self, source: str, forbids: Sequence[str]) -> dict[str, Any]:
+    def read(self, source: str) -> dict[str, Any]:
         """Say what is in a cell."""
         try:
-            return read_cell(self.shell.transform_cell(source), forbids)
+            return read_cell(self.shell.transform_cell(source))
         except SyntaxError as error:
             return {"error": self.told(error)}
         except Exception:  # such as a sum of a thousand terms, on which the reading of trees fails
             names = set(re.findall(r"\w+", source))
             unusual = [*names & (UNUSUAL_MODULES | UNUSUAL_NAMES), "what cannot be read as a tree"]
-            return {"uses": sorted(names & set(forbids)), "unusual": sorted(unusual)[-20:]}
+            return {"unusual": sorted(unusual)[-20:]}
 
     def run(self, cell: str, source: str, released: bool) -> dict[str, Any]:
         """Run a cell; say what it showed and what it raised."""
@@ -598,7 +517,7 @@ class Worker:
                 self.not_there.forget()
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
-        too_much = self.screen.asked > self.screen.limit
+        too_much = self.screen.asked > self.screen.limit or self.screen.left_out > 0
         error = result.error_before_exec or result.error_in_exec
         reply: dict[str, Any] = {"shown": self.screen.take(), "too_much": too_much}
         if error is not None:
@@ -619,20 +538,17 @@ class Worker:
             reply["parameters"] = [str(name) for name in inspect.signature(found).parameters][:30]
         return reply
 
-    def call(
-        self, task: str, args: list[Any], named: dict[str, Any], dtype: str, grad: bool, forbids: Sequence[str]
-    ) -> dict[str, Any]:
+    def call(self, task: str, args: list[Any], named: dict[str, Any], dtype: str, grad: bool) -> dict[str, Any]:
         """Call what was kept for a task; say what it returned, what it raised, and which arguments it changed."""
         import torch
 
         before = [_copy(x) for x in args]
         default = torch.get_default_dtype()
-        self.ban.met = []
         reply: dict[str, Any] = {}
         self.cell = task
         try:
             torch.set_default_dtype(getattr(torch, dtype))
-            with torch.set_grad_enabled(grad), self.ban(forbids):
+            with torch.set_grad_enabled(grad):
                 reply["value"] = self.kept[task](*args, **named)
         except SystemExit:
             reply["exit"] = True
@@ -644,7 +560,6 @@ class Worker:
             sys.stdout.flush()
         reply["too_much"] = self.screen.asked > self.screen.limit
         self.screen.clear()  # what a function prints while it is judged may name hidden inputs: nobody sees it
-        reply["met"] = self.ban.met[:5]
         reply["changed"] = {
             i: new for i, (old, new) in enumerate(zip(before, args, strict=True)) if not _same(old, new)
         }

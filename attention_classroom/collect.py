@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from .course import Course, CourseError, Student
 
-__all__ = ["Collected", "collect", "match"]
+__all__ = ["Collected", "collect", "match", "undo"]
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
@@ -92,47 +92,98 @@ def collect(
         course: its folder.
         name: the assignment's name.
         source: a folder, a zip or one file.
-        given: students' ids by the file, or the first folder, that is theirs; for names that say nothing.
+        given: students' ids by the path of a file in the source, or by a folder or file at its top; for names that
+            say nothing. What lies in a folder that names another student stays this student's.
         at: when it was handed in; without it, the time that each file carries.
 
     Returns:
         What became of every file. The same call again changes nothing.
 
     Raises:
-        CourseError: for a source that is not there, cannot be read or is not safe to unpack. Then nothing was taken.
+        CourseError: for a source that is not there, cannot be read or is not safe to unpack, and for ids that are
+            given to no file, or to one of another student. Then nothing was taken.
     """
     course.named(name)
-    for student in (given or {}).values():
+    whose = {PurePosixPath(file.replace("\\", "/")).as_posix(): student for file, student in (given or {}).items()}
+    for student in whose.values():
         course.student(student)
     collected = Collected()
     theirs: dict[str, list[tuple[_Item, int]]] = {}
     items = _items(source, collected)
-    used = set()
+    _must_name(whose, items, source)
     for item in items:
         if OF_THE_SYSTEM.fullmatch(item.name):
             collected.system.append(item.name)
             continue
-        found = next((key for key in (item.name, item.parts[0], item.parts[-1]) if key in (given or {})), None)
-        if found is not None and given is not None:
-            used.add(found)
-            theirs.setdefault(given[found], []).append((item, 0 if len(item.parts) > 1 else -1))
+        named, part = match(course.students, item.name)
+        said = {key: whose[key] for key in dict.fromkeys((item.name, item.parts[0])) if key in whose}
+        others = isinstance(named, Student) and _folder(item, part) and named.id not in said.values()
+        if said and others and (item.name in said or part == 0):
+            raise CourseError(
+                f"--is must not take a file from the folder of another student; got {item.name} for "
+                f"{' and '.join(said.values())}. Move it out of that folder first"
+            )
+        if said and not others:
+            if len(set(said.values())) > 1:
+                raise CourseError(f"--is must give {item.name} to one student; got {' and '.join(said.values())}")
+            theirs.setdefault(next(iter(said.values())), []).append((item, 0 if len(item.parts) > 1 else -1))
             continue
         other = _of_another(course, name, item)
         if other:
             collected.unmatched.append((item.name, f"its name says that it is of the assignment {other}"))
-            continue
-        student_or_reason, part = match(course.students, item.name)
-        if isinstance(student_or_reason, Student):
-            theirs.setdefault(student_or_reason.id, []).append((item, part))
+        elif isinstance(named, Student):
+            theirs.setdefault(named.id, []).append((item, part))
         else:
-            collected.unmatched.append((item.name, student_or_reason))
-    missing = sorted(set(given or {}) - used)
-    if missing:
-        raise CourseError(f"--is must name files of {source}; got {', '.join(missing)}")
+            collected.unmatched.append((item.name, named))
     for student in sorted(theirs):
         for attempt in _attempts(theirs[student]):
             _receive(course, name, student, attempt, at, collected)
     return collected
+
+
+def undo(course: Course, name: str, student: str) -> Path:
+    """Take the newest attempt of a student out of ``received/``, so that the one before it counts, or none.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        student: the id.
+
+    Returns:
+        Where the attempt is now, in ``undone/``: nothing of what was handed in is lost. What was made of it, marks
+        given by hand among it, is removed if no other attempt is left.
+
+    Raises:
+        CourseError: if there is no attempt.
+    """
+    if student not in course.received_from(course.named(name)):
+        raise CourseError(f"student must have handed in something for {name}; got {student!r}")
+    newest = course.attempts(name, student)[-1]
+    folder = course.root / "undone" / name / student
+    folder.mkdir(parents=True, exist_ok=True)
+    places = (folder / f"{newest.name}{'' if i == 1 else f'.undone{i}'}" for i in itertools.count(1))
+    place = next(place for place in places if not place.exists())
+    newest.rename(place)
+    try:
+        if not course.attempts(name, student):
+            from .gradebook import forget
+
+            forget(course, name, student)
+        course.result(name, student).unlink(missing_ok=True)
+    except BaseException:
+        place.rename(newest)
+        raise
+    return place
+
+
+def _must_name(whose: Mapping[str, str], items: Iterable[_Item], source: Path) -> None:
+    """Refuse what names no file of the source, and say which files may have been meant."""
+    items = list(items)
+    there = {key for item in items for key in (item.name, item.parts[0])}
+    for key in sorted(set(whose) - there):
+        meant = [item.name for item in items if item.parts[-1] == PurePosixPath(key).name]
+        hint = f"; give the whole path: {' or '.join(meant[:3])}" if meant else ""
+        raise CourseError(f"--is must name a file of {source}, or a folder at its top; got {key}{hint}")
 
 
 # ---- Whose is it ----------------------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ thing with the course: ``generate_assignment`` writes a release without solution
 neither runs a student's code in nbgrader's way. All that nbgrader is told stands here.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import math
 import os
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Container, Iterable, Sequence
@@ -53,6 +55,7 @@ __all__ = [
     "configure",
     "defuse",
     "feedback",
+    "forget",
     "open_gradebook",
     "penalty",
     "record",
@@ -107,9 +110,13 @@ def register(course: Course, name: str) -> None:
         due = course.due(name)
         gradebook.update_or_create_assignment(name, duedate=due and due.astimezone(UTC).replace(tzinfo=None))
         for student in course.students.values():
-            gradebook.update_or_create_student(
-                student.id, last_name=student.last_name, first_name=student.first_name, email=student.email
-            )
+            names = {column: _shown(getattr(student, column)) for column in ("last_name", "first_name", "email")}
+            gradebook.update_or_create_student(student.id, **names)
+
+
+def _shown(text: str) -> str:
+    """Return a text in which nbgrader's pages, some of which show names raw, find no HTML."""
+    return text.translate(str.maketrans('<>"&', "‹›”＆"))
 
 
 def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, str]:
@@ -140,6 +147,21 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
     said = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
     failed = [s for s in todo if recorded_key(course, name, s) != result_key(course, name, s)]
     return dict.fromkeys(failed, said or "nbgrader did not say why")
+
+
+def forget(course: Course, name: str, student: str) -> None:
+    """Remove what was made of a submission that is not there any more, from the gradebook too.
+
+    Args:
+        course: its folder.
+        name: the assignment's name.
+        student: the id.
+    """
+    _seen_path(course, name, student).unlink(missing_ok=True)
+    for folder in ("submitted", "autograded", "feedback"):
+        shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
+    with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
+        gradebook.remove_submission(name, student)
 
 
 def _is_ungraded(result: dict[str, Any]) -> bool:

@@ -9,10 +9,9 @@ Flags say what a teacher should know beside the points. Their kinds:
     timeout    stopped after its time                       memory     more memory than allowed
     crash      the code ended Python itself                 files      more files than allowed
     output     more output than is kept                     broken     an answer that is no plain data
-    forbidden  uses what the task forbids                   unusual    uses what an answer has no need of
-    ungraded   the grader failed: not the student's fault
+    unusual    uses what an answer has no need of           ungraded   the grader failed: not the student's fault
     common     the notebook for everybody, judged as such
-    and those of `rebuild`: tampered, edited, duplicate, guessed, ids, variant, unreadable
+    and those of `rebuild`: tampered, edited, duplicate, guessed, ids, picture, variant, unreadable
 """
 
 import base64
@@ -180,8 +179,6 @@ class Remote:
         if self.session.child is None:
             raise Mistake("your code was stopped")
         reply = self._ask(inputs, named)
-        for name in _texts(reply.get("met")):
-            self.flags["forbidden"] = f"{name} was called while the answer ran; it was refused"
         if reply.get("too_much") is True:
             self.flags["output"] = "the function prints more than is kept"
         if reply.get("exit") is True:
@@ -217,7 +214,6 @@ class Remote:
                 named=dict(named),
                 dtype=str(torch.get_default_dtype()).removeprefix("torch."),
                 grad=torch.is_grad_enabled(),
-                forbids=list(self.task.forbids),
             )
         except TooLong as error:
             self.flags["timeout"] = "the answer was still running after its time and was stopped"
@@ -296,7 +292,6 @@ class _Grading:
     shown: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     prints: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
-    used: dict[str, list[str]] = field(default_factory=dict)  # forbidden names, by cell
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
     early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet
@@ -333,12 +328,12 @@ class _Grading:
 
     def read(self, cell: _Cell) -> None:
         """Have the child read a cell, before any code of the student's has run."""
-        forbids = sorted({name for task in self.tasks for name in task.forbids})
         try:
-            found = self.session.ask(self.limits.cell_s, do="read", source=cell.source, forbids=forbids)
-        except (TooLong, Died, _OutOfTime):
-            return  # a source on which Python's own compiler fails; running it will tell
-        self.used[cell.id] = _texts(found.get("uses"))
+            found = self.session.ask(self.limits.cell_s, do="read", source=cell.source)
+        except (TooLong, Died, _OutOfTime) as error:  # a source on which Python's own compiler fails
+            why = str(error) or "it takes too long"
+            self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} cannot be read before it runs: {why}")
+            return
         unusual = _texts(found.get("unusual"))
         if unusual:
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
@@ -383,7 +378,8 @@ class _Grading:
                     f"cell {cell.id}: {self.errors[cell.id]}",
                 )
         if reply.get("too_much") is True:
-            self.flag("output", task, f"cell {cell.id} prints more than {self.limits.output_kb} kB")
+            words = f"cell {cell.id} shows more than {self.limits.output_kb} kB or {PICTURES} figures"
+            self.flag("output", task, words)
         self.shown[cell.id] = outputs
 
     def stopped(self, cell: _Cell, kind: str, words: str, output: dict[str, str]) -> None:
@@ -415,18 +411,6 @@ class _Grading:
             for kind, words in answer.flags.items():
                 self.flag(kind, task.id, words)
         results = [each.result for each in checks]
-        used = [name for name in self.used.get(task.id, ()) if name in task.forbids]
-        elsewhere = {
-            cell: names
-            for cell, found in self.used.items()
-            if cell != task.id and (names := [name for name in found if name in task.forbids])
-        }
-        if used:
-            words = f"this task asks you to write it yourself: leave {', '.join(used)} out of the answer's cell"
-            results = [_no_points(check, words) for check in task.checks]
-            self.flag("forbidden", task.id, f"the answer's cell uses {', '.join(used)}: no points")
-        for cell, names in elsewhere.items():
-            self.flag("forbidden", task.id, f"cell {cell} uses {', '.join(names)}; refused only while the answer runs")
         points = sum(result["points"] for result in results)
         if task.id in self.results and self.results[task.id]["points"] >= points:
             return

@@ -53,6 +53,7 @@ secret
 students.csv
 gradebook.db
 received/
+undone/
 submitted/
 autograded/
 results/

@@ -23,6 +23,7 @@ METADATA = "attention_tutorial"
 EXTRA = "extra"
 SKIPPED = "not-when-graded"
 VARIANT = "variant"
+PASTED = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=\s]*")  # as Colab stores a picture in a text
 DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 BEGINNINGS = {  # of files that are no notebooks
     b"PK": "a zip archive or an office document",
@@ -55,6 +56,7 @@ class _Cell:
     source: str
     grade_id: str
     cell_id: str
+    picture: bool = False  # whether one was pasted into a text
 
 
 @dataclass
@@ -147,9 +149,11 @@ def _cell(cell: Mapping[str, Any]) -> _Cell:
     grade_id = about.get("grade_id") if isinstance(about, dict) else ""
     cell_id = cell.get("id") or metadata.get("id")  # Colab keeps it among the metadata
     kind = cell.get("cell_type")
+    source, pasted = PASTED.subn("(a picture)", source) if isinstance(source, str) and kind != "code" else (source, 0)
     return _Cell(
         kind=kind if kind in ("code", "raw") else "markdown",
         source=_clean(source) if isinstance(source, str) else "",
+        picture=pasted > 0 or bool(cell.get("attachments")),
         grade_id=grade_id if isinstance(grade_id, str) else "",
         cell_id=cell_id if isinstance(cell_id, str) else "",
     )
@@ -331,6 +335,15 @@ class _Laying:
             elif cell.source.strip():
                 self.after.setdefault(at, []).append(i)
 
+    def look_for_pictures(self) -> None:
+        """Flag pictures that were pasted into texts of the student's: only their words come along."""
+        tasks = {i: slot.task for slot in self.slots for i in (*slot.found, *slot.beside)}
+        answers = {i for slot in self.slots if slot.answer for i in (*slot.found, *slot.beside)}
+        for i, cell in enumerate(self.cells):
+            if cell.picture and (i in answers or i not in tasks):
+                words = "a picture was pasted into a text; see it in the notebook in received/"
+                self.flag("picture", tasks.get(i, ""), words)
+
     def cells_in_order(self, notebook: "NotebookNode") -> list[Any]:
         """Return all cells, those added with ids of their own."""
         from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
@@ -383,6 +396,7 @@ def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", l
             "guessed", slot.task, f"the cell {slot.id} was found by its place only; see whether it is the answer"
         )
     laying.place_extras(taken)
+    laying.look_for_pictures()
     notebook.cells = laying.cells_in_order(notebook)
     return notebook, laying.flags
 

@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,18 @@ from attention_tutorial.exercises import judge, slip_of, visible
 from .assignment import Assignment, Check, Task, load
 from .variants import Variant, fill, plain_variant
 
-__all__ = ["NOT_WHEN_GRADED", "VISIBLE", "answers", "earned", "leaks", "make_release", "run", "use_hidden", "validate"]
+__all__ = [
+    "NOT_WHEN_GRADED",
+    "VISIBLE",
+    "answers",
+    "copied",
+    "earned",
+    "leaks",
+    "make_release",
+    "run",
+    "use_hidden",
+    "validate",
+]
 
 VISIBLE = "visible-checks"  # the cell that loads the frozen tables
 NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
@@ -365,6 +376,28 @@ def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
 def _passes(task: Task, check: Check, answer: Any) -> bool:
     assert task.table is not None
     return judge(task.table, answer, cases=check.cases, seconds=task.seconds) is None
+
+
+def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Variant]) -> float:
+    """Return the share of the automatic points that the right answers of one variant earn as another's, on average.
+
+    Args:
+        master: with solutions.
+        assignment: from the hidden module.
+        variants: each hands in the answers of the one before.
+
+    Returns:
+        The share, between 0 and 1.
+    """
+    gained = most = 0.0
+    for i, variant in enumerate(variants):
+        theirs = fill(master, assignment, variants[i - 1])
+        theirs.cells = [cell for cell in theirs.cells if NOT_WHEN_GRADED not in cell.metadata.get("tags", [])]
+        tasks = [task for task in assignment.tasks(variant) if task.table is not None]
+        names, _ = run(theirs, skip=[f"{task.id}-plot" for task in tasks])
+        gained += sum(earned(tasks, names).values())
+        most += sum(task.automatic for task in tasks)
+    return gained / most
 
 
 def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:

@@ -7,13 +7,15 @@ everybody.
 """
 
 import builtins
-import io
+import contextlib
+import itertools
 import keyword
 import math
+import operator
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -22,7 +24,7 @@ from nbformat import NotebookNode
 __all__ = ["Pair", "similar_pairs", "tokens_of"]
 
 RUN = 4  # tokens
-LONGEST = 100_000  # letters of an answer that are looked at
+LONGEST = 100_000  # letters of a text, or tokens of code, that are looked at
 CODE, TEXT = 0.9, 0.8  # from here on two students' code, or words, are told
 FEWEST_RUNS = {"code": 25, "words": 15}  # shorter answers are alike by chance
 KEPT = {*keyword.kwlist, *dir(builtins), "torch", "math", "numpy", "np", "plt"}
@@ -127,8 +129,12 @@ def tokens_of(code: str) -> list[str]:
 
 
 def _tokens(code: str) -> Iterable[tokenize.TokenInfo]:
-    """Yield tokens as far as the code can be read."""
-    try:
-        yield from tokenize.generate_tokens(io.StringIO(code[:LONGEST]).readline)
-    except (tokenize.TokenError, SyntaxError):
-        return
+    """Yield the first tokens. A line that cannot be read, such as one for the shell, hides none of the others."""
+    lines = iter(code.splitlines(keepends=True))
+    tokens = itertools.chain.from_iterable(_readable(lines) for _ in iter(lambda: operator.length_hint(lines), 0))
+    yield from itertools.islice((token for token in tokens if token.type != tokenize.COMMENT), LONGEST)
+
+
+def _readable(lines: Iterator[str]) -> Iterator[tokenize.TokenInfo]:
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        yield from tokenize.generate_tokens(lambda: next(lines, ""))

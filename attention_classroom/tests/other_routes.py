@@ -83,7 +83,7 @@ def near(v):
 
 
 def merge(v):
-    base = {"e": math.e, "2": 2, "10": 10}[v["base"]]
+    base = math.e if v["base"] == "e" else int(v["base"])
 
     def answer(output_a, log_a, output_b, log_b):
         outputs, logs = [], []
@@ -133,6 +133,9 @@ def slope(v):
         "square": lambda t: t**2,
         "cube": lambda t: t**3,
         "under": lambda t: t**-2,
+        "half": lambda t: t**0.5,
+        "fourth": lambda t: t**4,
+        "far under": lambda t: t**-3,
     }[v["factor"]]
     return lambda scores, t: torch.autograd.functional.jacobian(lambda t: (f(t) * scores).softmax(-1), torch.tensor(t))
 
@@ -156,7 +159,7 @@ def shared(v):
         h, g = len(query), len(key)
         heads, weights = [], []
         for i in range(h):
-            own = i // (h // g) if v["order"] == "neighbours" else i % g
+            own = ((i // (h // g) if v["order"] == "neighbours" else i) + v["first"]) % g
             rows = [softmax([dot(q, k) / math.sqrt(len(q)) for k in key[own]]) for q in query[i]]
             weights.append(rows)
             heads.append(torch.stack([average(row, value[own]) for row in rows]))
@@ -172,7 +175,7 @@ def mixed(v):
         old = [[[dot(q, k) / root for k in key[i]] for q in query[i]] for i in range(len(query))]
         if v["place"] == "after":
             old = [[softmax(row) for row in head] for head in old]
-        new = [average(row, torch.tensor(old)) for row in numbers]
+        new = [average(row, torch.tensor(old)) + v["own"] * torch.tensor(old[i]) for i, row in enumerate(numbers)]
         if v["place"] == "before":
             new = [torch.tensor([softmax(row) for row in head.tolist()]) for head in new]
         return torch.stack(new)
@@ -223,7 +226,7 @@ def leaked(v):
         shares = []
         for fill in fills:
             leaks = []
-            for row, opened in zip(scores.tolist(), mask.tolist(), strict=True):
+            for row, opened in zip((scores / v["divisor"]).tolist(), mask.tolist(), strict=True):
                 closed = [fill if v["how"] == "put" else s + fill for s in row]
                 weights = softmax([s if o else c for s, o, c in zip(row, opened, closed, strict=True)])
                 if any(opened):

@@ -252,17 +252,10 @@ def about(result):
     return {(flag["kind"], flag["task"]) for flag in result["flags"]}
 
 
-USES = "def weigh(q, k):\n    return torch.nn.functional.scaled_dot_product_attention(q, k, torch.eye(len(k)))"
-
-
-def stubborn_and_lazy():
-    return graded(submission(USES, STUBBORN), limits=toy.QUICK)
-
-
 def test_a_loop_in_a_function_that_ignores_every_signal_is_stopped():
-    result = stubborn_and_lazy()
+    result = graded(submission(double=STUBBORN), limits=toy.QUICK)
     assert points(result)["double"] == 0 and "still running" in words(result, "double")
-    assert about(result) == {("timeout", "double"), ("unusual", "double"), ("forbidden", "weigh")}
+    assert about(result) == {("timeout", "double"), ("unusual", "double")}
 
 
 def test_loops_at_the_top_level_cost_their_cells_only():
@@ -306,8 +299,8 @@ def test_output_without_end_is_cut():
     result = loud_and_many()
     assert points(result) == FULL
     assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
-        "cell extra-1 prints more than 200 kB",
-        "cell extra-2 prints more than 200 kB",
+        "cell extra-1 shows more than 200 kB or 20 figures",
+        "cell extra-2 shows more than 200 kB or 20 figures",
         "the function prints more than is kept",
     ]
     assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)
@@ -462,22 +455,23 @@ Image.new("RGB", (4, 4)).save(file, "PNG")
 screen.events += [{"png": base64.b64encode(file.getvalue()).decode()}] * 1000 + [{"bytes": b"y" * 10**6}] * 3
 """
 SHAPELESS = "import sys\nsys.stdout.buffer.take = lambda: torch.ones(2)"
-UNREAD = f"x = {' + '.join(['0'] * 1500)}\n{USES}"
+UNUSUAL = f"import ctypes\n{WEIGH}"
+UNREAD = f"x = {' + '.join(['0'] * 1500)}\n{UNUSUAL}"
 
 
 def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
     result = graded(submission(UNREAD, extra=[FLOOD, SHAPELESS]))
-    assert points(result) == {"weigh": 0, "double": 2}
+    assert points(result) == FULL
     shown = result["cells"]["extra-1"]
     assert sum("png" in output for output in shown) == grading.PICTURES and len(said(result)) < 10**6
     assert result["cells"]["extra-2"] == []
     # A source on which the reading of trees fails is read as words.
-    assert {("forbidden", "weigh"), ("unusual", "weigh")} <= about(result) and "ungraded" not in kinds(result["flags"])
+    assert ("unusual", "weigh") in about(result) and "ungraded" not in kinds(result["flags"])
 
 
 def test_many_errors_hide_no_other_flag():
-    result = graded(submission(USES, extra=["1 / 0  # " + str(i) for i in range(200)]))
-    assert ("forbidden", "weigh") in about(result) and len(result["flags"]) < 40
+    result = graded(submission(UNUSUAL, extra=["1 / 0  # " + str(i) for i in range(200)]))
+    assert ("unusual", "weigh") in about(result) and len(result["flags"]) < 40
 
 
 FAKE = """
@@ -501,79 +495,20 @@ def test_a_fake_tensor_is_no_tensor():
     assert "must be a tensor; got Tensor" in words(result, "weigh")
 
 
-def test_torchs_own_attention_is_refused_by_source():
-    result = stubborn_and_lazy()
-    assert points(result)["weigh"] == 0 and ("forbidden", "weigh") in about(result)
-    assert "leave scaled_dot_product_attention out" in words(result, "weigh")
-    compares = "q = k = torch.ones(2, 3)\nprint(torch.nn.functional.scaled_dot_product_attention(q, k, k))"
-    result = graded(submission(extra=[compares], behind="weigh"))
-    assert points(result) == FULL and kinds(result["flags"]) == {"forbidden"} and "1., 1., 1." in said(result)
-
-
-WAYS = """
-import torch.nn.functional as functional
-name = "scaled_dot" + "_product_attention"
-hidden = getattr(functional, name)
-operation = getattr(torch.ops.aten, name)
-mha = getattr(torch.nn, "Multi" + "headAttention")
-forward = getattr(functional, "multi_head_" + "attention_forward")
-encoder = getattr(torch.nn, "Transformer" + "EncoderLayer")
-def heads(q, k, v, need=True):
-    m = mha(k.size(-1), 1, bias=False, batch_first=True)
-    eye = torch.eye(k.size(-1))
-    with torch.no_grad():
-        m.in_proj_weight.copy_(torch.cat([eye] * 3))
-    return m(q[None], k[None], k[None], need_weights=True)[1][0]
-def plain(q, k, v):
-    return hidden(q, k, v)
-def aten(q, k, v):
-    return operation(q[None, None], k[None, None], v[None, None])[0, 0]
-def math_only(q, k, v):
-    return getattr(torch.ops.aten, "_" + name + "_math")(q[None, None], k[None, None], v[None, None])[0][0, 0]
-def flash(q, k, v):
-    return getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")(
-        q[None, None], k[None, None], k[None, None])[0][0, 0]
-def disabled(q, k, v):
-    with torch._C.DisableTorchFunction():
-        return plain(q, k, v)
-def all_disabled(q, k, v):
-    with torch._C.DisableTorchFunctionSubclass(), torch.inference_mode():
-        return aten(q, k, v)
-def mapped(q, k, v):
-    return torch.func.vmap(plain, in_dims=(0, None, None))(q[:, None], k, v)[:, 0]
-def graded(q, k, v):
-    return plain(q.requires_grad_(), k, v).detach()
-def single(q, k, v):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return plain(q, k, v)
-def scripted(q, k, v):
-    return torch.jit.trace(hidden, (q, k, v))(q, k, v)
-def direct(q, k, v):
-    m = encoder(4, 1)
-    return m.self_attn.forward(torch.ones(2, 1, 4), torch.ones(2, 1, 4), torch.ones(2, 1, 4))[0]
-done = []
-def weigh(q, k):
-    v = torch.eye(len(k), dtype=k.dtype)
-    got = None
-    for way in (heads, plain, aten, math_only, flash, disabled, all_disabled, mapped, graded, single, scripted, direct):
-        try:
-            got = way(q.clone(), k.clone(), v)
-            done.append(way.__name__)
-        except RuntimeError:
-            pass
-    return got if got is not None else "refused"
+ROUTES = """
+from torch.fx.experimental.proxy_tensor import make_fx
+def traced(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+q, k = torch.ones(2, 3), torch.rand(4, 3)
+graph = make_fx(traced)(q, k, torch.eye(4))
+print("THE SAME", torch.allclose(graph(q, k, torch.eye(4)), weigh(q, k)))
 """
-ASKS = "q = k = torch.ones(2, 4)\nweigh(q, k)\nprint('WAYS', sorted(set(done)))\ndone.clear()"
 
 
-def test_torchs_own_attention_is_refused_by_execution_whatever_the_way():
-    result = graded(submission(WAYS, extra=[ASKS], behind="weigh"))
-    before = said(result).split("WAYS ")[1]
-    assert all(
-        way in before for way in ("plain", "aten", "math_only", "flash", "mapped", "heads", "direct", "scripted")
-    )
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"forbidden"}
-    assert "got str" in words(result, "weigh"), "one of the ways went through"
+def test_a_cell_that_compares_with_torch_is_no_flag():
+    """No task forbids torch's own attention: no single call answers one."""
+    result = graded(submission(extra=[ROUTES], behind="weigh"))
+    assert points(result) == FULL and result["flags"] == [] and "THE SAME True" in said(result)
 
 
 # ---- Out of the sandbox ----------------------------------------------------------------------------------------------

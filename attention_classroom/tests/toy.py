@@ -74,7 +74,6 @@ def tasks(variant):
                 ),
                 Check(points=3, cases=[case(3, 7, 5), case(2, 11, 13, 50.0)], says="large scores"),
             ],
-            forbids=["scaled_dot_product_attention", "MultiheadAttention"],
         ),
         Task(
             id="double",

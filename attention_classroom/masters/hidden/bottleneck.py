@@ -17,13 +17,14 @@ from attention_tutorial.exercises.visible import random, table
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
-    left, right = rng.choice([(1, 3), (3, 1), (2, 4), (4, 2), (1, 4), (4, 1)])  # swapped is not the same as shifted
+    # swapped is not the same as shifted
+    left, right = rng.choice([(i, j) for i in range(1, 6) for j in range(1, 6) if abs(i - j) > 1])
     few, letters, length = rng.choice([6, 7, 8, 9, 10]), rng.choice(range(8, 14)), rng.choice(range(9, 14))
     return {
         "left": left,
         "right": right,
         "penalty": rng.choice([0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.3, 1.4, 1.6, 1.7, 1.8, 1.9]),
-        "fade": rng.choice([0.78, 0.8, 0.82, 0.84, 0.86, 0.88]),
+        "fade": rng.choice([0.74, 0.76, 0.78, 0.8, 0.82, 0.84, 0.86, 0.88, 0.9]),
         "few": few,
         "many": rng.choice([8, 9, 10, 11]) * few,
         "letters": letters,
@@ -208,7 +209,11 @@ def _look_task(v: Mapping[str, Any]) -> Task:
                 cases=_look_cases(hidden + 50, [(9, 7, 0), (9, 7, 1), (10, 7, 9), (10, 7, 8)]),
                 says="centres at the first and the last positions",
             ),
-            Check(points=1, cases=_look_cases(hidden + 90, [(1, 3, 0), (2, 3, 1)]), says="very short sources"),
+            Check(
+                points=1,
+                cases=_look_cases(hidden + 90, [(1, 3, 0), (2, 3, 1), (4, 3, 0), (4, 3, 3)]),
+                says="very short sources",
+            ),
         ],
     )
 

@@ -3,6 +3,7 @@
 import math
 import random as python_random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,18 +12,19 @@ from torch import Tensor
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises.visible import Table, random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
     return {
-        "window": rng.choice([3, 4, 5, 6]),
-        "sinks": rng.choice([1, 2, 3]),
-        "separator": rng.choice(range(2, 10)),
+        "window": rng.choice([3, 4, 5, 6, 7, 8]),
+        "sinks": rng.choice([1, 2, 3, 4]),
+        "separator": rng.choice(range(2, 30)),
         "side": rng.choice(["ends", "begins"]),
         "how": rng.choice(["put", "added"]),
+        "divisor": rng.choice([1.25, 1.5, 1.75, 2.25, 2.5, 2.75, 3.25, 3.5]),
         "spread": rng.choice([1.5, 2, 2.5, 3, 3.5, 4]),
         "keys": rng.choice([20, 24, 28, 32, 36, 40]),
         "seed": rng.randrange(1, 1000),
@@ -49,13 +51,15 @@ def cells(variant: Variant) -> Mapping[str, str]:
             f"and {first} open for good."
         ),
         "packed_mask-yours": f"**Yours.** The separator has the id **{v['separator']}**, and it {side}.",
-        "leaked-yours": f"**Yours.** The fill {how}.",
+        "leaked-yours": (
+            f"**Yours.** Divide all scores by **{v['divisor']:g}** first, and by nothing else. Then the fill {how}."
+        ),
         "leaked-data": LEAKED_DATA.format(**v),
         "window_mask": WINDOW_MASK.format(**v),
         "packed_mask": PACKED_MASK.format(
             number={"ends": "is_end.cumsum(0) - is_end", "begins": "is_end.cumsum(0)"}[v["side"]], **v
         ),
-        "leaked": LEAKED.format(filled={"put": "fill", "added": "scores + fill"}[v["how"]]),
+        "leaked": LEAKED.format(divisor=v["divisor"], filled={"put": "fill", "added": "scores + fill"}[v["how"]]),
         "sentence-yours": f"**Yours.** To each output **{v['share']:g}** times the word's own row of `x` is added.",
         "sentence": SENTENCE.cell(v),
     }
@@ -87,7 +91,7 @@ def packed_mask(ids):
 LEAKED = """\
 def leaked(scores, mask, fills):
     ### BEGIN SOLUTION
-    some = mask.any(dim=-1)
+    scores, some = scores / {divisor:g}, mask.any(dim=-1)
     shares = []
     for fill in fills:
         filled = torch.where(mask, scores, {filled})
@@ -166,7 +170,11 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
         table=found,
         checks=[
             Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
-            Check(points=1, cases=[Case((window,)), Case((window + 1,))], says="rows about as long as the window"),
+            Check(
+                points=1,
+                cases=[Case((n,)) for n in (window, window + 1, window + sinks + 2)],
+                says="rows about as long as the window",
+            ),
             Check(points=1, cases=[Case((1,)), Case((3,))], says="very short rows"),
         ],
     )
@@ -318,6 +326,17 @@ def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
     return leaked
 
 
+def _divided(found: Table, divisor: float) -> Table:
+    """Return a table whose answers all divide the scores first, and a slip that does not."""
+
+    def first(answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda scores, mask, fills: answer(scores / divisor, mask, fills)
+
+    forgotten = Slip(f"you did not divide the scores by {divisor:g}", found.right)
+    slips = [replace(slip, answer=first(slip.answer)) for slip in found.slips]
+    return replace(found, right=first(found.right), slips=(forgotten, *slips))
+
+
 def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
     scores, mask = spread * random(m, n, seed=seed), random(m, n, seed=seed + 1) < 0.3
     mask[:, 0] = True
@@ -371,7 +390,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
         kind="measure",
         points=7,
         name="leaked",
-        table=found,
+        table=_divided(found, v["divisor"]),
         checks=[
             Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
             Check(
@@ -488,7 +507,6 @@ def _sentence_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="sentence",
         table=found,
-        forbids=("scaled_dot_product_attention", "MultiheadAttention"),
         checks=[
             Check(
                 points=3, cases=_sentence_cases(v["hidden"] + 300, ["ab...", "abcdefg.."], 7), says="padding at the end"

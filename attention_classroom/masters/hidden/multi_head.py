@@ -15,12 +15,12 @@ from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
-
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
     return {
         "order": rng.choice(["neighbours", "rounds"]),
+        "first": rng.choice([1, 2, 3, 4]),
+        "own": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         "place": rng.choice(["before", "after"]),
         "taken": rng.choice(["rows", "columns"]),
         "percent": rng.choice(range(12, 36)),
@@ -36,35 +36,31 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
 def cells(variant: Variant) -> Mapping[str, str]:
     v = variant.values
     order = {
-        "neighbours": "**Neighbours share**: with $r = h / g$, the query heads $0, \\ldots, r - 1$ use key head 0, the "
-        "next $r$ use key head 1, and so on.",
-        "rounds": "**They take turns**: query head 0 uses key head 0, query head 1 uses key head 1, and after key head "
-        "$g - 1$ it begins again with 0.",
+        "neighbours": "**Neighbours share**: with $r = h / g$, query head $i$ uses key head "
+        f"$(\\lfloor i / r \\rfloor + {v['first']}) \\bmod g$.",
+        "rounds": f"**They take turns**: query head $i$ uses key head $(i + {v['first']}) \\bmod g$.",
     }[v["order"]]
     place = {
         "before": "the **scores**, after they are scaled and before the softmax",
         "after": "the **weights**, after the softmax (the rows may sum to something other than 1 then)",
     }[v["place"]]
     which, index = {"rows": ("Row", "il"), "columns": ("Column", "li")}[v["taken"]]
-    sum_of_heads = f"$\\text{{new}}_i = \\sum_l \\text{{mix}}_{{{index}}}\\, \\text{{old}}_l$"
-    use = {"neighbours": "repeat_interleave(r, dim=0)", "rounds": "repeat(r, 1, 1)"}[v["order"]]
-    mixing = (
-        {
-            "before": "torch.softmax(torch.einsum('il,lmn->imn', mix, scores), dim=-1)",
-            "after": "torch.einsum('il,lmn->imn', mix, torch.softmax(scores, dim=-1))",
-        }[v["place"]]
-        .replace("'il,lmn", {"rows": "'il,lmn", "columns": "'li,lmn"}[v["taken"]])
-        .replace("'", '"')
-    )
+    others = f"\\sum_l \\text{{mix}}_{{{index}}}\\, \\text{{old}}_l"
+    sum_of_heads = f"$\\text{{new}}_i = {v['own']:g}\\, \\text{{old}}_i + {others}$"
+    use = {"neighbours": f"i // (h // g) + {v['first']}", "rounds": f"i + {v['first']}"}[v["order"]]
+    mixing = {
+        "before": "torch.softmax(talk(scores), dim=-1)",
+        "after": "talk(torch.softmax(scores, dim=-1))",
+    }[v["place"]]
     return {
-        "shared-yours": f"**Yours.** {order} (Heads are counted from 0.)",
+        "shared-yours": f"**Yours.** {order}",
         "mixed-yours": (
             f"**Yours.** {which} $i$ of `mix` makes the new head $i$: {sum_of_heads}. What is mixed are {place}."
         ),
         "ranks-yours": f"**Yours.** A singular value counts if it is larger than **{v['percent']} %** of the largest.",
         "ranks-data": RANKS_DATA.format(**v),
         "shared": SHARED.format(use=use),
-        "mixed": MIXED.format(mixing=mixing),
+        "mixed": MIXED.format(own=v["own"], index=index, mixing=mixing),
         "ranks": RANKS.format(share=v["percent"] / 100),
         "step-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
         "step": STEP.cell(v),
@@ -83,8 +79,10 @@ head_counts = [h for h in range(1, d_model + 1) if d_model % h == 0]"""
 SHARED = """\
 def shared(query, key, value):
     ### BEGIN SOLUTION
-    r = query.size(0) // key.size(0)
-    key, value = key.{use}, value.{use}
+    h, g = query.size(0), key.size(0)
+    i = torch.arange(h)
+    used = ({use}) % g
+    key, value = key[used], value[used]
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     weights = torch.softmax(scores, dim=-1)
     return weights @ value, weights
@@ -93,6 +91,9 @@ def shared(query, key, value):
 MIXED = """\
 def mixed(query, key, mix):
     ### BEGIN SOLUTION
+    def talk(x):
+        return {own:g} * x + torch.einsum("{index},lmn->imn", mix, x)
+
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     return {mixing}
     ### END SOLUTION"""
@@ -116,17 +117,23 @@ Assign = Callable[[Tensor, int], Tensor]  # key heads (g, n, d) and h -> a key h
 ORDERS: dict[str, Assign] = {
     "neighbours": lambda x, h: x.repeat_interleave(h // len(x), dim=0),
     "rounds": lambda x, h: x.repeat(h // len(x), 1, 1),
-    "first": lambda x, h: x[:1].expand(h, -1, -1),
+    "one": lambda x, h: x[:1].expand(h, -1, -1),
     "mean": lambda x, h: x.mean(0, keepdim=True).expand(h, -1, -1),
     "backwards": lambda x, h: x.flip(0).repeat_interleave(h // len(x), dim=0),
 }
 
 
 def _shared(
-    order: str, *, values: str = "", axis: int = -1, scale: Callable[[int, int, int], float] = lambda d, h, n: d**-0.5
+    order: str,
+    first: int,
+    *,
+    values: str = "",
+    axis: int = -1,
+    scale: Callable[[int, int, int], float] = lambda d, h, n: d**-0.5,
 ) -> Callable[..., Any]:
     def shared(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         h = len(query)
+        key, value = (x.roll(-first, dims=0) for x in (key, value))
         scores = query @ ORDERS[order](key, h).mT * scale(query.size(-1), h, key.size(1))
         weights = scores.softmax(axis)
         return weights @ ORDERS[values or order](value, h), weights
@@ -147,48 +154,53 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
     order, hidden = v["order"], v["hidden"]
     other = {"neighbours": "rounds", "rounds": "neighbours"}[order]
     said = {"neighbours": "neighbours share a key head", "rounds": "the key heads are taken in turns"}
+
+    def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
+        return _shared(order, first, **named)
+
     found = table(
         "shared",
         "The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
-        _shared(order),
+        shared(order),
         [("tensor", "the heads", "(h, m, d_v)"), ("tensor", "the weights", "(h, m, n)")],
-        cases=_shared_cases(v["seed"], [(6, 2, 3, 5, 7, 2)]),
+        cases=_shared_cases(v["seed"], [(10, 5, 2, 3, 7, 2)]),
         slips=[
             Slip(
                 f"in your answer {said[other]}; here {said[order]} (repeat and repeat_interleave differ in this)",
-                _shared(other),
+                shared(other),
                 mistake=10,
             ),
-            Slip("every query head uses the first key head", _shared("first")),
-            Slip("you averaged the key heads; each query head uses one of them", _shared("mean")),
-            Slip("the key heads come in the opposite order", _shared("backwards")),
+            Slip(f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g", shared(order, 0)),
+            Slip("every query head uses the same key head", shared("one")),
+            Slip("you averaged the key heads; each query head uses one of them", shared("mean")),
+            Slip("the key heads come in the opposite order", shared("backwards")),
             Slip(
                 "the weights are right, but the values are taken in another order than the keys",
-                _shared(order, values=other),
+                shared(order, values=other),
                 mistake=10,
             ),
             Slip(
-                "the weights are right, but all query heads read the first head's values",
-                _shared(order, values="first"),
+                "the weights are right, but all query heads read the values of one head",
+                shared(order, values="one"),
             ),
             Slip(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
-                _shared(order, scale=lambda d, h, n: (d * h) ** -0.5),
+                shared(order, scale=lambda d, h, n: (d * h) ** -0.5),
                 mistake=1,
             ),
-            Slip("your scores are not divided by sqrt(d_head)", _shared(order, scale=lambda d, h, n: 1.0), mistake=2),
+            Slip("your scores are not divided by sqrt(d_head)", shared(order, scale=lambda d, h, n: 1.0), mistake=2),
             Slip(
                 "your scores are divided by the root of the number of heads; divide by that of d_head",
-                _shared(order, scale=lambda d, h, n: h**-0.5),
+                shared(order, scale=lambda d, h, n: h**-0.5),
                 mistake=2,
             ),
             Slip(
                 "your scores are divided by d_head; divide by its root",
-                _shared(order, scale=lambda d, h, n: 1 / d),
+                shared(order, scale=lambda d, h, n: 1 / d),
                 mistake=3,
             ),
-            Slip("your softmax runs over the queries; it must run over the keys", _shared(order, axis=-2), mistake=5),
-            Slip("your softmax runs over the heads; it must run over the keys", _shared(order, axis=0), mistake=5),
+            Slip("your softmax runs over the queries; it must run over the keys", shared(order, axis=-2), mistake=5),
+            Slip("your softmax runs over the heads; it must run over the keys", shared(order, axis=0), mistake=5),
         ],
         sizes=lambda q, k, value: {
             "d_head": q.size(-1),
@@ -207,11 +219,10 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
         points=6,
         name="shared",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(
                 points=4,
-                cases=_shared_cases(hidden, [(8, 4, 2, 6, 3, 5), (6, 3, 4, 7, 5, 2)]),
+                cases=_shared_cases(hidden, [(10, 5, 2, 6, 3, 5), (6, 3, 4, 7, 5, 2)]),
                 says="several key heads",
             ),
             Check(points=1, cases=_shared_cases(hidden + 20, [(5, 1, 2, 4, 3, 2)]), says="one key head for all"),
@@ -226,6 +237,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
 def _mixed(
     place: str,
     *,
+    own: float = 0.0,
     turned: bool = False,
     axis: int = -1,
     again: bool = False,
@@ -233,7 +245,7 @@ def _mixed(
 ) -> Callable[..., Tensor]:
     def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
         def mixing(x: Tensor) -> Tensor:
-            return torch.einsum("li,lmn->imn" if turned else "il,lmn->imn", mix, x)
+            return own * x + torch.einsum("li,lmn->imn" if turned else "il,lmn->imn", mix, x)
 
         scores = query @ key.mT * scale(query.size(-1), len(query))
         before, after = place in ("before", "both"), place in ("after", "both")
@@ -244,8 +256,12 @@ def _mixed(
     return mixed
 
 
-def _no_softmax(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
-    return torch.einsum("il,lmn->imn", mix, query @ key.mT / math.sqrt(query.size(-1)))
+def _no_softmax(own: float) -> Callable[..., Tensor]:
+    def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
+        scores = query @ key.mT / math.sqrt(query.size(-1))
+        return own * scores + torch.einsum("il,lmn->imn", mix, scores)
+
+    return mixed
 
 
 def _mixed_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
@@ -268,8 +284,8 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     named = {"before": "the scores", "after": "the weights"}
     used, unused = ("row", "columns") if v["taken"] == "rows" else ("column", "rows")
 
-    def mixed(*given: Any, **named: Any) -> Callable[..., Tensor]:
-        return _as_taken(v["taken"], _mixed(*given, **named))
+    def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
+        return _as_taken(v["taken"], _mixed(place, own=own, **named))
 
     found = table(
         "mixed",
@@ -285,7 +301,11 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
                 f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
                 mixed(place, turned=True),
             ),
-            Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax)),
+            Slip(
+                "you left out what a new head keeps of its own old one",
+                mixed(place, own=0.0),
+            ),
+            Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax(v["own"]))),
             Slip("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
             Slip(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
@@ -310,7 +330,7 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
                 ]
             ),
         ],
-        rest="these are not mixed heads; with the identity matrix for mix nothing may change",
+        rest="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
     )
     return Task(
         id="mixed",
@@ -319,7 +339,6 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
         points=5,
         name="mixed",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
             Check(
@@ -547,7 +566,6 @@ def _step_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="step",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
             Check(points=1, cases=_step_cases(v["hidden"] + 350, [(5, 1, 4, 3)]), says="the second position"),

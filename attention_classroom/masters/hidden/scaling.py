@@ -15,7 +15,6 @@ from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 
 # The factor on the scores as a function of t: how it is written, its value, its derivative, and both in Python.
 FACTORS: dict[str, tuple[str, Callable[[float], float], Callable[[float], float], str, str]] = {
@@ -23,6 +22,9 @@ FACTORS: dict[str, tuple[str, Callable[[float], float], Callable[[float], float]
     "root": (r"1 / \sqrt{t}", lambda t: t**-0.5, lambda t: -0.5 * t**-1.5, "t**-0.5", "-0.5 * t**-1.5"),
     "square": ("t^2", lambda t: t**2, lambda t: 2 * t, "t**2", "2 * t"),
     "cube": ("t^3", lambda t: t**3, lambda t: 3 * t**2, "t**3", "3 * t**2"),
+    "half": (r"\sqrt{t}", lambda t: t**0.5, lambda t: 0.5 * t**-0.5, "t**0.5", "0.5 * t**-0.5"),
+    "fourth": ("t^4", lambda t: t**4, lambda t: 4 * t**3, "t**4", "4 * t**3"),
+    "far under": (r"1 / t^3", lambda t: t**-3, lambda t: -3 * t**-4, "t**-3", "-3 * t**-4"),
     "under": (r"1 / t^2", lambda t: t**-2, lambda t: -2 * t**-3, "t**-2", "-2 * t**-3"),
 }
 
@@ -206,7 +208,6 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         points=5,
         name="normed",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
             Check(points=1, cases=_normed_cases(hidden + 20, [(3, 4, 5)], large=1e4), says="very long vectors"),
@@ -487,7 +488,6 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="cooled",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(
                 points=3,
