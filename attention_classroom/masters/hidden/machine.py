@@ -655,7 +655,6 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="layer",
         table=found,
-        forbids=("scaled_dot_product_attention", "MultiheadAttention", "TransformerDecoderLayer"),
         checks=[
             Check(
                 points=3,

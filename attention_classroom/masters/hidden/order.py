@@ -555,7 +555,6 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="newest",
         table=found,
-        forbids=("scaled_dot_product_attention", "MultiheadAttention"),
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(

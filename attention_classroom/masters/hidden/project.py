@@ -384,7 +384,7 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. The translator -----------------------------------------------------------------------------------------------
 
 
-def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], list[int]]:
+def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], Tensor]:
     names = _names(v)
     solution = TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", "")
     if kind in ("masculine", "one role", "no article", "adjective behind or before"):
@@ -409,7 +409,7 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
     the, a, both = first("the"), first("a"), first("and")
     adjectives = {first(word) for word in names["ADJECTIVES"]}
 
-    def translate(ids: Sequence[int]) -> list[int]:
+    def translate(ids: Sequence[int]) -> Tensor:
         ids = list(ids)
         if kind == "exchanged":
             ids = [{the: a, a: the}.get(i, i) for i in ids]
@@ -424,7 +424,7 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
             written = [names["BEGIN"], *written]
         if kind == "padded":
             written = [*written, names["END"], names["PAD"], names["PAD"]]
-        return written[:1] if kind == "one word" else written
+        return torch.tensor(written[:1] if kind == "one word" else written)
 
     return translate
 
@@ -626,7 +626,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
                 (
                     3,
-                    "an experiment that could have gone the other way: an edge masked, a part removed, a word exchanged",
+                    "an experiment that could fail: an edge masked, a part removed, or a word exchanged",
                 ),
                 (2, "its numbers, from how many sentences, beside those of the machine left alone"),
                 (1, "says what the numbers do not show, such as other ways that the information can take"),
@@ -641,12 +641,12 @@ def tasks(variant: Variant) -> Sequence[Task]:
             rubric=[
                 (
                     2,
-                    "the machine and its training: sizes, steps, rate, time, first and last loss, checked against ln of "
+                    "the machine and its training: sizes, steps, rate, first and last loss, the first beside ln of "
                     "the number of ids",
                 ),
                 (
                     2,
-                    "exact match on held-out and on other sentences, on enough of them, with what one more or less means",
+                    "exact match on held-out and other sentences, on enough of them, and how sure it is",
                 ),
                 (2, "one error met while working: how it showed, what it was, how it was found"),
                 (2, "what a reader could build on: clear sentences, no number without its measurement"),

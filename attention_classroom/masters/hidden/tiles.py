@@ -15,7 +15,6 @@ from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 BASES = ("e", "2", "3", "4", "5", "6", "8", "10")
 MASKS = {
     "window": "(j <= i) & ((i - j < {near}) | (j < 4))",
@@ -279,7 +278,6 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         points=6,
         name="joined",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(
                 points=3,
@@ -397,7 +395,6 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         points=5,
         name="recent",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
             Check(
@@ -619,7 +616,6 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="tiled",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
