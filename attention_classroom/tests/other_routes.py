@@ -286,9 +286,7 @@ def held(v):
         root = math.sqrt(d) if v["scaled"] == "divided" else 1
 
         def score(s, t):  # both are turned, each to its own place
-            both = [
-                (z * turn(v, i, d, t), w * turn(v, i, d, s)) for i, (z, w) in enumerate(zip(q, k, strict=True))
-            ]
+            both = [(z * turn(v, i, d, t), w * turn(v, i, d, s)) for i, (z, w) in enumerate(zip(q, k, strict=True))]
             return sum((z.conjugate() * w).real for z, w in both) / root
 
         weights = []
@@ -440,7 +438,7 @@ def shifted(v):
 
     def answer(sentences):
         width = max(len(ids) for ids in sentences) + 1
-        whole = torch.tensor([[begin, *ids, end] + [pad] * (width - len(ids)) for ids in sentences])
+        whole = torch.tensor([[begin, *ids, end] + [pad] * (width - 1 - len(ids)) for ids in sentences])
         before = whole[:, :-1].clone()
         before[before == end] = pad
         return before, whole[:, 1:]

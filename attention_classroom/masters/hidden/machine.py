@@ -64,8 +64,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "zero": "Where a part is taken away, **zeros** take its place",
         "mean": "Where a part is taken away, its **mean over the positions** takes its place at each of them, a vector "
         "(d,); positions of padding do not count",
-        "another": "Where a part is taken away, **that of the position before** takes its place; at the first position, "
-        "that of the last",
+        "another": "Where a part is taken away, **that of the position before** takes its place; at the first position "
+        "it is that of the last",
     }[v["removed"]]
     return {
         "allowed-yours": f"**Yours.** {order}. Padding has the id **{v['padding']}**, and {reads}.",
@@ -90,12 +90,13 @@ def cells(variant: Variant) -> Mapping[str, str]:
             unit=UNITS[v["unit"]],
         ),
         "losses-plot": LOSSES_PLOT.format(
-            gone={"zero": "part", "mean": "part - part.mean(dim=0)",
-                  "another": "part - part.roll(1, dims=0)"}[v["removed"]],
+            gone={"zero": "part", "mean": "part - part.mean(dim=0)", "another": "part - part.roll(1, dims=0)"}[
+                v["removed"]
+            ],
             unit=UNITS[v["unit"]],
             name=v["unit"],
-        ),  # fmt: skip
-        "layer-yours": f"**Yours.** What a step makes is multiplied by **{v['share']:g}** before it is added to the path.",
+        ),
+        "layer-yours": f"**Yours.** Each step's output is multiplied by **{v['share']:g}** before it joins the path.",
         "layer": LAYER.cell(v),
     }
 
@@ -251,15 +252,22 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
             Slip("the target sees its own future", _allowed(v, kind="future"), 14),
             Slip("a position may attend to itself", _allowed(v, kind="not itself"), 14),
             Slip("the source sees the target, which is not written yet", _allowed(v, kind="source sees target"), 14),
-            Slip("the target does not see the source: this is where the cross-attention is",
-                 _allowed(v, kind="target alone")),
-            Slip("a target position sees the whole source, not only the source up to the same place",
-                 _allowed(v, kind="up to its place")),
+            Slip(
+                "the target does not see the source: this is where the cross-attention is",
+                _allowed(v, kind="target alone"),
+            ),
+            Slip(
+                "a target position sees the whole source, not only the source up to the same place",
+                _allowed(v, kind="up to its place"),
+            ),
             Slip("the source's padding is open", _allowed(v, kind="padding")),
-            Slip("rows of padding are closed as well; only padding among the keys is",
-                 _allowed(v, kind="rows too"), 12),
-            Slip("the target's padding is closed too; it stands at the end, where the past hides it already",
-                 _allowed(v, kind="padding of target")),
+            Slip(
+                "rows of padding are closed as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
+            ),
+            Slip(
+                "the target's padding is closed too; it stands at the end, where the past hides it already",
+                _allowed(v, kind="padding of target"),
+            ),
             *(
                 []
                 if (v["order"], v["reads"]) == ("source", "backwards")  # then only the padding is at fault
@@ -268,7 +276,7 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         ],
         rest="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
         rounding=False,
-    )  # fmt: skip
+    )
     return Task(
         id="allowed",
         title="One row in place of two halves",
@@ -285,12 +293,18 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
                 ],
                 says="several sentences",
             ),
-            Check(points=1, cases=[_allowed_case(hidden + 10, ["..abc", "a.b.c"], ["ab", "ab"], v)],
-                  says="padding at the beginning and between"),
-            Check(points=1, cases=[_allowed_case(hidden + 20, ["a"], ["a"], v),
-                                   _allowed_case(hidden + 25, ["abc"], ["abcd"], v)], says="a single sentence"),
+            Check(
+                points=1,
+                cases=[_allowed_case(hidden + 10, ["..abc", "a.b.c"], ["ab", "ab"], v)],
+                says="padding at the beginning and between",
+            ),
+            Check(
+                points=1,
+                cases=[_allowed_case(hidden + 20, ["a"], ["a"], v), _allowed_case(hidden + 25, ["abc"], ["abcd"], v)],
+                says="a single sentence",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 2. The path is a sum --------------------------------------------------------------------------------------------
@@ -315,8 +329,9 @@ def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         apart = readout[right] - (0 if kind == "right alone" else readout[wrong])
         weights = torch.ones_like(gain) if kind == "no gain" else gain
         credits = sign * (centred / deviation * weights * apart).sum(-1)
-        rest = sign * ((0 if kind == "no shift" else apart @ shift) + bias[right]
-                       - (0 if kind == "right alone" else bias[wrong]))  # fmt: skip
+        rest = sign * (
+            (0 if kind == "no shift" else apart @ shift) + bias[right] - (0 if kind == "right alone" else bias[wrong])
+        )
         if kind == "no bias":
             rest = sign * apart @ shift
         if kind == "shift in each":
@@ -358,17 +373,19 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
         slips=[
             Slip("your signs are turned around: read again for which word you ask", credit("sign")),
             Slip("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
-            Slip("the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)",
-                 credit("one less")),
+            Slip("the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")),
             Slip("you divide by the variance; divide by its root", credit("variance")),
             Slip("you do not divide by the deviation of the path", credit("raw")),
             Slip("you divide by the length of the path; divide by its deviation", credit("length")),
-            Slip("mean and deviation run over the positions; a LayerNorm looks at one position alone",
-                 credit("across")),
+            Slip(
+                "mean and deviation run over the positions; a LayerNorm looks at one position alone", credit("across")
+            ),
             Slip("the mean over the features is not taken away from the parts", credit("no centre")),
             Slip("the gain is missing", credit("no gain")),
-            Slip("you give the logit of the right word; its margin over the wrong one is asked for",
-                 credit("right alone")),
+            Slip(
+                "you give the logit of the right word; its margin over the wrong one is asked for",
+                credit("right alone"),
+            ),
             Slip("the shift is given to every part; it belongs to none of them", credit("shift in each")),
             *(
                 []
@@ -376,13 +393,15 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
                 else [
                     Slip("the rest lacks what the bias of the read-out gives", credit("no bias")),
                     Slip("the rest lacks what the shift of the norm gives", credit("no shift")),
-                    Slip("the rest stands at the other end",
-                         _credit({**v, "rest": {"first": "last", "last": "first"}[v["rest"]]})),
+                    Slip(
+                        "the rest stands at the other end",
+                        _credit({**v, "rest": {"first": "last", "last": "first"}[v["rest"]]}),
+                    ),
                 ]
             ),
         ],
         rest="these are not the credits; with the rest, they must add up to the margin of the whole machine",
-    )  # fmt: skip
+    )
     return Task(
         id="credit",
         title="The path is a sum",
@@ -402,9 +421,7 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
 
 
 def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def losses(
-        parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor
-    ) -> Tensor:
+    def losses(parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor) -> Tensor:
         real = torch.ones_like(target, dtype=torch.bool) if kind == "padding" else target != 0
         path = parts.sum(0)
         mean = parts[:, (target >= 0) if kind == "mean of all" else target != 0].mean(1, keepdim=True)
@@ -465,17 +482,23 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         ("numbers", "the losses", "there is one for the whole path, and one for each part"),
         cases=[_losses_case(v["seed"] + 3, 3, 6, 7, 5)],
         slips=[
-            Slip("you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
-                 losses("kept norm")),
+            Slip(
+                "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
+                losses("kept norm"),
+            ),
             Slip("padding counts in your loss", losses("padding")),
             *(
-                Slip(f"where a part is taken away, {said[v['removed']]}; in your answer {said[other]}",
-                     _losses({**v, "removed": other}))
+                Slip(
+                    f"where a part is taken away, {said[v['removed']]}; in your answer {said[other]}",
+                    _losses({**v, "removed": other}),
+                )
                 for other in REMOVED
                 if other != v["removed"]
             ),
-            Slip(f"your loss has another unit: {converted[v['unit']]}",
-                 _losses({**v, "unit": "bits" if v["unit"] == "nats" else "nats"})),
+            Slip(
+                f"your loss has another unit: {converted[v['unit']]}",
+                _losses({**v, "unit": "bits" if v["unit"] == "nats" else "nats"}),
+            ),
             Slip("you kept one part at a time and took all others away", losses("kept alone")),
             Slip("you took one part after the other away; take away one at a time", losses("one after another")),
             Slip("you sum over the positions; take the mean", losses("sum")),
@@ -492,7 +515,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         ],
         rest="some losses are not right; the first is that of the whole machine, so begin there",
         rounding=False,
-    )  # fmt: skip
+    )
     return Task(
         id="losses",
         title="Predicted, then measured",
@@ -501,8 +524,11 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         name="losses",
         table=found,
         checks=[
-            Check(points=2, cases=[_losses_case(hidden, 5, 9, 8, 12, 3), _losses_case(hidden + 9, 2, 5, 6, 4, 1)],
-                  says="other sizes"),
+            Check(
+                points=2,
+                cases=[_losses_case(hidden, 5, 9, 8, 12, 3), _losses_case(hidden + 9, 2, 5, 6, 4, 1)],
+                says="other sizes",
+            ),
             Check(points=1, cases=[_losses_case(hidden + 30, 4, 7, 5, 6, 0)], says="no padding"),
             Check(points=1, cases=[_losses_case(hidden + 60, 3, 5, 6, 9, 4)], says="a single word, the rest padding"),
         ],
@@ -512,7 +538,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             (1, "the prediction is made as the task says, from the logits of the whole path less the part's credit"),
             (1, "a scale on which small and large losses can be read, such as a logarithmic one"),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 5. Repair the layer ---------------------------------------------------------------------------------------------
@@ -598,20 +624,30 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
         slips=[
             *LAYER.slips(v),
-            Slip("your scores are not scaled",
-                 lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
-                     x, memory, real, _louder(w_past), _louder(w_cross), w_1, w_2), 2),
-            Slip("the two attentions have exchanged their matrices",
-                 lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
-                     x, memory, real, w_cross, w_past, w_1, w_2)),
-            Slip("the feed-forward part is missing",
-                 lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
-                     x, memory, real, w_past, w_cross, w_1, 0 * w_2)),
-            Slip("the result is normalised at the end; the path itself stays as it is",
-                 lambda *inputs: F.layer_norm(right(*inputs), inputs[0].shape[-1:])),
+            Slip(
+                "your scores are not scaled",
+                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
+                    x, memory, real, _louder(w_past), _louder(w_cross), w_1, w_2
+                ),
+                2,
+            ),
+            Slip(
+                "the two attentions have exchanged their matrices",
+                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(x, memory, real, w_cross, w_past, w_1, w_2),
+            ),
+            Slip(
+                "the feed-forward part is missing",
+                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
+                    x, memory, real, w_past, w_cross, w_1, 0 * w_2
+                ),
+            ),
+            Slip(
+                "the result is normalised at the end; the path itself stays as it is",
+                lambda *inputs: F.layer_norm(right(*inputs), inputs[0].shape[-1:]),
+            ),
         ],
         rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
-    )  # fmt: skip
+    )
     return Task(
         id="layer",
         title="Repair the layer",
@@ -619,13 +655,15 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="layer",
         table=found,
-        forbids=("scaled_dot_product_attention", "MultiheadAttention", "TransformerDecoderLayer"),
         checks=[
-            Check(points=3, cases=_layer_cases(v["hidden"] + 3000, [(4, "ab...", 6, 5), (2, "a.bc.d.", 3, 8)]),
-                  says="other sizes, padding anywhere"),
+            Check(
+                points=3,
+                cases=_layer_cases(v["hidden"] + 3000, [(4, "ab...", 6, 5), (2, "a.bc.d.", 3, 8)]),
+                says="other sizes, padding anywhere",
+            ),
             Check(points=1, cases=_layer_cases(v["hidden"] + 3050, [(5, "abc.", 4, 4)]), says="a longer target"),
         ],
-    )  # fmt: skip
+    )
 
 
 def _louder(w: Tensor) -> Tensor:

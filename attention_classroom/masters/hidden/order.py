@@ -17,7 +17,7 @@ from attention_tutorial.exercises.visible import random, table
 
 KINDS = ("none", "bias", "rotary", "added")
 BASES = (50, 150, 200, 300, 500, 700, 1000, 2000)
-WIDTH = 16  # features in the figure
+WIDTH = 12  # features in the figure
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
@@ -65,9 +65,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
             f"{v['base']}^{{-2i/d}}$ radians per position. The query has the length **{v['length']}**."
         ),
         "held-yours": f"**Yours.** Pairs and speeds are those of task 2. {scaled}.",
-        "held-data": HELD_DATA.format(
-            back=v["back"], key=_listed(key.round(decimals=4)), query=_listed(query.round(decimals=4))
-        ),
+        "held-data": HELD_DATA.format(back=v["back"], key=_listed(key), query=_listed(query)),
         "kinds": KINDS_ANSWER.format(**codes),
         "ask": ASK.format(base=v["base"], cut=cut, joined=joined, length=v["length"]),
         "held": HELD.format(root="math.sqrt(len(key))" if v["scaled"] == "divided" else "1"),
@@ -77,18 +75,14 @@ def cells(variant: Variant) -> Mapping[str, str]:
 
 
 def _listed(x: Tensor) -> str:
-    rows = [", ".join(f"{number:.4f}" for number in row) for row in x.view(-1, 8).tolist()]
-    return ",\n     ".join(rows)
+    return " ".join(f"{number:.4f}" for number in x.tolist())
 
 
 HELD_DATA = """\
 back = {back}
-key = torch.tensor(
-    [{key}]
-)
-query = torch.tensor(
-    [{query}]
-)
+key = "{key}"
+query = "{query}"
+key, query = (torch.tensor([float(x) for x in row.split()]) for row in (key, query))
 lengths = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]"""
 
 # The master's answers, where they hold a variant's choices.
@@ -96,7 +90,7 @@ KINDS_ANSWER = """\
 def kinds(content, here, moved):
     ### BEGIN SOLUTION
     found = []
-    for c, h, m in zip(content, here, moved):
+    for c, h, m in zip(content, here, moved, strict=True):
         added = h - c
         n = len(added)
         by_distance = [added.diagonal(k) for k in range(1 - n, n)]
@@ -177,7 +171,9 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
         apart = torch.arange(n)[:, None] - torch.arange(n)
         noise = 1e-9 * random(2, n, n, seed=seed + 9 * i + 2)
 
-        def scores(start: int, name: str = name, q: Tensor = q, k: Tensor = k, i: int = i) -> Tensor:
+        def scores(
+            start: int, name: str = name, q: Tensor = q, k: Tensor = k, i: int = i, apart: Tensor = apart
+        ) -> Tensor:
             t = torch.arange(start, start + n)
             if name == "rotary":
                 turns = {"pairs": "halves", "base": 100}
@@ -206,29 +202,44 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
             _heads_case(v["seed"], 5, 6, ["rotary", "bias", "added", "none", "alibi"]),
         ],
         slips=[
-            Slip("these are other numbers than yours: read which number stands for which kind",
-                 _kinds(codes, kind="other codes")),
-            Slip("you exchanged rotary positions and biases: a bias is the same for all words",
-                 _kinds(codes, kind="exchanged")),
-            Slip("you look at the move alone; it leaves rotary positions and biases, which are not the same",
-                 _kinds(codes, kind="move alone")),
-            Slip("you call every head added: scores are rounded, so small differences must not count",
-                 _kinds(codes, kind="exact")),
-            Slip("a learned bias may differ for keys before and after the query: follow i - j, not its absolute value",
-                 _kinds(codes, kind="both sides")),
-            Slip("look at what positions *added* to the content, not at whole scores",
-                 _kinds(codes, kind="whole")),
-            Slip("added positions do not pass for rotary ones: move the words and compare",
-                 _kinds(codes, kind="never moved")),
-            Slip("compare the scores after the move with those before it, not with the content",
-                 _kinds(codes, kind="from content")),
-            Slip("heads with a bias are told as heads without positions: a bias also changes the scores",
-                 _kinds(codes, kind="no bias")),
+            Slip(
+                "these are other numbers than yours: read which number stands for which kind",
+                _kinds(codes, kind="other codes"),
+            ),
+            Slip(
+                "you exchanged rotary positions and biases: a bias is the same for all words",
+                _kinds(codes, kind="exchanged"),
+            ),
+            Slip(
+                "you look at the move alone; it leaves rotary positions and biases, which are not the same",
+                _kinds(codes, kind="move alone"),
+            ),
+            Slip(
+                "you call every head added: scores are rounded, so small differences must not count",
+                _kinds(codes, kind="exact"),
+            ),
+            Slip(
+                "a learned bias may differ for keys before and after the query: follow i - j, not its absolute value",
+                _kinds(codes, kind="both sides"),
+            ),
+            Slip("look at what positions *added* to the content, not at whole scores", _kinds(codes, kind="whole")),
+            Slip(
+                "added positions do not pass for rotary ones: move the words and compare",
+                _kinds(codes, kind="never moved"),
+            ),
+            Slip(
+                "compare the scores after the move with those before it, not with the content",
+                _kinds(codes, kind="from content"),
+            ),
+            Slip(
+                "heads with a bias are told as heads without positions: a bias also changes the scores",
+                _kinds(codes, kind="no bias"),
+            ),
             Slip("you say of every head that it has no positions", _kinds(codes, kind="all none")),
         ],
         rest="some heads are told wrongly; print what was added to the content, and follow its diagonals",
         rounding=False,
-    )  # fmt: skip
+    )
     return Task(
         id="kinds",
         title="Which positions are these?",
@@ -274,8 +285,9 @@ def _turned(x: Tensor, t: Any, v: Mapping[str, Any], *, exponent: float = 2.0, d
     return torch.cat(new, -1) if v["pairs"] == "halves" else torch.stack(new, -1).flatten(-2)
 
 
-def _ask(v: Mapping[str, Any], *, times: int = -1, more: int = 0, size: float | None = None,
-         **turning: Any) -> Callable[..., Tensor]:  # fmt: skip
+def _ask(
+    v: Mapping[str, Any], *, times: int = -1, more: int = 0, size: float | None = None, **turning: Any
+) -> Callable[..., Tensor]:
     def ask(key: Tensor, back: int) -> Tensor:
         turned = _turned(key, times * (back + more), v, **turning)
         return turned / key.norm() * (v["length"] if size is None else size)
@@ -307,19 +319,23 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
             Slip("your hands have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
             Slip("your hands turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
             Slip("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
-            Slip("the query has the key's length; give it the length that is asked for",
-                 lambda key, back: _ask(v)(key, back) * key.norm() / v["length"]),
+            Slip(
+                "the query has the key's length; give it the length that is asked for",
+                lambda key, back: _ask(v)(key, back) * key.norm() / v["length"],
+            ),
             Slip("the query has length 1; give it the length that is asked for", _ask(v, size=1.0)),
             Slip("that is the key itself, not turned: this query looks at its own place", _ask(v, times=0)),
             Slip("your query looks one place too far", _ask(v, more=1)),
             Slip("your query looks one place too little back", _ask(v, more=-1)),
             Slip("your angles are in degrees; sine and cosine take radians", _ask(v, degrees=True)),
-            Slip("you multiplied by the key's length; divide by it",
-                 lambda key, back: _ask(v)(key, back) * key.norm() ** 2),
+            Slip(
+                "you multiplied by the key's length; divide by it",
+                lambda key, back: _ask(v)(key, back) * key.norm() ** 2,
+            ),
             Slip("your query gets the lowest score of all: the sign is wrong", _ask(v, size=-v["length"])),
         ],
         rest="turned to its place, this query does not point where the turned key points; try it with two features",
-    )  # fmt: skip
+    )
     return Task(
         id="ask",
         title="A query that looks back",
@@ -392,14 +408,16 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             Slip("the query does not look at its own key", _held(v, kind="not itself")),
             Slip("keys that stand nearer than the asked one compete too", _held(v, kind="only before")),
             Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
-            Slip("you count from the beginning of the text; count back from the query",
-                 _held(v, kind="from the beginning")),
+            Slip(
+                "you count from the beginning of the text; count back from the query",
+                _held(v, kind="from the beginning"),
+            ),
             Slip("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
             Slip("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
         ],
         rest="some weights are not right; by theorem 2 only the distance counts, so turn the key alone",
         rounding=False,
-    )  # fmt: skip
+    )
     return Task(
         id="held",
         title="How long may the text be?",
@@ -408,8 +426,11 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         name="held",
         table=found,
         checks=[
-            Check(points=2, cases=[_held_case(hidden, 8, 3, [6, 30, 90]), _held_case(hidden + 5, 4, 7, [8, 50])],
-                  says="other queries and lengths"),
+            Check(
+                points=2,
+                cases=[_held_case(hidden, 8, 3, [6, 30, 90]), _held_case(hidden + 5, 4, 7, [8, 50])],
+                says="other queries and lengths",
+            ),
             Check(points=1, cases=[_held_case(hidden + 10, 6, 6, [1, 6, 7, 400])], says="texts that are too short"),
             Check(points=1, cases=[_held_case(hidden + 20, 10, 0, [1, 2, 12])], says="a query that asks for itself"),
         ],
@@ -419,7 +440,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             (1, "a second line to compare with, such as 1/n, or the weight if no other key came near"),
             (1, "it can be seen at which length the weight falls below one half, or that it never was above it"),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 5. Repair the newest words --------------------------------------------------------------------------------------
@@ -503,18 +524,30 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
         slips=[
             *NEWEST.slips(v),
-            Slip("nothing is masked: a query sees keys that come later",
-                 lambda q, k, value: torch.stack([right(q[i : i + 1], k.roll(len(q) - 1 - i, 0),
-                                                        value.roll(len(q) - 1 - i, 0))[0] for i in range(len(q))]),
-                 14),
-            Slip("your scores are not divided by sqrt(d)",
-                 lambda q, k, value: right(q * math.sqrt(k.size(-1)), k, value), 2),
-            Slip("the queries are not turned",
-                 lambda q, k, value: torch.stack([_still(q[i], k[: len(k) - len(q) + i + 1], value, v)
-                                                  for i in range(len(q))])),
+            Slip(
+                "nothing is masked: a query sees keys that come later",
+                lambda q, k, value: torch.stack(
+                    [
+                        right(q[i : i + 1], k.roll(len(q) - 1 - i, 0), value.roll(len(q) - 1 - i, 0))[0]
+                        for i in range(len(q))
+                    ]
+                ),
+                14,
+            ),
+            Slip(
+                "your scores are not divided by sqrt(d)",
+                lambda q, k, value: right(q * math.sqrt(k.size(-1)), k, value),
+                2,
+            ),
+            Slip(
+                "the queries are not turned",
+                lambda q, k, value: torch.stack(
+                    [_still(q[i], k[: len(k) - len(q) + i + 1], value, v) for i in range(len(q))]
+                ),
+            ),
         ],
         rest="this is not what the last positions find; compare with a call that gives all positions at once",
-    )  # fmt: skip
+    )
     return Task(
         id="newest",
         title="Repair the newest words",
@@ -522,7 +555,6 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="newest",
         table=found,
-        forbids=("scaled_dot_product_attention", "MultiheadAttention"),
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(
@@ -556,7 +588,10 @@ def tasks(variant: Variant) -> Sequence[Task]:
             by_hand=3,
             rubric=[
                 (1, "gives the length at which the weight falls below half, or the largest weight, from the figure"),
-                (1, "the score at this distance stays; the sum grows with each further key, most where hands come round"),
+                (
+                    1,
+                    "the score at this distance stays; each further key adds to the sum, most where hands come round",
+                ),
                 (
                     1,
                     "four times slower hands: the query looks four times further back and tells neighbours apart less; "

@@ -144,11 +144,13 @@ def _language(v: Mapping[str, Any]) -> str:
         listed("ADJECTIVES", adjectives),
         GERMAN if language == "German" else listed("ARTICLES", ARTICLES[language]) + ROMANCE,
         SENTENCES.format(
-            actors=len(v["actors"]), held_out=v["held_out"], of=HELD_OUT_OF,
+            actors=len(v["actors"]),
+            held_out=v["held_out"],
+            of=HELD_OUT_OF,
             special=", ".join(f'"{name}"' for name in v["special"]),
             ids=", ".join(str(v["special"].index(name)) for name in SPECIAL),
         ),
-    ]  # fmt: skip
+    ]
     return "\n".join(parts)
 
 
@@ -160,7 +162,6 @@ def phrase(article, adjective, noun, role):
     """The words of a noun with its article; the adjective stands behind it and agrees."""
     word, gender = NOUNS[noun]
     return [ARTICLES[article][gender], word] + ([ADJECTIVES[adjective][gender]] if adjective else [])
-
 
 '''
 GERMAN = '''
@@ -186,7 +187,6 @@ def phrase(article, adjective, noun, role):
     between = [ADJECTIVES[adjective] + ENDINGS[article, role][gender]] if adjective else []
     return [ARTICLES[article, role][gender], *between, word]
 
-
 '''
 SENTENCES = '''\
 def is_held_out(noun, adjective):
@@ -199,7 +199,8 @@ def draw(size, seed, held_out=False):
     rng, found = random.Random(seed), []
     actors, things = list(NOUNS)[:{actors}], list(NOUNS)[{actors}:]
     while len(found) < size:
-        parts = [("acts", rng.choice(actors))] + [("is acted on", rng.choice(things)) for _ in range(rng.choice([1, 1, 2]))]
+        objects = [("is acted on", rng.choice(things)) for _ in range(rng.choice([1, 1, 2]))]
+        parts = [("acts", rng.choice(actors)), *objects]
         english, foreign, held = [], [], []
         for i, (role, noun) in enumerate(parts):
             article, adjective = rng.choice(["the", "a"]), rng.choice([None, *ADJECTIVES])
@@ -272,7 +273,7 @@ ERRORS = """\
 def errors(written, wanted, stem):
     ### BEGIN SOLUTION
     counts = {{"right": 0, "form": 0, "order": 0, "other": 0}}
-    for w, r in zip(written, wanted):
+    for w, r in zip(written, wanted, strict=True):
         if w == r:
             kind = "right"
         elif [stem[i] for i in w] == [stem[i] for i in r]:
@@ -353,8 +354,10 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("the target does not end with END", shifted("no end")),
             Slip("END stands after the padding; it follows the last word", shifted("end at the end")),
-            Slip("what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
-                 shifted("not shifted")),
+            Slip(
+                "what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
+                shifted("not shifted"),
+            ),
             Slip("what goes in does not begin with BEGIN", shifted("no begin")),
             Slip("BEGIN stands at the end of what goes in", shifted("begin last")),
             Slip("padding stands at the beginning; here it stands at the end", shifted("padding first")),
@@ -363,7 +366,7 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
         ],
         rest="some ids are not right; write both rows of one short sentence on paper",
         rounding=False,
-    )  # fmt: skip
+    )
     return Task(
         id="shifted",
         title="What goes in, and what is wanted",
@@ -381,7 +384,7 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. The translator -----------------------------------------------------------------------------------------------
 
 
-def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], list[int]]:
+def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], Tensor]:
     names = _names(v)
     solution = TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", "")
     if kind in ("masculine", "one role", "no article", "adjective behind or before"):
@@ -406,7 +409,7 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
     the, a, both = first("the"), first("a"), first("and")
     adjectives = {first(word) for word in names["ADJECTIVES"]}
 
-    def translate(ids: Sequence[int]) -> list[int]:
+    def translate(ids: Sequence[int]) -> Tensor:
         ids = list(ids)
         if kind == "exchanged":
             ids = [{the: a, a: the}.get(i, i) for i in ids]
@@ -421,7 +424,7 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
             written = [names["BEGIN"], *written]
         if kind == "padded":
             written = [*written, names["END"], names["PAD"], names["PAD"]]
-        return written[:1] if kind == "one word" else written
+        return torch.tensor(written[:1] if kind == "one word" else written)
 
     return translate
 
@@ -479,7 +482,10 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         name="translate",
         table=found,
         checks=[
-            *(Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}") for i, ids in enumerate(unseen, 1)),
+            *(
+                Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}")
+                for i, ids in enumerate(unseen, 1)
+            ),
             *(Check(points=0.5, cases=[Case((ids,))], says=f"another sentence, {i}") for i, ids in enumerate(seen, 1)),
         ],
     )
@@ -559,8 +565,10 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         Slip("all that is not right counts as wrong in another way", errors("all other")),
     ]
     seed = 31
-    while len({str(slip.answer(*_errors_case(v, 24, seed).inputs)) for slip in slips} - {
-        str(_errors(v)(*_errors_case(v, 24, seed).inputs))}) < len(slips):  # fmt: skip
+    while len(
+        {str(slip.answer(*_errors_case(v, 24, seed).inputs)) for slip in slips}
+        - {str(_errors(v)(*_errors_case(v, 24, seed).inputs))}
+    ) < len(slips):
         seed += 1
     found = table(
         "errors",
@@ -580,9 +588,14 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         name="errors",
         table=found,
         checks=[
-            Check(points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"),
-            Check(points=1, cases=[Case(([[5, 6], []], [[5, 6], [5]], [9] * 12)), Case(([[7, 5]], [[5, 6]], [9] * 12))],
-                  says="few sentences, one of them empty"),
+            Check(
+                points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"
+            ),
+            Check(
+                points=1,
+                cases=[Case(([[5, 6], []], [[5, 6], [5]], [9] * 12)), Case(([[7, 5]], [[5, 6]], [9] * 12))],
+                says="few sentences, one of them empty",
+            ),
         ],
         by_hand=6,
         rubric=[
@@ -591,7 +604,7 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
             (1, "the numbers come from the notebook's own code, which is there to be read"),
             (1, "the title or caption says in a sentence what is to be seen"),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- All of it -------------------------------------------------------------------------------------------------------
@@ -611,8 +624,11 @@ def tasks(variant: Variant) -> Sequence[Task]:
             by_hand=8,
             rubric=[
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
-                (3, "an experiment that could have gone the other way: an edge masked, a part removed, a word exchanged"),
-                (2, "its numbers, how many sentences they come from, and a comparison with the machine left alone"),
+                (
+                    3,
+                    "an experiment that could fail: an edge masked, a part removed, or a word exchanged",
+                ),
+                (2, "its numbers, from how many sentences, beside those of the machine left alone"),
                 (1, "says what the numbers do not show, such as other ways that the information can take"),
             ],
         ),
@@ -623,14 +639,20 @@ def tasks(variant: Variant) -> Sequence[Task]:
             points=8,
             by_hand=8,
             rubric=[
-                (2, "the machine and its training: sizes, steps, rate, time, first and last loss, checked against ln of "
-                    "the number of ids"),
-                (2, "exact match on held-out and on other sentences, on enough of them, with what one more or less means"),
-                (2, "one error that went away while working: how it showed, what it was, how it was found"),
+                (
+                    2,
+                    "the machine and its training: sizes, steps, rate, first and last loss, the first beside ln of "
+                    "the number of ids",
+                ),
+                (
+                    2,
+                    "exact match on held-out and other sentences, on enough of them, and how sure it is",
+                ),
+                (2, "one error met while working: how it showed, what it was, how it was found"),
                 (2, "what a reader could build on: clear sentences, no number without its measurement"),
             ],
         ),
-    ]  # fmt: skip
+    ]
 
 
 ASSIGNMENT = Assignment(

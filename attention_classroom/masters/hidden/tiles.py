@@ -15,7 +15,6 @@ from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-NO_SDPA = ("scaled_dot_product_attention", "MultiheadAttention")
 BASES = ("e", "2", "3", "4", "5", "6", "8", "10")
 MASKS = {
     "window": "(j <= i) & ((i - j < {near}) | (j < 4))",
@@ -72,9 +71,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
     return {
         "joined-yours": f"**Yours.** {holds} {shared}. Return $\\lambda$ with powers of {v['base']} too.",
         "recent-yours": f"**Yours.** {first}. The slope is **{v['slope']:g}**. {distance}.",
-        "visited-yours": (
-            f"**Yours.** A tile has $B$ queries and **{v['wide']}** $B$ keys. Return {counts}."
-        ),
+        "visited-yours": (f"**Yours.** A tile has $B$ queries and **{v['wide']}** $B$ keys. Return {counts}."),
         "visited-data": VISITED_DATA.format(
             **{key: v[key] for key in ("seed", "balance")},
             rule=MASKS[v["mask"]].format(near=v["near"], stride=4 * v["near"]),
@@ -93,12 +90,13 @@ def cells(variant: Variant) -> Mapping[str, str]:
             }[v["distance"]],
         ),
         "visited": VISITED.format(
-            wide=v["wide"], all={"pairs": "mask.numel()", "tiles": "len(tiles)"}[v["counts"]],
+            wide=v["wide"],
+            all={"pairs": "mask.numel()", "tiles": "len(tiles)"}[v["counts"]],
             work={"pairs": "tile.numel()", "tiles": "1"}[v["counts"]],
         ),
         "tiled-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
         "tiled": TILED.cell(v),
-    }  # fmt: skip
+    }
 
 
 VISITED_DATA = """\
@@ -115,9 +113,9 @@ def joined(a, b, both):
     ### BEGIN SOLUTION
     top = torch.maximum(a[0], b[0])
     total, summed = 0, 0
-    for (t, l, u), times in ((a, 1), (b, 1), (both, -{times})):
+    for (t, ell, u), times in ((a, 1), (b, 1), (both, -{times})):
         shrink = ({base} ** (t - top)).nan_to_num(0.0)  # where no machine has a key
-        total, summed = total + times * shrink * l, summed + times * shrink * u
+        total, summed = total + times * shrink * ell, summed + times * shrink * u
     return torch.where(total > 0, summed / total, 0), top + {log}
     ### END SOLUTION""",
     "pair": """\
@@ -174,9 +172,9 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
         def read(part: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
             if v["holds"] == "pair":
                 return part[0], part[1]
-            t, l, u = part
+            t, ell, u = part
             t = torch.zeros_like(t) if kind == "not rescaled" else t
-            return t + l.log() / log_base, torch.where(l > 0, u / l, 0)
+            return t + ell.log() / log_base, torch.where(ell > 0, u / ell, 0)
 
         logs, outputs = zip(*map(read, (a, b, both)), strict=True)
         if kind == "not rescaled" and v["holds"] == "pair":
@@ -200,8 +198,15 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
     return joined
 
 
-def _joined_case(seed: int, m: int, sizes: Sequence[int], d: int, v: Mapping[str, Any], size: float = 1.0,
-                 closed: Sequence[tuple[int, int]] = ()) -> Case:  # fmt: skip
+def _joined_case(
+    seed: int,
+    m: int,
+    sizes: Sequence[int],
+    d: int,
+    v: Mapping[str, Any],
+    size: float = 1.0,
+    closed: Sequence[tuple[int, int]] = (),
+) -> Case:
     """A case of keys on the first machine alone, on both, on the second alone; ``closed`` are (query, group)."""
     log_base = _log_base(v)
     values = [random(n, d, seed=seed + i) for i, n in enumerate(sizes)]
@@ -244,9 +249,7 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         [("tensor", "the output", "(m, d_v)"), ("tensor, infinite too", "the log-totals", "(m, 1)")],
         cases=[
             _joined_case(v["seed"], 3, (4, 2, 3), 2, v),
-            _joined_case(
-                v["seed"] + 20, 3, (2, 2, 2), 2, v, 400.0, [(0, 1), (1, 0), (1, 1), (1, 2)]
-            ),
+            _joined_case(v["seed"] + 20, 3, (2, 2, 2), 2, v, 400.0, [(0, 1), (1, 0), (1, 1), (1, 2)]),
         ],
         slips=[
             Slip("keys on both machines count twice", joined("twice")),
@@ -275,16 +278,33 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         points=6,
         name="joined",
         table=found,
-        forbids=NO_SDPA,
         checks=[
-            Check(points=3, cases=[_joined_case(hidden, 5, (3, 4, 6), 3, v), _joined_case(hidden + 30, 2, (7, 1, 2), 4, v)],
-                  says="other sizes"),
-            Check(points=2, cases=[_joined_case(hidden + 60, 6, (3, 2, 3), 2, v, closed=[(0, 1), (1, 0), (2, 2), (3, 1), (3, 2),
-                                                                                     (4, 0), (4, 1), (4, 2)])],
-                  says="queries without a key on a machine, or on any"),
-            Check(points=1, cases=[_joined_case(hidden + 90, 4, (3, 2, 4), 2, v, 20_000.0)], says="scores of many thousands"),
+            Check(
+                points=3,
+                cases=[_joined_case(hidden, 5, (3, 4, 6), 3, v), _joined_case(hidden + 30, 2, (7, 1, 2), 4, v)],
+                says="other sizes",
+            ),
+            Check(
+                points=2,
+                cases=[
+                    _joined_case(
+                        hidden + 60,
+                        6,
+                        (3, 2, 3),
+                        2,
+                        v,
+                        closed=[(0, 1), (1, 0), (2, 2), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2)],
+                    )
+                ],
+                says="queries without a key on a machine, or on any",
+            ),
+            Check(
+                points=1,
+                cases=[_joined_case(hidden + 90, 4, (3, 2, 4), 2, v, 20_000.0)],
+                says="scores of many thousands",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 2. A cache that forgets -----------------------------------------------------------------------------------------
@@ -345,9 +365,13 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         _recent(v),
         ("tensor", "the output", "(d_v,)"),
         cases=[
-            *_recent_cases(v["seed"], [(8, 11 if v["sinks"] < 3 else 10, 4, 3)]),  # the ring has gone round once and a half
-            Case(_recent_cases(v["seed"] + 9, [(8, 5, 4, 3)])[0].inputs,
-                 "right for a full cache, but not for one that is not full yet: {found}"),
+            *_recent_cases(
+                v["seed"], [(8, 11 if v["sinks"] < 3 else 10, 4, 3)]
+            ),  # the ring has gone round once and a half
+            Case(
+                _recent_cases(v["seed"] + 9, [(8, 5, 4, 3)])[0].inputs,
+                "right for a full cache, but not for one that is not full yet: {found}",
+            ),
         ],
         slips=[
             Slip("slots that no word has reached yet hold rubbish; close them", recent("rubbish")),
@@ -363,7 +387,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             Slip("the newest word does not look at itself", recent("not itself"), 14),
         ],
         rest="this is not what the newest word finds; write down for each slot which word it holds",
-    )  # fmt: skip
+    )
     return Task(
         id="recent",
         title="A cache that forgets",
@@ -371,13 +395,20 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         points=5,
         name="recent",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
-            Check(points=1, cases=_recent_cases(hidden + 20, [(9, 5, 3, 2), (6, 1, 2, 3)]), says="caches that are not full yet"),
-            Check(points=1, cases=_recent_cases(hidden + 40, [(7, 7, 4, 2), (7, 8, 4, 2)]), says="a cache that is just full, and one word more"),
+            Check(
+                points=1,
+                cases=_recent_cases(hidden + 20, [(9, 5, 3, 2), (6, 1, 2, 3)]),
+                says="caches that are not full yet",
+            ),
+            Check(
+                points=1,
+                cases=_recent_cases(hidden + 40, [(7, 7, 4, 2), (7, 8, 4, 2)]),
+                says="a cache that is just full, and one word more",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 3. Which tiles need work? ---------------------------------------------------------------------------------------
@@ -394,8 +425,11 @@ def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             tiles = [tile for rows in mask.split(height) for tile in rows.split(width, 1)]
             if kind == "full tiles":
                 tiles = [tile for tile in tiles if tile.shape == (height, width)]
-            need = [tile for tile in tiles if bool(tile.all() if kind == "all" else
-                                                   tile.double().mean() >= 0.5 if kind == "half" else tile.any())]  # fmt: skip
+            need = [
+                tile
+                for tile in tiles
+                if bool(tile.all() if kind == "all" else tile.double().mean() >= 0.5 if kind == "half" else tile.any())
+            ]
             by_pairs = (v["counts"] == "pairs") != (kind == "other")
             if kind == "allowed":
                 shares.append(mask.double().mean().item())
@@ -456,12 +490,22 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         name="visited",
         table=found,
         checks=[
-            Check(points=2, cases=[_visited_case(hidden, 47, 59, [4, 6, 11]), _visited_case(hidden + 5, 37, 41, [3, 7])],
-                  says="other sizes"),
-            Check(points=1, cases=[_visited_case(hidden + 20, 11, 50, [2, 20, 64])], says="blocks longer than the text"),
-            Check(points=1, cases=[Case((torch.zeros(9, 12, dtype=torch.bool), [2, 4])),
-                                   Case((torch.ones(10, 9, dtype=torch.bool), [3, 1]))],
-                  says="nothing allowed, and everything"),
+            Check(
+                points=2,
+                cases=[_visited_case(hidden, 47, 59, [4, 6, 11]), _visited_case(hidden + 5, 37, 41, [3, 7])],
+                says="other sizes",
+            ),
+            Check(
+                points=1, cases=[_visited_case(hidden + 20, 11, 50, [2, 20, 64])], says="blocks longer than the text"
+            ),
+            Check(
+                points=1,
+                cases=[
+                    Case((torch.zeros(9, 12, dtype=torch.bool), [2, 4])),
+                    Case((torch.ones(10, 9, dtype=torch.bool), [3, 1])),
+                ],
+                says="nothing allowed, and everything",
+            ),
         ],
         by_hand=3,
         rubric=[
@@ -469,7 +513,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
             (1, "the share of the allowed pairs as a line below, which no block size can reach or pass"),
             (1, "the bound on the time, share times max(1, balance / B), or the size at which it is lowest"),
         ],
-    )  # fmt: skip
+    )
 
 
 # ---- 5. Repair the tiles ---------------------------------------------------------------------------------------------
@@ -501,7 +545,9 @@ def tiled(query, key, value, size):
     {
         "total": Fault("shrink * total", "total", "the total is not rescaled when the top rises"),
         "summed": Fault("shrink * summed", "summed", "the sum is not rescaled when the top rises"),
-        "last": Fault("(0, n, size)", "(0, n - size + 1, size)", "the last block of keys is left out where it is shorter"),
+        "last": Fault(
+            "(0, n, size)", "(0, n - size + 1, size)", "the last block of keys is left out where it is shorter"
+        ),
         "corner": Fault(
             "[:, None] + n - m",
             "[:, None]",
@@ -549,14 +595,20 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
         slips=[
             *TILED.slips(v),
-            Slip("your scores are not divided by sqrt(d)",
-                 lambda q, k, x, size: right(math.sqrt(k.size(-1)) * q, k, x, size), 2),
-            Slip("nothing is masked, and no score falls",
-                 lambda q, k, x, size: (q @ k.T / math.sqrt(k.size(-1))).softmax(-1) @ x, 14),
+            Slip(
+                "your scores are not divided by sqrt(d)",
+                lambda q, k, x, size: right(math.sqrt(k.size(-1)) * q, k, x, size),
+                2,
+            ),
+            Slip(
+                "nothing is masked, and no score falls",
+                lambda q, k, x, size: (q @ k.T / math.sqrt(k.size(-1))).softmax(-1) @ x,
+                14,
+            ),
             Slip("the scores do not fall with the distance", TILED.function({**v, "fall": 0.0})),
         ],
         rest="this is not the output; give it one query, and follow top, total and sum from block to block",
-    )  # fmt: skip
+    )
     return Task(
         id="tiled",
         title="Repair the tiles",
@@ -564,7 +616,6 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         points=4,
         name="tiled",
         table=found,
-        forbids=NO_SDPA,
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
