@@ -237,8 +237,9 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     table.add_argument("table", type=Path, help="the platform's CSV")
     table.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new CSV, to be imported there")
-    table.add_argument("--column", default="", help="the beginning of the column's name, where there are several")
-    table.add_argument("--scale", action="store_true", help="convert points to the platform's own maximum")
+    table.add_argument(
+        "--column", default="", help="the beginning of the column's name, where it is not the assignment's"
+    )
     table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark or a look")
 
     sheet = command(
@@ -466,16 +467,21 @@ def _export_repository(options: argparse.Namespace) -> int:
 
 
 def _export_grades(options: argparse.Namespace) -> int:
+    from .assignment import load
     from .course import open_course
     from .exports import fill_in
     from .report import read_rows
 
     course = open_course(options.course)
     rows = read_rows(course, course.named(options.name))
+    about = load(course.hidden(options.name))
+    called = (options.name, about.title, f"Assignment {about.chapter}")
     filled = fill_in(
-        course, rows, options.table, options.to, column=options.column, scale=options.scale, so_far=options.so_far
+        course, rows, options.table, options.to, column=options.column, called=called, so_far=options.so_far
     )
-    print(f"{filled.path} has the grades of {len(filled.given)} students.")
+    print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
+    if filled.converted:
+        print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))
     for who, why in filled.left:
         print(f"Without a grade: {who}: {why}", file=sys.stderr)
     return LOOK if filled.left else DONE

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -159,12 +159,16 @@ class Filled:
 
     Attributes:
         path: the new table.
+        column: the one that was filled.
         given: whose grade stands in it.
+        converted: the assignment's points and the platform's, where these differ.
         left: (row or student, why it has none).
     """
 
     path: Path
+    column: str = ""
     given: list[str] = field(default_factory=list)
+    converted: tuple[float, float] | None = None
     left: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -175,7 +179,7 @@ def fill_in(
     to: Path,
     *,
     column: str = "",
-    scale: bool = False,
+    called: Sequence[str] = (),
     so_far: bool = False,
 ) -> Filled:
     """Fill grades into the CSV that the teacher's own Canvas or Moodle exported.
@@ -186,14 +190,14 @@ def fill_in(
         table: Canvas's gradebook or Moodle's grading worksheet.
         to: the new file; the old one is not changed.
         column: the assignment's column, where the platform has several; the beginning of its name is enough.
-        scale: whether to convert points to the platform's own maximum.
+        called: what the assignment may be called there, if no column is given.
         so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
 
     Returns:
         Who has a grade, and who has none and why. The rows stay in order, and what says whose they are as it is.
 
     Raises:
-        CourseError: if the table is not one of these, has no such column, or another maximum.
+        CourseError: if the table is not one of these, has no such column.
     """
     if to.resolve() == table.resolve():
         raise CourseError(f"--to must be another file than the platform's own; got {to} twice")
@@ -205,16 +209,19 @@ def fill_in(
         raise CourseError(f"table must be the CSV that Canvas or Moodle exported; {table} is empty or not there")
     head = [name.strip() for name in lines[0]]
     if "Student" in head and "ID" in head:
-        kind, target = "Canvas", _column(head, column, [name for name in head if re.search(r"\(\d+\)$", name)], table)
+        kind, target = (
+            "Canvas",
+            _column(head, column, [name for name in head if re.search(r"\(\d+\)$", name)], table, called),
+        )
         keep = [i for i, name in enumerate(head) if name in CANVAS_COLUMNS or i == target]
     elif "Grade" in head and ("Email address" in head or "Full name" in head or "Identifier" in head):
-        kind, target, keep = "Moodle", _column(head, column, ["Grade"], table), list(range(len(head)))
+        kind, target, keep = "Moodle", _column(head, column, ["Grade"], table, called), list(range(len(head)))
     else:
         raise CourseError(
             f"{table} must be Canvas's gradebook (with columns Student and ID) or Moodle's grading worksheet (with "
             f"Identifier, Full name, Email address and Grade); got {', '.join(head[:8])}"
         )
-    filled = Filled(to)
+    filled = Filled(to, head[target])
     known = {row.student.id: row for row in rows}
     for line in lines[1:]:
         line += [""] * (len(head) - len(line))
@@ -231,7 +238,10 @@ def fill_in(
         if row is None or why:
             filled.left.append((who.id, why))
             continue
-        line[target] = _number(row, _maximum(lines, cells, target, kind), scale, delimiter)
+        most = _maximum(lines, cells, target, kind)
+        if most is not None and abs(most - row.most) > 1e-6:
+            filled.converted = (row.most, most)
+        line[target] = _number(row, most, delimiter)
         filled.given.append(who.id)
     filled.left += [(student, f"not in {kind}'s table") for student, row in known.items() if row.score is not None]
     out = io.StringIO(newline="")
@@ -245,14 +255,20 @@ def fill_in(
     return filled
 
 
-def _column(head: list[str], said: str, there: Iterable[str], table: Path) -> int:
-    there = list(there)
+def _column(head: list[str], said: str, there: Sequence[str], table: Path, called: Sequence[str]) -> int:
     fits = [name for name in there if name.casefold().startswith(said.casefold())]
+    if not said and len(fits) > 1:
+        known = [_plain(name) for name in called]
+        fits = [name for name in there if any(f" {one} " in f" {_plain(name)} " for one in known)]
     if len(fits) != 1:
         raise CourseError(
             f"--column must begin the name of one column of {table} ({', '.join(there) or 'it has none'}); got {said!r}"
         )
     return head.index(fits[0])
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.findall(r"\w+", name.casefold().replace("_", " ")))
 
 
 def _is_no_student(cells: dict[str, str]) -> bool:
@@ -307,14 +323,9 @@ def _maximum(lines: list[list[str]], cells: dict[str, str], target: int, kind: s
         return None
 
 
-def _number(row: Row, maximum: float | None, scale: bool, delimiter: str) -> str:
-    score, most = row.score or 0.0, row.most
-    if maximum is not None and abs(maximum - most) > 1e-6:
-        if not scale:
-            raise CourseError(
-                f"the platform's column is of {maximum:g} points and the assignment of {most:g}: give --scale to "
-                "convert, or change the maximum there"
-            )
-        score = score * maximum / most
+def _number(row: Row, maximum: float | None, delimiter: str) -> str:
+    score = row.score or 0.0
+    if maximum is not None:
+        score = score * maximum / row.most
     text = f"{round(score, 2):g}"
     return text.replace(".", ",") if delimiter == ";" else text

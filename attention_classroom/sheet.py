@@ -1,11 +1,14 @@
 """A sheet of questions to be printed, for an oral or a written check: hidden tests do not tell whose work an answer is.
 
 The questions come from a student's own variant: compute a row of a result from small numbers, find the fault of the
-function that was to be repaired, say what lines of one's own answer do. The teacher's answers stand in a file apart.
+function that was to be repaired, say what lines of one's own answer do. They take ten minutes, without a computer. The
+teacher's answers stand in a file apart, one row for each student.
 """
 
 import difflib
+import functools
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,29 +18,50 @@ from typing import Any
 
 import nbformat
 import torch
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import text_to_path
 from nbformat import NotebookNode
 from torch import Tensor
 
 from attention_tutorial.exercises import Case
+from attention_tutorial.exercises.visible import in_float64
 
 from .assignment import Assignment, Task, load
 from .course import Course
-from .pages import escape, page, pre
+from .pages import escape, page, pre, table
 from .release import BEGIN, END, METADATA, answers, make_release
 from .variants import PLAIN, variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 
-MOST = 120  # numbers to be printed
-SMALL = (2, 3, 4)  # what sizes become, the smallest first, so that different axes stay different
+TRIES = 400  # small inputs that are tried for one question,
+ENOUGH = 60  # until so many have worked
+MOST = 40  # numbers to be printed for one question
+SMALL = (1, 2, 3, 4)  # what sizes may become
+FEW = range(1, 10)  # what whole numbers and lengths of rows of ids may become
+APART = 0.03  # two answers differ if two decimals tell them apart
 LINES = 2  # of one's own answers that are asked about
+SLIPS = 4  # wrong answers that the teacher is told
 STYLE = """
-.sheet { max-width: 46rem; } .room { height: 5rem; border-bottom: 1px solid var(--line); }
-.given { display: inline-block; vertical-align: top; margin: 0 1.5rem .5rem 0; width: auto; }
-.given table { width: auto; border: 1px solid var(--line); }
+.sheet { max-width: 46rem; } .sheet h1 { font-size: 1.2rem; margin: 0; } .room { border-bottom: 1px solid var(--line); }
+.given { display: inline-block; vertical-align: top; margin: 0 1.5rem .3rem 0; width: auto; }
+.given table { width: auto; border: 1px solid var(--line); } .given p { margin: 0; }
 .given td { border: 0; padding: .1rem .5rem; text-align: right; }
-h3 { break-after: avoid; } .question { break-inside: avoid; }
+h3 { break-after: avoid; } .question, tr, pre { break-inside: avoid; }
+svg.formula { fill: currentColor; } svg.display { display: block; margin: .4rem auto; }
+.answers pre { font-size: .75rem; padding: .3rem; } .answers p { margin: 0 0 .3rem; }
+@media print { @page { size: A4; margin: 13mm; } body { padding: 0; line-height: 1.35; } .sheet { max-width: none; }
+  .sheet h3 { font-size: 11pt; margin: .6rem 0 .2rem; } .sheet p { font-size: 10pt; margin: .3rem 0; }
+  .sheet pre { font-size: 8.5pt; line-height: 1.25; padding: .3rem .6rem; margin: .3rem 0; }
+  .sheet td { font-size: 10pt; }
+  .answers td { font-size: 8.5pt; line-height: 1.25; } }
 """
+HEAD = "Ten minutes, without a computer; a pocket calculator is fine. Two decimals do. Places count from 0."
+NOTE = (
+    "For the teacher alone. Two points an answer, one for a right idea; a number that is off by 0.02 is right. In "
+    "grey: what likely mistakes give."
+)
 
 
 @dataclass(frozen=True)
@@ -48,11 +72,13 @@ class Question:
         title: plain text.
         asks: HTML.
         answer: HTML, for the teacher alone.
+        room: for what is written by hand, in centimetres.
     """
 
     title: str
     asks: str
     answer: str
+    room: float = 2.5
 
 
 def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
@@ -74,20 +100,37 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
         given = None
         if course.submitted(name, student).is_file():
             given = nbformat.read(course.submitted(name, student), as_version=4)
-        found = questions(master, assignment, student, course.secret, given)
-        head = f"<h1>{escape(assignment.title)}</h1><p>{escape(person.name)} ({escape(student)})</p>"
-        body = "".join(f'<div class="question"><h3>{i}. {escape(q.title)}</h3>{q.asks}<div class="room"></div></div>'
-                       for i, q in enumerate(found, 1))  # fmt: skip
-        asked.append(f'<section class="sheet">{head}{body}</section>')
-        told = "".join(f"<h3>{i}. {escape(q.title)}</h3>{q.answer}" for i, q in enumerate(found, 1))
-        answered.append(f"<section><h2>{escape(person.name)} ({escape(student)})</h2>{told}</section>")
+        drawn = questions(master, assignment, student, course.secret, given)
+        who = f"{escape(person.name)} ({escape(student)})"
+        asked.append(sheet(assignment.title, who, drawn))
+        answered.append([who, *(f"<p><strong>{i}.</strong> {q.answer}</p>" for i, q in enumerate(drawn, 1))])
     folder = course.root / "sheets" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sheets.html").write_text(page(assignment.title, "\n".join(asked), style=STYLE), encoding="utf-8")
-    note = "<p>For the teacher alone.</p>"
-    told_all = page(f"{assignment.title}: answers", note + "\n".join(answered), style=STYLE)
-    (folder / "answers.html").write_text(told_all, encoding="utf-8")
+    rows = [[row[0], "".join(row[1:])] for row in answered]
+    body = f'<section class="answers"><p>{escape(NOTE)}</p>{table(["student", "answers"], rows)}</section>'
+    (folder / "answers.html").write_text(page(f"{assignment.title}: answers", body, style=STYLE), encoding="utf-8")
     return folder
+
+
+def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
+    """Return the sheet of a student.
+
+    Args:
+        title: of the assignment.
+        who: HTML.
+        drawn: the questions.
+
+    Returns:
+        HTML.
+    """
+    head = f"<h1>{escape(title)}: {who}</h1><p>{escape(HEAD)}</p>"
+    body = "".join(
+        f'<div class="question"><h3>{i}. {escape(q.title)}</h3>{q.asks}'
+        f'<div class="room" style="height: {q.room}cm"></div></div>'
+        for i, q in enumerate(drawn, 1)
+    )
+    return f'<section class="sheet">{head}{body}</section>'
 
 
 def questions(
@@ -113,78 +156,140 @@ def questions(
     solved = {cell.id: cell.source for cell in answers(master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
-    found = []
+    own = list(_own_lines(release, given, draw))
+    computed, repaired = [], []
     for task in assignment.tasks(variant):
         before = _statement(release, task)
-        code = next((cell.source for cell in release.cells if cell.id == task.id), "")
         if task.kind == "debug":
+            code = next((cell.source for cell in release.cells if cell.id == task.id), "")
             asks = (
-                f"{pre(code)}<p>Which line is at fault, what does it do wrong, and with which inputs would one see it? "
-                "Write the line as it must be.</p>"
+                f"{before}{pre(code)}<p>Mark the line at fault, write it as it must be, and say what it did wrong.</p>"
             )
-            found.append(Question(task.title, before + asks, _repair(code, solved[task.id])))
-        elif task.table is not None:
+            repaired.append(Question(task.title, asks, _repair(code, solved[task.id])))
+        elif task.kind == "code":
             inputs = re.search(rf"def {task.name}\(([^)]*)\)", solved[task.id])
             names = [name.split(":")[0].split("=")[0].strip(" *") for name in inputs[1].split(",")] if inputs else []
-            found += _compute(task, before, names, draw)
-    return found + list(_own_lines(release, given, draw))
+            computed += _compute(task, before, names, draw)
+    if own and computed:  # there is time for one
+        computed = [draw.choice(computed)]
+    return [*computed, *repaired, *own]
 
 
 # ---- Compute a row --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A row of a result on small inputs, as one computes it by hand."""
+
+    case: Case
+    part: int
+    place: tuple[int, ...]
+    values: Tensor
+    slips: tuple[tuple[str, Tensor | None], ...]  # what those give that differ; None: an error
+
+    @property
+    def work(self) -> int:
+        """How many numbers are printed, and asked for."""
+        asked = self.values.numel() if self.values.is_floating_point() else 0
+        return sum(map(_count, self.case.inputs)) + 2 * asked
+
+
 def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
-    """Yield the question for a part of a result on small inputs, if there are any on which the right answer works."""
+    """Yield the question for a row of a result, on small inputs that tell many wrong answers from the right one."""
     assert task.table is not None
-    for case in task.table.cases:
-        small = _smaller(case)
-        try:
-            result = task.table.result(task.table.right, small)
-        except Exception:  # this answer does not take smaller inputs
-            continue
-        parts = result if isinstance(result, tuple) else (result,)
-        names = [part.name for part in task.table.parts()]
-        values = torch.as_tensor(parts[-1])
-        if values.numel() > MOST or not values.isfinite().all() or sum(map(_count, small.inputs)) > MOST:
-            continue
-        place = [draw.randrange(size) for size in values.shape[:-1]]
-        asked = values[tuple(place)]
-        what = names[len(parts) - 1] if len(parts) <= len(names) else "the result"
-        if len(place) == 1:
-            what = f"row {place[0] + 1} of {what}"
-        elif place:
-            what = f"the row {place} (counted from 0) of {what}"
-        asks = (
-            f"<p>Compute {escape(what)} that <code>{escape(task.name)}</code> returns for these inputs. Two decimals "
-            f"do; a pocket calculator is allowed.</p>{_inputs(small, inputs)}"
+    with in_float64():
+        tried = (_row(task, draw) for _ in range(TRIES))
+        rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
+        if not rows:
+            return
+        best = max(rows, key=lambda row: len(row.slips) - row.work / 6)
+    parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts()]
+    place = f"[{', '.join(map(str, best.place))}]" if best.place else ""
+    call = f"{task.name}({', '.join(inputs)})"
+    asked = f"<code>{escape(call + place)}</code>"
+    if len(parts) > 1:
+        asked = (
+            f"<code>{escape(parts[best.part] + place)}</code> of <code>{escape(', '.join(parts) + ' = ' + call)}</code>"
         )
-        yield Question(task.title, before + asks, f"<p>{escape(what.capitalize())}:</p>{_value(asked)}")
-        return
+    named = zip(best.case.inputs, [*inputs, *[""] * len(best.case.inputs)], strict=False)
+    shown = "".join(_named(x, name) for x, name in named)
+    asks = f"<p>Compute {asked} for</p>{shown}"
+    wrong: dict[str, str] = {}  # the first words for each answer
+    for words, values in best.slips:
+        if values is not None and values.isfinite().all():
+            wrong.setdefault(_numbers(values), words)
+    shown_wrong = [f"{numbers}: {escape(words)}" for numbers, words in list(wrong.items())[:SLIPS]]
+    told = f"{_numbers(best.values)}" + "".join(f'<br><span class="soft">{words}</span>' for words in shown_wrong)
+    yield Question(task.title, before + asks, told)
 
 
-def _smaller(case: Case) -> Case:
+def _row(task: Task, draw: random.Random) -> _Row | None:
+    """Try small inputs, and one of the rows of what comes out."""
+    assert task.table is not None
+    about = task.table
+    case = _smaller(draw.choice(list(about.cases)), draw)
+    if sum(map(_count, case.inputs)) > MOST:
+        return None
+    right = _result(task, about.right, case)
+    if not right:
+        return None
+    part = draw.randrange(len(right))
+    whole = right[part]
+    if not whole.isfinite().all() or not all(whole.shape):
+        return None
+    place = tuple(draw.randrange(size) for size in whole.shape[:-1])
+    asked = whole[place]
+    if asked.numel() > max(FEW):
+        return None
+    slips = []
+    for slip in about.slips:
+        result = _result(task, slip.answer, case)
+        values = result[part][place] if result and result[part].shape == whole.shape else None
+        if values is None or not _alike(values, asked):
+            slips.append((slip.told(case), values))
+    return _Row(case, part, place, asked, tuple(slips))
+
+
+def _result(task: Task, answer: Any, case: Case) -> tuple[Tensor, ...]:
+    """Return what an answer gives; nothing if these inputs are too small for it."""
+    assert task.table is not None
+    try:
+        result = task.table.result(answer, case)
+        return tuple(map(torch.as_tensor, result if isinstance(result, tuple) else (result,)))
+    except Exception:
+        return ()
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return bool(((a.double() - b.double()).abs() < APART).all())
+
+
+def _smaller(case: Case, draw: random.Random) -> Case:
     """Return a case with few and round numbers: each size becomes a smaller one, the same wherever it stands."""
     sizes = sorted({size for x in case.inputs for size in _sizes(x)})
-    smaller = {size: min(size, SMALL[min(i, len(SMALL) - 1)]) for i, size in enumerate(sizes)}
-    return replace(case, inputs=tuple(_small(x, smaller) for x in case.inputs))
+    flat = all(not isinstance(x, Tensor) or (x.dim() < 2 and not x.is_floating_point()) for x in case.inputs)
+    smaller = {size: min(size, draw.choice(FEW if flat else SMALL)) for size in sizes}
+    starts = {size: draw.randrange(size - new + 1) for size, new in smaller.items()}
+    return replace(case, inputs=tuple(_small(x, smaller, starts, draw) for x in case.inputs))
 
 
 def _sizes(x: Any) -> set[int]:
     if isinstance(x, Tensor):
-        return set(x.shape)
+        return set(x.shape) - {0}
     return {size for one in x for size in _sizes(one)} if isinstance(x, list | tuple) else set()
 
 
-def _small(x: Any, sizes: dict[int, int]) -> Any:
+def _small(x: Any, sizes: dict[int, int], starts: dict[int, int], draw: random.Random) -> Any:
     if isinstance(x, Tensor):
         for axis, size in enumerate(x.shape):
-            x = x.narrow(axis, 0, sizes[size])
-        return (x.double() * 10).round() / 10 if x.is_floating_point() else x.clone()
+            x = x.narrow(axis, starts.get(size, 0), sizes.get(size, 0))
+        return (x.double() * 2).round() / 2 if x.is_floating_point() else x.clone()
     if isinstance(x, list | tuple):
-        return type(x)(_small(one, sizes) for one in x)
+        return type(x)(_small(one, sizes, starts, draw) for one in x)
     if isinstance(x, float):
         return round(x, 1)
-    return min(x, max(sizes.values(), default=x) - 1) if isinstance(x, int) and not isinstance(x, bool) else x
+    return draw.randrange(max(sizes.values(), default=max(FEW))) if type(x) is int else x
 
 
 def _count(x: Any) -> int:
@@ -216,6 +321,10 @@ def _value(x: Any) -> str:
     return f"<p>{escape(_number(x.tolist() if isinstance(x, Tensor) else x))}</p>"
 
 
+def _numbers(x: Tensor) -> str:
+    return ", ".join(map(_number, x.reshape(-1).tolist()))
+
+
 def _number(x: Any) -> str:
     return f"{round(x, 2) + 0.0:g}" if isinstance(x, float) else str(x)  # 0 rather than -0
 
@@ -231,7 +340,7 @@ def _repair(broken: str, right: str) -> str:
     changed = [
         line for line in difflib.ndiff(old, new) if line[:2] in {"- ", "+ "} and '"""' not in line and line[2:].strip()
     ]
-    return f"<p>− the fault, + repaired:</p>{pre(chr(10).join(changed))}"
+    return pre("\n".join(changed))
 
 
 # ---- One's own lines ------------------------------------------------------------------------------------------------
@@ -248,21 +357,30 @@ def _own_lines(release: NotebookNode, given: NotebookNode | None, draw: random.R
             lines = [line.strip() for line in cell.source[:20_000].splitlines()]
             theirs += [(cell.id, x) for x in lines if _is_worth_asking(x) and x not in unfilled.get(cell.id, set())]
     for cell_id, line in sorted(draw.sample(theirs, min(LINES, len(theirs))), key=theirs.index):
-        asks = f"<p>In your answer <code>{escape(cell_id)}</code> stands this line:</p>{pre(line[:300])}"
-        asks += "<p>What does it do, with which shapes, and what would come out without it?</p>"
-        yield Question("A line of your own", asks, f"<p>Of <code>{escape(cell_id)}</code>:</p>{pre(line[:300])}")
+        asks = f"<p>Your answer <code>{escape(cell_id)}</code> has this line:</p>{pre(line[:300])}"
+        asks += "<p>What does it do, which shape has its result, and why is it needed?</p>"
+        yield Question(
+            "A line of your own", asks, f"<code>{escape(cell_id)}</code>: <code>{escape(line[:300])}</code>", 1.5
+        )
 
 
 def _is_worth_asking(line: str) -> bool:
-    plain = re.match(r"(#|import |from |def |return \w+$|plt\.|else|try|\"\"\"|\)|\]|print)", line)
+    plain = re.match(r"(#|import |from |def |for |return \w+$|plt\.|else|try|\"\"\"|\)|\]|print)", line)
     return len(line) >= 15 and not plain and line not in {BEGIN, END}
 
 
 # ---- What the task says ---------------------------------------------------------------------------------------------
 
+# What a task orders is done by the time of the sheet.
+DONE = {
+    r"(^|(?<=[.?!:]\s))Write (?=\0)": "You wrote ",
+    r"(^|(?<=[.?!:]\s))Return ": "It returns ",
+    r"(^|(?<=[.?!:]\s))Work it out .*?[.?!](?=\s|$)\s*": "",
+}
+
 
 def _statement(release: NotebookNode, task: Task) -> str:
-    """Return the words of a task: the text cells of the release above its answer, up to another cell before."""
+    """Return the words of a task: the text cells of the release above its answer, as what is done."""
     parts: list[str] = []
     for cell in release.cells:
         if cell.id == task.id:
@@ -273,7 +391,7 @@ def _statement(release: NotebookNode, task: Task) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Set the little Markdown that tasks use: paragraphs, bold, code, formulas in plain letters.
+    """Set the little Markdown that tasks use: paragraphs, bold, code, formulas. What was ordered is told as done.
 
     Args:
         text: Markdown.
@@ -281,46 +399,73 @@ def markdown(text: str) -> str:
     Returns:
         HTML.
 
+    Raises:
+        ValueError: if a formula cannot be set.
+
     Example:
-        >>> markdown(r"The **score** is $s_i = q^\top k_i / \sqrt{d}$.")
-        '<p>The <strong>score</strong> is <i>s<sub>i</sub> = q<sup>ᵀ</sup>k<sub>i</sub> / √(d)</i>.</p>'
+        >>> markdown("The factor is *large*. Write `f(x)`. Return **one** number.")
+        '<p>The factor is <em>large</em>. You wrote <code>f(x)</code>. It returns <strong>one</strong> number.</p>'
     """
-    blocks = re.split(r"\n\s*\n", text.strip())
-    return "".join(f"<p>{_inline(block)}</p>" for block in blocks if block.strip())
+    blocks = (_inline(block) for block in re.split(r"\n\s*\n|\n(?=- )", text.strip()))
+    return "".join(f"<p>{re.sub('^- ', '• ', block)}</p>" for block in blocks if block)
 
 
 def _inline(text: str) -> str:
     kept: list[str] = []
 
-    def keep(found: re.Match[str]) -> str:
-        part = found[0]
-        inside = (
-            f"<i>{_formula(part.strip('$').strip())}</i>" if part[0] == "$" else f"<code>{escape(part[1:-1])}</code>"
-        )
-        kept.append(inside)
+    def keep(part: re.Match[str]) -> str:
+        inside = part[0].strip("$`")
+        kept.append(f"<code>{escape(inside)}</code>" if part[0][0] == "`" else formula(inside, part[0][:2] == "$$"))
         return f"\0{len(kept) - 1}\0"
 
     plain = escape(re.sub(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`", keep, text.replace("\0", ""), flags=re.DOTALL))
+    for order, told in DONE.items():
+        plain = re.sub(order, told, plain, flags=re.DOTALL)
     plain = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", plain, flags=re.DOTALL)
     plain = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", plain)
-    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], plain)
+    return re.sub(r"\0(\d+)\0", lambda place: kept[int(place[1])], plain).strip()
 
 
-SIGNS = {
-    "top": "ᵀ", "cdot": "·", "times": "×", "sum": "∑", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥",
-    "ne": "≠", "neq": "≠", "in": "∈", "sqrt": "√", "qquad": " ", "quad": " ", "dots": "…", "ldots": "…", "to": "→",
-    "alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "mu": "μ", "sigma": "σ", "tau": "τ", "theta": "θ",
-    "odot": "⊙", "ell": "ℓ",
+# What matplotlib, which sets the formulas, calls by another name
+NAMES = {
+    r"\\[bB]ig+[lr]?(?![a-zA-Z])\s*": "", r"\\lvert|\\rvert": "|", r"\\lVert|\\rVert": r"\\Vert ",
+    r"\\le(?![a-zA-Z])": r"\\leq ", r"\\ge(?![a-zA-Z])": r"\\geq ", r"\\ne(?![a-zA-Z])": r"\\neq ",
+    r"\\[td]frac": r"\\frac", r"\\frac\s*(\d)\s*(\w)": r"\\frac{\1}{\2}", r"\\sqrt\s*(\w)": r"\\sqrt{\1}",
 }  # fmt: skip
 
 
-def _formula(tex: str) -> str:
-    text = escape(re.sub(r"\\(?:mathbf|mathrm|text|operatorname|mathsf)\s*\{([^{}]*)\}", r"\1", tex), quote=False)
-    text = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"(\1)/(\2)", text)
-    text = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r"√(\1)", text)
-    text = re.sub(r"\\([a-zA-Z]+)\s?", lambda found: SIGNS.get(found[1], found[1] + " "), text)
-    text = re.sub(r"\\[,;! ]", " ", text)
-    for _ in range(2):
-        text = re.sub(r"_(?:\{([^{}]*)\}|(\w))", lambda f: f"<sub>{f[1] or f[2]}</sub>", text)
-        text = re.sub(r"\^(?:\{([^{}]*)\}|(&\w+;|[^\s<]))", lambda f: f"<sup>{f[1] or f[2]}</sup>", text)
-    return text
+@functools.cache
+def formula(tex: str, display: bool = False) -> str:
+    """Set a formula as a drawing that any browser prints.
+
+    Args:
+        tex: without dollars.
+        display: whether it has a line of its own.
+
+    Returns:
+        SVG, with the TeX for those who do not see it.
+
+    Raises:
+        ValueError: if matplotlib cannot set it.
+    """
+    plain = " ".join(tex.split())
+    for name, other in NAMES.items():
+        plain = re.sub(name, other, plain)
+    font = FontProperties(size=100, math_fontfamily="stix")
+    try:
+        width, height, depth, *_ = text_to_path.mathtext_parser.parse(f"${plain}$", 72, font)
+        vertices, codes = text_to_path.get_text_path(font, f"${plain}$", ismath=True)
+    except ValueError as error:
+        raise ValueError(f"a formula of a task must be one that matplotlib can set; got {tex!r}") from error
+    path = "".join(
+        {Outline.MOVETO: "M", Outline.LINETO: "L", Outline.CURVE3: "Q", Outline.CURVE4: "C"}[code]
+        + " ".join(f"{x:.0f}" for x in points)
+        if code != Outline.CLOSEPOLY
+        else "Z"
+        for points, code in Outline(vertices, codes).iter_segments(simplify=False, curves=True)
+    )
+    return (
+        f'<svg class="formula{" display" * display}" role="img" aria-label="{escape(tex)}" '
+        f'style="width: {width / 90:.2f}em; height: {height / 90:.2f}em; vertical-align: -{depth / 90:.2f}em" '
+        f'viewBox="0 {depth - height:.0f} {width:.0f} {height:.0f}"><path transform="scale(1 -1)" d="{path}"/></svg>'
+    )

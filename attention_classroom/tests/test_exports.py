@@ -282,12 +282,23 @@ def test_one_on_whom_the_grader_failed_gets_no_grade(course, tmp_path):
     assert text.splitlines()[2].split(";")[4] == ""
 
 
-def test_another_maximum_is_refused_or_converted(course, tmp_path):
-    table = MOODLE.replace("6,00", "100,00")
-    with pytest.raises(CourseError, match=r"of 100 points and the assignment of 6: give --scale"):
-        filled(course, tmp_path, table)
-    _, text = filled(course, tmp_path, table, scale=True)
+def test_points_are_converted_to_the_platforms_maximum_and_that_is_told(course, tmp_path):
+    found, text = filled(course, tmp_path, MOODLE.replace("6,00", "100,00"))
     assert text.splitlines()[2].split(";")[4] == "75"
+    assert found.converted == (6, 100)
+    assert filled(course, tmp_path, MOODLE)[0].converted is None
+
+
+@pytest.mark.parametrize("called", ["tiny_work", "Tiny Work"])
+def test_a_column_that_is_called_like_the_assignment_is_found(course, tmp_path, called):
+    found, text = filled(course, tmp_path, CANVAS, called=("none", called))
+    assert found.column == "Tiny work (991)"
+    assert (found, text) == filled(course, tmp_path, CANVAS, column="Tiny")
+
+
+def test_a_column_that_only_begins_alike_is_not_taken(course, tmp_path):
+    table = CANVAS.replace("Tiny work", "Assignment 1").replace("Other", "Assignment 10")
+    assert filled(course, tmp_path, table, called=("Assignment 1",))[0].column == "Assignment 1 (991)"
 
 
 @pytest.mark.parametrize(
@@ -295,6 +306,7 @@ def test_another_maximum_is_refused_or_converted(course, tmp_path):
     [
         (CANVAS, {}, r"--column must begin .* \(Tiny work \(991\), Other \(992\)\); got ''"),
         (CANVAS, {"column": "x"}, "got 'x'"),
+        (CANVAS.replace("Other", "Tiny work"), {"called": ("tiny",)}, "got ''"),
         ("a,b\n1,2\n", {}, "must be Canvas's gradebook .* got a, b"),
         ("", {}, "is empty or not there"),
     ],

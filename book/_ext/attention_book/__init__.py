@@ -37,15 +37,15 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .citation import CiteThisBook
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
-    from .predictions import PredictionsDirective
+    from .sessions import SessionDirective
     from .two_banks import TwoBanksDirective
 
     # What a page may write
     app.add_directive("benchmark", BenchmarkDirective)
     app.add_directive("claims", ClaimsDirective)
     app.add_directive("mistakes", MistakesDirective)
-    app.add_directive("predictions", PredictionsDirective)
     app.add_directive("review-cards", cards.CardsDirective)
+    app.add_directive("session", SessionDirective)
     app.add_directive("two-banks", TwoBanksDirective)
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
