@@ -35,9 +35,9 @@ img {{ height: 26rem; max-width: 24rem; object-fit: cover; object-position: top;
 
 
 def site_pages(site: Path) -> list[str]:
-    """Return the site's pages, by their addresses in it."""
+    """Return the site's pages, by their addresses in it; slides are no pages."""
     files = (path.relative_to(site) for path in site.rglob("*.html"))
-    return sorted(path.as_posix() for path in files if path.parts[0] != "_static")
+    return sorted(path.as_posix() for path in files if path.parts[0] not in ("_static", "slides"))
 
 
 def photograph(browser: Browser, address: str, pages: list[str], out: Path, size: str, theme: str) -> list[Path]:

@@ -28,6 +28,7 @@
 
   // ---- From parts to slides
 
+  const SMALL = 130; // pixels: a line or two
   const bodyOf = (page) => page.querySelector(".body");
   const shown = (element) => [...element.children].filter((child) => !child.matches("aside"));
   const overflows = (page) => bodyOf(page).scrollHeight > bodyOf(page).clientHeight + 1;
@@ -44,6 +45,11 @@
       const excess = formula.firstElementChild.getBoundingClientRect().width / formula.parentElement.clientWidth;
       if (excess > 1) formula.style.fontSize = `${118 / excess}%`;
     }
+  }
+
+  function shrink(page) {
+    for (const size of ["dense", "denser"]) if (overflows(page)) page.classList.add(size);
+    narrow(page);
   }
 
   // A figure is as large as its slide lets it be, with its caption below or, where that leaves more room, beside it.
@@ -94,26 +100,25 @@
       const part = waiting.shift();
       const alone = part.matches(".alone");
       // A line or two may stand above a figure or a prediction.
-      const below = page && isFlow(page) && (!alone || (part.matches(".spacious") && heightOf(page) < 130));
+      const below = page && isFlow(page) && (!alone || (part.matches(".spacious") && heightOf(page) < SMALL));
       if (below && take(part)) continue;
       add();
       if (take(part)) continue;
-      for (const size of ["dense", "denser"]) if (overflows(page)) page.classList.add(size);
-      narrow(part);
+      shrink(page);
       const rest = overflows(page) && splitOff(page, part);
       if (rest) waiting.unshift(rest);
     }
 
-    // A line or two that are left over go back to the slide before, if its letters may be smaller.
+    // A line or two that are left over go back to the slide before, where smaller letters make room for them.
     for (const slide of [...column.children].slice(1)) {
       const [last, before] = [slide.firstChild, slide.previousElementSibling.firstChild];
-      if (!isFlow(last) || !isFlow(before) || heightOf(last) > 130) continue;
-      const parts = [...bodyOf(last).children];
-      before.classList.add("dense");
+      if (!isFlow(last) || !isFlow(before) || heightOf(last) > SMALL) continue;
+      const [parts, size] = [[...bodyOf(last).children], before.className];
       bodyOf(before).append(...parts);
+      shrink(before);
       if (!overflows(before)) slide.remove();
       else {
-        before.classList.remove("dense");
+        before.className = size;
         bodyOf(last).append(...parts);
       }
     }

@@ -155,8 +155,14 @@ def _ends(sentence: str, mark: str) -> bool:
 
 
 def sentence_case(words: str) -> str:
-    """Return words with a capital at their start and a full stop at their end."""
-    return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
+    """Return words as a sentence; a symbol at their start stays as it is.
+
+    Example:
+        >>> sentence_case("that is n²; half of it"), sentence_case("n² is too much"), sentence_case("")
+        ('That is n²; half of it.', 'n² is too much.', '')
+    """
+    first = words[:1].upper() if re.match(r"[a-z]{2}|a ", words) else words[:1]
+    return f"{first}{words[1:].rstrip('.')}." if words else ""
 
 
 # ---- Questions ------------------------------------------------------------------------------------------------------
@@ -271,7 +277,7 @@ def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
         str(each) for each in cell.select(".cell_output .stream") if each.get_text().count("\n") <= LONGEST
     )
     if widget := cell.select_one("[data-widget], [data-later-widget]"):
-        yield Part(f'{lead}<div class="demonstration">{widget}</div>', notes, ALONE)
+        yield Part(f'{lead}<div class="demonstration">{widget}</div>', notes, SPACIOUS)
     elif pictures := cell.select(".cell_output img"):
         for picture in pictures:
             caption = inner(picture.find_next("p", class_="figure-caption"))
