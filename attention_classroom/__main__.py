@@ -345,7 +345,7 @@ def _collect(options: argparse.Namespace) -> int:
     from .collect import collect
     from .course import CourseError, open_course
 
-    given = {}
+    given: dict[str, str] = {}
     for said in options.given:
         file, is_there, student = said.rpartition("=")
         if not is_there:
