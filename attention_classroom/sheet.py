@@ -157,7 +157,8 @@ def questions(
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
     own = list(_own_lines(release, given, draw))
-    computed, repaired = [], []
+    computed: list[Question] = []
+    repaired: list[Question] = []
     for task in assignment.tasks(variant):
         before = _statement(release, task)
         if task.kind == "debug":
