@@ -199,7 +199,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sheet = command(
         "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
-        "Ten minutes, without a computer. The questions come from the student's own variant, and from what was handed in.\n"
+        "Ten minutes, without a computer. The questions come from a student's variant, and from what was handed in.\n"
         "sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.",
     )  # fmt: skip
     sheet.add_argument("name", help="the assignment")
