@@ -244,7 +244,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sheet = command(
         "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
-        "The questions come from the student's own variant, and from the answers handed in if there are any.\n"
+        "Ten minutes, without a computer. The questions come from a student's variant, and from what was handed in.\n"
         "sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.",
     )  # fmt: skip
     sheet.add_argument("name", help="the assignment")
@@ -496,7 +496,7 @@ def _sheet(options: argparse.Namespace) -> int:
     if not course.students:
         raise CourseError(NOBODY.format(course.root / "students.csv"))
     folder = sheets(course, name, options.student or list(course.students))
-    print(f"{folder / 'sheets.html'} is to be printed, a page for each student.")
+    print(f"{folder / 'sheets.html'} is to be printed, one or two pages for each student.")
     print(f"{folder / 'answers.html'} is for you alone.")
     return DONE
 

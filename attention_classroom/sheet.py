@@ -50,7 +50,7 @@ STYLE = """
 .given td { border: 0; padding: .1rem .5rem; text-align: right; }
 h3 { break-after: avoid; } .question, tr, pre { break-inside: avoid; }
 svg.formula { fill: currentColor; } svg.display { display: block; margin: .4rem auto; }
-.answers pre { font-size: .75rem; padding: .3rem; } .answers p { margin: 0 0 .3rem; }
+.answers pre { font-size: .75rem; padding: .2rem .3rem; margin: .2rem 0; } .answers p { margin: 0 0 .3rem; }
 @media print { @page { size: A4; margin: 13mm; } body { padding: 0; line-height: 1.35; } .sheet { max-width: none; }
   .sheet h3 { font-size: 11pt; margin: .6rem 0 .2rem; } .sheet p { font-size: 10pt; margin: .3rem 0; }
   .sheet pre { font-size: 8.5pt; line-height: 1.25; padding: .3rem .6rem; margin: .3rem 0; }
@@ -157,7 +157,8 @@ def questions(
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
     own = list(_own_lines(release, given, draw))
-    computed, repaired = [], []
+    computed: list[Question] = []
+    repaired: list[Question] = []
     for task in assignment.tasks(variant):
         before = _statement(release, task)
         if task.kind == "debug":
@@ -219,7 +220,7 @@ def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random
     for words, values in best.slips:
         if values is not None and values.isfinite().all():
             wrong.setdefault(_numbers(values), words)
-    shown_wrong = [f"{numbers}: {escape(words)}" for numbers, words in list(wrong.items())[:SLIPS]]
+    shown_wrong = [f"{numbers}: {escape(words.replace('*', ''))}" for numbers, words in list(wrong.items())[:SLIPS]]
     told = f"{_numbers(best.values)}" + "".join(f'<br><span class="soft">{words}</span>' for words in shown_wrong)
     yield Question(task.title, before + asks, told)
 
@@ -333,14 +334,13 @@ def _number(x: Any) -> str:
 
 
 def _repair(broken: str, right: str) -> str:
-    """Return the lines that differ between what was to be repaired and the master's answer."""
-    functions = re.split(r"(?m)^(?=def )", right)
-    old = [line.rstrip() for line in broken.splitlines() if line.strip()]
-    new = [line.rstrip() for line in functions[-1].splitlines() if line.strip()]
-    changed = [
-        line for line in difflib.ndiff(old, new) if line[:2] in {"- ", "+ "} and '"""' not in line and line[2:].strip()
-    ]
-    return pre("\n".join(changed))
+    """Return the lines that differ between what was to be repaired and the master's answer, with those beside them."""
+    old, new = (
+        [line.rstrip() for line in text.splitlines() if line.strip() and '"""' not in line]
+        for text in (broken, re.split(r"(?m)^(?=def )", right)[-1].split(BEGIN)[0])
+    )
+    changed = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
+    return pre("\n".join(line for line in changed if not line.startswith("@@")))
 
 
 # ---- One's own lines ------------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def _own_lines(release: NotebookNode, given: NotebookNode | None, draw: random.R
     theirs: list[tuple[str, str]] = []
     unfilled = {cell.id: set(map(str.strip, cell.source.splitlines())) for cell in release.cells}
     for cell in given.cells:
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution"):
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution") and "plot" not in cell.id:
             lines = [line.strip() for line in cell.source[:20_000].splitlines()]
             theirs += [(cell.id, x) for x in lines if _is_worth_asking(x) and x not in unfilled.get(cell.id, set())]
     for cell_id, line in sorted(draw.sample(theirs, min(LINES, len(theirs))), key=theirs.index):

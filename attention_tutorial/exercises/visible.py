@@ -144,7 +144,9 @@ class Table(Exercise):
             else ~torch.isclose(got, right.double(), self.tolerance, self.tolerance)
         )
         at = wrong.nonzero()[0].tolist()
-        first = f"at {_place(at)}, counted from 0, yours has {_shown(got[*at])}; expected {_shown(right[*at])}"
+        first = (
+            f"at {_place(at)}, counted from 0, yours has {_shown(got[tuple(at)])}; expected {_shown(right[tuple(at)])}"
+        )
         count, words = int(wrong.sum()), self.rest
         if _rows_sum_to_one(right.double()) and not _rows_sum_to_one(got):
             low, high = (f"{x:.3g}" for x in got.sum(dim=-1).aminmax())

@@ -24,6 +24,7 @@ from .tables import inline
 
 MINUTES = re.compile(r"(\d+) minutes to read, (\d+) (?:more )?for your turns")
 TURN = re.compile(r"^\*\*Your turn\.\*\*(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+BOX = re.compile(r" Type it into the box.*")  # how to answer on the page
 ENDS = {"Exercises", "Common mistakes"}  # what comes first of these ends a chapter
 TOP = "the top"
 
@@ -66,7 +67,7 @@ def session(notebook: NotebookNode, until: str = "") -> Session:
             for part in re.split(r"(?m)^(?=## )", cell.source):
                 heading = HEADING.match(part)
                 section = heading[1] if heading else section
-                turns += [(section, " ".join(asked.split())) for asked in TURN.findall(part)]
+                turns += [(section, BOX.sub("", " ".join(asked.split()))) for asked in TURN.findall(part)]
         elif "attention-widget" in str(cell.get("outputs", "")):
             demonstrations.append(section)
     kept = {TOP, *shown}
