@@ -92,7 +92,7 @@ def _why(error: Exception) -> str | None:
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, OSError) and error.errno is not None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         path = f"{error.filename}: " if error.filename else ""
         return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
     return str(error) if isinstance(error, ValueError | OSError) else None
