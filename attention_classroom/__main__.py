@@ -15,7 +15,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 PROGRAM = "python -m attention_tutorial.classroom"
 NEEDED = {"nbformat": "nbformat", "nbgrader": "nbgrader", "safetensors": "safetensors"}
@@ -344,11 +344,12 @@ def _collect(options: argparse.Namespace) -> int:
     from .collect import collect
     from .course import CourseError, open_course
 
-    given = {}
+    given: dict[str, str] = {}
     for said in options.given:
         file, is_there, student = said.rpartition("=")
         if not is_there:
             raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {said!r}")
+        file = PurePath(file).as_posix()
         if given.setdefault(file, student) != student:
             raise CourseError(f"--is must give {file} to one student; got {given[file]} and {student}")
     course = open_course(options.course)

@@ -20,7 +20,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import torch
 
@@ -90,11 +90,6 @@ def _key(course: Course, name: str, student: str, received: Path | None, layer: 
     parts += [path.read_bytes() for path in sorted(course.hidden(name).parent.glob("*.py"))]
     parts += [layer.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
-
-
-def _final(result: Result) -> bool:
-    """Whether a result is the submission's, not the grader's failure."""
-    return not any(flag["kind"] == "ungraded" for flag in result["flags"])
 
 
 # ---- One submission --------------------------------------------------------------------------------------------------
@@ -350,7 +345,12 @@ def grade_all(
         with tqdm(
             total=len(wanted), initial=len(wanted) - len(open_), desc=name, unit="submission", disable=not progress
         ) as bar:
-            failed = _grade_these(found, name, layer, open_, jobs or cores, lambda student: _told(bar, student))
+
+            def told(student: str) -> None:
+                bar.set_postfix_str(student, refresh=False)
+                bar.update()
+
+            failed = _grade_these(found, name, layer, open_, jobs or cores, told)
     not_started = {student: reply["sandbox"] for student, reply in failed.items() if "sandbox" in reply}
     for student, reply in failed.items():
         if student not in not_started:
@@ -362,14 +362,11 @@ def grade_all(
     return [result for result in results if result is not None]
 
 
-def _told(bar: Any, student: str) -> None:
-    bar.set_postfix_str(student, refresh=False)
-    bar.update()
-
-
 def _is_done(course: Course, name: str, student: str, layer: Layer, limits: Limits) -> bool:
     result = read_result(course, name, student)
-    if result is None or not _final(result) or not course.submitted(name, student).is_file():
+    if result is None or not course.submitted(name, student).is_file():
+        return False
+    if any(flag["kind"] == "ungraded" for flag in result["flags"]):  # the grader's failure, not the submission's result
         return False
     return result.get("key") == _key(course, name, student, course.newest(name, student), layer, limits)
 

@@ -93,7 +93,8 @@ def collect(
         name: the assignment's name.
         source: a folder, a zip or one file.
         given: students' ids by the path of a file in the source, or by a folder or file at its top; for names that
-            say nothing. What lies in a folder that names another student stays this student's.
+            say nothing. What lies in a folder that names another student stays that student's, and so does a file in
+            a folder that was given whose own name says so.
         at: when it was handed in; without it, the time that each file carries.
 
     Returns:
@@ -104,7 +105,7 @@ def collect(
             given to no file, or to one of another student. Then nothing was taken.
     """
     course.named(name)
-    whose = {PurePosixPath(file.replace("\\", "/")).as_posix(): student for file, student in (given or {}).items()}
+    whose = given or {}
     for student in whose.values():
         course.student(student)
     collected = Collected()
@@ -117,7 +118,8 @@ def collect(
             continue
         named, part = match(course.students, item.name)
         said = {key: whose[key] for key in dict.fromkeys((item.name, item.parts[0])) if key in whose}
-        others = isinstance(named, Student) and _folder(item, part) and named.id not in said.values()
+        others = isinstance(named, Student) and named.id not in said.values()
+        others = others and (_folder(item, part) or item.name not in said)
         if said and others and (item.name in said or part == 0):
             raise CourseError(
                 f"--is must not take a file from the folder of another student; got {item.name} for "
@@ -525,8 +527,5 @@ def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:
 
 def _digest(contents: Mapping[PurePosixPath, bytes]) -> str:
     """Return what is the same for the same files; their names do not count, since platforms change them."""
-    return hashlib.sha256("".join(_hashes(contents.values())).encode()).hexdigest()
-
-
-def _hashes(contents: Iterable[bytes]) -> list[str]:
-    return sorted(hashlib.sha256(data).hexdigest() for data in contents)
+    hashes = sorted(hashlib.sha256(data).hexdigest() for data in contents.values())
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -267,6 +267,7 @@ def open_gradebook(course: Course) -> Gradebook:
         nbgrader's own object.
     """
     _find_programs()
+    logging.getLogger("tornado.application").disabled = True  # nbgrader logs there, at length, what it raises as well
     return Gradebook(_database(course))
 
 

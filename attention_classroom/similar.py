@@ -29,6 +29,8 @@ CODE, TEXT = 0.9, 0.8  # from here on two students' code, or words, are told
 FEWEST_RUNS = {"code": 25, "words": 15}  # shorter answers are alike by chance
 KEPT = {*keyword.kwlist, *dir(builtins), "torch", "math", "numpy", "np", "plt"}
 
+MAGIC = re.compile(r"^[ \t]*[%!?].*", re.MULTILINE)  # what IPython reads, not Python
+
 Runs = set[Hashable]
 
 
@@ -90,8 +92,14 @@ def _runs(notebook: NotebookNode, what: str) -> Runs:
             tokens = re.findall(r"\w+", cell.source[:LONGEST].lower())
         else:
             continue
-        found |= {(place, *tokens[i : i + RUN]) for i in range(len(tokens) - RUN + 1)}
+        found |= {(place, *_own(tokens[i : i + RUN])) for i in range(len(tokens) - RUN + 1)}
     return found
+
+
+def _own(run: list[str]) -> Iterator[str]:
+    """Number the names of a run from 1, so that a name more before it changes nothing."""
+    names: dict[str, str] = {}
+    return (names.setdefault(token, str(len(names) + 1)) if token.isdigit() else token for token in run)
 
 
 def tokens_of(code: str) -> list[str]:
@@ -130,7 +138,7 @@ def tokens_of(code: str) -> list[str]:
 
 def _tokens(code: str) -> Iterable[tokenize.TokenInfo]:
     """Yield the first tokens. A line that cannot be read, such as one for the shell, hides none of the others."""
-    lines = iter(code.splitlines(keepends=True))
+    lines = iter(MAGIC.sub("", code).splitlines(keepends=True))
     tokens = itertools.chain.from_iterable(_readable(lines) for _ in iter(lambda: operator.length_hint(lines), 0))
     yield from itertools.islice((token for token in tokens if token.type != tokenize.COMMENT), LONGEST)
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 import toy
 from nbformat.v4 import new_markdown_cell
-from test_rebuild import as_an_old_jupyter, as_colab, duplicate, remove, rename, split, strip_all, strip_metadata
+from test_rebuild import remove
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, named, submission, written
 
 from attention_classroom import grading, sandbox
-from attention_classroom.child import PACKAGES
+from attention_classroom.child import PACKAGES, read_cell
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDER
 from attention_classroom.rebuild import rebuild
@@ -112,8 +112,12 @@ display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))
 print('\\x1b]0;title\\x07 \\x1b[31m')"""
 
 
+COMPARES = """torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(
+    torch.ones(2, 3), torch.ones(4, 3), torch.eye(4)), weigh(torch.ones(2, 3), torch.ones(4, 3)))"""
+
+
 def another_route():
-    return graded(submission(BY_LOOPS, BY_SUM, extra=[FIGURE, RICH]))
+    return graded(submission(BY_LOOPS, BY_SUM, extra=[FIGURE, RICH, COMPARES], behind="weigh"))
 
 
 def test_another_route_to_the_right_result_earns_everything():
@@ -159,27 +163,17 @@ def test_cells_that_were_run_in_another_order_and_figures_of_every_format_earn_e
 def test_code_that_differs_only_in_names_has_the_same_print():
     renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
-    three = graded(submission()), graded(submission(renamed)), another_route()
-    prints = [result["prints"]["weigh"] for result in three]
-    assert prints[0] == prints[1] | {"size": prints[0]["size"]} and prints[0]["print"] != prints[2]["print"]
+    first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
+    assert first == second != third and graded(submission())["prints"]["weigh"]["print"] == first
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(  # what leaves the answers as they were is in test_rebuild.py
     ("change", "flagged"),
     [
-        (remove("weigh-check", "double-check"), {"tampered"}),
         (lambda nb: named(nb, "weigh-check").update(source="check = lambda *a: print('right')"), {"tampered"}),
-        (duplicate(toy.STUBS["weigh"]), {"duplicate"}),
-        (duplicate("def weigh(q, k):\n    return 1", first=True), {"duplicate"}),
-        (rename("weigh", "mine"), set()),
-        (split, set()),
-        (strip_metadata, set()),
-        (strip_all, {"ids", "guessed"}),
-        (as_an_old_jupyter, set()),
-        (as_colab, set()),
         (lambda nb: nb.metadata.update(toy.release(Variant("toy", "bob", {"number": 8})).metadata), {"variant"}),
         (lambda nb: nb.cells.append(new_markdown_cell("<script>alert(1)</script>")), set()),
     ],
@@ -200,6 +194,7 @@ def test_an_answer_behind_its_check_is_found_and_what_comes_behind_changes_nothi
     assert points(result) == FULL and result["flags"] == []
 
 
+UNUSUAL = f"import ctypes\n{WEIGH}"
 OURS = [f"import {name}" for name in PACKAGES]
 
 
@@ -209,8 +204,10 @@ def test_exceptions_and_syntax_errors_cost_their_task_only():
     assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"error", "missing"}
     assert "RuntimeError" in words(result, "weigh") and "return q @ k" in words(result, "weigh")
     assert "SyntaxError" in words(result, "double")
-    result = graded(submission(extra=["1 / 0", "x = [", "raise SystemExit", "input()", *OURS]))
-    assert points(result) == FULL and kinds(result["flags"]) == {"error"} and len(result["flags"]) == 6
+    many = [f"1 / 0  # {i}" for i in range(100)]
+    result = graded(submission(UNUSUAL, extra=["x = [", "raise SystemExit", "input()", *OURS, *many], behind="double"))
+    assert points(result) == FULL and len(result["flags"]) < 40, "many flags of one kind hide no other"
+    assert ("unusual", "weigh") in about(result) and kinds(result["flags"]) == {"error", "unusual"}
     assert all(f"{name} is not there when you are graded" in said(result) for name in PACKAGES)
 
 
@@ -236,7 +233,7 @@ for number in range(1, 32):
         signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError):
         pass
-def double(x):
+def weigh(q, k):
     while True:
         try:
             import time
@@ -250,12 +247,6 @@ def double(x):
 def about(result):
     """The flags with the tasks that they are about."""
     return {(flag["kind"], flag["task"]) for flag in result["flags"]}
-
-
-def test_a_loop_in_a_function_that_ignores_every_signal_is_stopped():
-    result = graded(submission(double=STUBBORN), limits=toy.QUICK)
-    assert points(result)["double"] == 0 and "still running" in words(result, "double")
-    assert about(result) == {("timeout", "double"), ("unusual", "double")}
 
 
 def test_loops_at_the_top_level_cost_their_cells_only():
@@ -292,7 +283,8 @@ def loud_and_many():
     lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
     direct = "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"
     loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
-    return graded(submission(double=loud, extra=[lines, line, direct, FORKS]))
+    many = "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))"
+    return graded(submission(double=loud, extra=[lines, line, direct, FORKS, many]))
 
 
 def test_output_without_end_is_cut():
@@ -301,6 +293,7 @@ def test_output_without_end_is_cut():
     assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
         "cell extra-1 shows more than 200 kB or 20 figures",
         "cell extra-2 shows more than 200 kB or 20 figures",
+        "cell extra-5 shows more than 200 kB or 20 figures",
         "the function prints more than is kept",
     ]
     assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)
@@ -324,11 +317,13 @@ for number in range(3, 64):
 
 
 def test_ending_python_and_speaking_for_the_worker_cost_what_does_it_only():
+    """So does a loop in a function that ignores every signal."""
     ends = "import os\ndef double(x):\n    os._exit(0)"
     last_words = "import os\nos.write(2, b'\\x1b]0;title\\x07 my last words')\nos._exit(3)"
-    result = graded(submission(double=ends, extra=[last_words, FORGE]))
-    assert points(result) == {"weigh": 4, "double": 0}
-    assert about(result) == {("crash", ""), ("broken", ""), ("crash", "double"), ("unusual", ""), ("unusual", "double")}
+    result = graded(submission(STUBBORN, ends, extra=[last_words, FORGE]), limits=toy.QUICK)
+    assert points(result) == {"weigh": 0, "double": 0} and "still running" in words(result, "weigh")
+    unusual = {("unusual", task) for task in ("", "weigh", "double")}
+    assert about(result) == {("timeout", "weigh"), ("crash", ""), ("broken", ""), ("crash", "double")} | unusual
     assert "exit status 3" in said(result) and "no plain data" in said(result)
     assert "my last words" in said(result) and "\\u001b" not in json.dumps(result)
     assert "ended Python itself" in words(result, "double")
@@ -417,7 +412,7 @@ atexit.register(lambda: os.write(1, b"x" * 1000))
 sys.settrace(lambda *a: None)
 sys.setprofile(lambda *a: None)
 sys.addaudithook(lambda event, args: None)
-signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
 signal.signal(signal.SIGALRM, lambda *a: None)
 for folder in [*sys.path, os.path.dirname(torch.__file__), "/run/classroom"]:
     for name in ("sitecustomize.py", "x.pth"):
@@ -455,23 +450,17 @@ Image.new("RGB", (4, 4)).save(file, "PNG")
 screen.events += [{"png": base64.b64encode(file.getvalue()).decode()}] * 1000 + [{"bytes": b"y" * 10**6}] * 3
 """
 SHAPELESS = "import sys\nsys.stdout.buffer.take = lambda: torch.ones(2)"
-UNUSUAL = f"import ctypes\n{WEIGH}"
 UNREAD = f"x = {' + '.join(['0'] * 1500)}\n{UNUSUAL}"
 
 
 def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
     result = graded(submission(UNREAD, extra=[FLOOD, SHAPELESS]))
-    assert points(result) == FULL
+    assert points(result) == {"weigh": 0, "double": 2}
     shown = result["cells"]["extra-1"]
     assert sum("png" in output for output in shown) == grading.PICTURES and len(said(result)) < 10**6
     assert result["cells"]["extra-2"] == []
     # A source on which the reading of trees fails is read as words.
     assert ("unusual", "weigh") in about(result) and "ungraded" not in kinds(result["flags"])
-
-
-def test_many_errors_hide_no_other_flag():
-    result = graded(submission(UNUSUAL, extra=["1 / 0  # " + str(i) for i in range(200)]))
-    assert ("unusual", "weigh") in about(result) and len(result["flags"]) < 40
 
 
 FAKE = """
@@ -493,22 +482,6 @@ def test_a_fake_tensor_is_no_tensor():
     result = graded(submission(weigh, double))
     assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"unusual"}
     assert "must be a tensor; got Tensor" in words(result, "weigh")
-
-
-ROUTES = """
-from torch.fx.experimental.proxy_tensor import make_fx
-def traced(q, k, v):
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
-q, k = torch.ones(2, 3), torch.rand(4, 3)
-graph = make_fx(traced)(q, k, torch.eye(4))
-print("THE SAME", torch.allclose(graph(q, k, torch.eye(4)), weigh(q, k)))
-"""
-
-
-def test_a_cell_that_compares_with_torch_is_no_flag():
-    """No task forbids torch's own attention: no single call answers one."""
-    result = graded(submission(extra=[ROUTES], behind="weigh"))
-    assert points(result) == FULL and result["flags"] == [] and "THE SAME True" in said(result)
 
 
 # ---- Out of the sandbox ----------------------------------------------------------------------------------------------
@@ -641,13 +614,11 @@ SLEEPS = "import time\ndef double(x):\n    time.sleep(10**6)"
 def test_what_a_layer_without_a_disk_of_its_own_must_count_is_counted():
     needs("landlock")
     many = "for i in range(10**4):\n    open(f'f{i}', 'wb').write(bytes(10**7))"
-    hog = "hog = []\nwhile True:\n    hog.append(bytearray(10**8))"
     deep = "import os\nwhile True:\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)"  # soon it has no path
-    extra = [hog, "del hog", many, deep]
-    result = graded(submission(double=SLEEPS, extra=extra), LAYERS["landlock"], SMALL)
+    result = graded(submission(double=SLEEPS, extra=[many, deep]), LAYERS["landlock"], SMALL)
     assert "folders in folders without end" in said(result)
     assert points(result) == {"weigh": 4, "double": 0} and result["layer"] == "landlock"
-    assert kinds(result["flags"]) == {"timeout", "memory", "files"}
+    assert kinds(result["flags"]) == {"timeout", "files"}
     assert not list(Path(tempfile.gettempdir()).glob(f"attention-classroom-{os.getpid()}-*"))
 
 

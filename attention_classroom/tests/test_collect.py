@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from attention_classroom.collect import collect, match
+from attention_classroom.collect import collect, match, undo
 from attention_classroom.course import CourseError, Student, open_course
 
 STUDENTS = """id;last_name;first_name;email;canvas_id
@@ -180,14 +180,60 @@ def test_loose_notebooks_of_canvas_are_attempts_in_the_order_of_their_numbers(co
 
 
 def test_what_names_do_not_say_can_be_given(course, tmp_path):
-    source = make_folder(tmp_path / "in", {"x.ipynb": "a", "box/y.ipynb": "b"})
+    """By the whole path, or a name at the top; a file of the same name in another folder is not meant."""
+    source = make_folder(tmp_path / "in", {"x.ipynb": "a", "box/y.ipynb": "b", "bag/x.ipynb": "c", "s103/x.ipynb": "d"})
     found = collect(course, "scaling", source, given={"x.ipynb": "s104", "box": "s105"})
-    assert received(course) == {"s104": [{"x.ipynb": b"a"}], "s105": [{"y.ipynb": b"b"}]}
-    assert not found.unmatched
-    with pytest.raises(CourseError, match=r"students\.csv; got 'nobody'"):
-        collect(course, "scaling", source, given={"x.ipynb": "nobody"})
-    with pytest.raises(CourseError, match=r"must name files of .*; got z\.ipynb"):
-        collect(course, "scaling", source, given={"z.ipynb": "s104"})
+    assert [file for file, _ in found.unmatched] == ["bag/x.ipynb"]
+    assert received(course) == {
+        "s103": [{"x.ipynb": b"d"}], "s104": [{"x.ipynb": b"a"}], "s105": [{"y.ipynb": b"b"}],
+    }  # fmt: skip
+    collect(course, "scaling", source, given={"bag/x.ipynb": "s102"})
+    assert received(course)["s102"] == [{"x.ipynb": b"c"}]
+
+
+def test_what_names_another_student_in_a_folder_that_is_given_stays_theirs(course, tmp_path):
+    source = make_folder(
+        tmp_path / "in", {"box/s103/x.ipynb": "s103", "box/y.ipynb": "given", "box/s104.ipynb": "s104"}
+    )
+    collect(course, "scaling", source, given={"box": "s105"})
+    attempts = {student: [*attempt.values()] for student, (attempt,) in received(course).items()}
+    assert attempts == {"s103": [b"s103"], "s104": [b"s104"], "s105": [b"given"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"x.ipynb": "nobody"}, r"students\.csv; got 'nobody'"),
+        ({"z.ipynb": "s104"}, r"must name a file of .*, or a folder at its top; got z\.ipynb$"),
+        ({"y.ipynb": "s104"}, r"give the whole path: box/y\.ipynb or s103/y\.ipynb"),
+        ({"s103/y.ipynb": "s101"}, "folder of another student; got s103/y.ipynb for s101"),
+        ({"s103": "s101"}, "folder of another student"),
+        ({"box": "s101", "box/y.ipynb": "s102"}, "box/y.ipynb to one student; got s102 and s101"),
+    ],
+)
+def test_what_is_given_in_two_ways_or_against_a_name_is_refused(course, tmp_path, given, says):
+    source = make_folder(tmp_path / "in", {"x.ipynb": "a", "box/y.ipynb": "b", "s103/y.ipynb": "c"})
+    with pytest.raises(CourseError, match=says):
+        collect(course, "scaling", source, given=given)
+    assert received(course) == {}
+
+
+def test_an_attempt_is_taken_back_and_the_one_before_it_counts(course, tmp_path):
+    source = make_folder(tmp_path / "in", {"s101.ipynb": "first"})
+    collect(course, "scaling", source)
+    (source / "s101.ipynb").write_text("second")
+    collect(course, "scaling", source)
+    course.result("scaling", "s101").parent.mkdir(parents=True)
+    course.result("scaling", "s101").write_text("{}")
+    place = undo(course, "scaling", "s101")
+    assert (place / "s101.ipynb").read_bytes() == b"second" and place.is_relative_to(course.root / "undone")
+    assert received(course) == {"s101": [{"s101.ipynb": b"first"}]}
+    assert not course.result("scaling", "s101").exists(), "what was made of it does not count any more"
+    assert len(collect(course, "scaling", source).new) == 1
+    assert undo(course, "scaling", "s101") != place, "nothing is written over"
+    for student in ("s103", "../s101"):
+        with pytest.raises(CourseError, match="must have handed in something for scaling; got"):
+            undo(course, "scaling", student)
 
 
 def test_of_several_notebooks_the_one_with_the_name_is_graded_and_all_are_kept(course, tmp_path):

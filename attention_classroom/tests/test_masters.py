@@ -13,7 +13,7 @@ from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
-from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, earned, validate
+from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
 from attention_classroom.repair import STILL_THERE, Fault, Repair
 from attention_classroom.variants import TAG
 from attention_tutorial.data.copying import shift_right
@@ -166,6 +166,42 @@ def test_a_planted_fault_earns_nothing_and_is_not_given_away(name):
     words = {bug: {slip.words for slip in table.slips} for bug, table in tables.items()}
     own = [set().union(*words.values()) - words[bug] for bug in faults]
     assert len(set().union(*own)) == sum(map(len, own)) == len(faults)  # each table has the words of the others
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_is_copied_from_another_variant_earns_little(name):
+    """`validate --variants 100` measures it with less chance in it: under a fifth."""
+    variants = [variant(name, f"s{number}") for number in range(12)]
+    assert copied(master(name), assignment(name), variants) < 0.25
+
+
+ATTENTION = torch.nn.functional.scaled_dot_product_attention
+
+
+def heads_and_weights(query, key, value):
+    h, g = len(query), len(key)
+    key, value = (x.repeat_interleave(h // g, dim=0) for x in (key, value))
+    return ATTENTION(query, key, value), ATTENTION(query, key, torch.eye(key.size(1)).expand(h, -1, -1))
+
+
+ONE_CALL = {
+    "near": lambda q, k, v: (ATTENTION(q, k, v), ATTENTION(q, k, torch.eye(len(k)))),
+    "recollect": lambda x, memory, w_q, w_k, w_v: x + ATTENTION(x @ w_q, memory @ w_k, memory @ w_v),
+    "normed": lambda q, k: ATTENTION(q, k, torch.eye(len(k))),
+    "cooled": lambda q, k, v, dial: ATTENTION(q, k, v),
+    "shared": heads_and_weights,
+    "mixed": lambda q, k, mix: ATTENTION(q, k, torch.eye(k.size(1)).expand(len(k), -1, -1)),
+    "sentence": lambda x, real: ATTENTION(x, x, x, attn_mask=real[None, :])[real].mean(0),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_call_of_torchs_own_attention_is_an_answer(name):
+    """So no task has to forbid it."""
+    for task in judged(name, "ada"):
+        if task.name in ONE_CALL:
+            earns = earned([task], {task.name: ONE_CALL[task.name]})
+            assert earns[task.id] < task.automatic / 5, task.id  # one key head for all is ordinary attention
 
 
 def test_a_fault_that_is_not_in_the_source_once_is_refused():

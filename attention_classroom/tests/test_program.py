@@ -1,7 +1,9 @@
 """A teacher's first hour, by the program alone: every command works, says what it did, and names what is wrong."""
 
+import contextlib
 import csv
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from tiny_course import NAME, make_course
 
 from attention_classroom.__main__ import DONE, LOOK, NEEDED, REFUSED, main
 from attention_classroom.course import open_course
+from attention_classroom.gradebook import MissingEntry, open_gradebook
 from attention_classroom.sandbox import NoSandbox, strongest
 
 try:
@@ -96,7 +99,8 @@ def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, c
 
 def test_a_master_is_tried_and_its_faults_are_named(course, capsys):
     assert main(["validate", NAME, "--variants", "1", "--course", str(course.root)]) == DONE
-    assert "tiny: right in 2 variants" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "tiny: right in 2 variants" in said and "answers of another variant earn " in said
     hidden = course.hidden(NAME)
     text = hidden.read_text()
     try:
@@ -131,6 +135,8 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
         (["release", NAME, "--student", "nobody"], "got 'nobody'"),
         (["collect", NAME, "nowhere"], "there is no nowhere"),
         (["collect", NAME, "nowhere", "--is", "x"], "--is must be FILE=ID"),
+        (["collect", NAME, "nowhere", "--is", "x=bo", "--is", "x/=mia"], "give x to one student; got bo and mia"),
+        (["undo", NAME, "mia"], "must have handed in something for tiny; got 'mia'"),
         (["grade", NAME, "--student", "mia"], "students must have handed in something; got mia"),
         (["export", "grades", NAME, "none.csv", "--to", "x.csv"], "is empty or not there"),
         (["quickstart", "."], "folder must be new or empty"),
@@ -142,6 +148,38 @@ def test_what_is_wrong_is_named_in_one_message(course, arguments, says, capsys, 
     said = " ".join(capsys.readouterr().err.split())
     assert says in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("device", ["full disk", "closed pipe"])
+def test_where_nothing_can_be_printed_it_is_said_in_a_sentence(course, device, monkeypatch, capsys):
+    if device == "full disk":
+        screen = open("/dev/full", "w")  # noqa: SIM115
+    else:
+        reader, writer = os.pipe()
+        os.close(reader)
+        screen = open(writer, "w")  # noqa: SIM115
+    monkeypatch.setattr(sys, "stdout", screen)
+    status = main(["collect", NAME, str(course.root / "examples" / f"{NAME}.zip"), "--course", str(course.root)])
+    monkeypatch.undo()
+    said = " ".join(capsys.readouterr().err.split())
+    cause = {"full disk": "the disk is full", "closed pipe": "whatever was reading the output has ended"}[device]
+    assert status == REFUSED and said.startswith(f"classroom: {cause}") and "Traceback" not in said
+    with contextlib.suppress(OSError):
+        screen.close()
+
+
+def test_what_cannot_be_written_is_named_with_its_cause(masters, tmp_path, capsys):
+    """Root may write anywhere, so here a file is where a folder must be, and a folder where the gradebook must be."""
+    folder = tmp_path / "c"
+    main(["quickstart", str(folder), "--masters", str(masters)])
+    (folder / "received").write_text("")
+    capsys.readouterr()
+    assert main(["collect", NAME, str(folder / "examples" / f"{NAME}.zip"), "--course", str(folder)]) == REFUSED
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{folder}/received" in said and "Not a directory. What was finished is kept" in said
+    (folder / "gradebook.db").mkdir()
+    assert main(["report", NAME, "--course", str(folder)]) == REFUSED
+    assert "gradebook.db cannot be read or written: unable to open" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_course_without_students_says_where_they_go(masters, tmp_path, capsys):
@@ -182,7 +220,7 @@ def test_every_command_has_help():
         [sys.executable, "-m", "attention_tutorial.classroom", "--help"], capture_output=True, text=True, check=True
     )
     lines = [line.strip() for line in done.stdout.splitlines()]
-    for command in ("quickstart", "release", "validate", "collect", "grade", "report", "export", "sheet"):
+    for command in ("quickstart", "release", "validate", "collect", "undo", "grade", "report", "export", "sheet"):
         assert [line for line in lines if line.startswith(f"{command} ")]
         with pytest.raises(SystemExit, match="0"):
             main([command, "--help"])
@@ -204,3 +242,13 @@ def test_what_was_handed_in_is_as_it_came(course):
     with pytest.raises(json.JSONDecodeError):
         json.loads(notebook.read_text())
     assert nbformat.read(course.submitted(NAME, "bo"), as_version=4).cells
+
+
+def test_what_was_taken_back_leaves_the_report_and_the_gradebook(course, capsys):
+    """The last test of this course."""
+    assert main(["undo", NAME, "lou", "--course", str(course.root)]) == DONE
+    assert "0 earlier ones are left" in capsys.readouterr().out
+    assert main(["report", NAME, "--course", str(course.root)]) == DONE
+    assert grades(course)["lou"]["status"] == "missing" and not course.submitted(NAME, "lou").exists()
+    with open_gradebook(course) as gradebook, pytest.raises(MissingEntry):
+        gradebook.find_submission(NAME, "lou")

@@ -134,6 +134,17 @@ def test_accidents_leave_the_answers_where_they_belong(change, flagged):
     assert len(notebook.cells) == len(toy.release().cells)
 
 
+def test_a_picture_that_was_pasted_into_an_answer_is_flagged():
+    """As Jupyter stores it, and as Colab does: megabytes in the text, which are no reason not to read a notebook."""
+    pasted = "see ![x](data:image/png;base64," + "A" * 3_000_000 + ") here"
+    for source, attachments in (("see ![x](attachment:x.png)", {"x.png": {"image/png": "AA"}}), (pasted, {})):
+        notebook = submission(why=source)
+        toy.named(notebook, "why")["attachments"] = attachments
+        found, flags = laid(notebook)
+        assert [(flag["kind"], flag["task"]) for flag in flags] == [("picture", "why")]
+        assert "see" in answers(found)[2] and len(answers(found)[2]) < 100
+
+
 def test_the_last_of_several_answers_counts_and_the_others_run_before_it():
     notebook, flags = laid(toy.changed(duplicate("def weigh(q, k):\n    return 1", first=True)))
     assert kinds(flags) == {"duplicate"} and named(notebook, "weigh").source == WEIGH

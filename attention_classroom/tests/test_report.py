@@ -142,6 +142,13 @@ def test_nothing_that_a_student_wrote_works_in_nbgraders_pages(course):
     assert not re.search(r"<(?:script|img)|\]\(|\\href", "".join(texts))
 
 
+def test_nbgraders_pages_find_no_tag_in_a_name(course):
+    with gradebook.open_gradebook(course) as book:
+        student = book.find_student("s3")
+    shown = f"{student.last_name} {student.first_name} {student.email}"
+    assert "alert(1)" in shown and not set('<>"&') & set(shown)
+
+
 def test_what_a_student_wrote_is_shown_as_it_is(folder):
     page = Reader((folder / "feedback" / "s3.html").read_text())
     assert page.text.count(EVIL) >= 5  # name, answer, output, error, flag
@@ -295,6 +302,14 @@ def test_code_that_cannot_be_read_is_no_obstacle():
     for code in ("def f(:\n  'x", "\x00", "((((" * 3000, "if x:\n    a\n  b", "\t x = 'é"):
         assert isinstance(tokens_of(code), list)
         similar_pairs({"a": notebook(code), "b": notebook(ONE)}, RELEASE)
+
+
+@pytest.mark.parametrize("before", ['!echo "', "%%time", "#" * 200_000, "unused = 0"], ids=["!", "%", "#", "name"])
+def test_what_stands_before_the_code_does_not_hide_it(before):
+    """A line that is no Python, a very long one, or one more name in front of a copy."""
+    others = {f"o{number}": notebook(OTHER) for number in range(8)}
+    pairs = similar_pairs({"a": notebook(ONE), "b": notebook(f"{before}\n{RENAMED}"), **others}, RELEASE)
+    assert ("a", "b") in {(pair.first, pair.second) for pair in pairs}
 
 
 def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch):

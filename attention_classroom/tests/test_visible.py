@@ -5,7 +5,9 @@ import json
 import math
 import subprocess
 import sys
+import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import other_routes
@@ -268,6 +270,16 @@ def test_the_check_says_what_it_finds(loaded, capsys):
         "small: not filled in yet.",
         "small: not yet. Here: 5 keys, and the softmax over 3.",
     ]
+
+
+def test_the_check_starts_no_thread_as_when_graded(loaded, capsys):
+    def answer(*inputs):
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(small().right, *inputs).result()
+
+    check("small", answer)
+    assert "can't start new thread: answers are graded in one thread" in capsys.readouterr().out
+    threading.Thread(target=print).start()  # behind the check they start again
 
 
 def test_an_unknown_task_is_named(loaded):

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -446,11 +447,8 @@ def _one_thread() -> Iterator[None]:
             raise RuntimeError("can't start new thread: answers are graded in one thread")
         start(thread)
 
-    threading.Thread.start = starts  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(threading.Thread, "start", starts):
         yield
-    finally:
-        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 def _table(task_id: str) -> Table:

@@ -226,7 +226,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
                 says="several key heads",
             ),
             Check(points=1, cases=_shared_cases(hidden + 20, [(5, 1, 2, 4, 3, 2)]), says="one key head for all"),
-            Check(points=1, cases=_shared_cases(hidden + 40, [(3, 3, 2, 4, 5, 2)]), says="a key head for each"),
+            Check(points=1, cases=_shared_cases(hidden + 40, [(5, 5, 2, 4, 5, 2)]), says="a key head for each"),
         ],
     )
 
