@@ -16,7 +16,10 @@ from nbgrader.nbgraderformat import MetadataValidator
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
 from attention_classroom.repair import STILL_THERE, Fault, Repair
 from attention_classroom.variants import TAG
+from attention_tutorial.data.copying import shift_right
+from attention_tutorial.data.translation import encode_english, encode_italian, read_sentence
 from attention_tutorial.exercises import MISTAKES, Slip, judge, visible
+from attention_tutorial.models.translator import load_translator
 from tools import colab, notebooks
 from tools.book import pages, settings
 
@@ -205,6 +208,21 @@ def test_a_fault_that_is_not_in_the_source_once_is_refused():
     """A piece that is there twice would plant two faults, and one that is not there none."""
     with pytest.raises(ValueError, match=r"right of the fault 'axis' must be in the source once; got 2 times 'dim=0'"):
         Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
+
+
+def test_the_trained_parts_of_assignment_7_are_those_of_the_packages_translator():
+    """Their sum gives its logits, as far as half precision goes."""
+    (source,) = (cell.source for cell in master("machine").cells if cell.id == "machine-data")
+    names = {"torch": torch, "math": math}
+    exec(source, names)
+    machine, model = names["machine"], load_translator(torch.float64)
+    target = encode_italian([read_sentence(english).italian for english in names["sentences"]])
+    real = target != 0
+    assert machine["target"].equal(target[real])
+    with torch.no_grad():
+        logits = model(encode_english(names["sentences"]), shift_right(target, 1))[0][real]
+    normed = torch.nn.functional.layer_norm(machine["parts"].sum(0), (64,), machine["gain"], machine["shift"])
+    assert (normed @ machine["readout"].T + machine["bias"] - logits).abs().max() < 0.05
 
 
 # ---- Faults planted in an assignment ---------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "neighbours": ("x.unflatten(-1, (-1, 2)).unbind(-1)", "torch.stack([first, second], dim=-1).flatten(-2)"),
     }[v["pairs"]]
     key = random(WIDTH, seed=v["seed"])
-    query = 3 * _turned(key, -v["back"], v) / key.norm()
+    query = (12 if v["scaled"] == "divided" else 4) * _turned(key, -v["back"], v) / key.norm()
     return {
         "kinds-yours": (
             f"**Yours.** Return **{codes['none']}** for no positions, **{codes['bias']}** for a bias, "

@@ -35,7 +35,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "wide": rng.choice(range(2, 8)),
         "mask": rng.choice(list(MASKS)),
         "near": rng.choice(range(20, 90, 5)),
-        "balance": rng.choice(range(100, 300, 20)),
+        "balance": rng.choice(range(60, 160, 10)),
         "seed": rng.randrange(1, 1000),
         "fall": rng.choice([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]),
         "bug": rng.choice(list(TILED.faults)),
@@ -100,7 +100,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
 
 
 VISITED_DATA = """\
-n, balance = 1024, {balance}  # positions; operations a byte
+n, balance = 2048, {balance}  # positions; operations a byte
 document = (torch.rand(n, generator=torch.Generator().manual_seed({seed})) < 0.02).cumsum(0)
 i, j = torch.arange(n)[:, None], torch.arange(n)
 mask = {rule}
