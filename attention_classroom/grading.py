@@ -110,28 +110,28 @@ class _Session:
             self.child = self.layer.start(self.limits, private=self.private)
             for request in list(self.done):
                 try:
-                    self._ask(request, self.limits.cell_s)
+                    self._send(request, self.limits.cell_s)
                 except (TooLong, Died):  # it went well the first time: not again, then
                     self.done.remove(request)
                     break
         return self.child
 
-    def ask(self, seconds: float, *, keep: bool = False, **request: Any) -> Mapping[str, Any]:
-        """Ask the child; ``keep`` what has to be done again by the next child."""
+    def request(self, seconds: float, *, keep: bool = False, **request: Any) -> Mapping[str, Any]:
+        """Have the child do something; ``keep`` what has to be done again by the next child."""
         self.ready()
-        reply = self._ask(request, seconds)
+        reply = self._send(request, seconds)
         if keep:
             self.done.append(request)
         return reply
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> Mapping[str, Any]:
+    def _send(self, request: dict[str, Any], seconds: float) -> Mapping[str, Any]:
         assert self.child is not None
         left = self.limits.total_s - self.used
         if left <= 0:
             raise _OutOfTime(f"all its cells and answers together took more than {self.limits.total_s:g} seconds")
         begun = time.monotonic()
         try:
-            return self.child.ask(seconds=min(seconds, left), **request)
+            return self.child.request(seconds=min(seconds, left), **request)
         except (TooLong, Died):
             self.child = None
             raise
@@ -206,7 +206,7 @@ class Remote:
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
         seconds = min(self.session.limits.call_s, self.until - time.monotonic())
         try:
-            return self.session.ask(
+            return self.session.request(
                 max(seconds, 0.01),
                 do="call",
                 task=self.task.id,
@@ -329,7 +329,7 @@ class _Grading:
     def read(self, cell: _Cell) -> None:
         """Have the child read a cell, before any code of the student's has run."""
         try:
-            found = self.session.ask(self.limits.cell_s, do="read", source=cell.source)
+            found = self.session.request(self.limits.cell_s, do="read", source=cell.source)
         except (TooLong, Died, _OutOfTime) as error:  # a source on which Python's own compiler fails
             why = str(error) or "it takes too long"
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} cannot be read before it runs: {why}")
@@ -343,9 +343,9 @@ class _Grading:
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
         task = self.task_of(cell.id)
-        ask = {"do": "run", "cell": cell.id, "source": cell.source, "released": cell.kind == "released"}
+        request = {"do": "run", "cell": cell.id, "source": cell.source, "released": cell.kind == "released"}
         try:
-            reply = self.session.ask(self.limits.cell_s, keep=True, **ask)
+            reply = self.session.request(self.limits.cell_s, keep=True, **request)
         except TooLong:
             words = f"was stopped after {self.limits.cell_s:g} seconds"
             self.stopped(cell, "timeout", words, {"error": f"Stopped: this cell {words}"})
@@ -426,7 +426,7 @@ class _Grading:
     def take(self, task: Task) -> Any:
         """Return what a task's name stands for now: a value, a `Remote`, or that there is none."""
         try:
-            found = self.session.ask(self.limits.cell_s, keep=True, do="take", task=task.id, name=task.name)
+            found = self.session.request(self.limits.cell_s, keep=True, do="take", task=task.id, name=task.name)
         except (TooLong, Died) as error:
             return _Missing(f"what `{task.name}` is cannot be found out: {error or 'it takes too long'}")
         kind = _text(found.get("kind"), 20)

@@ -344,10 +344,10 @@ class Child:
             reasons += [f"{ready['threads']} threads"] if ready["threads"] != 1 else []
             raise NoSandbox(f"{self.layer.name} does not confine: {'; '.join(reasons) or 'no reason given'}")
 
-    # -- asking
+    # -- requests
 
-    def ask(self, do: str, seconds: float, **rest: Any) -> Mapping[str, Any]:
-        """Ask for something.
+    def request(self, do: str, seconds: float, **rest: Any) -> Mapping[str, Any]:
+        """Have something done.
 
         Args:
             do: what, as `child.Worker.answer` knows it.

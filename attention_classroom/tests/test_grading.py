@@ -185,7 +185,7 @@ class Answers:
     def __init__(self, **reply):
         self.reply, self.child, self.limits = reply, object(), grading.Limits()
 
-    def ask(self, seconds, **request):
+    def request(self, seconds, **request):
         if "raises" in self.reply:
             raise self.reply["raises"]
         return self.reply
@@ -236,7 +236,7 @@ def test_a_stub_elsewhere_is_a_stub_here(reply):
 class Mortal:
     """A child that dies of some cells, and of one answer."""
 
-    def ask(self, do, seconds, **rest):
+    def request(self, do, seconds, **rest):
         if rest.get("task") == "weigh" and do == "call":
             raise sandbox.Died("gone")
         if (do == "run" and "die" in rest["source"]) or (do == "read" and "unread" in rest["source"]):

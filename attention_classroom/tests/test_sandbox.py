@@ -96,10 +96,10 @@ def test_a_child_that_hangs_or_ends_is_dead_and_leaves_nothing():
     needs("landlock")
     begun = LAYERS["landlock"].start()
     with pytest.raises(TooLong):
-        begun.ask("run", 0.5, cell="c", source="while True: pass", released=False)
+        begun.request("run", 0.5, cell="c", source="while True: pass", released=False)
     assert begun.process.poll() is not None
     with LAYERS["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
-        other.ask("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
+        other.request("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
     assert not list(Path(tempfile.gettempdir()).glob(f"{sandbox.HOMES}{os.getpid()}-*"))
 
 
@@ -111,7 +111,7 @@ def test_a_child_that_answers_in_place_of_the_worker_is_dead(monkeypatch):
         monkeypatch.setattr(Child, "_receive", lambda *args, number=number: {"number": number})
         monkeypatch.setattr(Child, "_dead", lambda self, *args, dead=dead: dead.append(args) or Died(*args))
         with pytest.raises(Died, match="what was not asked"):
-            forged.ask("read", 1.0)
+            forged.request("read", 1.0)
         assert dead
 
 
@@ -147,7 +147,7 @@ import sys
 from attention_classroom.sandbox import LAYERS
 child = LAYERS[sys.argv[1]].start()
 print(child.process.pid, flush=True)
-child.ask("run", 600, cell="c", source="while True: pass", released=False)
+child.request("run", 600, cell="c", source="while True: pass", released=False)
 """
 
 
