@@ -126,6 +126,7 @@ def ids(*shape, seed=5):
 
 def sound():
     """Return the names of the page for a model without a fault."""
+    torch.manual_seed(0)
     source, target = ids(4, 7), ids(4, 6, seed=6)
     model = translator()
     attention = MultiHeadAttention(D, 2).double()
