@@ -437,8 +437,8 @@ def test_what_is_no_tensor_is_named_and_what_was_tampered_with_hurts_nobody_else
     """The child may break itself: it costs no more than its own points, and no other child knows of it."""
     result = graded(submission("weigh = ...", ODD))
     assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == set(), result["flags"]
-    result = graded(submission(extra=[TAMPERS], behind="why-task"))
-    assert points(result) == FULL and kinds(result["flags"], "crash", "broken") == {"unusual"}
+    result = graded(submission(extra=[TAMPERS], behind="why-task"), limits=toy.QUICK)
+    assert points(result) == FULL and kinds(result["flags"], "crash", "broken", "timeout") == {"unusual"}
     assert "WRITTEN" not in said(result)
 
 
