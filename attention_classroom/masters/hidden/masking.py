@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import Table, random, table
+from attention_tutorial.exercises import Case, Exercise, Slip
+from attention_tutorial.exercises.visible import random, table
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -335,7 +335,7 @@ def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
     return leaked
 
 
-def _divided(found: Table, divisor: float) -> Table:
+def _divided(found: Exercise, divisor: float) -> Exercise:
     """Return a table whose answers all divide the scores first, and a slip that does not."""
 
     def first(answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
