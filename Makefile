@@ -117,8 +117,8 @@ linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answe
 lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check
 	ruff format --check
-	mypy
-	basedpyright
+	mypy --python-version $(OLDEST)
+	basedpyright --pythonversion $(OLDEST)
 	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
 	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
 	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi

@@ -208,11 +208,11 @@ def _explain_attention(got: tuple[Tensor, Tensor], right: Any, s: Tensor, h: Ten
     """Say what is wrong with the weights, or with the context."""
     context, weights = got
     sizes = {"d": h.size(-1), "n": h.size(-2)} | ({"m": s.size(1), "batch": len(s)} if s.dim() == 3 else {})
-    found = explain_weights(torch.atleast_2d(weights), torch.atleast_2d(s) @ h.mT, sizes=sizes, divide_by=None)
+    diagnosis = explain_weights(torch.atleast_2d(weights), torch.atleast_2d(s) @ h.mT, sizes=sizes, divide_by=None)
     factor = times(context, right[0], sizes)
-    if found is None and factor:
+    if diagnosis is None and factor:
         return f"the weights are right; your context is {factor} weights @ h, but an average needs no further factor"
-    return found
+    return diagnosis
 
 
 def _context_slip(words: str, weigh: Callable[[Tensor], Tensor]) -> Slip:

@@ -443,8 +443,8 @@ def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k
     (batch, n, d_model), d_head = x.shape, w_q.size(1) // heads
     raw, sizes = right * math.sqrt(d_head), _sizes(d_model, heads, d_head, n) | {"batch": batch}
     if close(got.sum(-1), torch.ones(batch, heads, n)):
-        found = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
-        return f"these are weights; only the scores are asked for{f' (and {found})' if found else ''}"
+        diagnosis = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
+        return f"these are weights; only the scores are asked for{f' (and {diagnosis})' if diagnosis else ''}"
     slope = multiple(got, raw)
     if slope is not None:
         words = describe_scale(slope, d_head**-0.5, sizes, "d_head")
@@ -595,9 +595,9 @@ def _root(d_model: int, d_head: int) -> float:
 
 
 def _explain_repair(got: Tensor, right: Tensor, weights: Tensor, d_model: int, d_head: int) -> str | None:
-    found = _explain_power(got, weights.log(), d_model, d_head)
-    if found:
-        return found
+    diagnosis = _explain_power(got, weights.log(), d_model, d_head)
+    if diagnosis:
+        return diagnosis
     raw = math.sqrt(d_model) * weights.log()  # but for a constant in each row
     by_row = got.reshape(-1, raw.size(-1)), raw.reshape(-1, raw.size(-1))
     return explain_weights(*by_row, sizes={"d_head": d_head, "d_model": d_model}, divide_by="d_head")
@@ -731,19 +731,19 @@ def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None
         if not 0 < tau < math.inf:
             return f"a temperature is above 0 and finite; yours is {tau:.4g}"
     tau, want = next((tau, want) for tau, want in asked if not _reaches(tau, want))
-    found = _entropy_at(tau)
-    if found < 1e-3 or found > math.log(len(SCORES)) - 1e-3:
+    reached = _entropy_at(tau)
+    if reached < 1e-3 or reached > math.log(len(SCORES)) - 1e-3:
         return (
-            f"your search for an entropy of {want:g} ended much too {'cold' if found < 1 else 'warm'}, at the "
+            f"your search for an entropy of {want:g} ended much too {'cold' if reached < 1 else 'warm'}, at the "
             f"temperature {tau:.4g}: is a comparison turned around, or your entropy NaN (0 ln 0), not in nats, or not "
             "that of softmax(s / temperature)?"
         )
     if len({f"{t:.6g}" for t, _ in asked}) == 1:
         return f"you return {tau:.4g} whatever entropy is wanted"
-    side = "too sharp, go warmer" if found < want else "too flat, go colder"
+    side = "too sharp, go warmer" if reached < want else "too flat, go colder"
     near = " (close, but not to within 0.001: too few steps, too narrow a search, or a rounded result?)"
     return (
-        f"wanted was an entropy of {want:g}; at your temperature {tau:.4g} it is {found:.4g}: {side}"
+        f"wanted was an entropy of {want:g}; at your temperature {tau:.4g} it is {reached:.4g}: {side}"
         f"{near if all(_reaches(t, w, 0.05) for t, w in asked) else ''}"
     )
 
@@ -896,15 +896,15 @@ def _explain_scales(got: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str 
     x = EMBEDDING[ids]
     q, k, v = (split_heads(x @ matrix.T, HEADS) for matrix in MATRICES.values())
     sizes = _sizes(D_MODEL, HEADS, D_HEAD, ids.size(1))
-    found = explain_weights(weights, D_MODEL * (q @ k.mT), sizes=sizes, divide_by="d_head")
-    one = weights.sum(-1)
-    if not close(one, torch.ones_like(one)):
-        return found
+    diagnosis = explain_weights(weights, D_MODEL * (q @ k.mT), sizes=sizes, divide_by="d_head")
+    sums = weights.sum(-1)
+    if not close(sums, torch.ones_like(sums)):
+        return diagnosis
     # The values are linear in the embedding, so the output tells its factor, whatever the weights are.
     factor = multiple(output, merge_heads(weights @ v))
     if factor is None or near(factor, math.sqrt(D_MODEL)):
-        return found
-    if found is None:
+        return diagnosis
+    if diagnosis is None:
         return "the weights are right, but the values must come from the embedding times sqrt(d_model) as well"
     return _explain_embedding(factor)
 

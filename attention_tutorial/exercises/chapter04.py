@@ -220,8 +220,10 @@ def _explain_split(got: Tensor, right: Tensor, x: Tensor, h: int) -> str | None:
         return "sentences of the batch are mixed up: numbers of one sentence stand in another"
     if mixed_word.any():
         b, i, word, f = mixed_word.nonzero()[0].tolist()
-        found = int(origins[b, i, word, f, 1])
-        return f"words are mixed up: head {i} holds features of word {found} in the row of word {word} (counted from 0)"
+        source = int(origins[b, i, word, f, 1])
+        return (
+            f"words are mixed up: head {i} holds features of word {source} in the row of word {word} (counted from 0)"
+        )
     feature, d_head = origins[..., 2], got.size(-1)
     if feature.equal(feature[:, :1].expand_as(feature)):
         return "all your heads hold the same features; each owns d_head features of its own"
@@ -652,8 +654,8 @@ def _explain_mask(got: Tensor, right: Tensor, mask: Tensor, h: int) -> str:
     same = (got[:, None] == known).flatten(2).all(-1)  # (batch * h, 2 * batch)
     if not same.any(dim=1).all():
         return "some of your masks are those of no sentence: repeat whole (m, n) masks, and invert them"
-    found, expected = same.int().argmax(dim=1), torch.arange(len(mask)).repeat_interleave(h)
-    order, turned = found % len(mask), (found >= len(mask)).any()
+    source, expected = same.int().argmax(dim=1), torch.arange(len(mask)).repeat_interleave(h)
+    order, turned = source % len(mask), (source >= len(mask)).any()
     if order.equal(expected):
         return f"the order is right, but for some {TURNED}"
     also = f", and {TURNED}" if turned else ""
@@ -897,8 +899,8 @@ def _explain_masked(
         weights = recover_weights(uncut(joined, h), cut(x @ w_v, h))
         if weights is not None:
             weights = weights.masked_fill(weights.abs() < 1e-9, 0.0)  # what rounding left
-            found = _explain_cuts(weights, x @ w_q, x @ w_k, mask[:, None], cut, x.size(-1))
-            return "; ".join(filter(None, [found, UNCUTS[uncut]]))
+            diagnosis = _explain_cuts(weights, x @ w_q, x @ w_k, mask[:, None], cut, x.size(-1))
+            return "; ".join(filter(None, [diagnosis, UNCUTS[uncut]]))
     inexact = explain_rounding(got, right)
     return f"your output is {inexact}" if inexact else _explain_near(got, right)
 
@@ -916,8 +918,8 @@ def _explain_cuts(weights: Tensor, q: Tensor, k: Tensor, mask: Tensor, cut: Cut,
         if explain(cut_q, cut_k) is None:
             names = f"the queries are {CUTS[cut_q]}, the keys {CUTS[cut_k]}, the values {CUTS[cut]}"
             return scrambled if cut_q is cut_k is cut else names
-    found = explain(cut, cut)
-    return f"{scrambled}; besides, {found}" if scrambled else found
+    diagnosis = explain(cut, cut)
+    return f"{scrambled}; besides, {diagnosis}" if scrambled else diagnosis
 
 
 def _case_to_debug(batch: int, n: int, d_model: int, h: int, d_head: int) -> Case:

@@ -419,9 +419,9 @@ def _same_where_open(got: Any, wrong: Any, scores: Tensor, mask: Tensor) -> bool
 def _explain_softmax(weights: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> str | None:
     if weights.isnan().all():
         return f"your weights are {NAN_EVERYWHERE}"
-    found = explain_weights(weights, scores, sizes={"n": 7, "m": 5}, divide_by=None, mask=mask)
+    diagnosis = explain_weights(weights, scores, sizes={"n": 7, "m": 5}, divide_by=None, mask=mask)
     left = weights[~mask.expand_as(weights)].max()
-    return found or (
+    return diagnosis or (
         f"masked keys must get exactly 0; yours get up to {left:.1g}: your fill is a finite number; use -torch.inf"
     )
 

@@ -265,29 +265,29 @@ def explain_rotary(got: Tensor, x: Tensor) -> str | None:
     if not bool((same.sum(dim=1) == 1).all()):
         return None
     partner = same.double().argmax(dim=1)
-    found, first = [], torch.arange(d)[partner > torch.arange(d)]
+    diagnoses, first = [], torch.arange(d)[partner > torch.arange(d)]
     second = partner[first]
     if not second.equal(first + d // 2):
         neighbours = first.equal(torch.arange(0, d, 2)) and second.equal(first + 1)
         names = "neighbours, 2i and 2i + 1" if neighbours else f"{[*zip(first.tolist(), second.tolist(), strict=True)]}"
-        found.append(f"your pairs are {names}; here feature i goes with i + d/2")
+        diagnoses.append(f"your pairs are {names}; here feature i goes with i + d/2")
     angle = torch.atan2(got[:, second], got[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
     step = torch.remainder(angle[1:] - angle[:-1] + math.pi, 2 * math.pi) - math.pi
     if not close(step, step[:1].expand_as(step), 1e-4):
         return "the angle between a position and the next must be the same everywhere; yours is not"
     speed = step.mean(dim=0)
     if (speed < 0).all():
-        found.append("you turn backwards: the first of a pair becomes a cos - b sin")
-    found += _explain_speed(speed.abs(), d)
+        diagnoses.append("you turn backwards: the first of a pair becomes a cos - b sin")
+    diagnoses += _explain_speed(speed.abs(), d)
     start = torch.remainder(angle[0] * speed.sign() + math.pi, 2 * math.pi) - math.pi
     if not close(start, torch.zeros_like(start), 1e-4):
         offset = (start / speed.abs())[speed.abs().argmax()].item()
-        found.append(
+        diagnoses.append(
             f"you count positions from {offset:.3g}; the first is 0, and is not turned"
             if close(start, offset * speed.abs(), 1e-3)
             else "the first position is turned; its angle must be 0"
         )
-    return "; ".join(found) or None
+    return "; ".join(diagnoses) or None
 
 
 def _explain_speed(speed: Tensor, d: int) -> list[str]:

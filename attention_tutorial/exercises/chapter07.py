@@ -396,22 +396,22 @@ def _pieces(text: str, order: int) -> Counter[str]:
 
 
 def _chrf(
-    written: str, asked: str, *, orders: int = 6, beta: float = 2.0, blanks: bool = False, each: bool = False,
+    written: str, asked: str, *, orders: int = 6, beta: float = 2.0, blanks: bool = False, by_order: bool = False,
     sets: bool = False,
 ) -> float:  # fmt: skip
     if not blanks:
         written, asked = written.replace(" ", ""), asked.replace(" ", "")
-    found: list[tuple[float, float]] = []
+    shares: list[tuple[float, float]] = []
     for order in range(1, orders + 1):
         ours, theirs = _pieces(written, order), _pieces(asked, order)
         if sets:
             ours, theirs = Counter(set(ours)), Counter(set(theirs))
         if ours and theirs:
             both = (ours & theirs).total()
-            found.append((both / ours.total(), both / theirs.total()))
-    if each:
-        return 100 * sum(_f(p, r, beta) for p, r in found) / len(found)
-    return 100 * _f(sum(p for p, _ in found) / len(found), sum(r for _, r in found) / len(found), beta)
+            shares.append((both / ours.total(), both / theirs.total()))
+    if by_order:
+        return 100 * sum(_f(p, r, beta) for p, r in shares) / len(shares)
+    return 100 * _f(sum(p for p, _ in shares) / len(shares), sum(r for _, r in shares) / len(shares), beta)
 
 
 def _f(precision: float, recall: float, beta: float) -> float:
@@ -440,7 +440,7 @@ CHRF_BY_HAND = Exercise(
         Slip("yours stops at another length: pieces of 1 to 6 characters count", lambda w, a: _chrf(w, a, orders=4)),
         Slip(
             "you averaged the F-scores of the lengths; average the precisions and the recalls first",
-            lambda w, a: _chrf(w, a, each=True),
+            lambda w, a: _chrf(w, a, by_order=True),
         ),
         Slip(
             "a piece that occurs twice counts twice: count pieces, do not make sets of them",
@@ -489,22 +489,22 @@ WARD: list[tuple[str, str, dict[str, Any]]] = [
 @functools.cache
 def _ward() -> list[Patient]:
     """Train the ward, once for all answers."""
-    found = []
+    patients = []
     for seed, (name, _, others) in enumerate(WARD):
         how = {"fault": name, "seeds": (70 + seed,), "batches": 70 + seed, **_few, **others}
         team = translators_with(how.pop("fault"), **how)  # who name each other by their faults
-        found += [replace(patient, name=f"patient {seed}") for patient in team]
-    return found
+        patients += [replace(patient, name=f"patient {seed}") for patient in team]
+    return patients
 
 
 def _verdicts(answer: Callable[..., Any]) -> list[int]:
-    found = []
+    verdicts = []
     for patient in _ward():
         verdict = call(answer, replace(patient, network=deepcopy(patient.network)))  # who treats it, may
         if verdict not in FAULTS:
             raise Mistake(f"return one of {', '.join(map(repr, FAULTS))}; got {verdict!r}")
-        found.append(FAULTS.index(verdict))
-    return found
+        verdicts.append(FAULTS.index(verdict))
+    return verdicts
 
 
 def _reach(attention: MultiHeadAttention) -> int:
@@ -519,16 +519,16 @@ def _reach(attention: MultiHeadAttention) -> int:
 def _examine(patient: Patient, *, skip: str = "", at: int = 4, worst: float = 0.35) -> str:
     """Examine a patient by every instrument but one."""
     drawn = draw_sentences(24, generator=torch.Generator().manual_seed(41))
-    source = encode_english([each.english for each in drawn])
-    target = encode_italian([each.italian for each in drawn])
+    source = encode_english([pair.english for pair in drawn])
+    target = encode_italian([pair.italian for pair in drawn])
     read = patient.reads(target, BEGIN)
-    said = patient.network(source, read)[0]
-    if skip != "padding" and not torch.allclose(patient.network(F.pad(source, (0, 9)), read)[0], said, atol=1e-8):
+    logits = patient.network(source, read)[0]
+    if skip != "padding" and not torch.allclose(patient.network(F.pad(source, (0, 9)), read)[0], logits, atol=1e-8):
         return "padding open"
     for place in range(1, at + 1):
         later = read.clone()
         later[:, place:] = target.roll(1, 0)[:, place:]
-        differs = (patient.network(source, later)[0] - said)[:, :place].abs().amax() > 1e-9
+        differs = (patient.network(source, later)[0] - logits)[:, :place].abs().amax() > 1e-9
         if skip != "network" and differs:
             return "mask too far"
         others = target.clone()
@@ -540,7 +540,7 @@ def _examine(patient: Patient, *, skip: str = "", at: int = 4, worst: float = 0.
     reached = [_reach(attention) < attention.d_model for attention in attentions]
     if skip != "heads" and (any(reached) if skip != "cross" else reached[0]):
         return "W^O missing"
-    loss = F.cross_entropy(said.flatten(0, 1), target.flatten(), ignore_index=PAD).item()
+    loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD).item()
     if skip != "log" and loss > (worst if skip == "loss" else patient.losses[-5:].mean().item() + worst):
         return "keys and values exchanged"
     return "healthy"

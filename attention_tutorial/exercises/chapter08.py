@@ -127,7 +127,7 @@ ONE_MORE_KEY = Exercise(
 
 def _merge(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
     log = torch.logaddexp(log_a, log_b)
-    share_a, share_b = ((each - log).exp().nan_to_num(0.0)[:, None] for each in (log_a, log_b))
+    share_a, share_b = ((log_total - log).exp().nan_to_num(0.0)[:, None] for log_total in (log_a, log_b))
     return share_a * out_a + share_b * out_b, log
 
 
@@ -536,14 +536,14 @@ def _ask_for_verdicts(test: Any) -> Tensor:
     verdicts = []
     for kernel in KERNELS:
         try:
-            said = call(test, kernel)
+            verdict = call(test, kernel)
         except Mistake as mistake:
             if not isinstance(mistake.__cause__, AssertionError):
                 raise
-            said = False
-        if not isinstance(said, bool | np.bool_) and not (isinstance(said, Tensor) and said.numel() == 1):
-            raise Mistake(f"your test must return True or False; got {type(said).__name__}")
-        verdicts.append(bool(said))
+            verdict = False
+        if not isinstance(verdict, bool | np.bool_) and not (isinstance(verdict, Tensor) and verdict.numel() == 1):
+            raise Mistake(f"your test must return True or False; got {type(verdict).__name__}")
+        verdicts.append(bool(verdict))
     return torch.tensor(verdicts)
 
 

@@ -54,8 +54,8 @@ def explain_weights(
 
 
 def _explain_rounded(weights: Tensor, right: Tensor) -> str | None:
-    found = explain_rounding(weights, right)
-    return found and f"your weights are {found}"
+    rounding = explain_rounding(weights, right)
+    return rounding and f"your weights are {rounding}"
 
 
 def _explain_masked(weights: Tensor, scores: Tensor, right: float, mask: Tensor | None) -> str | None:

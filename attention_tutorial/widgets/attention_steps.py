@@ -233,11 +233,11 @@ class AttentionSteps(BookWidget):
             Float64 tensors by name: ``q``, ``k``, ``v``, the ``raw`` scores, the ``scaled`` ones, the ``masked`` ones
             (minus infinity where a key is closed), the ``weights`` and the ``output``.
         """
-        given = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in self.numbers.items()}
+        tensors = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in self.numbers.items()}
         if self.source == "x":
-            query, key, value = (given["x"] @ given[w] for w in ("w_q", "w_k", "w_v"))
+            query, key, value = (tensors["x"] @ tensors[w] for w in ("w_q", "w_k", "w_v"))
         else:
-            query, key, value = given["q"], given["k"], given["v"]
+            query, key, value = tensors["q"], tensors["k"], tensors["v"]
         m, n = query.size(0), key.size(0)
         mask = torch.ones(m, n, dtype=torch.bool)
         mask[:, list(self.padding)] = False
@@ -304,8 +304,8 @@ def _first_state(
 def _own_numbers(query: Any, key: Any, value: Any, tokens: Sequence[str] | None) -> dict[str, Any]:
     """Check a reader's own query, key and value, and describe them as ``SENTENCES`` does its examples."""
     rows = {}
-    for name, given in [("query", query), ("key", key), ("value", value)]:
-        tensor = torch.as_tensor(given).detach().cpu().double()
+    for name, numbers in [("query", query), ("key", key), ("value", value)]:
+        tensor = torch.as_tensor(numbers).detach().cpu().double()
         if tensor.dim() != 2 or not all(1 <= size <= LARGEST for size in tensor.shape):
             raise ValueError(f"{name} must have two axes of 1 to {LARGEST}; got shape {tuple(tensor.shape)}")
         if not tensor.isfinite().all():

@@ -160,8 +160,8 @@ class Heads(BookWidget):
             raise ValueError(f"cases must hold at least one model with one sentence; got {dict(cases)}")
         if len(choices) != 2:
             raise ValueError(f"choices must be two texts, for models and for sentences; got {choices!r}")
-        given = _check_answers(answers or {}, named)
-        described = [_describe(*names, case) | given.get(names, {}) for names, case in named.items()]
+        replies = _check_answers(answers or {}, named)
+        described = [_describe(*names, case) | replies.get(names, {}) for names, case in named.items()]
         first = described[0]
         _check_number("query", query, len(first["queries"]) - 1)
         _check_number("head", head, first["heads"])
@@ -238,13 +238,13 @@ def _check_answers(
     answers: Mapping[str, Mapping[str, str]], named: Mapping[Names, Case]
 ) -> dict[Names, dict[str, str]]:
     """Return what the descriptions of cases get: a sentence about the model's answers."""
-    given = {(str(model), str(sentence)): text for model, of in answers.items() for sentence, text in of.items()}
-    for names, text in given.items():
+    texts = {(str(model), str(sentence)): text for model, of in answers.items() for sentence, text in of.items()}
+    for names, text in texts.items():
         if names not in named:
             raise ValueError(f"answers must be to cases; got one to {names}, cases are {list(named)}")
         if not isinstance(text, str):
             raise TypeError(f"answers must be texts; got {type(text).__name__} for {names}")
-    return {names: {"answers": f"The model answers: {text}."} for names, text in given.items()}
+    return {names: {"answers": f"The model answers: {text}."} for names, text in texts.items()}
 
 
 def _check_number(name: str, number: int, most: int) -> None:
@@ -263,15 +263,15 @@ def _one_layer(weights: Tensor) -> Tensor:
 def _queries(queries: Queries, tokens: list[str], m: int, where: str) -> tuple[list[str], list[int] | None]:
     """Return a text for each query, and the positions of the queries if they are words of the sentence."""
     n = len(tokens)
-    given = list(range(n)) if queries is None else list(queries)
-    if len(given) != m:
+    chosen = list(range(n)) if queries is None else list(queries)
+    if len(chosen) != m:
         rule = f"queries must name each of the {m} queries" if queries is not None else "queries must be given if m ≠ n"
-        raise ValueError(f"{rule}; got {len(given)} for weights with {m} rows and {n} columns{where}")
-    if all(isinstance(query, str) for query in given):
-        return [str(query) for query in given], None
-    positions = [query for query in given if isinstance(query, int) and 0 <= query < n]
+        raise ValueError(f"{rule}; got {len(chosen)} for weights with {m} rows and {n} columns{where}")
+    if all(isinstance(query, str) for query in chosen):
+        return [str(query) for query in chosen], None
+    positions = [query for query in chosen if isinstance(query, int) and 0 <= query < n]
     if len(set(positions)) != m:
-        raise ValueError(f"queries must be texts, or different positions from 0 to {n - 1}; got {given}{where}")
+        raise ValueError(f"queries must be texts, or different positions from 0 to {n - 1}; got {chosen}{where}")
     return [tokens[position] for position in positions], positions
 
 

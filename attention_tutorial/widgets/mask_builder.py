@@ -168,7 +168,7 @@ SCORES = [
 
 
 def _named(described: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"name": name, **each} for name, each in described.items()]
+    return [{"name": name, **fields} for name, fields in described.items()]
 
 
 def _labelled(labels: dict[str, str]) -> list[dict[str, str]]:
@@ -322,14 +322,14 @@ def _positions(padding: Any, n: int) -> list[int]:
     return sorted(set(padding))
 
 
-def _length(name: str, given: int | None, usual: int, most: int) -> int:
+def _length(name: str, length: int | None, usual: int, most: int) -> int:
     """Check a length that the keys limit; when left out it is the usual one, or the most there is room for."""
-    if given is None:
+    if length is None:
         return min(usual, most)
-    check_size(name, given, minimum=1)
-    if given > most:
-        raise ValueError(f"{name} must be at most {most} with so many keys; got {given}")
-    return given
+    check_size(name, length, minimum=1)
+    if length > most:
+        raise ValueError(f"{name} must be at most {most} with so many keys; got {length}")
+    return length
 
 
 def made_mask(name: str, m: int, n: int, padding: Sequence[int], window: int, first: int) -> Tensor:
@@ -379,11 +379,11 @@ def _term(word: str, values: Mapping[str, Tensor]) -> Tensor:
     return values[word] if word in values else torch.tensor(int(word))
 
 
-def _check_name(what: str, given: Any, names: Any) -> None:
-    if not isinstance(given, str):
-        raise TypeError(f"{what} must be a name; got {type(given).__name__}")
-    if given not in names:
-        raise ValueError(f"{what} must be one of {', '.join(map(repr, names))}; got {given!r}")
+def _check_name(what: str, name: Any, names: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{what} must be a name; got {type(name).__name__}")
+    if name not in names:
+        raise ValueError(f"{what} must be one of {', '.join(map(repr, names))}; got {name!r}")
 
 
 def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple[int, int]:
@@ -414,12 +414,12 @@ def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple
     return m, n
 
 
-def _all_scores(given: Any, m: int, n: int) -> list[list[float]]:
+def _all_scores(numbers: Any, m: int, n: int) -> list[list[float]]:
     """Put a reader's own scores into the upper left corner of those of the example."""
     scores = [list(row) for row in SCORES]
-    if given is None:
+    if numbers is None:
         return scores
-    tensor = torch.as_tensor(given).detach().cpu().double()
+    tensor = torch.as_tensor(numbers).detach().cpu().double()
     if tuple(tensor.shape) != (m, n):
         raise ValueError(f"scores must have the mask's shape {(m, n)}; got {tuple(tensor.shape)}")
     if not tensor.isfinite().all():

@@ -187,13 +187,13 @@ class MoveAWord(BookWidget):
         x, everywhere = self.features(), torch.arange(self.length)
         queries, keys = (x[[word]].expand(self.length, -1) for word in (self.query, self.key))
         apart = range(1 - self.length, self.length)
-        found = {}
+        bounds = {}
         for kind, scores in self._between(queries, everywhere, keys, everywhere).items():
             lines = [line[~line.isnan()] for line in (scores.diagonal(distance) for distance in apart)]
             nothing = torch.tensor([math.nan], dtype=torch.float64)
             least, most = ([f(line if len(line) else nothing) for line in lines] for f in (torch.min, torch.max))
-            found[kind] = (torch.stack(least), torch.stack(most))
-        return found
+            bounds[kind] = (torch.stack(least), torch.stack(most))
+        return bounds
 
     def changes(self) -> dict[str, float]:
         """Return by how much the scores have changed since the sentence as a whole began to move, at most, by kind."""
@@ -227,13 +227,13 @@ class MoveAWord(BookWidget):
         shown = [(k, name) for k, name in KINDS.items() if not (self.compact and k == "learned")]
         moved = [[place - first + start for place in self.places] for start in starts]
         scores = [self.scores(places) for places in moved]
-        said = [[place[word] for word in (self.query, self.key)] for place in moved]
+        pairs = [[place[word] for word in (self.query, self.key)] for place in moved]
         cells = [
-            ["no row" if (s := found[kind][self.query, self.key]).isnan() else rounded(s) for found in scores]
+            ["no row" if (s := table[kind][self.query, self.key]).isnan() else rounded(s) for table in scores]
             for kind, _ in shown
         ]
         caption = f"The score of {query} (asks) and {key} (is asked), at one distance and three places."
-        return html_table(caption, [name for _, name in shown], [f"at {t} and {s}" for t, s in said], cells)
+        return html_table(caption, [name for _, name in shown], [f"at {t} and {s}" for t, s in pairs], cells)
 
 
 def _words(sentence: Any) -> list[str]:
@@ -248,16 +248,16 @@ def _words(sentence: Any) -> list[str]:
 def _places(places: Sequence[int] | None, count: int, length: int) -> list[int]:
     if places is None:
         return [4 + 8 * word for word in range(count)]
-    given = list(places)
-    if len(given) != count:
-        raise ValueError(f"places must say where each of the {count} words stands; got {given}")
-    if not all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p < length for p in given):
-        raise ValueError(f"places must be from 0 to {length - 1}; got {given}")
-    return given
+    positions = list(places)
+    if len(positions) != count:
+        raise ValueError(f"places must say where each of the {count} words stands; got {positions}")
+    if not all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p < length for p in positions):
+        raise ValueError(f"places must be from 0 to {length - 1}; got {positions}")
+    return positions
 
 
-def _check_offered(name: str, given: Any, offered: Sequence[float]) -> None:
+def _check_offered(name: str, value: Any, offered: Sequence[float]) -> None:
     if isinstance(offered[0], int):
-        check_size(name, given)
-    if given not in offered:
-        raise ValueError(f"{name} must be one of {', '.join(f'{each:g}' for each in offered)}; got {given:g}")
+        check_size(name, value)
+    if value not in offered:
+        raise ValueError(f"{name} must be one of {', '.join(f'{option:g}' for option in offered)}; got {value:g}")

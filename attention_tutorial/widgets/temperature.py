@@ -109,7 +109,7 @@ class TemperatureAndWidth(BookWidget):
             query_count=QUERIES,
             key_count=KEYS,
             widths=WIDTHS,
-            divisors=[{"name": name, **each} for name, each in DIVISORS.items()],
+            divisors=[{"name": name, **fields} for name, fields in DIVISORS.items()],
             d_k=d_k,
             divisor=divisor if isinstance(divisor, str) else "own",
             own=float(own),
@@ -150,10 +150,10 @@ class TemperatureAndWidth(BookWidget):
         rows, cells = [], []
         for d_k in (4, 16, 64, 256):
             for divisor in DIVISORS:
-                found = TemperatureAndWidth(d_k, divisor=divisor).measure()
-                medians = [found[name].median() for name in ("largest", "entropy", "norm")]
+                measured = TemperatureAndWidth(d_k, divisor=divisor).measure()
+                medians = [measured[name].median() for name in ("largest", "entropy", "norm")]
                 rows.append(f"d_k = {d_k}, divided by {'1' if divisor == 'none' else divisor}")
-                cells.append([rounded(found["scores"].std(), 2), *(rounded(median) for median in medians)])
+                cells.append([rounded(measured["scores"].std(), 2), *(rounded(median) for median in medians)])
         most = f"ln {KEYS} = {math.log(KEYS):.3f}"
         caption = f"Scores of {QUERIES} queries and {KEYS} keys, and medians over the queries ({most})."
         columns = ["standard deviation of the scores", "largest weight", "entropy", "norm of the Jacobian"]

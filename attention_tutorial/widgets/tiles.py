@@ -91,10 +91,10 @@ class Tiles(BookWidget):
         >>> widget = Tiles("ordinary", block=4)
         >>> widget
         Tiles('ordinary', block=4, step=0)
-        >>> found = widget.steps()
-        >>> [round(m, 2) for m in found["m"].tolist()], [round(o, 4) for o in found["o"].tolist()]
+        >>> steps = widget.steps()
+        >>> [round(m, 2) for m in steps["m"].tolist()], [round(o, 4) for o in steps["o"].tolist()]
         ([3.0, 4.0], [3.228, 5.7577])
-        >>> round(found["naive"].item(), 4)
+        >>> round(steps["naive"].item(), 4)
         5.7577
         >>> Tiles("first block masked", careless=True).steps()["o"].isnan().all().item()
         True
@@ -189,7 +189,7 @@ class Tiles(BookWidget):
         closed = scores.masked_fill(~is_open, -torch.inf)
         m, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
         parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
-        found: dict[str, list[Tensor]] = {name: [] for name in ("m", "factor", "l", "u", "o", "weights")}
+        steps: dict[str, list[Tensor]] = {name: [] for name in ("m", "factor", "l", "u", "o", "weights")}
         for first in range(0, len(scores), self.block):
             here = slice(first, first + self.block)
             before, m = m, torch.maximum(m, closed[here].max())
@@ -202,23 +202,23 @@ class Tiles(BookWidget):
             below = torch.ones_like(total) if total == 0 and not self.careless else total
             made = {"m": m, "factor": factor, "l": total, "u": u, "o": u / below, "weights": parts / below}
             for name, tensor in made.items():
-                found[name].append(tensor)
+                steps[name].append(tensor)
         whole, weights = scaled_dot_product_attention(
             torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], is_open[None], scale=1.0
         )
-        return {name: torch.stack(all_) for name, all_ in found.items()} | {
+        return {name: torch.stack(all_) for name, all_ in steps.items()} | {
             "naive_weights": weights[0],
             "naive": whole[0, 0],
         }
 
     def static_html(self) -> str:
         """Return what stands after each block as a table, for pages on which no script runs."""
-        found = self.steps()
+        steps = self.steps()
         names = {"m": "maximum m", "factor": "factor", "l": "sum l", "u": "sum u", "o": "output so far"}
         keys = range(0, len(self.scores), self.block)
         rows = [f"block {b + 1}" for b, _ in enumerate(keys)] + ["whole row"]
-        cells = [[_told(found[name][b]) for name in names] for b, _ in enumerate(keys)]
-        cells.append(["", "", "", "", _told(found["naive"])])
+        cells = [[_told(steps[name][b]) for name in names] for b, _ in enumerate(keys)]
+        cells.append(["", "", "", "", _told(steps["naive"])])
         caption = f"One row of {len(self.scores)} scores ({self.row}), read in blocks of {self.block}."
         return html_table(caption, rows, list(names.values()), cells)
 
@@ -279,18 +279,18 @@ def _own_row(scores: Any, values: Any, masked: Sequence[int], block: int) -> dic
     if not (own.abs() <= LIMIT).all():
         raise ValueError(f"scores must be finite numbers up to {LIMIT:g}; masked closes keys; got {own.tolist()}")
     n = len(own)
-    given = torch.arange(1, n + 1) if values is None else torch.as_tensor(values)
-    given = given.detach().cpu().double()
-    if given.shape != own.shape:
-        raise ValueError(f"values must have a number for each of the {n} scores; got shape {tuple(given.shape)}")
-    if not (given.abs() <= LIMIT).all():
-        raise ValueError(f"values must be finite numbers up to {LIMIT:g}; got {given.tolist()}")
+    numbers = torch.arange(1, n + 1) if values is None else torch.as_tensor(values)
+    numbers = numbers.detach().cpu().double()
+    if numbers.shape != own.shape:
+        raise ValueError(f"values must have a number for each of the {n} scores; got shape {tuple(numbers.shape)}")
+    if not (numbers.abs() <= LIMIT).all():
+        raise ValueError(f"values must be finite numbers up to {LIMIT:g}; got {numbers.tolist()}")
     if not all(isinstance(place, int) and 0 <= place < n for place in masked):
         raise ValueError(f"masked must hold places from 0 to {n - 1}; got {list(masked)}")
     closed = sorted(set(masked))
     return {
         "scores": own.tolist(),
-        "values": given.tolist(),
+        "values": numbers.tolist(),
         "masked": closed,
         "block": block,
         "note": "Your own numbers.",

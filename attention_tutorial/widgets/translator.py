@@ -174,9 +174,9 @@ class Translator(BookWidget):
         machine = "" if record is None else json.dumps(record, ensure_ascii=False)
         model = _model(machine)
         offered = []
-        for name, given in (EXAMPLES if examples is None else examples).items():
-            one = {"sentence": given} if isinstance(given, str) else dict(given)
-            offered.append({"label": str(name), **_state_of(model, one.pop("sentence", STORY), one)})
+        for name, example in (EXAMPLES if examples is None else examples).items():
+            settings = {"sentence": example} if isinstance(example, str) else dict(example)
+            offered.append({"label": str(name), **_state_of(model, settings.pop("sentence", STORY), settings)})
         super().__init__(
             **_state_of(model, sentence, chosen),
             text=sentence,
@@ -195,7 +195,7 @@ class Translator(BookWidget):
 
     def touch(self) -> Touch:
         """Return what is done to the machine that is shown, for :func:`~attention_tutorial.analysis.touch.trace`."""
-        lists = {name: tuple(tuple(each) for each in getattr(self, name)) for name in _LISTS}
+        lists = {name: tuple(tuple(entry) for entry in getattr(self, name)) for name in _LISTS}
         return Touch(**lists, shift=self.shift, padding=self.padding, unmasked=tuple(self.unmasked))
 
     def model(self) -> Transformer:
@@ -217,8 +217,8 @@ class Translator(BookWidget):
         """Return what is written and the mean weights of cross-attention as a table."""
         ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch())
         read = torch.cat([torch.tensor([BEGIN]), ids[:-1]])
-        found = trace(_model(self.machine), _ids(self.sentence), read, self.touch())
-        heads = [found[name] for name in found if name.startswith("decoder.0.cross_attention.weights.")]
+        traced = trace(_model(self.machine), _ids(self.sentence), read, self.touch())
+        heads = [traced[name] for name in traced if name.startswith("decoder.0.cross_attention.weights.")]
         looks = torch.stack(heads).mean(dim=0)
         rows = ["(end)" if i == END else ITALIAN[i] for i in ids.tolist()]
         columns = [ENGLISH[i] for i in _ids(self.sentence).tolist()] + ["(padding)"] * self.padding
@@ -242,7 +242,7 @@ def _ids(sentence: str) -> Tensor:
     return encode_english([" ".join(words)])[0]
 
 
-def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _state_of(model: Transformer, sentence: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Check a sentence and what is done to the machine, and return the traits that say so."""
     if not isinstance(sentence, str):
         raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
@@ -253,9 +253,9 @@ def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> di
         if word not in ENGLISH[1:]:
             read_sentence(sentence)  # it says which word is unknown, and what is near
     known = {*_LISTS, "shift", "padding", "unmasked", "step", "attention", "head"}
-    if unknown := set(given) - known:
+    if unknown := set(settings) - known:
         raise ValueError(f"there is no {', '.join(sorted(unknown))}; choose from {', '.join(sorted(known))}")
-    padding, shift = given.get("padding", 0), given.get("shift", 0)
+    padding, shift = settings.get("padding", 0), settings.get("shift", 0)
     check_size("padding", padding)
     if padding > MOST_PADDING:
         raise ValueError(f"padding must be at most {MOST_PADDING}; got {padding}")
@@ -269,25 +269,25 @@ def _state_of(model: Transformer, sentence: Any, given: Mapping[str, Any]) -> di
 
     first: Any = model.decoder[0]
     heads = first.attention.num_heads
-    attention = _one_of("attention", given.get("attention", "cross"), ATTENTIONS)
-    head = given.get("head", 0)
+    attention = _one_of("attention", settings.get("attention", "cross"), ATTENTIONS)
+    head = settings.get("head", 0)
     check_size("head", head)
     if head > heads:
         raise ValueError(f"head must be from 0 to {heads}; got {head}")
-    step = given.get("step")
+    step = settings.get("step")
     if isinstance(step, str):
         step = _place("step", step, italian) + 1
     elif step is not None:
         check_size("step", step, minimum=1)
     return {
         "sentence": sentence,
-        "closed": [_edge(edge, words, italian, heads) for edge in given.get("closed", ())],
-        "heads_off": [_head(one, heads) for one in given.get("heads_off", ())],
-        "swapped": [[_one_of("swapped", name, ATTENTIONS), 0] for name in given.get("swapped", ())],
+        "closed": [_edge(edge, words, italian, heads) for edge in settings.get("closed", ())],
+        "heads_off": [_head(entry, heads) for entry in settings.get("heads_off", ())],
+        "swapped": [[_one_of("swapped", name, ATTENTIONS), 0] for name in settings.get("swapped", ())],
         "shift": shift,
         "padding": padding,
-        "unmasked": [_one_of("unmasked", name, ("encoder", "cross")) for name in given.get("unmasked", ())],
-        "changes": [_change(model, sentence, one) for one in given.get("changes", ())],
+        "unmasked": [_one_of("unmasked", name, ("encoder", "cross")) for name in settings.get("unmasked", ())],
+        "changes": [_change(model, sentence, change) for change in settings.get("changes", ())],
         "step": step or min(2, len(words)),
         "attention": attention,
         "head": head,
@@ -327,8 +327,8 @@ def _edge(edge: Sequence[Any], words: Sequence[str], italian: Callable[[], Seque
     return [kind, 0, head, row, column]
 
 
-def _head(one: Sequence[Any], heads: int) -> list[Any]:
-    kind, head = one
+def _head(entry: Sequence[Any], heads: int) -> list[Any]:
+    kind, head = entry
     check_size("head", head, minimum=1)
     if head > heads:
         raise ValueError(f"head must be from 1 to {heads}; got {head}")
