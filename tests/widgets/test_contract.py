@@ -305,6 +305,7 @@ WITH_PANEL = [widget for widget in CLASSES if widget.module != "your_turn"]
 def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget):
     page = visit_widget(widget.module, width=360)
     panel = page.locator(".bw-panel")
+    assert panel.count() == 1, "use <Panel> of js/kit"
     stays = widget.module in STAYS_IN_PLACE
     assert panel.evaluate("x => getComputedStyle(x).position") == ("static" if stays else "sticky")
     if stays:

@@ -33,13 +33,13 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
   const first = before === -Infinity;
   const less = `${tell(before)} − ${m < 0 ? `(${tell(m)})` : tell(m)}`;
   const why = no_maximum
-    ? "1, no maximum is taken off"
+    ? "1, no maximum is subtracted"
     : forget
       ? `1, forgotten: e^(${less}) would be ${tell(due)}`
       : Number.isNaN(due)
         ? `e^(${less}) = NaN`
         : m === -Infinity
-          ? `${tell(due)}: no key is open so far, and 0 is taken off in place of −∞`
+          ? `${tell(due)}: every key so far is masked, and 0 is subtracted in place of −∞`
           : `e^(${less}) = ${tell(due)}`;
   const kept = (part: number) => `${tell(factor)} · ${tell(part)}`;
   return [
