@@ -24,8 +24,7 @@ from matplotlib.textpath import text_to_path
 from nbformat import NotebookNode
 from torch import Tensor
 
-from attention_tutorial.exercises import Case
-from attention_tutorial.exercises.visible import in_float64
+from attention_tutorial.exercises import Case, visible
 
 from .assignment import Assignment, Task, load
 from .course import Course
@@ -199,7 +198,7 @@ class _Row:
 def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
     """Yield the question for a row of a result, on small inputs that tell many wrong answers from the right one."""
     assert task.table is not None
-    with in_float64():
+    with visible.in_float64():
         tried = (_row(task, draw) for _ in range(TRIES))
         rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
         if not rows:
@@ -430,6 +429,7 @@ def _inline(text: str) -> str:
 NAMES = {
     r"\\[bB]ig+[lr]?(?![a-zA-Z])\s*": "", r"\\lvert|\\rvert": "|", r"\\lVert|\\rVert": r"\\Vert ",
     r"\\le(?![a-zA-Z])": r"\\leq ", r"\\ge(?![a-zA-Z])": r"\\geq ", r"\\ne(?![a-zA-Z])": r"\\neq ",
+    r"\\bmod(?![a-zA-Z])": r"\\ \\mathrm{mod}\\ ",
     r"\\[td]frac": r"\\frac", r"\\frac\s*(\d)\s*(\w)": r"\\frac{\1}{\2}", r"\\sqrt\s*(\w)": r"\\sqrt{\1}",
 }  # fmt: skip
 

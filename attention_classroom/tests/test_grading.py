@@ -285,7 +285,7 @@ def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):
     def broken(self, *args, **named):
         raise KeyError("oh")
 
-    monkeypatch.setattr(grading._Session, "ask", broken)
+    monkeypatch.setattr(grading._Session, "request", broken)
     result = grade(submission(), ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
     assert points(result) == NOTHING and kinds(result["flags"]) == {"ungraded"}
     assert result["tasks"]["weigh"]["words"] == ["not judged"]
