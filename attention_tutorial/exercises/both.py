@@ -33,7 +33,7 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
     if factor is not None:
         return f"all of it is multiplied by {factor:.3g}"
     if close(got, 1 - wrong):
-        return "it is 1 less that"
+        return "it is 1 minus that"
     if got.dim() < 2 or not bool((got > 0).all() and (wrong > 0).all()):
         return None
     factor = factor_on_scores(got, wrong)
