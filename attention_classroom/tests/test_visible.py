@@ -304,7 +304,10 @@ def test_two_mistakes_in_a_mask_are_both_told():
 def test_two_mistakes_in_shares_are_both_told():
     about = tasks("scaling", "ada")["saturated"].table
     (unscaled,) = (slip for slip in about.slips if "not divided at all" in slip.words)
-    for change, more in ((lambda x: 100 * x, "all of it is multiplied by 100"), (lambda x: 1 - x, "it is 1 minus that")):
+    for change, more in (
+        (lambda x: 100 * x, "all of it is multiplied by 100"),
+        (lambda x: 1 - x, "it is 1 minus that"),
+    ):
         assert judge(about, spoilt(unscaled.answer, change)).words == f"two things: {unscaled.words}; and {more}"
 
 

@@ -99,4 +99,9 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", theme.remove_unused)
     app.connect("build-finished", style_sheets.prune, priority=900)  # the theme writes a sheet at the end, too
 
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
+    return {
+        "version": "1",
+        "env_version": 1,  # to be raised when what is noted of a page changes: then all pages are read again
+        "parallel_read_safe": True,
+        "parallel_write_safe": False,
+    }
