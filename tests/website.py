@@ -164,39 +164,36 @@ class Pages:
     """Pages of one browser, used again by the next test: a new context costs twice what opening a page in one does."""
 
     def __init__(self, browser):
-        self.browser, self.free, self.used = browser, {}, []
+        self.browser, self.free = browser, {}
 
     def take(self, **options):
         """Return a page with these options that no one uses; what it asks for and complains of goes to `page.heard`."""
         kind = json.dumps(options, sort_keys=True)
         page = self.free[kind].pop() if self.free.get(kind) else self.make(options)
         page.heard.clear()
-        self.used.append((kind, page))
         return page
 
     def make(self, options):
         """Open a page in a context of its own."""
         page = self.browser.new_context(**options).new_page()
-        page.heard = []
+        page.options, page.heard = options, []
         page.on("request", lambda asked: page.heard.append(("request", asked.url)))
         page.on("pageerror", lambda error: page.heard.append(("failure", str(error))))
         page.on("console", lambda said: page.heard.append((said.type, f"{said.text} {said.location}")))
         return page
 
-    def give_back(self):
-        """Take back all pages. Whatever a test did to one, it begins anew: nothing is stored, all is as it was made."""
-        for kind, page in self.used:
-            if page.context.pages != [page]:  # a test opened more windows
-                page.context.close()
-                continue
-            options = json.loads(kind)
-            page.evaluate("localStorage.clear(), sessionStorage.clear()")
-            page.goto("about:blank")
-            page.mouse.move(0, 0)
-            page.set_viewport_size(options["viewport"])
-            page.emulate_media(media="screen", **{wish: options.get(wish, usual) for wish, usual in WISHES.items()})
-            self.free.setdefault(kind, []).append(page)
-        self.used = []
+    def give_back(self, page):
+        """Take a page back. Whatever a test did to it, it begins anew: nothing is stored, all is as it was made."""
+        if page.context.pages != [page]:  # a test opened more windows
+            page.context.close()
+            return
+        page.evaluate("if (location.protocol !== 'about:') localStorage.clear(), sessionStorage.clear()")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        page.set_viewport_size(page.options["viewport"])
+        wishes = {wish: page.options.get(wish, usual) for wish, usual in WISHES.items()}
+        page.emulate_media(media="screen", **wishes)
+        self.free.setdefault(json.dumps(page.options, sort_keys=True), []).append(page)
 
 
 @pytest.fixture(scope="session")
@@ -204,21 +201,21 @@ def pages(browser):
     return Pages(browser)
 
 
-@pytest.fixture
-def visit_widget(pages, widget_addresses):
-    """Open a widget's page. At the end no script may have failed or warned, and no other server been asked."""
+@contextlib.contextmanager
+def visiting(pages, addresses):
+    """Open pages of widgets. At the end no script may have failed or warned, and no other server been asked."""
     opened = []
 
     def open_page(module, way="file", *, width=1280, **options):
         page = pages.take(viewport={"width": width, "height": 900}, **options)
         opened.append((way, page))
-        page.goto(f"{widget_addresses[way]}/{module}.html")
+        page.goto(f"{addresses[way]}/{module}.html")
         if options.get("java_script_enabled", True):
             page.wait_for_selector("[data-widget][data-mounted=yes]")
         return page
 
     yield open_page
-    ours = (f"{widget_addresses['http']}/", "file:", "blob:", "data:", "about:")
+    ours = (f"{addresses['http']}/", "file:", "blob:", "data:", "about:")
     failures = [
         (kind, what)
         for way, page in opened
@@ -227,8 +224,15 @@ def visit_widget(pages, widget_addresses):
         or (kind in ("error", "warning") and way == "http")
         or (kind == "request" and not what.startswith(ours))
     ]
-    pages.give_back()
+    for _, page in opened:
+        pages.give_back(page)
     assert failures == []
+
+
+@pytest.fixture
+def visit_widget(pages, widget_addresses):
+    with visiting(pages, widget_addresses) as open_page:
+        yield open_page
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The assignments of this repository, for the tests: each master with its hidden module, and some of its variants."""
 
+import copy
 import functools
 
 import nbformat
@@ -44,9 +45,14 @@ def judged(name, student=""):
     return [task for task in tasks(name, student).values() if task.table is not None]
 
 
+@functools.cache
+def _made(make, name, student):
+    return make(master(name), assignment(name), variant(name, student))
+
+
 def release(name, student=""):
-    return make_release(master(name), assignment(name), variant(name, student))
+    return copy.deepcopy(_made(make_release, name, student))
 
 
 def solved(name, student=""):
-    return answers(master(name), assignment(name), variant(name, student))
+    return copy.deepcopy(_made(answers, name, student))

@@ -256,7 +256,7 @@ def test_loops_at_the_top_level_cost_their_cells_only():
         limits=toy.QUICK,
     )
     assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"timeout", "missing"}
-    assert "was stopped after 4 seconds" in words(result, "weigh")
+    assert "was stopped after 2 seconds" in words(result, "weigh")
     assert [flag["task"] for flag in result["flags"]] == ["", "weigh", "weigh"]
 
 

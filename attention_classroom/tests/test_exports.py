@@ -31,7 +31,13 @@ def course(tmp_path_factory):
 def run(command, folder, **environment):
     """Run a command with no more of this environment than it needs."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    environment = {**kept, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", **environment}
+    environment = {
+        **kept,
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "agg",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval's machinery takes seconds to import, and is for other notebooks
+        **environment,
+    }
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3000, check=False
     )

@@ -39,7 +39,7 @@ def course(masters, tmp_path_factory):
     (folder / "course.toml").write_text(settings)
     assert main(["release", NAME, "--course", str(folder)]) == DONE
     assert main(["collect", NAME, str(folder / "examples" / f"{NAME}.zip"), "--course", str(folder)]) == DONE
-    assert main(["grade", NAME, "--course", str(folder), "--quiet", "--jobs", "2", *UNSAFE]) == DONE
+    assert main(["grade", NAME, "--course", str(folder), "--quiet", "--jobs", "1", *UNSAFE]) == DONE
     assert main(["report", NAME, "--course", str(folder), "--nbgrader"]) == DONE
     return open_course(folder)
 

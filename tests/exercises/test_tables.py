@@ -113,18 +113,18 @@ def kinds_of(number):
     return kinds | {("pair", isinstance(exercise.returns, tuple)), ("rounding", exercise.rounding)}
 
 
+@functools.cache
 def of_every_kind():
-    """Choose functions that together take and return all kinds of things that any does, quick ones first."""
+    """Choose functions that together take and return all kinds of things that any does, quick ones first.
+
+    To run them all takes a while, so it is done when a test asks, not while the tests are collected.
+    """
     kinds = {number: kinds_of(number) for number in FUNCTIONS}
     chosen, left = [], set().union(*kinds.values())
     while left:
         chosen.append(max(FUNCTIONS, key=lambda number: len(kinds[number] & left) / (1 + len(TABLES[number].further))))
         left -= kinds[chosen[-1]]
     return chosen
-
-
-CHOSEN = of_every_kind()
-of_each_kind = pytest.mark.parametrize("exercise", CHOSEN)
 
 
 def stub(*inputs, **named):
@@ -135,17 +135,21 @@ def broken(*inputs, **named):
     raise IndexError("no third row")
 
 
-@of_each_kind
-def test_an_answer_without_a_result_is_told_what_it_lacks(exercise):
+def printing(right):
+    return lambda *inputs: print(right(*inputs))
+
+
+def test_an_answer_without_a_result_is_told_what_it_lacks():
     """test_judge.py has more of these, which do not depend on the exercise."""
-    for answer, words in (
-        (stub, "not filled in yet"),
-        (lambda *a, **k: None, "not filled in yet"),
-        (broken, 'your code raised IndexError: no third row (in the line `raise IndexError("no third row")`)'),
-        (lambda: 1, "your code raised TypeError"),
-        (lambda *inputs: print(FUNCTIONS[exercise](*inputs)), "your function returns nothing"),
-    ):
-        assert diagnose(exercise, answer).startswith(words)
+    for exercise in of_every_kind():
+        for answer, words in (
+            (stub, "not filled in yet"),
+            (lambda *a, **k: None, "not filled in yet"),
+            (broken, 'your code raised IndexError: no third row (in the line `raise IndexError("no third row")`)'),
+            (lambda: 1, "your code raised TypeError"),
+            (printing(FUNCTIONS[exercise]), "your function returns nothing"),
+        ):
+            assert diagnose(exercise, answer).startswith(words), exercise
 
 
 def spoilt(exercise, how, kind):
@@ -193,7 +197,7 @@ SPOILT = {
 def test_a_result_that_is_spoilt_is_told_how(way):
     how, kind, words = SPOILT[way]
     told = []
-    for number in CHOSEN:
+    for number in of_every_kind():
         answer, changed = spoilt(number, how, kind)
         found = diagnose(number, answer)
         if changed and (TABLES[number].rounding or "right" not in words):
@@ -214,7 +218,7 @@ def test_one_thing_in_place_of_two_and_the_wrong_order_are_told(exercise):
 
 def test_an_argument_that_is_changed_is_named():
     told = []
-    for exercise in CHOSEN:
+    for exercise in of_every_kind():
         answer, changed = FUNCTIONS[exercise], []
 
         @functools.wraps(answer)

@@ -95,21 +95,30 @@ window.bench = (() => {
 
   const settled = () => new Promise((done) => setTimeout(done));
 
+  /** Use a widget many times; return its states. After each time, `look` sees what was done. */
+  async function wander(number, times, seed, look = () => {}) {
+    const { el, model } = models[number];
+    const roll = dice(seed);
+    const states = [];
+    for (let time = 0; time < times; time++) {
+      const done = use(el, roll);
+      await settled();
+      states.push(structuredClone(model.state));
+      await look(done);
+    }
+    return states;
+  }
+
   /** Use a widget many times. After each time, one mounted anew with its state must show the same. */
   async function exercise(number, times, seed) {
     const one = models[number];
-    const roll = dice(seed);
     const faults = [];
-    const states = [];
-    for (let time = 0; time < times; time++) {
-      const done = use(one.el, roll);
-      await settled();
-      states.push(structuredClone(one.model.state));
+    const states = await wander(number, times, seed, async (done) => {
       const twin = models[await mount(one.source, one.css, one.model.state)];
       if (shown(twin) !== shown(one)) faults.push([done, shown(one), shown(twin)]);
       twin.end();
       twin.el.parentElement.remove();
-    }
+    });
     return { faults, states, saved: one.model.saved };
   }
 
@@ -120,5 +129,5 @@ window.bench = (() => {
     await settled();
   }
 
-  return { mount, exercise, push, shown: (number) => shown(models[number]), models };
+  return { mount, wander, exercise, push, shown: (number) => shown(models[number]), models };
 })();

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from website import DRESS, hard_to_tap, serious_findings, state_in
+from website import DESK, DRESS, PHONE, WISHES, hard_to_tap, serious_findings, state_in, visiting
 
 from attention_tutorial import widgets
 from tools.book import ROOT
@@ -93,15 +93,14 @@ def test_the_typescript_has_the_names_of_the_state_and_no_other(widget):
 
 
 @pytest.fixture
-def bench(browser):
+def bench(pages):
     """A page on which widgets can be mounted with a model like a kernel's; no script may fail."""
-    page = browser.new_page()
-    failures = []
-    page.on("pageerror", lambda error: failures.append(str(error)))
+    page = pages.take(viewport={"width": DESK, "height": 900})
     page.set_content("<!doctype html><html lang=en><title>bench</title><body>")
     page.add_script_tag(content=BENCH)
     yield page
-    page.close()
+    failures = [what for kind, what in page.heard if kind == "failure"]
+    pages.give_back(page)
     assert failures == []
 
 
@@ -127,7 +126,7 @@ def test_a_widget_shows_its_state_and_python_takes_it(live, bench, widget):
 @every
 def test_a_change_in_the_kernel_is_shown(live, bench, widget):
     used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
-    states = bench.evaluate("(number) => bench.exercise(number, 12, 3)", used)["states"]
+    states = bench.evaluate("(number) => bench.wander(number, 12, 3)", used)
     for state in states[3::4]:
         bench.evaluate("([number, state]) => bench.push(number, state)", [quiet, state])
         again = mount(bench, widget, state)
@@ -152,7 +151,7 @@ def test_a_widget_that_is_taken_away_leaves_nothing(bench, widget):
 def test_two_of_a_kind_share_no_id_and_no_state(bench, widget):
     used, quiet = (mount(bench, widget, widget().state()) for _ in range(2))
     first = bench.evaluate("(number) => bench.shown(number)", quiet)
-    bench.evaluate("(number) => bench.exercise(number, 5, 4)", used)
+    bench.evaluate("(number) => bench.wander(number, 5, 4)", used)
     assert bench.evaluate("(number) => bench.shown(number)", quiet) == first
     ids = bench.eval_on_selector_all("[id]", "all => all.map(x => x.id)")
     assert len(ids) == len(set(ids))
@@ -231,13 +230,6 @@ def test_a_widget_dresses_as_the_readers_system(visit_widget, widget, theme):
     assert shown == theme
 
 
-@every
-def test_axe_finds_nothing_serious(visit_widget, widget):
-    page = visit_widget(widget.module, "http", reduced_motion="reduce")  # else a colour may be seen on its way
-    found = {state: serious_findings(page, ".bw", thorough=state != "sliders at their ends") for state in states(page)}
-    assert found == {state: [] for state in found}
-
-
 def test_axe_finds_what_is_wrong(visit_widget):
     page = visit_widget(CLASSES[0].module, "http")
     page.evaluate("document.querySelector('.bw').prepend(Object.assign(new Image(), { src: 'data:,' }))")
@@ -249,18 +241,6 @@ def test_axe_finds_what_is_wrong(visit_widget):
     found = {what.partition(":")[0] for rule, what in serious_findings(page, ".bw") if rule == "color-contrast"}
     assert found == {"dark, 1280", "light, 360", "dark, 360"}
     assert [what[:10] for _, what in serious_findings(page, ".bw", thorough=False)] == ["dark, 1280"]
-
-
-@every
-def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit_widget, widget):
-    page = visit_widget(widget.module, width=360)
-    for state, width in ((state, width) for state in states(page) for width in (360, 320)):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.evaluate(DRESS, ["light", width])  # what follows the width has followed it
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), state
-        assert not hard_to_tap(page, ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle"), state
-        wide = "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"
-        assert page.eval_on_selector_all(".bw svg, .bw p, .bw button", f"({wide})") == [], state
 
 
 @every
@@ -297,13 +277,30 @@ def test_every_control_is_reached_by_tab_and_shows_the_focus(visit_widget, widge
     assert by_arrows == [], "what Tab does not reach, arrow keys do"
 
 
+# Some laws need no page of their own: they look, in this order, at one that is opened once, on a phone.
+
+
+@pytest.fixture(scope="module", params=CLASSES, ids=lambda widget: widget.module)
+def opened(request, pages, widget_addresses):
+    """Return each widget in turn with its page; all tests of a page come one after the other."""
+    with visiting(pages, widget_addresses) as visit:
+        yield request.param, visit(request.param.module, "http", width=PHONE, reduced_motion="reduce")
+
+
+def dress(page, width, **wishes):
+    page.emulate_media(**{**WISHES, "reduced_motion": "reduce", **wishes})
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate(DRESS, ["light", width])  # what follows the width has followed it
+
+
 STAYS_IN_PLACE = {"heads"}  # a panel with a line for each head would cover too much of a phone
-WITH_PANEL = [widget for widget in CLASSES if widget.module != "your_turn"]
+NO_PANEL = {"your_turn"}
 
 
-@pytest.mark.parametrize("widget", WITH_PANEL, ids=lambda widget: widget.module)
-def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget):
-    page = visit_widget(widget.module, width=360)
+def test_the_panel_sticks_to_the_window_and_covers_no_focus(opened):
+    widget, page = opened
+    if widget.module in NO_PANEL:
+        return
     panel = page.locator(".bw-panel")
     assert panel.count() == 1, "use <Panel> of js/kit"
     stays = widget.module in STAYS_IN_PLACE
@@ -323,14 +320,15 @@ def test_the_panel_sticks_to_the_window_and_covers_no_focus(visit_widget, widget
         const [a, b] = [x.getBoundingClientRect(), panel.getBoundingClientRect()];
         if (a.bottom > b.top + 1 && a.top < b.bottom - 1) covered.push(x.outerHTML.slice(0, 200));
       }
+      document.activeElement.blur();
       return covered;
     }"""
     assert page.evaluate(hidden) == []
 
 
-@every
-def test_what_is_pressed_is_told_apart_where_the_system_sets_the_colours(visit_widget, widget):
-    page = visit_widget(widget.module, forced_colors="active")
+def test_what_is_pressed_is_told_apart_where_the_system_sets_the_colours(opened):
+    _, page = opened
+    dress(page, DESK, forced_colors="active")
     grounds = page.eval_on_selector_all(
         ".bw .bw-button[aria-pressed]", "all => all.map(x => [x.ariaPressed, getComputedStyle(x).backgroundColor])"
     )
@@ -338,13 +336,36 @@ def test_what_is_pressed_is_told_apart_where_the_system_sets_the_colours(visit_w
     assert not pressed & other
 
 
-@every
-def test_nothing_moves_for_those_who_ask_for_less_motion(visit_widget, widget):
-    page = visit_widget(widget.module, reduced_motion="reduce")
+def test_nothing_moves_for_those_who_ask_for_less_motion(opened):
+    _, page = opened
+    dress(page, DESK)
     assert page.evaluate(
         "[...document.querySelectorAll('.bw, .bw *')].flatMap(x => [getComputedStyle(x).transitionDuration, "
         "getComputedStyle(x).animationDuration]).filter(d => !/^0s(, 0s)*$/.test(d) && d !== 'auto')"
     ) == []  # fmt: skip
+
+
+def phone_faults(page, width):
+    """List what is wider than a phone or hard to tap."""
+    dress(page, width)
+    found = page.eval_on_selector_all(
+        ".bw svg, .bw p, .bw button",
+        "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"
+        ".map(x => x.outerHTML.slice(0, 200))",
+    )
+    if not page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
+        found.append("the page scrolls sideways")
+    return found + hard_to_tap(page, ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle")
+
+
+def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_phone_or_hard_to_tap(opened):
+    _, page = opened
+    dress(page, DESK)
+    found = {}
+    for state in states(page):
+        found[state] = [phone_faults(page, width) for width in (PHONE, 320)]
+        found[state] += serious_findings(page, ".bw", thorough=state != "sliders at their ends")
+    assert found == {state: [[], []] for state in found}
 
 
 @every
