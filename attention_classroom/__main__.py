@@ -388,21 +388,21 @@ def _grade(options: argparse.Namespace) -> int:
     from .batch import grade_all
     from .course import CourseError, open_course
     from .gradebook import record, register
-    from .sandbox import NoSandbox, layer, strongest
+    from .sandbox import NoSandbox, by_name, strongest
 
     course = open_course(options.course)
     name = course.named(options.name)
     if not course.received_from(name):
         raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
     try:
-        where = strongest()
+        sandbox = strongest()
     except NoSandbox:
         if not options.unsafe:
             raise
-        where = layer("limits")
-    print(textwrap.fill(f"Sandbox: {where.name}. {where.words[0].upper()}{where.words[1:]}.", 100))
+        sandbox = by_name("limits")
+    print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
     results = grade_all(
-        course.root, name, jobs=options.jobs, layer=where, progress=not options.quiet, students=options.student
+        course.root, name, jobs=options.jobs, sandbox=sandbox, progress=not options.quiet, students=options.student
     )
     if not course.release(name).is_file():
         register(course, name)

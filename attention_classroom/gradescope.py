@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 
 from .assignment import load
-from .sandbox import Layer, NoSandbox, layer, strongest
+from .sandbox import NoSandbox, by_name, strongest
 from .variants import PLAIN, Variant
 
 __all__ = ["main"]
@@ -71,8 +71,8 @@ def _graded(root: Path) -> dict[str, Any]:
         flags += more
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
-    where: Layer = layer("limits") if settings["unsafe"] and not _confined() else strongest()
-    result = grade(rebuilt, assignment, variant, layer=where, flags=flags, private=[source, root / "results"])
+    sandbox = by_name("limits") if settings["unsafe"] and not _confined() else strongest()
+    result = grade(rebuilt, assignment, variant, sandbox=sandbox, flags=flags, private=[source, root / "results"])
     if any(flag["kind"] == "ungraded" for flag in result["flags"]):
         raise RuntimeError(str(result["flags"]))
     tests = []
@@ -89,7 +89,7 @@ def _graded(root: Path) -> dict[str, Any]:
         "tests": tests,
         "output": "\n".join([f"Read: {chosen.name}", *rest, *said]),
         "execution_time": round(result["seconds"]),
-        "extra_data": {"layer": result["layer"], "student": student, "variant": variant.mark},
+        "extra_data": {"sandbox": result["sandbox"], "student": student, "variant": variant.mark},
     }
 
 

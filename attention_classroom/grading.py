@@ -31,7 +31,7 @@ from . import wire
 from .assignment import Assignment, Check, Task
 from .child import PICTURES
 from .rebuild import EXTRA, METADATA, SKIPPED, Flag
-from .sandbox import Child, Died, Layer, Limits, NoSandbox, TooLong
+from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
 from .variants import Variant
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Result(TypedDict):
     student: str
     assignment: str
     key: str
-    layer: str
+    sandbox: str
     seconds: float
     flags: list[Flag]
     tasks: dict[str, TaskResult]
@@ -93,7 +93,7 @@ class _OutOfTime(Exception):
 class _Session:
     """A child for one submission, started again without what stopped it."""
 
-    layer: Layer
+    sandbox: Sandbox
     limits: Limits
     private: Sequence[Path] = ()
     child: Child | None = None
@@ -107,7 +107,7 @@ class _Session:
             if self.starts > RESTARTS:
                 raise _OutOfTime(f"it was started again {RESTARTS} times")
             self.starts += 1
-            self.child = self.layer.start(self.limits, private=self.private)
+            self.child = self.sandbox.start(self.limits, private=self.private)
             for request in list(self.done):
                 try:
                     self._send(request, self.limits.cell_s)
@@ -542,7 +542,7 @@ def grade(
     assignment: Assignment,
     variant: Variant,
     *,
-    layer: Layer,
+    sandbox: Sandbox,
     limits: Limits | None = None,
     flags: Iterable[Flag] = (),
     private: Sequence[Path] = (),
@@ -554,7 +554,7 @@ def grade(
         notebook: as `rebuild` lays it: the release's cells with the student's answers.
         assignment: what it is.
         variant: the student's.
-        layer: of the sandbox.
+        sandbox: where the cells run.
         limits: what the submission may use.
         flags: what is known of it already.
         private: files and folders that must not be readable in the sandbox.
@@ -569,7 +569,7 @@ def grade(
     begun = time.monotonic()
     limits = limits or Limits()
     tasks = list(assignment.tasks(variant))
-    session = _Session(layer, limits, private)
+    session = _Session(sandbox, limits, private)
     grading = _Grading(tasks, session, limits, list(flags))
     try:
         grading.run(_cells(notebook, tasks))
@@ -588,7 +588,7 @@ def grade(
         "student": variant.student,
         "assignment": assignment.name,
         "key": key,
-        "layer": layer.name,
+        "sandbox": sandbox.name,
         "seconds": round(time.monotonic() - begun, 2),
         "flags": grading.flags,
         "tasks": {task.id: grading.results[task.id] for task in tasks},

@@ -245,7 +245,7 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
     head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty"]
     yield [
         *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
-        "hours_late", "seconds", "layer",
+        "hours_late", "seconds", "sandbox",
     ]  # fmt: skip
     for row in rows:
         student, result = row.student, row.result or {}
@@ -262,7 +262,7 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
             row.when.isoformat() if row.when else "",
             f"{row.hours_late:.1f}" if row.hours_late else "",
             f"{result['seconds']:.1f}" if "seconds" in result else "",
-            result.get("layer", ""),
+            result.get("sandbox", ""),
         ]
 
 
@@ -364,11 +364,11 @@ def _counts(rows: list[Row]) -> str:
 
 
 def _unsafe(rows: list[Row]) -> Iterator[str]:
-    layers = Counter(str(row.result["layer"]) for row in rows if row.result and "layer" in row.result)
-    said = ", ".join(f"{layer} ({count})" for layer, count in layers.items())
+    sandboxes = Counter(str(row.result["sandbox"]) for row in rows if row.result and "sandbox" in row.result)
+    said = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
     if said:
         yield f"<p>Answers ran in the sandbox: {escape(said)}.</p>"
-    if "limits" in layers:
+    if "limits" in sandboxes:
         yield (
             '<p class="box">Some answers ran with limits only: they could read files of this computer and use its '
             "network. Read the page on safety before you trust these marks.</p>"

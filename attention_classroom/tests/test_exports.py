@@ -83,7 +83,7 @@ def test_the_autograder_grades_in_a_clean_folder(course, autograder):
     assert found["tests"][0]["name"] == "A product: a positive number"
     assert "2 more points are given by hand" in found["output"]
     assert found["extra_data"]["student"] == "s2"
-    assert found["extra_data"]["layer"] in {"bubblewrap", "landlock", "limits"}
+    assert found["extra_data"]["sandbox"] in {"bubblewrap", "landlock", "limits"}
     assert found["stdout_visibility"] == "hidden"
 
 

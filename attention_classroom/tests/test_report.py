@@ -88,8 +88,8 @@ def test_lateness_is_told_and_costs_what_the_course_says(grades):
     assert grades["s1"]["late_penalty"] == ""
 
 
-def test_the_layer_and_the_time_are_told(grades, folder):
-    assert (grades["s3"]["layer"], grades["s3"]["seconds"]) == ("bubblewrap", "20.5")
+def test_the_sandbox_and_the_time_are_told(grades, folder):
+    assert (grades["s3"]["sandbox"], grades["s3"]["seconds"]) == ("bubblewrap", "20.5")
     assert "bubblewrap (5)" in (folder / "index.html").read_text()
 
 

@@ -147,7 +147,7 @@ def write_result(course, student, points=(1, 3), **more):
         "student": student,
         "assignment": NAME,
         "key": "1",
-        "layer": "bubblewrap",
+        "sandbox": "bubblewrap",
         "seconds": 1.5,
         "flags": [],
         "tasks": {

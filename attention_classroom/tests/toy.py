@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.release import make_release
-from attention_classroom.sandbox import Limits, NoSandbox, layer
+from attention_classroom.sandbox import Limits, NoSandbox, by_name
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
@@ -199,9 +199,9 @@ def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
 
 @functools.cache
 def working(name):
-    """Return why a layer does not work on this machine, or nothing."""
+    """Return why a sandbox does not work on this machine, or nothing."""
     try:
-        layer(name)
+        by_name(name)
     except NoSandbox as error:
         return str(error)
     return ""
