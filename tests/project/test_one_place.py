@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
+from attention_book.address import pythons, pythons_in_words
 from attention_book.depths import is_deep, number_of
 from attention_book.notebooks import title_of
 from matplotlib.colors import to_rgb
@@ -32,7 +33,7 @@ PYPROJECT = tomllib.loads(text("pyproject.toml"))
 
 # ---- The supported Pythons: `classifiers` in pyproject.toml -------------------------------------------------------
 
-PYTHONS = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PYPROJECT["project"]["classifiers"]))
+PYTHONS = pythons()
 COLABS = re.search(r"for Python (3\.\d+)", text("tools/colab_versions.txt"))[1]
 
 
@@ -46,10 +47,9 @@ def test_pyproject_asks_for_the_oldest_python():
     assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md", "book/teach.md"])
-def test_readers_are_told_the_supported_pythons(name):
-    told = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
-    assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
+def test_the_readme_names_the_supported_pythons():
+    words = f"Python {pythons_in_words()}"
+    assert words in text("README.md"), f"README.md must name the Pythons of pyproject.toml: {words!r}"
 
 
 def test_the_workflow_runs_the_tests_on_every_supported_python():
