@@ -133,11 +133,11 @@ def load(path: Path) -> Assignment:
     if not path.is_file():
         raise FileNotFoundError(f"there is no assignment at {path}")
     try:
-        found = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
+        assignment = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
     except Exception as error:
         raise ValueError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Assignment):
-        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(found).__name__}")
-    if found.name != path.stem:
-        raise ValueError(f"{path.name} holds the assignment {found.name!r}; file and name must be the same")
-    return replace(found, source=path)
+    if not isinstance(assignment, Assignment):
+        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(assignment).__name__}")
+    if assignment.name != path.stem:
+        raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
+    return replace(assignment, source=path)

@@ -64,10 +64,10 @@ def read_result(course: Course, name: str, student: str) -> Result | None:
         The result; None if there is none that can be read.
     """
     try:
-        found = json.loads(course.result(name, student).read_text(encoding="utf-8"))
+        result = json.loads(course.result(name, student).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return cast(Result, found) if isinstance(found, dict) and "tasks" in found else None
+    return cast(Result, result) if isinstance(result, dict) and "tasks" in result else None
 
 
 # ---- Keys ------------------------------------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ def read_result(course: Course, name: str, student: str) -> Result | None:
 @functools.cache
 def _code() -> bytes:
     """Return a digest of all code that has a part in grading."""
-    found = hashlib.sha256(torch.__version__.encode() + sys.version.encode())
+    digest = hashlib.sha256(torch.__version__.encode() + sys.version.encode())
     for name, path in needed_files().items():
         if path.suffix == ".py":
-            found.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.digest()
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
 
 
 def _key(course: Course, name: str, student: str, received: Path | None, sandbox: Sandbox, limits: Limits) -> str:
@@ -329,17 +329,17 @@ def grade_all(
     """
     from tqdm import tqdm
 
-    found = open_course(course)
-    found.named(name)
+    opened = open_course(course)
+    opened.named(name)
     sandbox = sandbox or strongest()
     sweep()
-    there = found.received_from(name)
+    there = opened.received_from(name)
     wanted = there if students is None else list(students)
     if unknown := [student for student in wanted if student not in there]:
         raise ValueError(f"students must have handed in something; got {', '.join(unknown)}")
-    load(found.hidden(name))  # what is wrong with it is better said once
-    limits = limits_of(found)
-    open_ = [student for student in wanted if force or not _is_done(found, name, student, sandbox, limits)]
+    load(opened.hidden(name))  # what is wrong with it is better said once
+    limits = limits_of(opened)
+    open_ = [student for student in wanted if force or not _is_done(opened, name, student, sandbox, limits)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     failed: dict[str, dict[str, str]] = {}
     if open_:
@@ -351,15 +351,17 @@ def grade_all(
                 bar.set_postfix_str(student, refresh=False)
                 bar.update()
 
-            failed = _grade_these(found, name, sandbox, open_, jobs or cores, told)
+            failed = _grade_these(opened, name, sandbox, open_, jobs or cores, told)
     not_started = {student: reply["sandbox"] for student, reply in failed.items() if "sandbox" in reply}
     for student, reply in failed.items():
         if student not in not_started:
-            _store_failure(found, name, student, sandbox, reply.get("error") or reply.get("ended") or "no reason given")
+            _store_failure(
+                opened, name, student, sandbox, reply.get("error") or reply.get("ended") or "no reason given"
+            )
     if not_started:
         reasons = "; ".join(sorted(set(not_started.values())))
         raise NoSandbox(f"not graded: {', '.join(not_started)}: {reasons}. All others are graded; run it again")
-    results = [read_result(found, name, student) for student in wanted]
+    results = [read_result(opened, name, student) for student in wanted]
     return [result for result in results if result is not None]
 
 

@@ -144,9 +144,9 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
     if not todo:
         return {}
     there = {path.name for path in (course.root / "submitted").iterdir()}
-    said = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
+    messages = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
     failed = [s for s in todo if recorded_key(course, name, s) != result_key(course, name, s)]
-    return dict.fromkeys(failed, said or "nbgrader did not say why")
+    return dict.fromkeys(failed, messages or "nbgrader did not say why")
 
 
 def forget(course: Course, name: str, student: str) -> None:
@@ -179,9 +179,9 @@ def feedback(course: Course, name: str) -> None:
     Raises:
         CourseError: if it could not write all of them.
     """
-    said = _convert(course, name, GenerateFeedback, force=True)
-    if said:
-        raise CourseError(f"nbgrader could not write all feedback: {said}")
+    messages = _convert(course, name, GenerateFeedback, force=True)
+    if messages:
+        raise CourseError(f"nbgrader could not write all feedback: {messages}")
 
 
 def recorded_key(course: Course, name: str, student: str) -> str | None:
@@ -196,10 +196,10 @@ def recorded_key(course: Course, name: str, student: str) -> str | None:
 def read_result(course: Course, name: str, student: str) -> dict[str, Any]:
     """Read what the engine found, or raise a `CourseError` that says to grade first."""
     try:
-        found: dict[str, Any] = json.loads(course.result(name, student).read_bytes())
+        result: dict[str, Any] = json.loads(course.result(name, student).read_bytes())
     except (OSError, ValueError) as error:
         raise CourseError(f"there is no result for {student} in {name}; run `grade {name}` first ({error})") from error
-    return found
+    return result
 
 
 def result_key(course: Course, name: str, student: str) -> str:
@@ -219,8 +219,8 @@ def attempt_time(course: Course, name: str, student: str) -> datetime | None:
         The time; None where nothing was handed in.
     """
     attempts = course.attempts(name, student)
-    found = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
-    return datetime.strptime(found[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
+    match = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
+    return datetime.strptime(match[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
 
 
 def penalty(course: Course, score: float, seconds_late: float) -> float:
@@ -299,10 +299,10 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
     coursedir.student_id_exclude = ",".join(leave_out)
     converter = kind(coursedir=coursedir, config=config)
     converter.force = force
-    said = _Said()
+    messages = _Said()
     log = logging.getLogger(f"attention_classroom.{kind.__name__}")
     log.propagate = False
-    log.handlers = [said]
+    log.handlers = [messages]
     converter.log = log
     try:
         with warnings.catch_warnings():
@@ -310,8 +310,8 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
             converter.start()
     except NbGraderException as error:
         if kind is GenerateAssignment:
-            raise CourseError(f"nbgrader cannot release {name}: {said.text() or error}") from error
-        return said.text() or str(error)
+            raise CourseError(f"nbgrader cannot release {name}: {messages.text() or error}") from error
+        return messages.text() or str(error)
     return ""
 
 
@@ -339,8 +339,8 @@ class _Step(NbGraderPreprocessor):
 
     def where(self, resources: dict[str, Any]) -> tuple[Course, str, str]:
         """Return the course, the assignment's name and the student's id."""
-        said = resources["nbgrader"]
-        return open_course(Path.cwd()), said["assignment"], said["student"]
+        about = resources["nbgrader"]
+        return open_course(Path.cwd()), about["assignment"], about["student"]
 
 
 class MakeRelease(_Step):
@@ -389,7 +389,7 @@ class StrictExecute(_Step):
             if cell.cell_type != "code":
                 continue
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            cell.outputs = [_output(each) for each in result["cells"].get(grade_id or cell.get("id", ""), [])]
+            cell.outputs = [_output(output) for output in result["cells"].get(grade_id or cell.get("id", ""), [])]
             cell.execution_count = i + 1
             if utils.is_grade(cell) and not utils.is_solution(cell):
                 task = result["tasks"].get(grade_id.removesuffix("-check"))
@@ -488,8 +488,8 @@ def _seen(course: Course, name: str, student: str) -> dict[str, str]:
 
 def _fingerprint(cell: NotebookNode, flags: str) -> str:
     """Return what changes when a mark for a cell would: the answer of one marked by hand, else what checks said."""
-    what = cell.source if utils.is_solution(cell) else json.dumps(cell.get("outputs", []), sort_keys=True)
-    return hashlib.sha256(f"{what}\0{flags}".encode()).hexdigest()[:16]
+    content = cell.source if utils.is_solution(cell) else json.dumps(cell.get("outputs", []), sort_keys=True)
+    return hashlib.sha256(f"{content}\0{flags}".encode()).hexdigest()[:16]
 
 
 # ---- What students wrote is shown, and does nothing -----------------------------------------------------------------
@@ -535,9 +535,9 @@ class DefuseComments(NbGraderPreprocessor):
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
         """Defuse a cell's comment."""
-        said = cell.metadata.get("nbgrader", {})
-        if said.get("comment"):
-            said["comment"] = defuse(said["comment"])
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("comment"):
+            about["comment"] = defuse(about["comment"])
         return cell, resources
 
 

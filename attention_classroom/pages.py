@@ -117,8 +117,10 @@ def bars(counts: Sequence[tuple[str, int]], axis: str, what: str) -> str:
     """
     wide, high, step = 640, 150, 640 / max(len(counts), 1)
     most = max([count for _, count in counts] + [1])
-    said = "; ".join(f"{label}: {count}" for label, count in counts)
-    parts = [f'<svg viewBox="0 0 {wide} {high + 60}" role="img" aria-label="{escape(f"{what} by {axis}. {said}")}">']
+    description = "; ".join(f"{label}: {count}" for label, count in counts)
+    parts = [
+        f'<svg viewBox="0 0 {wide} {high + 60}" role="img" aria-label="{escape(f"{what} by {axis}. {description}")}">'
+    ]
     for i, (label, count) in enumerate(counts):
         tall = high * count / most
         middle = (i + 0.5) * step

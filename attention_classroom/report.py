@@ -206,12 +206,12 @@ def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
         others[pair.first, pair.what].append((-pair.likeness, pair.second))
         others[pair.second, pair.what].append((-pair.likeness, pair.first))
     for row in rows:
-        for what in ("code", "words"):
-            found = sorted(others[row.student.id, what])
-            if found:
-                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in found[:4])
-                more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-                row.flags.append({"kind": "similar", "task": "", "words": f"{what} like {shown}{more}"})
+        for kind in ("code", "words"):
+            alike = sorted(others[row.student.id, kind])
+            if alike:
+                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in alike[:4])
+                more = f" and {len(alike) - 4} more" if len(alike) > 4 else ""
+                row.flags.append({"kind": "similar", "task": "", "words": f"{kind} like {shown}{more}"})
 
 
 def _pass_over_common(rows: Iterable[Row]) -> None:
@@ -291,18 +291,18 @@ def _box(flag: dict[str, str]) -> str:
 
 def _feedback_on(task: Task, row: Row) -> Iterator[str]:
     mark, result = row.of(task), row.result or {}
-    found = result.get("tasks", {}).get(task.id, {})
+    score = result.get("tasks", {}).get(task.id, {})
     points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
     yield f"<h2>{escape(task.title)} ({points})</h2>"
     yield from (_box(flag) for flag in row.flags if flag.get("task") == task.id)
-    in_checks = {check["words"] for check in found.get("checks", [])}
-    more = [words for words in found.get("words", []) if words.strip() and words not in in_checks]
+    in_checks = {check["words"] for check in score.get("checks", [])}
+    more = [words for words in score.get("words", []) if words.strip() and words not in in_checks]
     yield from (f"<p>{escape(_sentence(words))}</p>" for words in more)
     checks = [
         f'<li><span class="{"good" if check["points"] >= check["max"] else "bad"}">'
         f"{check['points']:g} of {check['max']:g}</span> {escape(check['says'])}"
         f"{': ' + escape(check['words']) if check['words'] else ''}</li>"
-        for check in found.get("checks", [])
+        for check in score.get("checks", [])
     ]
     if checks:
         yield f"<ul>{''.join(checks)}</ul>"
@@ -359,15 +359,15 @@ def _for_the_teacher(
 
 def _counts(rows: list[Row]) -> str:
     counts = Counter(row.status for row in rows)
-    said = [f"{counts[status]} {status}" for status in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[status]]
-    return f"{len(rows)} students: {', '.join(said)}."
+    parts = [f"{counts[status]} {status}" for status in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[status]]
+    return f"{len(rows)} students: {', '.join(parts)}."
 
 
 def _unsafe(rows: list[Row]) -> Iterator[str]:
     sandboxes = Counter(str(row.result["sandbox"]) for row in rows if row.result and "sandbox" in row.result)
-    said = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
-    if said:
-        yield f"<p>Answers ran in the sandbox: {escape(said)}.</p>"
+    used = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
+    if used:
+        yield f"<p>Answers ran in the sandbox: {escape(used)}.</p>"
     if "limits" in sandboxes:
         yield (
             '<p class="box">Some answers ran with limits only: they could read files of this computer and use its '
@@ -402,9 +402,9 @@ def _mistakes(rows: list[Row], tasks: list[Task]) -> str:
     asked: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for task in tasks:
-            found = (row.result or {}).get("tasks", {}).get(task.id, {})
-            named.update({(task.title, _mistake(each)) for each in found.get("mistakes", [])})
-            for check in found.get("checks", []):
+            score = (row.result or {}).get("tasks", {}).get(task.id, {})
+            named.update({(task.title, _mistake(mistake)) for mistake in score.get("mistakes", [])})
+            for check in score.get("checks", []):
                 asked[task.title, check["says"]] += 1
                 failed[task.title, check["says"]] += check["points"] < check["max"]
     by_name = [[escape(words), escape(task), str(n)] for (task, words), n in named.most_common()]
@@ -416,9 +416,9 @@ def _mistakes(rows: list[Row], tasks: list[Task]) -> str:
     return f"{first}{second}"
 
 
-def _mistake(said: str) -> str:
-    number = re.fullmatch(r"mistake:(\d+)", said)
-    return MISTAKES.get(int(number[1]), said) if number else said
+def _mistake(words: str) -> str:
+    number = re.fullmatch(r"mistake:(\d+)", words)
+    return MISTAKES.get(int(number[1]), words) if number else words
 
 
 def _times(rows: list[Row]) -> Iterator[str]:
@@ -444,7 +444,7 @@ def _alike(pairs: list[Pair]) -> str:
             continue
         groups = [group for group in groups if group not in joined]
         groups.append((pair.what, both.union(*(group[1] for group in joined))))
-    rows = [[escape(", ".join(sorted(group))), what, "the same"] for what, group in groups]
+    rows = [[escape(", ".join(sorted(group))), kind, "the same"] for kind, group in groups]
     rows += [[escape(f"{p.first}, {p.second}"), p.what, f"{p.likeness:.0%}"] for p in near[:MOST_PAIRS]]
     more = f"<p>And {len(near) - MOST_PAIRS} more pairs.</p>" if len(near) > MOST_PAIRS else ""
     note = "The same but for names, numbers, comments and layout: that is a question to ask, not an answer."

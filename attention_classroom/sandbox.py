@@ -340,7 +340,7 @@ class Child:
         missing = wanted - set(ready["done"])
         if missing or ready["can"] or (ready["threads"] != 1 and self.sandbox.name == "landlock"):
             reasons = [ready["fault"]] if ready["fault"] else []
-            reasons += [f"it still has {what}" for what in ready["can"]]
+            reasons += [f"it still has {right}" for right in ready["can"]]
             reasons += [f"{ready['threads']} threads"] if ready["threads"] != 1 else []
             raise NoSandbox(f"{self.sandbox.name} does not confine: {'; '.join(reasons) or 'no reason given'}")
 
@@ -453,9 +453,9 @@ class Child:
                 words = f"it ended with exit status {code}"
             with contextlib.suppress(OSError):
                 self.tail = (self.tail + (os.read(self._err, 2**18) or b""))[-TAIL:]
-            said = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
-            if said:
-                spoken = "".join(c if c.isprintable() else "�" for c in said[0][:300])
+            last = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
+            if last:
+                spoken = "".join(c if c.isprintable() else "�" for c in last[0][:300])
                 words += f"; its last words: {spoken}"
             if b"MemoryError" in self.tail or b"bad_alloc" in self.tail or b"allocate memory" in self.tail:
                 kind = "memory"

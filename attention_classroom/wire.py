@@ -73,7 +73,7 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
             return {"f": x.hex()}
         if kind in (list, tuple) or (not strict and isinstance(x, list | tuple)):
             # A named tuple, or what torch returns with names, is a tuple to whoever reads it.
-            return {"l" if isinstance(x, list) else "t": [write(one, depth + 1) for one in x]}
+            return {"l" if isinstance(x, list) else "t": [write(item, depth + 1) for item in x]}
         if kind is dict:
             return {"d": [[write(key, depth + 1), write(value, depth + 1)] for key, value in x.items()]}
         if kind is torch.Tensor or (not strict and kind is torch.nn.Parameter):
@@ -172,10 +172,10 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
         raise WireError("no plain data")
     kind, value = next(iter(x.items()))
     if kind in ("l", "t") and type(value) is list:
-        found = [_read(one, tensors, count) for one in value]
-        return found if kind == "l" else tuple(found)
+        items = [_read(item, tensors, count) for item in value]
+        return items if kind == "l" else tuple(items)
     if kind == "d" and type(value) is list:
-        pairs = [(_read(one, tensors, count), _read(other, tensors, count)) for one, other in value]
+        pairs = [(_read(item, tensors, count), _read(other, tensors, count)) for item, other in value]
         return dict(pairs)
     if type(value) is not str:
         raise WireError("no plain data")

@@ -25,7 +25,7 @@ from attention_tutorial.exercises import Mistake, Outcome
 
 
 def points(result):
-    return {task: found["points"] for task, found in result["tasks"].items() if found["checks"]}
+    return {task: results["points"] for task, results in result["tasks"].items() if results["checks"]}
 
 
 def stored(course):
@@ -74,7 +74,7 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     (course / "results" / "toy" / "dana.json").write_text("{broken")
     results = {result["student"]: result for result in grade_all(course, "toy", jobs=1, progress=False)}
     assert points(results["cem"]) == FULL and kinds(results["dana"]["flags"]) == {"unreadable"}
-    changed = {path.stem for path, what in stored(course).items() if first[path] != what}
+    changed = {path.stem for path, content in stored(course).items() if first[path] != content}
     assert changed == {"cem", "dana"}
 
 
@@ -106,7 +106,7 @@ def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path):
     results = grade_all(course, "toy", jobs=1, progress=False)
     assert [result["student"] for result in results] == ["s1", "s2"]
     assert all(points(result) == FULL for result in results)
-    assert {path: what for path, what in stored(course).items() if path in before} == before
+    assert {path: content for path, content in stored(course).items() if path in before} == before
 
 
 def test_a_key_changes_with_all_that_a_result_depends_on(tmp_path, monkeypatch):
@@ -169,9 +169,9 @@ def test_a_failure_of_the_grader_is_flagged_and_tried_again(tmp_path, monkeypatc
         and "ValueError: oh" in str(result["flags"])
     )
     assert result["tasks"]["weigh"]["words"] == ["not graded: the grader failed"]
-    found = open_course(course)
-    assert not batch._is_done(found, "toy", "ann", sandbox, limits_of(found))
-    assert read_result(found, "toy", "ben") is None
+    opened = open_course(course)
+    assert not batch._is_done(opened, "toy", "ann", sandbox, limits_of(opened))
+    assert read_result(opened, "toy", "ben") is None
     with pytest.raises(ValueError, match="handed in something; got ben"):
         grade_all(course, "toy", sandbox=sandbox, students=["ben"], progress=False)
 
@@ -193,9 +193,9 @@ class Answers:
 
 def remote(does=True, **reply):
     task = ASSIGNMENT.tasks(VARIANT)[0]
-    found = grading.Remote(Answers(**reply), task, ["q", "k"], does)
-    found.begin(5)
-    return found
+    answer = grading.Remote(Answers(**reply), task, ["q", "k"], does)
+    answer.begin(5)
+    return answer
 
 
 @pytest.mark.parametrize(

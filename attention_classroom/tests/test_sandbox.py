@@ -153,15 +153,15 @@ child.request("run", 600, cell="c", source="while True: pass", released=False)
 
 def children(process):
     """Return the ids of a process's children, theirs, and so on."""
-    found = []
+    own = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
         if int(fields[1]) == process:
-            found.append(int(path.parent.name))
-    return [*found, *(other for one in found for other in children(one))]
+            own.append(int(path.parent.name))
+    return [*own, *(other for child_id in own for other in children(child_id))]
 
 
 def lives(process):

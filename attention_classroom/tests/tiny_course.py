@@ -59,14 +59,16 @@ ASSIGNMENT = Assignment(
 
 def master():
     def about(grade_id, *, grade=False, solution=False, points=None, kind="code"):
-        said = {
+        metadata = {
             "grade_id": grade_id,
             "grade": grade,
             "solution": solution,
             "locked": grade and not solution,
             "task": False,
         }
-        return {"nbgrader": {**said, "schema_version": 3, "cell_type": kind} | ({"points": points} if grade else {})}
+        return {
+            "nbgrader": {**metadata, "schema_version": 3, "cell_type": kind} | ({"points": points} if grade else {})
+        }
 
     hidden = {"tags": ["not-when-graded"]}
     return new_notebook(

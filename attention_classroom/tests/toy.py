@@ -50,7 +50,7 @@ DOUBLED = dataclasses.replace(
         slips=[Slip("that is the square", lambda x: x * x)],
     ),
     # A comparison as careless as can be: it is wrong where it says "not more than". NaN must not pass it.
-    same=lambda given, right, *inputs: not bool((given - right).abs().max() > 1e-5),
+    same=lambda got, right, *inputs: not bool((got - right).abs().max() > 1e-5),
 )
 
 

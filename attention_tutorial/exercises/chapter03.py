@@ -319,9 +319,9 @@ def _explain_gradient(got: Tensor, right: Tensor, a: Tensor, u: Tensor) -> str:
 def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
     n = 1009
     a, u = random(n).softmax(0), random(n, seed=1)
-    kept: list[Any] = []
-    largest = largest_tensor_bytes(lambda: kept.append(call(answer, a, u)))
-    if not close(kept[0], _through_softmax(a, u), 1e-7):
+    memory: list[Any] = []
+    largest = largest_tensor_bytes(lambda: memory.append(call(answer, a, u)))
+    if not close(memory[0], _through_softmax(a, u), 1e-7):
         return "right for 7 keys, but not for 1009"
     if largest >= 4 * n * n:
         return (

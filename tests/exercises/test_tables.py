@@ -43,10 +43,10 @@ def judged(number, place):
 @pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
 def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
     """And not those of another: the inputs tell all slips apart."""
-    found = judged(exercise.name, exercise.slips.index(slip))
-    assert found is not None, "this answer is right"
-    assert slip_of(exercise, found) is slip, found.words
-    assert any(slip.told(case) in found.words for case in exercise.cases), found.words
+    diagnosis = judged(exercise.name, exercise.slips.index(slip))
+    assert diagnosis is not None, "this answer is right"
+    assert slip_of(exercise, diagnosis) is slip, diagnosis.words
+    assert any(slip.told(case) in diagnosis.words for case in exercise.cases), diagnosis.words
 
 
 @functools.cache
@@ -115,10 +115,10 @@ def kinds_of(number):
     torch.set_default_dtype(torch.float64)
     try:
         case = exercise.cases[0]
-        found = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
+        sides = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
     finally:
         torch.set_default_dtype(before)
-    kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in found for leaf in leaves(found[way])}
+    kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in sides for leaf in leaves(sides[way])}
     return kinds | {("pair", isinstance(exercise.returns, tuple)), ("rounding", exercise.rounding)}
 
 
@@ -204,9 +204,11 @@ def test_a_result_that_is_spoilt_is_told_how(way):
     told = []
     for number in CHOSEN:
         answer, changed = spoilt(number, how, kind)
-        found = diagnose(number, answer)
+        diagnosis = diagnose(number, answer)
         if changed and (TABLES[number].rounding or "right" not in words):
-            assert any(each.lower() in found.lower() for each in ([words] if isinstance(words, str) else words)), found
+            assert any(word.lower() in diagnosis.lower() for word in ([words] if isinstance(words, str) else words)), (
+                diagnosis
+            )
             told.append(number)
     assert len(told) >= 2, "some of the chosen functions return what this spoils"
 
@@ -236,8 +238,8 @@ def test_an_argument_that_is_changed_is_named():
                     changed.append(x)
             return result
 
-        found = diagnose(exercise, spiteful)
+        diagnosis = diagnose(exercise, spiteful)
         if changed:
-            assert "changed its arguments" in found, found
+            assert "changed its arguments" in diagnosis, diagnosis
             told.append(exercise)
     assert len(told) >= 2, "some of the chosen functions take tensors"

@@ -55,7 +55,7 @@ def test_the_readme_names_the_supported_pythons():
 def test_the_workflow_runs_the_tests_on_every_supported_python():
     jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
-    told = {each["python"] for each in jobs["test"]["strategy"]["matrix"]["include"]}
+    told = {job["python"] for job in jobs["test"]["strategy"]["matrix"]["include"]}
     assert told <= set(PYTHONS), ".github/workflows/tests.yml: `include` of `test`"
     (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
     assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
@@ -70,14 +70,14 @@ def test_gradescope_s_image_may_have_any_supported_python():
 def test_no_other_python_is_named():
     allowed = {*PYTHONS, COLABS}
     pattern = re.compile(r"[Pp]ython *(?:-version: *\")?(3\.\d\d)(?!\.?\d)")
-    found = {
+    named = {
         (name, version)
         for name in files_of_the_working_tree()
         if re.search(r"(^|/)(Makefile|run)$|\.(md|yml|toml|cff|sh)$", name) and name != "CHANGELOG.md"
         for version in pattern.findall(text(name))
     }
-    assert len(found) > 3
-    wrong = {each for each in found if each[1] not in allowed}
+    assert len(named) > 3
+    wrong = {place for place in named if place[1] not in allowed}
     assert not wrong, f"these files name a Python that pyproject.toml does not list: {sorted(wrong)}"
 
 
@@ -132,7 +132,7 @@ def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
     for path, notebook in BOOK.items():
         for cell in notebook.cells:
             words = re.findall(r"\[([^\]]+)\]\([^)]*\.ipynb", cell.source) if cell.cell_type == "markdown" else []
-            assert not {each.lower() for each in words} & names, f"{path.name} repeats a title: write [chapter N]"
+            assert not {word.lower() for word in words} & names, f"{path.name} repeats a title: write [chapter N]"
 
 
 # ---- The labels of a claim: attention_tutorial/notebook/claims.py ---------------------------------------------------

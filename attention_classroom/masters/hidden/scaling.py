@@ -154,7 +154,7 @@ def _zero_case(seed: int, m: int, n: int, d: int, words: str = "{found}") -> Cas
 def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
-    found = table(
+    exercise = table(
         "normed",
         "The weights (m, n) of queries and keys that were brought to one size.",
         _normed(norm, gain),
@@ -207,7 +207,7 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         kind="code",
         points=5,
         name="normed",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
             Check(points=1, cases=_normed_cases(hidden + 20, [(3, 4, 5)], large=1e4), says="very long vectors"),
@@ -255,7 +255,7 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
     name, hidden = v["factor"], v["hidden"] + 100
-    found = table(
+    exercise = table(
         "slope",
         "The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
         _slope(name),
@@ -321,7 +321,7 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
         kind="code",
         points=6,
         name="slope",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=4, cases=_slope_cases(hidden, [(4, 6), (9,)], [0.8, 2.3]), says="one row and several"),
             Check(points=1, cases=_slope_cases(hidden + 20, [(2, 3, 5)], [1.4]), says="further axes in front"),
@@ -420,7 +420,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
     def drawn(seed: int) -> list[Case]:
         return [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)]
 
-    found = table(
+    exercise = table(
         "saturated",
         "The share of saturated rows, for each width.",
         _saturated(share),
@@ -436,7 +436,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         kind="measure",
         points=7,
         name="saturated",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -526,7 +526,7 @@ def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], dials:
 
 def _cooled_task(v: Mapping[str, Any]) -> Task:
     right = COOLED.function(v)
-    found = table(
+    exercise = table(
         "cooled",
         "The output (m, d_v) of attention at the temperature of a dial.",
         right,
@@ -550,7 +550,7 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         kind="debug",
         points=4,
         name="cooled",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3,

@@ -79,7 +79,7 @@ def by_slices(written, asked, careful=True):
         both = sum(min(ours.count(piece), theirs.count(piece)) for piece in set(ours))
         precision.append(both / len(ours))
         recall.append(both / len(theirs))
-    p, r = (sum(each) / len(each) for each in (precision, recall))
+    p, r = (sum(shares) / len(shares) for shares in (precision, recall))
     return 0.0 if careful and not p else 100 * 5 * p * r / (4 * p + r)
 
 
