@@ -38,9 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: without the program's name; those of the command line if left out.
-
-    Returns:
-        The exit status.
     """
     options = _parser().parse_args(arguments)
     missing = [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]

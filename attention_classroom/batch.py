@@ -42,9 +42,6 @@ COMMON = "it is the notebook for everybody, not this student's own, and was judg
 def limits_of(course: Course) -> Limits:
     """Return the limits that a course.toml sets.
 
-    Args:
-        course: the teacher's folder.
-
     Returns:
         Those limits; for the others, the usual ones.
     """
@@ -54,11 +51,6 @@ def limits_of(course: Course) -> Limits:
 
 def read_result(course: Course, name: str, student: str) -> Result | None:
     """Return a stored result.
-
-    Args:
-        course: the teacher's folder.
-        name: of the assignment.
-        student: an id.
 
     Returns:
         The result; None if there is none that can be read.
@@ -96,15 +88,6 @@ def _key(course: Course, name: str, student: str, received: Path | None, sandbox
 
 def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Result:
     """Rebuild and grade the newest attempt of one student, and store notebook and result.
-
-    Args:
-        course: where.
-        name: of the assignment.
-        student: whose.
-        sandbox: where the cells run.
-
-    Returns:
-        The result.
 
     Raises:
         NoSandbox: if no child starts.

@@ -329,9 +329,6 @@ UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 def read_cell(source: str) -> dict[str, Any]:
     """Say what is in a cell without running it.
 
-    Args:
-        source: Python, magics already translated.
-
     Returns:
         What a teacher may want to look at, and a fingerprint that does not change with names, comments and layout.
     """

@@ -146,11 +146,6 @@ def collect(
 def undo(course: Course, name: str, student: str) -> Path:
     """Take the newest attempt of a student out of ``received/``, so that the one before it counts, or none.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
-
     Returns:
         Where the attempt is now, in ``undone/``: nothing of what was handed in is lost. What was made of it, marks
         given by hand among it, is removed if no other attempt is left.
@@ -193,10 +188,6 @@ def _must_name(whose: Mapping[str, str], items: Iterable[_Item], source: Path) -
 
 def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, int]:
     """Find whose file it is by its name and those of its folders.
-
-    Args:
-        students: by id.
-        name: the path of a file, with slashes.
 
     Returns:
         The student and which part of the path says so, or the reason why nobody was found and -1.

@@ -192,12 +192,6 @@ def _likeness(path: Path, name: str) -> tuple[bool, bool, int]:
 def open_course(folder: str | Path) -> Course:
     """Open a course's folder.
 
-    Args:
-        folder: the folder, or one inside it.
-
-    Returns:
-        The course.
-
     Raises:
         CourseError: if it is none.
     """
@@ -213,9 +207,6 @@ def open_course(folder: str | Path) -> Course:
 
 def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Read a CSV as spreadsheets write it: with commas, semicolons or tabs, with or without a byte order mark.
-
-    Args:
-        path: the file.
 
     Returns:
         The header and the rows, without empty ones.

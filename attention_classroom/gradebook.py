@@ -98,10 +98,6 @@ def configure(c: Config, root: str | Path | None = None) -> None:
 def register(course: Course, name: str) -> None:
     """Write the common release of an assignment, and tell the gradebook its cells, its students and when it is due.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-
     Raises:
         CourseError: if nbgrader refuses, such as for cells added after students handed in.
     """
@@ -150,13 +146,7 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
 
 
 def forget(course: Course, name: str, student: str) -> None:
-    """Remove what was made of a submission that is not there any more, from the gradebook too.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
-    """
+    """Remove what was made of a submission that is not there any more, from the gradebook too."""
     _seen_path(course, name, student).unlink(missing_ok=True)
     for folder in ("submitted", "autograded", "feedback"):
         shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
@@ -171,10 +161,6 @@ def _is_ungraded(result: dict[str, Any]) -> bool:
 
 def feedback(course: Course, name: str) -> None:
     """Write nbgrader's own pages of feedback, into ``feedback/``.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
 
     Raises:
         CourseError: if it could not write all of them.
@@ -210,11 +196,6 @@ def result_key(course: Course, name: str, student: str) -> str:
 def attempt_time(course: Course, name: str, student: str) -> datetime | None:
     """Return when the newest attempt was handed in, as the name of its folder says.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
-
     Returns:
         The time; None where nothing was handed in.
     """
@@ -230,9 +211,6 @@ def penalty(course: Course, score: float, seconds_late: float) -> float:
         course: its folder.
         score: the points without it.
         seconds_late: behind the time that it was due.
-
-    Returns:
-        Points, at most the score.
 
     Example:
         >>> from attention_classroom.course import Course
@@ -258,14 +236,7 @@ def renew_penalties(course: Course, name: str) -> None:
 
 
 def open_gradebook(course: Course) -> Gradebook:
-    """Open a course's gradebook; to be used in a ``with``.
-
-    Args:
-        course: its folder.
-
-    Returns:
-        nbgrader's own object.
-    """
+    """Open a course's gradebook; to be used in a ``with``."""
     _find_programs()
     logging.getLogger("tornado.application").disabled = True  # nbgrader logs there, at length, what it raises as well
     return Gradebook(_database(course))
@@ -502,12 +473,6 @@ MACROS = re.compile(
 
 def defuse(markdown: str) -> str:
     """Return Markdown that shows as before, formulas included, and in which no HTML, link or picture works.
-
-    Args:
-        markdown: what a student wrote.
-
-    Returns:
-        The same words.
 
     Example:
         >>> defuse('$a < b$, <script>x</script> and [me](javascript:x)')

@@ -21,9 +21,6 @@ __all__ = ["main"]
 def main(root: Path) -> int:
     """Grade what is in ``submission/``.
 
-    Args:
-        root: Gradescope's folder, with ``source``, ``submission`` and ``results``.
-
     Returns:
         0; also where the grader fails, since Gradescope then shows what is written. No score is given then.
     """

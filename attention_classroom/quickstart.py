@@ -92,9 +92,6 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
             package is in.
         empty: whether to leave out the made-up students.
 
-    Returns:
-        The course.
-
     Raises:
         CourseError: if the folder is in use, or there are no masters.
     """
@@ -130,15 +127,7 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
 
 
 def examples(course: Course, name: str) -> Path:
-    """Write what the made-up students hand in, as one downloads it from Moodle.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-
-    Returns:
-        The zip, ``examples/<name>.zip``.
-    """
+    """Write what the made-up students hand in, as one downloads it from Moodle."""
     assignment = load(course.hidden(name))
     master = nbformat.read(course.master(name), as_version=4)
     path = course.root / "examples" / f"{name}.zip"

@@ -369,10 +369,6 @@ class _Laying:
 def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", list[Flag]]:
     """Lay a student's answers on the student's own release.
 
-    Args:
-        received: a file's contents, whatever it is.
-        release: the notebook that this student got.
-
     Returns:
         A new notebook, and what a teacher should know about the file.
 

@@ -63,11 +63,6 @@ load(
 def make_release(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Make the notebook that a student gets.
 
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the student's.
-
     Returns:
         A new notebook: no solutions, no hidden checks, no outputs; the visible checks as plain data.
 
@@ -89,11 +84,6 @@ def make_release(master: NotebookNode, assignment: Assignment, variant: Variant)
 
 def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Make the solved notebook of a variant: the release with the master's answers in it.
-
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: a student's.
 
     Returns:
         What a student would hand in who knows everything.
@@ -127,11 +117,7 @@ def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> 
 
 
 def use_hidden(path: str | Path) -> None:
-    """Load the visible checks of the plain variant straight from the hidden module, in a master that is opened as such.
-
-    Args:
-        path: of ``hidden/<name>.py``, from the master's folder.
-    """
+    """Load the visible checks of the plain variant straight from the hidden module, for a master that is run."""
     assignment = load(Path(path))
     tasks = assignment.tasks(plain_variant(assignment))
     visible.load(visible.pack({task.id: task.table for task in tasks if task.table is not None}))
@@ -144,12 +130,6 @@ SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebo
 
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
     """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
-
-    Args:
-        release: what a student gets.
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the student's.
 
     Returns:
         What was found, in words; nothing where all is well.
@@ -330,10 +310,6 @@ def _needles(x: Any) -> Iterator[bytes]:
 def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
     """Run a notebook's code in this process, as the master's author: never what a student sent.
 
-    Args:
-        notebook: whose code cells are plain Python.
-        skip: ids of cells to leave out.
-
     Returns:
         Its names, and what its cells printed, by their ids.
 
@@ -362,15 +338,7 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
 
 
 def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
-    """Return the automatic points of each task, judged in this process.
-
-    Args:
-        tasks: of a variant.
-        names: of a notebook that ran.
-
-    Returns:
-        Points by task.
-    """
+    """Return the automatic points of each task, judged in this process."""
     return {
         task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
         for task in tasks
@@ -406,11 +374,6 @@ def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Vari
 
 def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
     """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
-
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the one to try.
 
     Returns:
         What is wrong, in words; nothing where all is well.

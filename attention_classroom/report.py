@@ -97,11 +97,6 @@ class Row:
 def report(course: Course, name: str, *, progress: Callable[[str], None] = lambda words: None) -> Path:
     """Write the report of an assignment.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        progress: told what is being written.
-
     Returns:
         The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
     """
@@ -145,10 +140,6 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def read_rows(course: Course, name: str) -> list[Row]:
     """Return what is known of each student of the list, and of whoever else handed something in.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
 
     Returns:
         A row for each, in the order of students.csv.

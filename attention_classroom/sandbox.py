@@ -102,9 +102,6 @@ class Sandbox:
             limits: what it may use.
             private: files and folders that it must not be able to read.
 
-        Returns:
-            The child.
-
         Raises:
             NoSandbox: if it does not start, or is not confined as this sandbox promises.
         """
@@ -349,11 +346,6 @@ class Child:
     def request(self, do: str, seconds: float, **rest: Any) -> Mapping[str, Any]:
         """Have something done.
 
-        Args:
-            do: what, as `child.Worker.answer` knows it.
-            seconds: how long it may take.
-            rest: the rest of the request: plain data.
-
         Returns:
             The answer. Whoever wrote the student's code may have written it.
 
@@ -567,9 +559,6 @@ def _strongest() -> Sandbox:
 def strongest() -> Sandbox:
     """Return the strongest sandbox that works here; each is tried once.
 
-    Returns:
-        The sandbox.
-
     Raises:
         NoSandbox: if none works. Plain limits are only for whoever asks for them by name.
     """
@@ -578,12 +567,6 @@ def strongest() -> Sandbox:
 
 def by_name(name: str) -> Sandbox:
     """Return a sandbox by its name, if it works here.
-
-    Args:
-        name: "bubblewrap", "landlock" or "limits".
-
-    Returns:
-        The sandbox.
 
     Raises:
         ValueError: if there is no such sandbox.

@@ -83,11 +83,6 @@ class Question:
 def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     """Write the sheets of students, and the teacher's answers.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        students: their ids.
-
     Returns:
         The folder: ``sheets.html``, one sheet after another, each on a new page, and ``answers.html``.
     """
@@ -113,16 +108,7 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
 
 
 def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
-    """Return the sheet of a student.
-
-    Args:
-        title: of the assignment.
-        who: HTML.
-        drawn: the questions.
-
-    Returns:
-        HTML.
-    """
+    """Return the sheet of a student."""
     head = f"<h1>{escape(title)}: {who}</h1><p>{escape(HEAD)}</p>"
     body = "".join(
         f'<div class="question"><h3>{i}. {escape(q.title)}</h3>{q.asks}'
@@ -391,12 +377,6 @@ def _statement(release: NotebookNode, task: Task) -> str:
 
 def markdown(text: str) -> str:
     """Set the little Markdown that tasks use: paragraphs, bold, code, formulas. What was ordered is told as done.
-
-    Args:
-        text: Markdown.
-
-    Returns:
-        HTML.
 
     Raises:
         ValueError: if a formula cannot be set.

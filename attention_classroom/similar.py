@@ -54,10 +54,6 @@ class Pair:
 def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) -> list[Pair]:
     """Find students whose answers are alike.
 
-    Args:
-        answers: notebooks by student.
-        release: what everybody was given.
-
     Returns:
         The pairs, the most alike first. A pair is a question to ask, not an answer: a short task has few right answers.
     """
@@ -104,9 +100,6 @@ def _own(run: list[str]) -> Iterator[str]:
 
 def tokens_of(code: str) -> list[str]:
     r"""Return the tokens of code with names, numbers and texts made alike; comments and layout are left out.
-
-    Args:
-        code: of an answer.
 
     Returns:
         The tokens, as far as the code can be read.

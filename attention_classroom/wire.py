@@ -102,24 +102,13 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
 
 
 def type_name(x: Any) -> str:
-    """Name a thing's type, by a word of letters that cannot say anything else.
-
-    Args:
-        x: the thing.
-
-    Returns:
-        The word.
-    """
+    """Name a thing's type, by a word of letters that cannot say anything else."""
     name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
     return name[:40] or "object"
 
 
 def lengths(header: bytes, limit: int) -> tuple[int, int]:
     """Read a header.
-
-    Args:
-        header: the first `HEADER.size` bytes of a message.
-        limit: how many bytes may follow.
 
     Returns:
         The lengths of the JSON and of the tensors.
@@ -135,9 +124,6 @@ def lengths(header: bytes, limit: int) -> tuple[int, int]:
 
 def unpack(message: bytes) -> Any:
     """Read plain data from bytes that anybody may have made.
-
-    Args:
-        message: as `pack` writes it.
 
     Returns:
         The data; exact types only. What was no plain data comes as an object of a class of that name, which does
@@ -207,9 +193,6 @@ def _unknown(name: str) -> Any:
 
 def is_finite(x: Any) -> bool:
     """Whether all numbers in plain data are finite.
-
-    Args:
-        x: plain data.
 
     Returns:
         Whether none is infinite or not a number.

@@ -68,7 +68,7 @@ def written_by(model: Transformer, size: int = 1000) -> list[str]:
 def exact_match(model: Transformer, size: int = 1000) -> float:
     """Share of the exam that a model translates right to the last word."""
     sentences = exam(size)[0]
-    return sum(text == pair.italian for text, pair in zip(written_by(model, size), sentences, strict=True)) / size
+    return sum(text == one.italian for text, one in zip(written_by(model, size), sentences, strict=True)) / size
 
 
 @torch.no_grad()
