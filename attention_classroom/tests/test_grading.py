@@ -256,7 +256,7 @@ def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_
     result = grade(submission(extra=["die()"] * 5), ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result) == {"weigh": 0, "double": 2} and len(started) == 1 + 5 + 2
     task = ASSIGNMENT.tasks(VARIANT)[0]
-    task = replace(task, points=7, checks=[*task.checks, replace(task.checks[0], points=3)])
+    task = replace(task, checks=[*task.checks, replace(task.checks[0], points=3)])
     session = grading._Session(SANDBOXES["landlock"], grading.Limits())
     judging = grading._Grading([task], session, session.limits)
     judging.judge(task, last=True)

@@ -38,11 +38,11 @@ def tasks(variant):
         slips=[Slip("that adds the factor; multiply by it", lambda x: n + x, 4)],
     )
     return [
-        Task(id="times", title="A product", kind="code", points=4, name="times", table=times, checks=[
+        Task(id="times", title="A product", kind="code", table=times, checks=[
             Check(points=1, cases=[Case((5.0,))], says="a positive number"),
             Check(points=3, cases=[Case((-5.0,)), Case((0.0,))], says="a negative number, and zero"),
         ]),
-        Task(id="why", title="Why", kind="written", points=2, by_hand=2.0, rubric=[(2, "says why it commutes")]),
+        Task(id="why", title="Why", kind="written", rubric=[(2, "says why it commutes")]),
     ]
 
 ASSIGNMENT = Assignment(

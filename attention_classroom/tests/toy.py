@@ -63,8 +63,6 @@ def tasks(variant):
             id="weigh",
             title="Weigh",
             kind="code",
-            points=4,
-            name="weigh",
             table=WEIGHTS,
             checks=[
                 Check(
@@ -79,12 +77,10 @@ def tasks(variant):
             id="double",
             title="Double",
             kind="code",
-            points=2,
-            name="double",
             table=DOUBLED,
             checks=[Check(points=2, cases=[Case((random(5, seed=3),))], says="other numbers")],
         ),
-        Task(id="why", title="Why", kind="written", points=2, by_hand=2, rubric=[(2, "says why")]),
+        Task(id="why", title="Why", kind="written", rubric=[(2, "says why")]),
     ]
 
 

@@ -199,8 +199,6 @@ def _look_task(v: Mapping[str, Any]) -> Task:
         id="look",
         title="Look through a window",
         kind="code",
-        points=6,
-        name="look",
         table=exercise,
         checks=[
             Check(points=3, cases=_look_cases(hidden, shapes), says="centres in the middle"),
@@ -293,8 +291,6 @@ def _spread_task(v: Mapping[str, Any]) -> Task:
         id="spread",
         title="Spread the attention",
         kind="code",
-        points=5,
-        name="spread",
         table=exercise,
         checks=[
             Check(points=3, cases=_spread_cases(hidden, [(6, 8, 5), (9, 4, 3)]), says="several steps"),
@@ -381,15 +377,12 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
         id="recall",
         title="Measure what a vector remembers",
         kind="measure",
-        points=7,
-        name="recall",
         table=exercise,
         checks=[
             Check(points=2, cases=[_recall_case(hidden, 7, 10, 300, 8)], says="a small vector"),
             Check(points=1, cases=[_recall_case(hidden + 5, 11, 60, 150, 9)], says="a large vector"),
             Check(points=1, cases=[_recall_case(hidden + 9, 8, 16, 200, 21)], says="long sequences"),
         ],
-        by_hand=3,
         rubric=[
             (1, "both sizes are drawn against the position, and it can be told which is which"),
             (
@@ -495,8 +488,6 @@ def _both_ways_task(v: Mapping[str, Any]) -> Task:
         id="both_ways",
         title="Repair the two-way reader",
         kind="debug",
-        points=4,
-        name="both_ways",
         table=exercise,
         checks=[
             Check(points=3, cases=_both_cases(v["hidden"] + 300, [(7, 5, 3), (4, 2, 6)]), says="other sizes"),
@@ -520,8 +511,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="reason",
             title="Room or access?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (
                     1,

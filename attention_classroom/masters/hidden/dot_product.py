@@ -190,8 +190,6 @@ def _near_task(v: Mapping[str, Any]) -> Task:
         id="near",
         title="Attention by distance",
         kind="code",
-        points=5,
-        name="near",
         table=exercise,
         checks=[
             Check(points=3, cases=_near_cases(hidden, [(4, 6, 3, 5), (2, 9, 5, 1)]), says="other sizes"),
@@ -292,8 +290,6 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
         id="merge",
         title="Two halves make a whole",
         kind="code",
-        points=6,
-        name="merge",
         table=exercise,
         checks=[
             Check(points=3, cases=_merge_cases(hidden, base, [(5, 2), (1, 7)]), says="ordinary numbers"),
@@ -384,8 +380,6 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
         id="needed",
         title="How many keys does it take?",
         kind="measure",
-        points=7,
-        name="needed",
         table=exercise,
         checks=[
             Check(
@@ -397,7 +391,6 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
                 says="factors so small that all weights are equal, and so large that one key has all",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the count against the factor, the factor on a logarithmic axis, axes named"),
             (1, "both limits can be seen or are drawn: one key on the right, the share of all keys on the left"),
@@ -501,8 +494,6 @@ def _recollect_task(v: Mapping[str, Any]) -> Task:
         id="recollect",
         title="Repair the recollection",
         kind="debug",
-        points=4,
-        name="recollect",
         table=exercise,
         checks=[
             Check(
@@ -528,8 +519,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="reading",
             title="Read your curve",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
                 (

@@ -281,8 +281,6 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         id="allowed",
         title="One row in place of two halves",
         kind="code",
-        points=6,
-        name="allowed",
         table=exercise,
         checks=[
             Check(
@@ -406,8 +404,6 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
         id="credit",
         title="The path is a sum",
         kind="code",
-        points=5,
-        name="credit",
         table=exercise,
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
@@ -520,8 +516,6 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         id="losses",
         title="Predicted, then measured",
         kind="measure",
-        points=7,
-        name="losses",
         table=exercise,
         checks=[
             Check(
@@ -532,7 +526,6 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             Check(points=1, cases=[_losses_case(hidden + 30, 4, 7, 5, 6, 0)], says="no padding"),
             Check(points=1, cases=[_losses_case(hidden + 60, 3, 5, 6, 9, 4)], says="a single word, the rest padding"),
         ],
-        by_hand=3,
         rubric=[
             (1, "both losses for each part, predicted and measured, and the loss of the whole machine; axes named"),
             (1, "the prediction is made as the task says, from the logits of the whole path less the part's credit"),
@@ -652,8 +645,6 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         id="layer",
         title="Repair the layer",
         kind="debug",
-        points=4,
-        name="layer",
         table=exercise,
         checks=[
             Check(
@@ -683,8 +674,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="trial",
             title="Is the part needed?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "names the part that costs most and the one that costs least, with both numbers of each"),
                 (1, "says where prediction and measurement part, and why: the norm makes what is left larger again"),

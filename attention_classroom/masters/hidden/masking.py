@@ -165,8 +165,6 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
         id="window_mask",
         title="A window that keeps the beginning",
         kind="code",
-        points=5,
-        name="window_mask",
         table=exercise,
         checks=[
             Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
@@ -277,8 +275,6 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
         id="packed_mask",
         title="Several documents in one row",
         kind="code",
-        points=6,
-        name="packed_mask",
         table=exercise,
         checks=[
             Check(
@@ -426,8 +422,6 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
         id="leaked",
         title="How much leaks?",
         kind="measure",
-        points=7,
-        name="leaked",
         table=_divided(exercise, v["divisor"]),
         checks=[
             Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
@@ -442,7 +436,6 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 says="a fill above 0, and minus infinity",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the leak against the fill with a logarithmic vertical axis, both axes named"),
             (1, "a second line shows what is expected, such as a constant times exp(fill), or the slope is given"),
@@ -542,8 +535,6 @@ def _sentence_task(v: Mapping[str, Any]) -> Task:
         id="sentence",
         title="Repair the sentence vector",
         kind="debug",
-        points=4,
-        name="sentence",
         table=exercise,
         checks=[
             Check(
@@ -571,8 +562,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="infinity",
             title="Is minus a billion enough?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
                 (

@@ -216,8 +216,6 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
         id="shared",
         title="Heads that share their keys",
         kind="code",
-        points=6,
-        name="shared",
         table=exercise,
         checks=[
             Check(
@@ -336,8 +334,6 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
         id="mixed",
         title="Heads that talk",
         kind="code",
-        points=5,
-        name="mixed",
         table=exercise,
         checks=[
             Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
@@ -460,8 +456,6 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         id="ranks",
         title="What narrow heads can hold",
         kind="measure",
-        points=7,
-        name="ranks",
         table=exercise,
         checks=[
             Check(
@@ -480,7 +474,6 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
                 says="a head whose keys are all zero",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the count against the number of heads (or against d_head), with named axes and a logarithmic one"),
             (1, "a line shows the most that is possible: the smaller of n and d_head, or n"),
@@ -584,8 +577,6 @@ def _step_task(v: Mapping[str, Any]) -> Task:
         id="step",
         title="Repair the next step",
         kind="debug",
-        points=4,
-        name="step",
         table=exercise,
         checks=[
             Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
@@ -607,8 +598,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="narrow",
             title="How narrow is too narrow?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "the scores of a head are a product through d_head features, so their rank is at most d_head"),
                 (

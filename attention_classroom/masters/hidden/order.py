@@ -244,8 +244,6 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
         id="kinds",
         title="Which positions are these?",
         kind="code",
-        points=6,
-        name="kinds",
         table=exercise,
         checks=[
             Check(
@@ -340,8 +338,6 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
         id="ask",
         title="A query that looks back",
         kind="code",
-        points=5,
-        name="ask",
         table=exercise,
         checks=[
             Check(points=3, cases=_ask_cases(hidden, [(8, 5), (12, 2)]), says="other keys and distances"),
@@ -422,8 +418,6 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         id="held",
         title="How long may the text be?",
         kind="measure",
-        points=7,
-        name="held",
         table=exercise,
         checks=[
             Check(
@@ -434,7 +428,6 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             Check(points=1, cases=[_held_case(hidden + 10, 6, 6, [1, 6, 7, 400])], says="texts that are too short"),
             Check(points=1, cases=[_held_case(hidden + 20, 10, 0, [1, 2, 12])], says="a query that asks for itself"),
         ],
-        by_hand=3,
         rubric=[
             (1, "the weight against the length, the lengths on a logarithmic axis, both axes named"),
             (1, "a second line to compare with, such as 1/n, or the weight if no other key came near"),
@@ -552,8 +545,6 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         id="newest",
         title="Repair the newest words",
         kind="debug",
-        points=4,
-        name="newest",
         table=exercise,
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
@@ -584,8 +575,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="dilution",
             title="What competes?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "gives the length at which the weight falls below half, or the largest weight, from the figure"),
                 (

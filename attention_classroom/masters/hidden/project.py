@@ -371,8 +371,6 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
         id="shifted",
         title="What goes in, and what is wanted",
         kind="code",
-        points=4,
-        name="shifted",
         table=exercise,
         checks=[
             Check(points=3, cases=[case(7, hidden), case(3, hidden + 1)], says="several sentences"),
@@ -478,8 +476,6 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         id="translate",
         title="The translator",
         kind="code",
-        points=10,
-        name="translate",
         table=exercise,
         checks=[
             *(
@@ -584,8 +580,6 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         id="errors",
         title="What kind of errors?",
         kind="measure",
-        points=10,
-        name="errors",
         table=exercise,
         checks=[
             Check(
@@ -597,7 +591,6 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
                 says="few sentences, one of them empty",
             ),
         ],
-        by_hand=6,
         rubric=[
             (2, "at least two machines or four moments of one training, each judged on held-out sentences"),
             (2, "all kinds of errors can be told apart, with named axes and how many sentences were judged"),
@@ -620,8 +613,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="trial",
             title="What does it use?",
             kind="written",
-            points=8,
-            by_hand=8,
             rubric=[
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
                 (
@@ -636,8 +627,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="report",
             title="The report",
             kind="written",
-            points=8,
-            by_hand=8,
             rubric=[
                 (
                     2,

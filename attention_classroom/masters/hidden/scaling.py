@@ -205,8 +205,6 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         id="normed",
         title="Queries and keys of one size",
         kind="code",
-        points=5,
-        name="normed",
         table=exercise,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
@@ -319,8 +317,6 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
         id="slope",
         title="How the weights move",
         kind="code",
-        points=6,
-        name="slope",
         table=exercise,
         checks=[
             Check(points=4, cases=_slope_cases(hidden, [(4, 6), (9,)], [0.8, 2.3]), says="one row and several"),
@@ -434,8 +430,6 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         id="saturated",
         title="Saturated rows",
         kind="measure",
-        points=7,
-        name="saturated",
         table=exercise,
         checks=[
             Check(
@@ -452,7 +446,6 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
                 says="two keys, and many",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "three curves against d_k on a logarithmic axis, and it can be told which power is which"),
             (1, "axes are named, the vertical one runs from 0 to 1"),
@@ -548,8 +541,6 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         id="cooled",
         title="Repair the thermostat",
         kind="debug",
-        points=4,
-        name="cooled",
         table=exercise,
         checks=[
             Check(
@@ -575,8 +566,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="power",
             title="Which power?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "says which curve stays level, and that scores then keep one variance at every width"),
                 (1, "for independent entries the standard deviation of a dot product grows like the root of d_k"),

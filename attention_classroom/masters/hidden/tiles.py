@@ -275,8 +275,6 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         id="joined",
         title="Two machines that share keys",
         kind="code",
-        points=6,
-        name="joined",
         table=exercise,
         checks=[
             Check(
@@ -392,8 +390,6 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         id="recent",
         title="A cache that forgets",
         kind="code",
-        points=5,
-        name="recent",
         table=exercise,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
@@ -486,8 +482,6 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         id="visited",
         title="Which tiles need work?",
         kind="measure",
-        points=7,
-        name="visited",
         table=exercise,
         checks=[
             Check(
@@ -507,7 +501,6 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
                 says="nothing allowed, and everything",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the share against the block size, with named axes and a logarithmic one for the sizes"),
             (1, "the share of the allowed pairs as a line below, which no block size can reach or pass"),
@@ -613,8 +606,6 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         id="tiled",
         title="Repair the tiles",
         kind="debug",
-        points=4,
-        name="tiled",
         table=exercise,
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
@@ -640,8 +631,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="choice",
             title="Which block size?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "names a size, and its share and bound on the time, as read off the figure"),
                 (1, "larger blocks have a higher intensity, up to the balance, but visit more masked pairs"),
