@@ -290,7 +290,6 @@ def grade_all(
     sandbox: Sandbox | None = None,
     progress: bool = True,
     students: Iterable[str] | None = None,
-    force: bool = False,
 ) -> list[Result]:
     """Grade all that was handed in for an assignment and is not graded yet.
 
@@ -301,7 +300,6 @@ def grade_all(
         sandbox: where the cells run; None: the strongest that works.
         progress: whether to show a bar.
         students: only these.
-        force: whether to grade again what is graded.
 
     Returns:
         The results of all who handed something in, in the order of the list of students.
@@ -322,7 +320,7 @@ def grade_all(
         raise ValueError(f"students must have handed in something; got {', '.join(unknown)}")
     load(opened.hidden(name))  # what is wrong with it is better said once
     limits = limits_of(opened)
-    open_ = [student for student in wanted if force or not _is_done(opened, name, student, sandbox, limits)]
+    open_ = [student for student in wanted if not _is_done(opened, name, student, sandbox, limits)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     failed: dict[str, dict[str, str]] = {}
     if open_:

@@ -12,7 +12,7 @@ import os
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -94,7 +94,7 @@ class Row:
         return [cell for cell, mark in self.marks.items() if mark.score is None]
 
 
-def report(course: Course, name: str, *, progress: Callable[[str], None] = lambda words: None) -> Path:
+def report(course: Course, name: str) -> Path:
     """Write the report of an assignment.
 
     Returns:
@@ -105,7 +105,6 @@ def report(course: Course, name: str, *, progress: Callable[[str], None] = lambd
     tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
     rows = read_rows(course, name)
     answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
-    progress("looking for answers that are alike")
     common = course.release(name)
     released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
     pairs = similar_pairs(answers, released)
@@ -113,15 +112,12 @@ def report(course: Course, name: str, *, progress: Callable[[str], None] = lambd
     _pass_over_common(rows)
     folder = course.reports(name)
     (folder / "feedback").mkdir(parents=True, exist_ok=True)
-    progress("writing grades.csv")
     with _replacing(folder / "grades.csv") as part, part.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_grades(rows, tasks))
-    progress("writing feedback")
     for row in rows:
         own = assignment.tasks(variant_for(assignment, row.student.id, course.secret)) if row.result else tasks
         with _replacing(folder / "feedback" / f"{row.student.id}.html") as part:
             part.write_text(_feedback(course, assignment.title, row, own), encoding="utf-8")
-    progress("writing index.html")
     with _replacing(folder / "index.html") as part:
         part.write_text(_for_the_teacher(course, assignment.title, name, rows, tasks, pairs), encoding="utf-8")
     return folder

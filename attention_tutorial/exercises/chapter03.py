@@ -702,13 +702,13 @@ def _entropy_at(tau: float) -> float:
     return entropy((SCORES / tau).softmax(0)).item()
 
 
-def _temperature_for(scores: Tensor, wanted: float, spread: Callable[[Tensor], float] | None = None) -> float:
+def _temperature_for(scores: Tensor, wanted: float) -> float:
     """Bisect, on a logarithmic scale."""
     low, high = 1e-9, 1e9
     for _ in range(100):
         middle = math.sqrt(low * high)
         weights = (scores / middle).softmax(0)
-        too_sharp = (spread(weights) if spread else entropy(weights).item()) < wanted
+        too_sharp = entropy(weights).item() < wanted
         low, high = (middle, high) if too_sharp else (low, middle)
     return middle
 

@@ -241,11 +241,10 @@ def _spread(penalty: float, *, kind: str = "") -> Callable[[Tensor, Tensor], Ten
     return spread
 
 
-def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequence[str] = ()) -> list[Case]:
+def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
     """Cases of (m, n, d)."""
-    templates = [*words, *["{found}"] * len(shapes)]
     return [
-        Case((random(m, d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1)), templates[i])
+        Case((random(m, d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1)))
         for i, (m, n, d) in enumerate(shapes)
     ]
 
@@ -327,10 +326,10 @@ def _recall(fade: float, *, kind: str = "") -> Callable[[Tensor, Tensor, Tensor]
     return recall
 
 
-def _recall_case(seed: int, letters: int, d: int, batch: int, n: int, words: str = "{found}") -> Case:
+def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
     turn, _ = torch.linalg.qr(random(d, d, seed=seed))
     ids = torch.randint(letters, (batch, n), generator=torch.Generator().manual_seed(seed))
-    return Case((random(letters, d, seed=seed + 1), turn, ids), words)
+    return Case((random(letters, d, seed=seed + 1), turn, ids))
 
 
 def _recall_task(v: Mapping[str, Any]) -> Task:

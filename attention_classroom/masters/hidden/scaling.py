@@ -359,10 +359,10 @@ def _saturated(share: float, *, kind: str = "", power_of: Callable[[float], floa
     return saturated
 
 
-def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: float, words: str = "{found}") -> Case:
+def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: float) -> Case:
     queries = [1.6 * random(m, d, seed=seed + d) for d in widths]  # so that enough rows are saturated
     keys = [random(n, d, seed=seed + 1000 + d) for d in widths]
-    return Case((queries, keys, power), words)
+    return Case((queries, keys, power))
 
 
 def _saturated_task(v: Mapping[str, Any]) -> Task:

@@ -106,10 +106,8 @@ def edge_per_sequence(model, source, target_in, i, j):
     return torch.tensor([edge(model, s[None], t[None], i, j) for s, t in zip(source, target_in, strict=True)]).mean()
 
 
-def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
-    scores = s @ h.transpose(1, 2) * scale
-    powers = (scores - largest(scores)).exp()
-    weights = powers / powers.sum(dim=axis, keepdim=True)
+def batch_attention(s, h, divide=1.0):
+    weights = torch.softmax(s @ h.transpose(1, 2), dim=2)
     return weights @ h / divide, weights
 
 

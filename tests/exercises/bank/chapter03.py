@@ -41,18 +41,9 @@ def jacobian_in_a_loop(scores):
 # ---- head_scores ----------------------------------------------------------------------------------------------------
 
 
-def scores_of_heads(x, w_q, w_k, heads, divide=None, split=split_heads):
-    q, k = split(x @ w_q, heads), split(x @ w_k, heads)
+def scores_of_heads(x, w_q, w_k, heads, divide=None):
+    q, k = split_heads(x @ w_q, heads), split_heads(x @ w_k, heads)
     return q @ k.mT / (math.sqrt(q.size(-1)) if divide is None else divide)
-
-
-def divided(by):
-    """Scores of heads, divided by a function of (d_head, d_model, heads, n)."""
-
-    def answer(x, w_q, w_k, heads):
-        return scores_of_heads(x, w_q, w_k, heads, by(w_q.size(1) // heads, x.size(2), heads, x.size(1)))
-
-    return answer
 
 
 def in_a_loop(x, w_q, w_k, heads):
@@ -107,8 +98,7 @@ def newton(scores, wanted):
 # ---- debug_the_scales -----------------------------------------------------------------------------------------------
 
 
-def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True, one_for_all=False, sign=1,
-         values="w_v", split_v=split_heads):  # fmt: skip
+def made(embedding, divisor, *, std=None):
     """A class with the embedding times embedding(d_model), the scores divided by divisor(d_head, d_model, heads, n)."""
 
     class Attention(nn.Module):
@@ -122,12 +112,9 @@ def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True,
         def forward(self, ids):
             d_model = self.embedding.embedding_dim
             x = self.embedding(ids) * embedding(d_model)
-            q, k = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_q if one_for_all else self.w_k))
-            v = split_v(getattr(self, values)(x), self.num_heads)
-            scores = sign * q @ k.mT / divisor(q.size(-1), d_model, self.num_heads, ids.size(1))
-            weights = torch.softmax(scores, dim=axis)
-            output = merge(weights @ v)
-            return (output, weights) if both else output
+            q, k, v = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_k, self.w_v))
+            weights = torch.softmax(q @ k.mT / divisor(q.size(-1), d_model, self.num_heads, ids.size(1)), dim=-1)
+            return merge_heads(weights @ v), weights
 
     return Attention
 

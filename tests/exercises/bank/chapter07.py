@@ -71,7 +71,7 @@ def edge_in_a_loop(rows, columns, m, n):
     return mask
 
 
-def by_slices(written, asked, careful=True):
+def by_slices(written, asked):
     written, asked = ("".join(text.split()) for text in (written, asked))
     precision, recall = [], []
     for order in range(1, 1 + min(6, len(written), len(asked))):
@@ -80,7 +80,7 @@ def by_slices(written, asked, careful=True):
         precision.append(both / len(ours))
         recall.append(both / len(theirs))
     p, r = (sum(shares) / len(shares) for shares in (precision, recall))
-    return 0.0 if careful and not p else 100 * 5 * p * r / (4 * p + r)
+    return 0.0 if not p else 100 * 5 * p * r / (4 * p + r)
 
 
 def by_weights(patient, factor=None):

@@ -92,9 +92,7 @@ def kernel_of_parts(query, key, value, real, causal, block):
     return torch.cat(outputs)
 
 
-def joined_blocks(
-    query, key, value, real, causal, block, *, size=None, start=-math.inf, scored=lambda query, keys: query @ keys.T
-):
+def joined_blocks(query, key, value, real, causal, block, *, size=None, start=-math.inf):
     """Take all queries at once, and keys and values joined to one tensor.
 
     `size` is what is taken for the block, `start` what the maximum starts at.
@@ -105,7 +103,7 @@ def joined_blocks(
     rows = torch.arange(n - m, n)[:, None]
     top, total, summed = torch.full((m, 1), start), torch.zeros(m, 1), torch.zeros(m, value.size(1))
     for number, (tile, is_real) in enumerate(zip(joined.split(block), real.split(block), strict=True)):
-        scores = scored(query, tile[:, : d + 1])
+        scores = query @ tile[:, : d + 1].T
         columns = number * block + torch.arange(len(tile))
         scores = scores.masked_fill(~is_real | (causal & (columns > rows)), -math.inf)
         new = torch.maximum(top, scores.amax(1, keepdim=True))
