@@ -38,9 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: without the program's name; those of the command line if left out.
-
-    Returns:
-        The exit status.
     """
     options = _parser().parse_args(arguments)
     missing = [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]
@@ -299,9 +296,9 @@ def _release(options: argparse.Namespace) -> int:
                 course.student(student)
             variant = variant_for(assignment, student, course.secret)
             made[student] = make_release(master, assignment, variant)
-            found = leaks(made[student], master, assignment, variant)
-            if found:
-                shown = "; ".join(found[:3])
+            leaked = leaks(made[student], master, assignment, variant)
+            if leaked:
+                shown = "; ".join(leaked[:3])
                 raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
         register(course, name)
         for student in students:
@@ -328,12 +325,12 @@ def _validate(options: argparse.Namespace) -> int:
         master = nbformat.read(course.master(name), as_version=4)
         further = [*course.students, *(f"variant {i}" for i in range(options.variants))][: options.variants]
         variants = [variant_for(assignment, student, course.secret) for student in (PLAIN, *further)]
-        found = {variant.student: validate(master, assignment, variant) for variant in variants}
-        for student, words in found.items():
-            for each in words:
-                print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {each}")
-        faults += sum(map(len, found.values()))
-        if not any(found.values()):
+        by_student = {variant.student: validate(master, assignment, variant) for variant in variants}
+        for student, words in by_student.items():
+            for line in words:
+                print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {line}")
+        faults += sum(map(len, by_student.values()))
+        if not any(by_student.values()):
             print(
                 f"{name}: right in {len(variants)} variants: solved it earns full marks, unfilled 0, and nothing leaks."
                 f" The right answers of another variant earn {copied(master, assignment, variants):.0%}."
@@ -345,31 +342,31 @@ def _collect(options: argparse.Namespace) -> int:
     from .collect import collect
     from .course import CourseError, open_course
 
-    given: dict[str, str] = {}
-    for said in options.given:
-        file, is_there, student = said.rpartition("=")
+    owners: dict[str, str] = {}
+    for pair in options.given:
+        file, is_there, student = pair.rpartition("=")
         if not is_there:
-            raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {said!r}")
+            raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {pair!r}")
         file = PurePath(file).as_posix()
-        if given.setdefault(file, student) != student:
-            raise CourseError(f"--is must give {file} to one student; got {given[file]} and {student}")
+        if owners.setdefault(file, student) != student:
+            raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
     course = open_course(options.course)
-    found = collect(course, options.name, options.source, given=given, at=options.at)
-    students = {student for student, _, _ in found.new}
-    print(f"{len(found.new)} new files of {len(students)} students; {len(found.known)} were there already.")
-    if found.system:
-        print(f"{len(found.system)} files of the system were left out, such as {found.system[0]}.")
+    collected = collect(course, options.name, options.source, given=owners, at=options.at)
+    students = {student for student, _, _ in collected.new}
+    print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
+    if collected.system:
+        print(f"{len(collected.system)} files of the system were left out, such as {collected.system[0]}.")
     there = set(course.received_from(options.name))
     missing = [student for student in course.students if student not in there]
     if missing:
         print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
-    for file, why in found.unmatched:
+    for file, why in collected.unmatched:
         print(f"Not taken: {file}: {why}", file=sys.stderr)
-    if found.unmatched:
+    if collected.unmatched:
         print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
     if students:
         print(f"If one is not theirs: {PROGRAM} undo {options.name} ID")
-    return LOOK if found.unmatched else DONE
+    return LOOK if collected.unmatched else DONE
 
 
 def _undo(options: argparse.Namespace) -> int:
@@ -388,21 +385,21 @@ def _grade(options: argparse.Namespace) -> int:
     from .batch import grade_all
     from .course import CourseError, open_course
     from .gradebook import record, register
-    from .sandbox import NoSandbox, layer, strongest
+    from .sandbox import NoSandbox, by_name, strongest
 
     course = open_course(options.course)
     name = course.named(options.name)
     if not course.received_from(name):
         raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
     try:
-        where = strongest()
+        sandbox = strongest()
     except NoSandbox:
         if not options.unsafe:
             raise
-        where = layer("limits")
-    print(textwrap.fill(f"Sandbox: {where.name}. {where.words[0].upper()}{where.words[1:]}.", 100))
+        sandbox = by_name("limits")
+    print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
     results = grade_all(
-        course.root, name, jobs=options.jobs, layer=where, progress=not options.quiet, students=options.student
+        course.root, name, jobs=options.jobs, sandbox=sandbox, progress=not options.quiet, students=options.student
     )
     if not course.release(name).is_file():
         register(course, name)

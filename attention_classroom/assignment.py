@@ -1,6 +1,5 @@
 """What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points."""
 
-import math
 import random
 import runpy
 from collections.abc import Callable, Mapping, Sequence
@@ -43,43 +42,44 @@ class Task:
         id: as in the cells' ids.
         title: in words.
         kind: one of `KINDS`.
-        points: the sum of the checks' points and of those given by hand.
-        name: what is judged: a function or a value, by its name in the student's notebook.
-        table: visible cases, right answer and slips.
+        table: visible cases, right answer and slips; its name is that of the answer in the student's notebook.
         checks: hidden; they decide.
         rubric: (points, for what), for marking by hand.
-        by_hand: points that are given by hand.
         seconds: how long an answer may take, on all cases of one check.
     """
 
     id: str
     title: str
     kind: str
-    points: float
-    name: str = ""
     table: Exercise | None = None
     checks: Sequence[Check] = ()
     rubric: Sequence[tuple[float, str]] = ()
-    by_hand: float = 0.0
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
         faults = {
             f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}": self.kind not in KINDS,
-            f"points must be the sum of the parts, {self.automatic + self.by_hand:g}; got {self.points:g}": (
-                not math.isclose(self.points, self.automatic + self.by_hand)
-            ),
-            "the rubric must add up to the points by hand": (
-                not math.isclose(sum(points for points, _ in self.rubric), self.by_hand)
-            ),
-            "what is judged needs a name, a table and checks": (
-                bool(self.name) != bool(self.table) or bool(self.name) != bool(self.checks)
-            ),
-            "a written answer is marked by hand": self.kind == "written" and bool(self.name),
+            "what is judged needs a table and checks": bool(self.table) != bool(self.checks),
+            "a written answer is marked by hand": self.kind == "written" and bool(self.table),
         }
         for words, fault in faults.items():
             if fault:
                 raise ValueError(f"task {self.id}: {words}")
+
+    @property
+    def name(self) -> str:
+        """What is judged, a function or a value, by its name in the student's notebook; "" for a written answer."""
+        return self.table.name if self.table else ""
+
+    @property
+    def by_hand(self) -> float:
+        """The points that are given by hand."""
+        return sum(points for points, _ in self.rubric)
+
+    @property
+    def points(self) -> float:
+        """All points."""
+        return self.automatic + self.by_hand
 
     @property
     def automatic(self) -> float:
@@ -133,11 +133,11 @@ def load(path: Path) -> Assignment:
     if not path.is_file():
         raise FileNotFoundError(f"there is no assignment at {path}")
     try:
-        found = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
+        assignment = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
     except Exception as error:
         raise ValueError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Assignment):
-        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(found).__name__}")
-    if found.name != path.stem:
-        raise ValueError(f"{path.name} holds the assignment {found.name!r}; file and name must be the same")
-    return replace(found, source=path)
+    if not isinstance(assignment, Assignment):
+        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(assignment).__name__}")
+    if assignment.name != path.stem:
+        raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
+    return replace(assignment, source=path)

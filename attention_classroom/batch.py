@@ -24,14 +24,13 @@ from typing import IO, cast
 
 import torch
 
-from . import sandbox
 from .assignment import Assignment, Variant, load, variant_for
 from .child import die_with
 from .course import Course, open_course
 from .grading import Result, grade, not_judged
 from .packages import FOLDER, needed_files
 from .rebuild import Flag, Unreadable, is_common, rebuild
-from .sandbox import Layer, Limits, NoSandbox
+from .sandbox import SANDBOXES, Limits, NoSandbox, Sandbox, strongest, sweep
 from .variants import PLAIN
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
@@ -43,9 +42,6 @@ COMMON = "it is the notebook for everybody, not this student's own, and was judg
 def limits_of(course: Course) -> Limits:
     """Return the limits that a course.toml sets.
 
-    Args:
-        course: the teacher's folder.
-
     Returns:
         Those limits; for the others, the usual ones.
     """
@@ -56,19 +52,14 @@ def limits_of(course: Course) -> Limits:
 def read_result(course: Course, name: str, student: str) -> Result | None:
     """Return a stored result.
 
-    Args:
-        course: the teacher's folder.
-        name: of the assignment.
-        student: an id.
-
     Returns:
         The result; None if there is none that can be read.
     """
     try:
-        found = json.loads(course.result(name, student).read_text(encoding="utf-8"))
+        result = json.loads(course.result(name, student).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return cast(Result, found) if isinstance(found, dict) and "tasks" in found else None
+    return cast(Result, result) if isinstance(result, dict) and "tasks" in result else None
 
 
 # ---- Keys ------------------------------------------------------------------------------------------------------------
@@ -77,35 +68,26 @@ def read_result(course: Course, name: str, student: str) -> Result | None:
 @functools.cache
 def _code() -> bytes:
     """Return a digest of all code that has a part in grading."""
-    found = hashlib.sha256(torch.__version__.encode() + sys.version.encode())
+    digest = hashlib.sha256(torch.__version__.encode() + sys.version.encode())
     for name, path in needed_files().items():
         if path.suffix == ".py":
-            found.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.digest()
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
 
 
-def _key(course: Course, name: str, student: str, received: Path | None, layer: Layer, limits: Limits) -> str:
+def _key(course: Course, name: str, student: str, received: Path | None, sandbox: Sandbox, limits: Limits) -> str:
     """Return a digest of all that a result depends on."""
     parts = [_code(), course.master(name).read_bytes(), course.secret, name.encode(), student.encode()]
     parts += [path.read_bytes() for path in sorted(course.hidden(name).parent.glob("*.py"))]
-    parts += [layer.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
+    parts += [sandbox.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 # ---- One submission --------------------------------------------------------------------------------------------------
 
 
-def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
+def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Result:
     """Rebuild and grade the newest attempt of one student, and store notebook and result.
-
-    Args:
-        course: where.
-        name: of the assignment.
-        student: whose.
-        layer: of the sandbox.
-
-    Returns:
-        The result.
 
     Raises:
         NoSandbox: if no child starts.
@@ -119,7 +101,7 @@ def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
     if received is None:
         raise FileNotFoundError(f"{student} has handed in nothing for {name}")
     limits = limits_of(course)
-    key = _key(course, name, student, received, layer, limits)
+    key = _key(course, name, student, received, sandbox, limits)
     assignment = load(course.hidden(name))
     variant = variant_for(assignment, student, course.secret)
     master = nbformat.read(course.master(name), as_version=4)
@@ -136,10 +118,12 @@ def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
     except Unreadable as error:
         flags = [{"kind": "unreadable", "task": "", "words": f"{received.name} cannot be graded: {error}"}]
         notebook = copy.deepcopy(release)
-        result = _unreadable(assignment, variant, key, layer, flags)
+        result = _unreadable(assignment, variant, key, sandbox, flags)
     else:
         private = [course.root]
-        result = grade(notebook, assignment, variant, layer=layer, limits=limits, flags=flags, private=private, key=key)
+        result = grade(
+            notebook, assignment, variant, sandbox=sandbox, limits=limits, flags=flags, private=private, key=key
+        )
     text = nbformat.writes(notebook)
     result["rebuilt"] = hashlib.sha256(text.encode()).hexdigest()
     write(course.submitted(name, student), text)
@@ -147,13 +131,13 @@ def grade_one(course: Course, name: str, student: str, layer: Layer) -> Result:
     return result
 
 
-def _unreadable(assignment: Assignment, variant: Variant, key: str, layer: Layer, flags: list[Flag]) -> Result:
+def _unreadable(assignment: Assignment, variant: Variant, key: str, sandbox: Sandbox, flags: list[Flag]) -> Result:
     words = "what was handed in cannot be read"
     return {
         "student": variant.student,
         "assignment": assignment.name,
         "key": key,
-        "layer": layer.name,
+        "sandbox": sandbox.name,
         "seconds": 0.0,
         "flags": flags,
         "tasks": {task.id: not_judged(task, words) for task in assignment.tasks(variant)},
@@ -181,7 +165,7 @@ def write(path: Path, text: str) -> None:
 
 def work() -> None:
     """Grade what is asked for on stdin, one student a line, until there is no more. This is a process of its own."""
-    course, name, layer, parent = open_course(sys.argv[1]), sys.argv[2], sandbox.LAYERS[sys.argv[3]], int(sys.argv[4])
+    course, name, sandbox, parent = open_course(sys.argv[1]), sys.argv[2], SANDBOXES[sys.argv[3]], int(sys.argv[4])
     die_with(parent)
     torch.set_num_threads(1)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -190,7 +174,7 @@ def work() -> None:
         student = json.loads(line)
         reply: dict[str, str] = {"student": student}
         try:
-            grade_one(course, name, student, layer)
+            grade_one(course, name, student, sandbox)
         except NoSandbox as error:
             reply["sandbox"] = str(error)
         except Exception as error:
@@ -203,11 +187,11 @@ def work() -> None:
 class _Worker:
     """A process that grades one submission after another."""
 
-    def __init__(self, course: Course, name: str, layer: Layer) -> None:
+    def __init__(self, course: Course, name: str, sandbox: Sandbox) -> None:
         program = "from attention_classroom.batch import work; work()"
         paths = [str(FOLDER), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, str(course.root), name, layer.name, str(os.getpid())],
+            [sys.executable, "-c", program, str(course.root), name, sandbox.name, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))},
@@ -243,8 +227,8 @@ class _Pool:
     A worker is started by the thread that feeds it, since Linux ends a process with the thread that started it.
     """
 
-    def __init__(self, course: Course, name: str, layer: Layer, students: Sequence[str], jobs: int) -> None:
-        self.start = functools.partial(_Worker, course, name, layer)
+    def __init__(self, course: Course, name: str, sandbox: Sandbox, students: Sequence[str], jobs: int) -> None:
+        self.start = functools.partial(_Worker, course, name, sandbox)
         self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         self.done: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
         self.workers: dict[int, _Worker] = {}
@@ -282,11 +266,11 @@ class _Pool:
 
 
 def _grade_these(
-    course: Course, name: str, layer: Layer, students: Sequence[str], jobs: int, told: Callable[[str], None]
+    course: Course, name: str, sandbox: Sandbox, students: Sequence[str], jobs: int, told: Callable[[str], None]
 ) -> dict[str, dict[str, str]]:
     """Grade submissions side by side; return what went wrong, by student."""
     failed = {}
-    pool = _Pool(course, name, layer, students, jobs)
+    pool = _Pool(course, name, sandbox, students, jobs)
     try:
         for _ in students:
             reply = pool.done.get()
@@ -303,10 +287,9 @@ def grade_all(
     name: str,
     *,
     jobs: int | None = None,
-    layer: Layer | None = None,
+    sandbox: Sandbox | None = None,
     progress: bool = True,
     students: Iterable[str] | None = None,
-    force: bool = False,
 ) -> list[Result]:
     """Grade all that was handed in for an assignment and is not graded yet.
 
@@ -314,10 +297,9 @@ def grade_all(
         course: its folder.
         name: of the assignment.
         jobs: how many submissions at a time; None: one for each core.
-        layer: of the sandbox; None: the strongest that works.
+        sandbox: where the cells run; None: the strongest that works.
         progress: whether to show a bar.
         students: only these.
-        force: whether to grade again what is graded.
 
     Returns:
         The results of all who handed something in, in the order of the list of students.
@@ -328,17 +310,17 @@ def grade_all(
     """
     from tqdm import tqdm
 
-    found = open_course(course)
-    found.named(name)
-    layer = layer or sandbox.strongest()
-    sandbox.sweep()
-    there = found.received_from(name)
+    opened = open_course(course)
+    opened.named(name)
+    sandbox = sandbox or strongest()
+    sweep()
+    there = opened.received_from(name)
     wanted = there if students is None else list(students)
     if unknown := [student for student in wanted if student not in there]:
         raise ValueError(f"students must have handed in something; got {', '.join(unknown)}")
-    load(found.hidden(name))  # what is wrong with it is better said once
-    limits = limits_of(found)
-    open_ = [student for student in wanted if force or not _is_done(found, name, student, layer, limits)]
+    load(opened.hidden(name))  # what is wrong with it is better said once
+    limits = limits_of(opened)
+    open_ = [student for student in wanted if not _is_done(opened, name, student, sandbox, limits)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     failed: dict[str, dict[str, str]] = {}
     if open_:
@@ -350,33 +332,35 @@ def grade_all(
                 bar.set_postfix_str(student, refresh=False)
                 bar.update()
 
-            failed = _grade_these(found, name, layer, open_, jobs or cores, told)
+            failed = _grade_these(opened, name, sandbox, open_, jobs or cores, told)
     not_started = {student: reply["sandbox"] for student, reply in failed.items() if "sandbox" in reply}
     for student, reply in failed.items():
         if student not in not_started:
-            _store_failure(found, name, student, layer, reply.get("error") or reply.get("ended") or "no reason given")
+            _store_failure(
+                opened, name, student, sandbox, reply.get("error") or reply.get("ended") or "no reason given"
+            )
     if not_started:
         reasons = "; ".join(sorted(set(not_started.values())))
         raise NoSandbox(f"not graded: {', '.join(not_started)}: {reasons}. All others are graded; run it again")
-    results = [read_result(found, name, student) for student in wanted]
+    results = [read_result(opened, name, student) for student in wanted]
     return [result for result in results if result is not None]
 
 
-def _is_done(course: Course, name: str, student: str, layer: Layer, limits: Limits) -> bool:
+def _is_done(course: Course, name: str, student: str, sandbox: Sandbox, limits: Limits) -> bool:
     result = read_result(course, name, student)
     if result is None or not course.submitted(name, student).is_file():
         return False
     if any(flag["kind"] == "ungraded" for flag in result["flags"]):  # the grader's failure, not the submission's result
         return False
-    return result.get("key") == _key(course, name, student, course.newest(name, student), layer, limits)
+    return result.get("key") == _key(course, name, student, course.newest(name, student), sandbox, limits)
 
 
-def _store_failure(course: Course, name: str, student: str, layer: Layer, words: str) -> None:
+def _store_failure(course: Course, name: str, student: str, sandbox: Sandbox, words: str) -> None:
     """Store that the grader failed: no silent zero, and the next run tries again."""
     assignment = load(course.hidden(name))
     variant = variant_for(assignment, student, course.secret)
     flag: Flag = {"kind": "ungraded", "task": "", "words": f"the grader failed: {words}"}
-    result = _unreadable(assignment, variant, "", layer, [flag])
+    result = _unreadable(assignment, variant, "", sandbox, [flag])
     for task in result["tasks"].values():
         task["words"] = ["not graded: the grader failed"] if task["checks"] else []
     write(course.result(name, student), json.dumps(result, indent=1, allow_nan=False))

@@ -113,14 +113,14 @@ def landlock(readable: Sequence[str], listable: Sequence[str], writable: Sequenc
     rights += [(path, READ_DIR) for path in listable] + [(path, every) for path in writable]
     for path, access in rights:
         try:
-            found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue  # what is not there needs no right
         if not os.path.isdir(path):
             access &= OF_FILES
-        rule = (access & every).to_bytes(8, sys.byteorder) + found.to_bytes(4, sys.byteorder)
+        rule = (access & every).to_bytes(8, sys.byteorder) + descriptor.to_bytes(4, sys.byteorder)
         _checked(libc.syscall(ADD_RULE, rules, 1, rule, 0))
-        os.close(found)
+        os.close(descriptor)
     _checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _checked(libc.syscall(RESTRICT_SELF, rules, 0))
     os.close(rules)
@@ -201,25 +201,25 @@ def seccomp() -> None:
 
 def still_can() -> list[str]:
     """Try what must not be possible any more, and return what is."""
-    found = []
+    open_doors = []
     import socket
 
     with contextlib.suppress(OSError):
         socket.socket().close()
-        found.append("network")
+        open_doors.append("network")
     with contextlib.suppress(OSError):
         process = os.fork()
         if process == 0:
             os._exit(0)
         os.waitpid(process, 0)
-        found.append("processes")
+        open_doors.append("processes")
     with contextlib.suppress(OSError):
         os.listdir("/home")
-        found.append("files")
+        open_doors.append("files")
     with contextlib.suppress(OSError):
         Path("/etc/passwd").read_bytes()
-        found.append("files")
-    return sorted(set(found))
+        open_doors.append("files")
+    return sorted(set(open_doors))
 
 
 # ---- What a cell shows ----------------------------------------------------------------------------------------------
@@ -328,9 +328,6 @@ UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 
 def read_cell(source: str) -> dict[str, Any]:
     """Say what is in a cell without running it.
-
-    Args:
-        source: Python, magics already translated.
 
     Returns:
         What a teacher may want to look at, and a fingerprint that does not change with names, comments and layout.
@@ -527,15 +524,15 @@ class Worker:
     def take(self, task: str, name: str) -> dict[str, Any]:
         """Keep what a name stands for now; say what it is."""
         missing = object()
-        found = self.shell.user_ns.get(name, missing)
-        self.kept[task] = found
-        if found is missing:
+        value = self.shell.user_ns.get(name, missing)
+        self.kept[task] = value
+        if value is missing:
             return {"kind": "missing"}
-        if not callable(found):
-            return {"kind": "value", "value": found}
-        reply: dict[str, Any] = {"kind": "function", "type": type(found).__name__, "does": _does_something(found)}
+        if not callable(value):
+            return {"kind": "value", "value": value}
+        reply: dict[str, Any] = {"kind": "function", "type": type(value).__name__, "does": _does_something(value)}
         with contextlib.suppress(BaseException):
-            reply["parameters"] = [str(name) for name in inspect.signature(found).parameters][:30]
+            reply["parameters"] = [str(name) for name in inspect.signature(value).parameters][:30]
         return reply
 
     def call(self, task: str, args: list[Any], named: dict[str, Any], dtype: str, grad: bool) -> dict[str, Any]:
@@ -607,9 +604,9 @@ def _draw_png() -> None:
         select(shell, {formats, "png"} if isinstance(formats, str) else {*formats, "png"}, **rest)
 
     pylabtools.select_figure_formats = with_png
-    found = sys.modules.get("matplotlib_inline.backend_inline")
-    if found is not None:
-        found.select_figure_formats = with_png  # type: ignore[attr-defined]
+    backend = sys.modules.get("matplotlib_inline.backend_inline")
+    if backend is not None:
+        backend.select_figure_formats = with_png  # type: ignore[attr-defined]
 
 
 def _no_input() -> str:
@@ -674,10 +671,10 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)] + settings["packages"]
-    found = importlib.util.spec_from_file_location("wire", Path(__file__).with_name("wire.py"))
-    assert found is not None and found.loader is not None
-    wire = importlib.util.module_from_spec(found)
-    found.loader.exec_module(wire)
+    spec = importlib.util.spec_from_file_location("wire", Path(__file__).with_name("wire.py"))
+    assert spec is not None and spec.loader is not None
+    wire = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(wire)
     os.chdir(settings["home"])
     worker = Worker(settings)
     limit(settings)

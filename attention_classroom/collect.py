@@ -62,8 +62,8 @@ class _Item:
 
     @property
     def version(self) -> int:
-        found = VERSION.search(self.stem)
-        return int(found[1]) if found and CANVAS.fullmatch(self.parts[-1]) else 0
+        match = VERSION.search(self.stem)
+        return int(match[1]) if match and CANVAS.fullmatch(self.parts[-1]) else 0
 
 
 @dataclass
@@ -117,18 +117,18 @@ def collect(
             collected.system.append(item.name)
             continue
         named, part = match(course.students, item.name)
-        said = {key: whose[key] for key in dict.fromkeys((item.name, item.parts[0])) if key in whose}
-        others = isinstance(named, Student) and named.id not in said.values()
-        others = others and (_folder(item, part) or item.name not in said)
-        if said and others and (item.name in said or part == 0):
+        stated = {key: whose[key] for key in dict.fromkeys((item.name, item.parts[0])) if key in whose}
+        others = isinstance(named, Student) and named.id not in stated.values()
+        others = others and (_folder(item, part) or item.name not in stated)
+        if stated and others and (item.name in stated or part == 0):
             raise CourseError(
                 f"--is must not take a file from the folder of another student; got {item.name} for "
-                f"{' and '.join(said.values())}. Move it out of that folder first"
+                f"{' and '.join(stated.values())}. Move it out of that folder first"
             )
-        if said and not others:
-            if len(set(said.values())) > 1:
-                raise CourseError(f"--is must give {item.name} to one student; got {' and '.join(said.values())}")
-            theirs.setdefault(next(iter(said.values())), []).append((item, 0 if len(item.parts) > 1 else -1))
+        if stated and not others:
+            if len(set(stated.values())) > 1:
+                raise CourseError(f"--is must give {item.name} to one student; got {' and '.join(stated.values())}")
+            theirs.setdefault(next(iter(stated.values())), []).append((item, 0 if len(item.parts) > 1 else -1))
             continue
         other = _of_another(course, name, item)
         if other:
@@ -145,11 +145,6 @@ def collect(
 
 def undo(course: Course, name: str, student: str) -> Path:
     """Take the newest attempt of a student out of ``received/``, so that the one before it counts, or none.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
 
     Returns:
         Where the attempt is now, in ``undone/``: nothing of what was handed in is lost. What was made of it, marks
@@ -194,10 +189,6 @@ def _must_name(whose: Mapping[str, str], items: Iterable[_Item], source: Path) -
 def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, int]:
     """Find whose file it is by its name and those of its folders.
 
-    Args:
-        students: by id.
-        name: the path of a file, with slashes.
-
     Returns:
         The student and which part of the path says so, or the reason why nobody was found and -1.
 
@@ -215,10 +206,10 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
         for pattern, number in ((MOODLE, "moodle_id"), (CANVAS, "canvas_id")):
             form = pattern.fullmatch(part)
             if form and (pattern is MOODLE or i == len(parts) - 1):
-                found = [s for s in students.values() if getattr(s, number) == form["number"]]
-                found = found or [s for s in students.values() if _same_name(s, form["name"])]
+                fitting = [s for s in students.values() if getattr(s, number) == form["number"]]
+                fitting = fitting or [s for s in students.values() if _same_name(s, form["name"])]
                 platform = "Moodle" if pattern is MOODLE else "Canvas"
-                return _one(found, i, f"{platform} says {form['name']!r} (number {form['number']})", number)
+                return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']})", number)
     last = len(parts) - 1
     stems = [part if i < last else part.split(".")[0] or part for i, part in enumerate(parts)]
     rules: list[Callable[[Student, str], bool]] = [
@@ -229,20 +220,20 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
     for i, part in enumerate(stems):
         for rule in rules:
             # An address has dots, so a file's name is looked at whole, too.
-            found = [s for s in students.values() if rule(s, part) or (i == last and rule(s, parts[i]))]
-            longest = [s for s in found if len(s.id) == max(len(s.id) for s in found)]
-            if rule is rules[1] and all(s.id.casefold() in longest[0].id.casefold() for s in found):
-                found = longest  # "anna-b" is not also "anna"
-            if found:
-                return _one(found, i, f"{part!r} fits", "id")
+            fitting = [s for s in students.values() if rule(s, part) or (i == last and rule(s, parts[i]))]
+            longest = [s for s in fitting if len(s.id) == max(len(s.id) for s in fitting)]
+            if rule is rules[1] and all(s.id.casefold() in longest[0].id.casefold() for s in fitting):
+                fitting = longest  # "anna-b" is not also "anna"
+            if fitting:
+                return _one(fitting, i, f"{part!r} fits", "id")
     return "no part of its name is a student of students.csv", -1
 
 
-def _one(found: list[Student], part: int, says: str, column: str) -> tuple[Student | str, int]:
-    if len(found) == 1:
-        return found[0], part
-    if found:
-        return f"{says} {'and ' * (column != 'id')}several students: {', '.join(s.id for s in found)}", -1
+def _one(fitting: list[Student], part: int, says: str, column: str) -> tuple[Student | str, int]:
+    if len(fitting) == 1:
+        return fitting[0], part
+    if fitting:
+        return f"{says} {'and ' * (column != 'id')}several students: {', '.join(s.id for s in fitting)}", -1
     return f"{says}, and no student of students.csv has this name or {column}", -1
 
 
@@ -260,12 +251,12 @@ def _squeezed(text: str) -> set[str]:
     return {"".join(_words(text)), re.sub(r"[^a-z0-9]", "", text.lower())} - {""}
 
 
-def _same_name(student: Student, said: str) -> bool:
+def _same_name(student: Student, name: str) -> bool:
     orders = (f"{student.last_name} {student.first_name}", f"{student.first_name} {student.last_name}")
     if not student.last_name.strip() and not student.first_name.strip():
         return False
-    return sorted(_words(said)) == sorted(_words(orders[0])) or any(
-        _squeezed(order) & _squeezed(said) for order in orders
+    return sorted(_words(name)) == sorted(_words(orders[0])) or any(
+        _squeezed(order) & _squeezed(name) for order in orders
     )
 
 
@@ -323,26 +314,26 @@ def _of_folder(source: Path, collected: Collected) -> Iterator[_Item]:
                 yield _Item(inside, _changed(path), path.read_bytes)
 
 
-def _of_zip(file: Path | io.BytesIO, what: str, most: int = MAX_ENTRIES) -> Iterator[_Item]:
+def _of_zip(file: Path | io.BytesIO, whose: str, most: int = MAX_ENTRIES) -> Iterator[_Item]:
     """Return what is in a zip, or raise a `CourseError` that names what is not safe in it. Nothing is written."""
     try:
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise CourseError(f"{what} must be a zip that can be read; {error}") from error
+        raise CourseError(f"{whose} must be a zip that can be read; {error}") from error
     if len(entries) > most:
-        raise CourseError(f"{what} must hold at most {most} files; got {len(entries)}")
+        raise CourseError(f"{whose} must hold at most {most} files; got {len(entries)}")
     for entry in entries:
         name = entry.filename
         if re.match(r"[/\\]|[A-Za-z]:", name) or ".." in re.split(r"[/\\]", name) or "\0" in name:
-            raise CourseError(f"{what} is refused: the entry {name!r} would be written outside its folder")
+            raise CourseError(f"{whose} is refused: the entry {name!r} would be written outside its folder")
         if stat.S_ISLNK(entry.external_attr >> 16):
-            raise CourseError(f"{what} is refused: the entry {name!r} is a link")
+            raise CourseError(f"{whose} is refused: the entry {name!r} is a link")
         if entry.flag_bits & 1:
-            raise CourseError(f"{what} must not need a password; the entry {name!r} does")
+            raise CourseError(f"{whose} must not need a password; the entry {name!r} does")
     total, packed = sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries)
     if total > MAX_ALL or (total > MAX_FILE and total > MAX_RATIO * max(packed, 1)):
-        raise CourseError(f"{what} is refused: its {packed >> 10} kB unpack to {total >> 20} MB")
+        raise CourseError(f"{whose} is refused: its {packed >> 10} kB unpack to {total >> 20} MB")
 
     def reader(entry: zipfile.ZipInfo) -> Callable[[], bytes]:
         def read() -> bytes:
@@ -434,7 +425,7 @@ def _receive(
     attempts = course.attempts(name, student)
     digest = _digest(contents)
     if any(digest == _digest(_originals(path)) for path in attempts):
-        collected.known += [(student, each) for each in names]
+        collected.known += [(student, file_name) for file_name in names]
         return
     modified = [item.modified for item, _ in attempt if item.modified is not None]
     when = at or (max(modified) if modified else datetime.now(UTC))
@@ -445,7 +436,7 @@ def _receive(
     folder.mkdir(parents=True, exist_ok=True)
     taken = {path.name for path in attempts}
     further = (f"{stamp}.{i:03}" for i in range(2, 1000))
-    stamp = next(each for each in itertools.chain([stamp], further) if each not in taken)
+    stamp = next(file_name for file_name in itertools.chain([stamp], further) if file_name not in taken)
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
     try:
         for place, data in contents.items():
@@ -457,7 +448,7 @@ def _receive(
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    collected.new += [(student, each, folder / stamp) for each in names]
+    collected.new += [(student, file_name, folder / stamp) for file_name in names]
 
 
 def _unpack(folder: Path, data: bytes, place: PurePosixPath, collected: Collected, student: str) -> None:
@@ -509,7 +500,9 @@ def _free(place: PurePosixPath, taken: set[str]) -> PurePosixPath:
         place = _writable(PurePosixPath("_".join(place.parts)))
     others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in range(2, MAX_ENTRIES))
     chosen = next(
-        each for each in itertools.chain([place], others) if not {str(each).lower(), f"{each}/".lower()} & taken
+        taken_path
+        for taken_path in itertools.chain([place], others)
+        if not {str(taken_path).lower(), f"{taken_path}/".lower()} & taken
     )
     taken.update([str(chosen).lower(), *(f"{folder}/" for folder in folders(chosen))])
     return chosen

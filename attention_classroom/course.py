@@ -192,12 +192,6 @@ def _likeness(path: Path, name: str) -> tuple[bool, bool, int]:
 def open_course(folder: str | Path) -> Course:
     """Open a course's folder.
 
-    Args:
-        folder: the folder, or one inside it.
-
-    Returns:
-        The course.
-
     Raises:
         CourseError: if it is none.
     """
@@ -213,9 +207,6 @@ def open_course(folder: str | Path) -> Course:
 
 def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Read a CSV as spreadsheets write it: with commas, semicolons or tabs, with or without a byte order mark.
-
-    Args:
-        path: the file.
 
     Returns:
         The header and the rows, without empty ones.
@@ -269,12 +260,12 @@ def _students(path: Path) -> dict[str, Student]:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise CourseError(f"{path} must be TOML; {error}") from error
     settings: dict[str, Any] = {}
     for key, default in SETTINGS.items():
-        value = said.pop(key, default)
+        value = content.pop(key, default)
         if type(value) is not type(default):
             raise CourseError(f"{path}: {key} must be {_kind(default)}; got {value!r}")
         if isinstance(default, dict) and default:
@@ -286,8 +277,8 @@ def _settings(path: Path) -> dict[str, Any]:
                     raise CourseError(f"{path}: {part} of [{key}] must be a number, 0 or more; got {number!r}")
             value = {**default, **value}
         settings[key] = value
-    if said:
-        raise CourseError(f"{path} may have {', '.join(SETTINGS)}; got {', '.join(sorted(said))}")
+    if content:
+        raise CourseError(f"{path} may have {', '.join(SETTINGS)}; got {', '.join(sorted(content))}")
     for name, due in settings["due"].items():
         if not isinstance(due, datetime) or due.tzinfo is None:
             raise CourseError(

@@ -121,9 +121,9 @@ def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> 
         course.student(student)
     variant: Variant = variant_for(assignment, student, course.secret)
     release = make_release(master, assignment, variant)
-    found = leaks(release, master, assignment, variant)
-    if found:
-        raise CourseError(f"the release of {name} holds what it must not: {'; '.join(found[:3])}. Nothing was written")
+    leaked = leaks(release, master, assignment, variant)
+    if leaked:
+        raise CourseError(f"the release of {name} holds what it must not: {'; '.join(leaked[:3])}. Nothing was written")
     tasks = {task.id: task.name for task in assignment.tasks(variant) if task.table is not None}
     test = _template("check_notebook.py.txt").replace("@NAME@", name).replace("@TASKS@", json.dumps(tasks, indent=4))
     contents = {
@@ -144,8 +144,8 @@ def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> 
 def _address(release: Any) -> str:
     """Return where the package comes from, as the release's own cell says that installs it."""
     text = "\n".join(cell.source for cell in release.cells)
-    found = re.search(r"git\+https://[^\s\"']+", text)
-    return f"attention-tutorial @ {found[0]}" if found else "attention-tutorial"
+    match = re.search(r"git\+https://[^\s\"']+", text)
+    return f"attention-tutorial @ {match[0]}" if match else "attention-tutorial"
 
 
 # ---- The CSV of a learning platform ---------------------------------------------------------------------------------
@@ -255,14 +255,15 @@ def fill_in(
     return filled
 
 
-def _column(head: list[str], said: str, there: Sequence[str], table: Path, called: Sequence[str]) -> int:
-    fits = [name for name in there if name.casefold().startswith(said.casefold())]
-    if not said and len(fits) > 1:
+def _column(head: list[str], column: str, there: Sequence[str], table: Path, called: Sequence[str]) -> int:
+    fits = [name for name in there if name.casefold().startswith(column.casefold())]
+    if not column and len(fits) > 1:
         known = [_plain(name) for name in called]
-        fits = [name for name in there if any(f" {one} " in f" {_plain(name)} " for one in known)]
+        fits = [name for name in there if any(f" {title} " in f" {_plain(name)} " for title in known)]
     if len(fits) != 1:
         raise CourseError(
-            f"--column must begin the name of one column of {table} ({', '.join(there) or 'it has none'}); got {said!r}"
+            f"--column must begin the name of one column of {table} ({', '.join(there) or 'it has none'}); "
+            f"got {column!r}"
         )
     return head.index(fits[0])
 
@@ -282,20 +283,20 @@ def _who(course: Course, cells: dict[str, str], kind: str) -> Student | str:
 
     if kind == "Canvas":
         number, column = cells.get("ID", "").strip(), "canvas_id"
-        said = [cells.get("SIS User ID", ""), cells.get("SIS Login ID", "")]
+        numbers = [cells.get("SIS User ID", ""), cells.get("SIS Login ID", "")]
         name = cells.get("Student", "")
     else:
         number, column = re.sub(r"\D", "", cells.get("Identifier", "")), "moodle_id"
-        said = [cells.get("Email address", ""), cells.get("ID number", ""), cells.get("Username", "")]
+        numbers = [cells.get("Email address", ""), cells.get("ID number", ""), cells.get("Username", "")]
         name = cells.get("Full name", "")
-    keys = {text.strip().casefold() for text in said} - {""}
+    keys = {text.strip().casefold() for text in numbers} - {""}
     students = list(course.students.values())
-    found = [s for s in students if number and getattr(s, column) == number]
-    found = found or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
-    found = found or [s for s in students if _same_name(s, name)]
-    if len(found) == 1:
-        return found[0]
-    return f"several students fit: {', '.join(s.id for s in found)}" if found else "no student of students.csv"
+    fitting = [s for s in students if number and getattr(s, column) == number]
+    fitting = fitting or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
+    fitting = fitting or [s for s in students if _same_name(s, name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    return f"several students fit: {', '.join(s.id for s in fitting)}" if fitting else "no student of students.csv"
 
 
 def _no_grade(row: Row | None, so_far: bool) -> str:
@@ -313,12 +314,12 @@ def _no_grade(row: Row | None, so_far: bool) -> str:
 def _maximum(lines: list[list[str]], cells: dict[str, str], target: int, kind: str) -> float | None:
     """Return the platform's own maximum of points, if the table says it."""
     if kind == "Moodle":
-        said = cells.get("Maximum Grade", cells.get("Maximum grade", ""))
+        text = cells.get("Maximum Grade", cells.get("Maximum grade", ""))
     else:
         rows = [line for line in lines[1:4] if line and line[0].strip().startswith("Points Possible")]
-        said = rows[0][target] if rows and target < len(rows[0]) else ""
+        text = rows[0][target] if rows and target < len(rows[0]) else ""
     try:
-        return float(said.strip().replace(",", "."))
+        return float(text.strip().replace(",", "."))
     except ValueError:
         return None
 

@@ -98,10 +98,6 @@ def configure(c: Config, root: str | Path | None = None) -> None:
 def register(course: Course, name: str) -> None:
     """Write the common release of an assignment, and tell the gradebook its cells, its students and when it is due.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-
     Raises:
         CourseError: if nbgrader refuses, such as for cells added after students handed in.
     """
@@ -144,19 +140,13 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
     if not todo:
         return {}
     there = {path.name for path in (course.root / "submitted").iterdir()}
-    said = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
+    messages = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
     failed = [s for s in todo if recorded_key(course, name, s) != result_key(course, name, s)]
-    return dict.fromkeys(failed, said or "nbgrader did not say why")
+    return dict.fromkeys(failed, messages or "nbgrader did not say why")
 
 
 def forget(course: Course, name: str, student: str) -> None:
-    """Remove what was made of a submission that is not there any more, from the gradebook too.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
-    """
+    """Remove what was made of a submission that is not there any more, from the gradebook too."""
     _seen_path(course, name, student).unlink(missing_ok=True)
     for folder in ("submitted", "autograded", "feedback"):
         shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
@@ -172,16 +162,12 @@ def _is_ungraded(result: dict[str, Any]) -> bool:
 def feedback(course: Course, name: str) -> None:
     """Write nbgrader's own pages of feedback, into ``feedback/``.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-
     Raises:
         CourseError: if it could not write all of them.
     """
-    said = _convert(course, name, GenerateFeedback, force=True)
-    if said:
-        raise CourseError(f"nbgrader could not write all feedback: {said}")
+    messages = _convert(course, name, GenerateFeedback, force=True)
+    if messages:
+        raise CourseError(f"nbgrader could not write all feedback: {messages}")
 
 
 def recorded_key(course: Course, name: str, student: str) -> str | None:
@@ -196,10 +182,10 @@ def recorded_key(course: Course, name: str, student: str) -> str | None:
 def read_result(course: Course, name: str, student: str) -> dict[str, Any]:
     """Read what the engine found, or raise a `CourseError` that says to grade first."""
     try:
-        found: dict[str, Any] = json.loads(course.result(name, student).read_bytes())
+        result: dict[str, Any] = json.loads(course.result(name, student).read_bytes())
     except (OSError, ValueError) as error:
         raise CourseError(f"there is no result for {student} in {name}; run `grade {name}` first ({error})") from error
-    return found
+    return result
 
 
 def result_key(course: Course, name: str, student: str) -> str:
@@ -210,17 +196,12 @@ def result_key(course: Course, name: str, student: str) -> str:
 def attempt_time(course: Course, name: str, student: str) -> datetime | None:
     """Return when the newest attempt was handed in, as the name of its folder says.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        student: the id.
-
     Returns:
         The time; None where nothing was handed in.
     """
     attempts = course.attempts(name, student)
-    found = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
-    return datetime.strptime(found[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
+    match = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
+    return datetime.strptime(match[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
 
 
 def penalty(course: Course, score: float, seconds_late: float) -> float:
@@ -230,9 +211,6 @@ def penalty(course: Course, score: float, seconds_late: float) -> float:
         course: its folder.
         score: the points without it.
         seconds_late: behind the time that it was due.
-
-    Returns:
-        Points, at most the score.
 
     Example:
         >>> from attention_classroom.course import Course
@@ -258,14 +236,7 @@ def renew_penalties(course: Course, name: str) -> None:
 
 
 def open_gradebook(course: Course) -> Gradebook:
-    """Open a course's gradebook; to be used in a ``with``.
-
-    Args:
-        course: its folder.
-
-    Returns:
-        nbgrader's own object.
-    """
+    """Open a course's gradebook; to be used in a ``with``."""
     _find_programs()
     logging.getLogger("tornado.application").disabled = True  # nbgrader logs there, at length, what it raises as well
     return Gradebook(_database(course))
@@ -299,10 +270,10 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
     coursedir.student_id_exclude = ",".join(leave_out)
     converter = kind(coursedir=coursedir, config=config)
     converter.force = force
-    said = _Said()
+    messages = _Said()
     log = logging.getLogger(f"attention_classroom.{kind.__name__}")
     log.propagate = False
-    log.handlers = [said]
+    log.handlers = [messages]
     converter.log = log
     try:
         with warnings.catch_warnings():
@@ -310,8 +281,8 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
             converter.start()
     except NbGraderException as error:
         if kind is GenerateAssignment:
-            raise CourseError(f"nbgrader cannot release {name}: {said.text() or error}") from error
-        return said.text() or str(error)
+            raise CourseError(f"nbgrader cannot release {name}: {messages.text() or error}") from error
+        return messages.text() or str(error)
     return ""
 
 
@@ -339,8 +310,8 @@ class _Step(NbGraderPreprocessor):
 
     def where(self, resources: dict[str, Any]) -> tuple[Course, str, str]:
         """Return the course, the assignment's name and the student's id."""
-        said = resources["nbgrader"]
-        return open_course(Path.cwd()), said["assignment"], said["student"]
+        about = resources["nbgrader"]
+        return open_course(Path.cwd()), about["assignment"], about["student"]
 
 
 class MakeRelease(_Step):
@@ -389,7 +360,7 @@ class StrictExecute(_Step):
             if cell.cell_type != "code":
                 continue
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            cell.outputs = [_output(each) for each in result["cells"].get(grade_id or cell.get("id", ""), [])]
+            cell.outputs = [_output(output) for output in result["cells"].get(grade_id or cell.get("id", ""), [])]
             cell.execution_count = i + 1
             if utils.is_grade(cell) and not utils.is_solution(cell):
                 task = result["tasks"].get(grade_id.removesuffix("-check"))
@@ -488,8 +459,8 @@ def _seen(course: Course, name: str, student: str) -> dict[str, str]:
 
 def _fingerprint(cell: NotebookNode, flags: str) -> str:
     """Return what changes when a mark for a cell would: the answer of one marked by hand, else what checks said."""
-    what = cell.source if utils.is_solution(cell) else json.dumps(cell.get("outputs", []), sort_keys=True)
-    return hashlib.sha256(f"{what}\0{flags}".encode()).hexdigest()[:16]
+    content = cell.source if utils.is_solution(cell) else json.dumps(cell.get("outputs", []), sort_keys=True)
+    return hashlib.sha256(f"{content}\0{flags}".encode()).hexdigest()[:16]
 
 
 # ---- What students wrote is shown, and does nothing -----------------------------------------------------------------
@@ -502,12 +473,6 @@ MACROS = re.compile(
 
 def defuse(markdown: str) -> str:
     """Return Markdown that shows as before, formulas included, and in which no HTML, link or picture works.
-
-    Args:
-        markdown: what a student wrote.
-
-    Returns:
-        The same words.
 
     Example:
         >>> defuse('$a < b$, <script>x</script> and [me](javascript:x)')
@@ -535,9 +500,9 @@ class DefuseComments(NbGraderPreprocessor):
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
         """Defuse a cell's comment."""
-        said = cell.metadata.get("nbgrader", {})
-        if said.get("comment"):
-            said["comment"] = defuse(said["comment"])
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("comment"):
+            about["comment"] = defuse(about["comment"])
         return cell, resources
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 
 from .assignment import load
-from .sandbox import Layer, NoSandbox, layer, strongest
+from .sandbox import NoSandbox, by_name, strongest
 from .variants import PLAIN, Variant
 
 __all__ = ["main"]
@@ -21,23 +21,22 @@ __all__ = ["main"]
 def main(root: Path) -> int:
     """Grade what is in ``submission/``.
 
-    Args:
-        root: Gradescope's folder, with ``source``, ``submission`` and ``results``.
-
     Returns:
         0; also where the grader fails, since Gradescope then shows what is written. No score is given then.
     """
     results = root / "results" / "results.json"
     results.parent.mkdir(parents=True, exist_ok=True)
     try:
-        found = _graded(root)
+        result = _graded(root)
     except NoSandbox as error:
-        found = {"output": f"No sandbox starts here, so nothing was run and nothing is graded. {error}"}
+        result = {"output": f"No sandbox starts here, so nothing was run and nothing is graded. {error}"}
     except Exception:
         traceback.print_exc()  # for the teacher: what a program prints, students do not see
-        found = {"output": "The autograder failed. This is not your fault; your teacher can read why and run it again."}
+        result = {
+            "output": "The autograder failed. This is not your fault; your teacher can read why and run it again."
+        }
     part = results.with_suffix(".part")
-    part.write_text(json.dumps({"output_format": "text", "stdout_visibility": "hidden", **found}), encoding="utf-8")
+    part.write_text(json.dumps({"output_format": "text", "stdout_visibility": "hidden", **result}), encoding="utf-8")
     part.replace(results)
     return 0
 
@@ -71,25 +70,25 @@ def _graded(root: Path) -> dict[str, Any]:
         flags += more
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
-    where: Layer = layer("limits") if settings["unsafe"] and not _confined() else strongest()
-    result = grade(rebuilt, assignment, variant, layer=where, flags=flags, private=[source, root / "results"])
+    sandbox = by_name("limits") if settings["unsafe"] and not _confined() else strongest()
+    result = grade(rebuilt, assignment, variant, sandbox=sandbox, flags=flags, private=[source, root / "results"])
     if any(flag["kind"] == "ungraded" for flag in result["flags"]):
         raise RuntimeError(str(result["flags"]))
     tests = []
     tasks = {task.id: task for task in assignment.tasks(variant)}
-    for task, found in result["tasks"].items():
-        for check in found["checks"]:
+    for task, score in result["tasks"].items():
+        for check in score["checks"]:
             words = {"name": f"{tasks[task].title}: {check['says']}", "output": check["words"] or "right"}
             tests.append({**words, "score": check["points"], "max_score": check["max"], "visibility": "visible"})
-    said = [f"{flag['kind']}: {flag['words']}" for flag in result["flags"]]
+    notes = [f"{flag['kind']}: {flag['words']}" for flag in result["flags"]]
     by_hand = sum(task.by_hand for task in tasks.values())
     rest = [f"{by_hand:g} more points are given by hand."] if by_hand else []
     return {
-        "score": sum(found["points"] for found in result["tasks"].values()),
+        "score": sum(score["points"] for score in result["tasks"].values()),
         "tests": tests,
-        "output": "\n".join([f"Read: {chosen.name}", *rest, *said]),
+        "output": "\n".join([f"Read: {chosen.name}", *rest, *notes]),
         "execution_time": round(result["seconds"]),
-        "extra_data": {"layer": result["layer"], "student": student, "variant": variant.mark},
+        "extra_data": {"sandbox": result["sandbox"], "student": student, "variant": variant.mark},
     }
 
 

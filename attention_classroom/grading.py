@@ -31,7 +31,7 @@ from . import wire
 from .assignment import Assignment, Check, Task
 from .child import PICTURES
 from .rebuild import EXTRA, METADATA, SKIPPED, Flag
-from .sandbox import Child, Died, Layer, Limits, NoSandbox, TooLong
+from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
 from .variants import Variant
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Result(TypedDict):
     student: str
     assignment: str
     key: str
-    layer: str
+    sandbox: str
     seconds: float
     flags: list[Flag]
     tasks: dict[str, TaskResult]
@@ -93,7 +93,7 @@ class _OutOfTime(Exception):
 class _Session:
     """A child for one submission, started again without what stopped it."""
 
-    layer: Layer
+    sandbox: Sandbox
     limits: Limits
     private: Sequence[Path] = ()
     child: Child | None = None
@@ -107,7 +107,7 @@ class _Session:
             if self.starts > RESTARTS:
                 raise _OutOfTime(f"it was started again {RESTARTS} times")
             self.starts += 1
-            self.child = self.layer.start(self.limits, private=self.private)
+            self.child = self.sandbox.start(self.limits, private=self.private)
             for request in list(self.done):
                 try:
                     self._send(request, self.limits.cell_s)
@@ -245,7 +245,7 @@ def _text(x: Any, size: int) -> str:
 
 
 def _texts(x: Any) -> list[str]:
-    return [_text(one, 80) for one in x[:20]] if isinstance(x, list) else []
+    return [_text(item, 80) for item in x[:20]] if isinstance(x, list) else []
 
 
 # ---- One submission --------------------------------------------------------------------------------------------------
@@ -329,16 +329,16 @@ class _Grading:
     def read(self, cell: _Cell) -> None:
         """Have the child read a cell, before any code of the student's has run."""
         try:
-            found = self.session.request(self.limits.cell_s, do="read", source=cell.source)
+            reply = self.session.request(self.limits.cell_s, do="read", source=cell.source)
         except (TooLong, Died, _OutOfTime) as error:  # a source on which Python's own compiler fails
             why = str(error) or "it takes too long"
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} cannot be read before it runs: {why}")
             return
-        unusual = _texts(found.get("unusual"))
+        unusual = _texts(reply.get("unusual"))
         if unusual:
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
-        if cell.kind == "answer" and isinstance(found.get("print"), str) and isinstance(found.get("size"), int):
-            self.prints[cell.id] = {"print": _text(found["print"], 16), "size": found["size"]}
+        if cell.kind == "answer" and isinstance(reply.get("print"), str) and isinstance(reply.get("size"), int):
+            self.prints[cell.id] = {"print": _text(reply["print"], 16), "size": reply["size"]}
 
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
@@ -400,8 +400,8 @@ class _Grading:
             self.flag("timeout", task.id, str(error))
             words = f"not judged: {error}"
             checks = [_Checked(_no_points(check, words)) for check in task.checks]
-        missing = all(each.kind is Outcome.NOT_FILLED_IN for each in checks) or isinstance(answer, _Missing)
-        if not last and (missing or any(each.error == "NameError" for each in checks)):
+        missing = all(judged.kind is Outcome.NOT_FILLED_IN for judged in checks) or isinstance(answer, _Missing)
+        if not last and (missing or any(judged.error == "NameError" for judged in checks)):
             self.open.append(task)
             if missing:
                 return
@@ -410,7 +410,7 @@ class _Grading:
         if isinstance(answer, Remote):
             for kind, words in answer.flags.items():
                 self.flag(kind, task.id, words)
-        results = [each.result for each in checks]
+        results = [judged.result for judged in checks]
         points = sum(result["points"] for result in results)
         if task.id in self.results and self.results[task.id]["points"] >= points:
             return
@@ -419,36 +419,36 @@ class _Grading:
             "max": task.automatic,
             "by_hand": task.by_hand,
             "words": list(dict.fromkeys(result["words"] for result in results if result["words"])),
-            "mistakes": list(dict.fromkeys(each.mistake for each in checks if each.mistake)),
+            "mistakes": list(dict.fromkeys(judged.mistake for judged in checks if judged.mistake)),
             "checks": results,
         }
 
     def take(self, task: Task) -> Any:
         """Return what a task's name stands for now: a value, a `Remote`, or that there is none."""
         try:
-            found = self.session.request(self.limits.cell_s, keep=True, do="take", task=task.id, name=task.name)
+            reply = self.session.request(self.limits.cell_s, keep=True, do="take", task=task.id, name=task.name)
         except (TooLong, Died) as error:
             return _Missing(f"what `{task.name}` is cannot be found out: {error or 'it takes too long'}")
-        kind = _text(found.get("kind"), 20)
+        kind = _text(reply.get("kind"), 20)
         if kind == "value":
-            return found.get("value")
+            return reply.get("value")
         if kind == "function":
-            return Remote(self.session, task, _texts(found.get("parameters")), found.get("does") is True)
+            return Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
 
     def checks(self, task: Task, answer: Any) -> list["_Checked"]:
         """Judge an answer by all hidden checks, until it had to be stopped too often."""
-        found: list[_Checked] = []
+        results: list[_Checked] = []
         stops = 0
         for check in task.checks:
             if stops == STOPS:
-                found.append(_Checked(_no_points(check, "not tried, since your code had to be stopped before")))
+                results.append(_Checked(_no_points(check, "not tried, since your code had to be stopped before")))
                 continue
-            found.append(self.check(task, check, answer))
+            results.append(self.check(task, check, answer))
             stops += isinstance(answer, Remote) and self.session.child is None
-        return found
+        return results
 
     def check(self, task: Task, check: Check, answer: Any) -> "_Checked":
         """Judge an answer by one hidden check."""
@@ -458,25 +458,25 @@ class _Grading:
         if isinstance(answer, Remote):
             self.session.ready()
             answer.begin(task.seconds)
-        found = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
-        if found is not None and found.kind is Outcome.TOO_SLOW:
+        diagnosis = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
+        if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
-        if found is None:
-            found = self.not_finite(task, check.cases, answer)
-        if found is None:
+        if diagnosis is None:
+            diagnosis = self.not_finite(task, check.cases, answer)
+        if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
-        slip = slip_of(task.table, found)
+        slip = slip_of(task.table, diagnosis)
         if slip is not None:
             number, words = slip.mistake, slip.words
-            mistake = f"mistake:{number}" if number else words if isinstance(words, str) else found.words
-        return _Checked(_no_points(check, _text(found.words, 1000)), mistake, found.kind, found.error)
+            mistake = f"mistake:{number}" if number else words if isinstance(words, str) else diagnosis.words
+        return _Checked(_no_points(check, _text(diagnosis.words, 1000)), mistake, diagnosis.kind, diagnosis.error)
 
     def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
         """Look again at what was found right: not a number is neither more nor less than anything."""
         assert task.table is not None
-        given = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(wire.is_finite, given)):
+        results = answer.results if isinstance(answer, Remote) else [answer]
+        if all(map(wire.is_finite, results)):
             return None
         right = [task.table.result(task.table.right, case) for case in cases]
         return Diagnosis("the result holds NaN or infinity") if all(map(wire.is_finite, right)) else None
@@ -542,7 +542,7 @@ def grade(
     assignment: Assignment,
     variant: Variant,
     *,
-    layer: Layer,
+    sandbox: Sandbox,
     limits: Limits | None = None,
     flags: Iterable[Flag] = (),
     private: Sequence[Path] = (),
@@ -554,7 +554,7 @@ def grade(
         notebook: as `rebuild` lays it: the release's cells with the student's answers.
         assignment: what it is.
         variant: the student's.
-        layer: of the sandbox.
+        sandbox: where the cells run.
         limits: what the submission may use.
         flags: what is known of it already.
         private: files and folders that must not be readable in the sandbox.
@@ -569,7 +569,7 @@ def grade(
     begun = time.monotonic()
     limits = limits or Limits()
     tasks = list(assignment.tasks(variant))
-    session = _Session(layer, limits, private)
+    session = _Session(sandbox, limits, private)
     grading = _Grading(tasks, session, limits, list(flags))
     try:
         grading.run(_cells(notebook, tasks))
@@ -588,7 +588,7 @@ def grade(
         "student": variant.student,
         "assignment": assignment.name,
         "key": key,
-        "layer": layer.name,
+        "sandbox": sandbox.name,
         "seconds": round(time.monotonic() - begun, 2),
         "flags": grading.flags,
         "tasks": {task.id: grading.results[task.id] for task in tasks},
@@ -599,12 +599,12 @@ def grade(
 
 def not_judged(task: Task, words: str = "not judged") -> TaskResult:
     checks = [_no_points(check, words) for check in task.checks]
-    said = [words] if checks else []
+    notes = [words] if checks else []
     return {
         "points": 0.0,
         "max": task.automatic,
         "by_hand": task.by_hand,
-        "words": said,
+        "words": notes,
         "mistakes": [],
         "checks": checks,
     }

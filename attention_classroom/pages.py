@@ -39,9 +39,6 @@ def page(title: str, body: str, *, style: str = "") -> str:
         title: plain text.
         body: HTML, in which all that people wrote is escaped.
         style: more CSS.
-
-    Returns:
-        HTML.
     """
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -53,28 +50,13 @@ def page(title: str, body: str, *, style: str = "") -> str:
 
 
 def pre(text: str) -> str:
-    """Return text as it is, with the codes of terminals' colours left out.
-
-    Args:
-        text: whatever somebody wrote or printed.
-
-    Returns:
-        HTML.
-    """
+    """Return text as it is, with the codes of terminals' colours left out."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     return f'<pre tabindex="0">{escape(plain)}</pre>'
 
 
 def picture(data: str, alternative: str) -> str:
-    """Return a PNG given in base64; nothing if it is none.
-
-    Args:
-        data: the picture.
-        alternative: what it is, in words.
-
-    Returns:
-        HTML.
-    """
+    """Return a PNG given in base64; nothing if it is none."""
     try:
         raw = base64.b64decode(data, validate=True)
     except ValueError:
@@ -91,9 +73,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Iterab
         head: plain text.
         rows: HTML.
         numbers: the columns that are set to the right.
-
-    Returns:
-        HTML.
     """
     right = [' class="n"' if i in set(numbers) else "" for i in range(len(head))]
     top = "".join(f'<th scope="col"{side}>{escape(cell)}</th>' for cell, side in zip(head, right, strict=True))
@@ -111,14 +90,13 @@ def bars(counts: Sequence[tuple[str, int]], axis: str, what: str) -> str:
         counts: each bar's label and its height.
         axis: what the labels are.
         what: what is counted; said to those who do not see the figure, with all numbers.
-
-    Returns:
-        HTML.
     """
     wide, high, step = 640, 150, 640 / max(len(counts), 1)
     most = max([count for _, count in counts] + [1])
-    said = "; ".join(f"{label}: {count}" for label, count in counts)
-    parts = [f'<svg viewBox="0 0 {wide} {high + 60}" role="img" aria-label="{escape(f"{what} by {axis}. {said}")}">']
+    description = "; ".join(f"{label}: {count}" for label, count in counts)
+    parts = [
+        f'<svg viewBox="0 0 {wide} {high + 60}" role="img" aria-label="{escape(f"{what} by {axis}. {description}")}">'
+    ]
     for i, (label, count) in enumerate(counts):
         tall = high * count / most
         middle = (i + 0.5) * step

@@ -92,9 +92,6 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
             package is in.
         empty: whether to leave out the made-up students.
 
-    Returns:
-        The course.
-
     Raises:
         CourseError: if the folder is in use, or there are no masters.
     """
@@ -130,15 +127,7 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
 
 
 def examples(course: Course, name: str) -> Path:
-    """Write what the made-up students hand in, as one downloads it from Moodle.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-
-    Returns:
-        The zip, ``examples/<name>.zip``.
-    """
+    """Write what the made-up students hand in, as one downloads it from Moodle."""
     assignment = load(course.hidden(name))
     master = nbformat.read(course.master(name), as_version=4)
     path = course.root / "examples" / f"{name}.zip"
@@ -161,16 +150,16 @@ def examples(course: Course, name: str) -> Path:
 def _handed_in(does: str, solved: NotebookNode, release: NotebookNode) -> NotebookNode:
     """Return the notebook of a made-up student."""
     unfilled = {cell.id: cell.source for cell in release.cells}
-    given = [cell for cell in solved.cells if cell.metadata.get("nbgrader", {}).get("solution")]
-    functions = [cell for cell in given if re.search(r"^def \w+\(", cell.source, re.MULTILINE)]
-    for number, cell in enumerate(given):
-        found = re.search(r"^def (\w+)\(", cell.source, re.MULTILINE)
+    answers = [cell for cell in solved.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    functions = [cell for cell in answers if re.search(r"^def \w+\(", cell.source, re.MULTILINE)]
+    for number, cell in enumerate(answers):
+        match = re.search(r"^def (\w+)\(", cell.source, re.MULTILINE)
         if does != "Right" and cell.cell_type == "markdown":
             cell.source = f"I think that it has to be so. {does} says it."
         elif does == "Half" and number % 2:
             cell.source = unfilled[cell.id]
-        elif does == "Wrong" and found:
-            cell.source = f"def {found[1]}(*what_comes_in):\n    return what_comes_in[0]"
-        elif does == "Loop" and cell is functions[-1] and found:
-            cell.source = f"def {found[1]}(*what_comes_in):\n    while True:\n        pass"
+        elif does == "Wrong" and match:
+            cell.source = f"def {match[1]}(*what_comes_in):\n    return what_comes_in[0]"
+        elif does == "Loop" and cell is functions[-1] and match:
+            cell.source = f"def {match[1]}(*what_comes_in):\n    while True:\n        pass"
     return solved

@@ -117,9 +117,9 @@ def _parse(received: bytes) -> dict[str, Any]:
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
         raise Unreadable(f"the file has {len(received) >> 20} MB; a notebook with {MEGABYTES} MB is not read")
-    for beginning, what in BEGINNINGS.items():
+    for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
-            raise Unreadable(f"it is {what}, not a notebook")
+            raise Unreadable(f"it is {kind}, not a notebook")
     wide = received.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = received.decode("utf-16" if wide else "utf-8-sig")
@@ -298,8 +298,8 @@ class _Laying:
         texts = [slot.id for slot in changed if slot.cell.cell_type != "code" and not slot.varies]
         if locked or gone:
             words = "; ".join(
-                f"{', '.join(dict.fromkeys(names))} {what}"
-                for names, what in ((locked, "changed"), (gone, "gone"))
+                f"{', '.join(dict.fromkeys(names))} {fate}"
+                for names, fate in ((locked, "changed"), (gone, "gone"))
                 if names
             )
             self.flag("tampered", "", f"cells that are locked: {words}; those of the release were used")
@@ -368,10 +368,6 @@ class _Laying:
 
 def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", list[Flag]]:
     """Lay a student's answers on the student's own release.
-
-    Args:
-        received: a file's contents, whatever it is.
-        release: the notebook that this student got.
 
     Returns:
         A new notebook, and what a teacher should know about the file.

@@ -63,11 +63,6 @@ load(
 def make_release(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Make the notebook that a student gets.
 
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the student's.
-
     Returns:
         A new notebook: no solutions, no hidden checks, no outputs; the visible checks as plain data.
 
@@ -89,11 +84,6 @@ def make_release(master: NotebookNode, assignment: Assignment, variant: Variant)
 
 def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Make the solved notebook of a variant: the release with the master's answers in it.
-
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: a student's.
 
     Returns:
         What a student would hand in who knows everything.
@@ -127,11 +117,7 @@ def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> 
 
 
 def use_hidden(path: str | Path) -> None:
-    """Load the visible checks of the plain variant straight from the hidden module, in a master that is opened as such.
-
-    Args:
-        path: of ``hidden/<name>.py``, from the master's folder.
-    """
+    """Load the visible checks of the plain variant straight from the hidden module, for a master that is run."""
     assignment = load(Path(path))
     tasks = assignment.tasks(plain_variant(assignment))
     visible.load(visible.pack({task.id: task.table for task in tasks if task.table is not None}))
@@ -145,27 +131,21 @@ SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebo
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
     """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
 
-    Args:
-        release: what a student gets.
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the student's.
-
     Returns:
         What was found, in words; nothing where all is well.
     """
     texts = list(_texts(release))
-    found = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
-    found += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
+    faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
+    faults += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
     squeezed = "\n".join(map(_squeeze, _with_code(texts)))
     allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
     for line, where in _secret_lines(master, assignment, variant):
         needle = _squeeze(line)
         if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
-            found.append(f"{where}: {line.strip()}")
+            faults.append(f"{where}: {line.strip()}")
     blobs = b"\n\n".join(_decoded(texts))
-    found += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
-    return list(dict.fromkeys(found))
+    faults += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
+    return list(dict.fromkeys(faults))
 
 
 def _texts(x: Any) -> Iterator[str]:
@@ -203,9 +183,13 @@ def _unpacked(text: str) -> Iterator[bytes]:
     joined = re.sub(r"\s*\n\s*", "", text)
     for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
         padded = signs + "=" * (-len(signs) % 4)
-        for decode, given in ((base64.b64decode, padded), (base64.urlsafe_b64decode, padded), (bytes.fromhex, signs)):
+        for decode, signs_read in (
+            (base64.b64decode, padded),
+            (base64.urlsafe_b64decode, padded),
+            (bytes.fromhex, signs),
+        ):
             with contextlib.suppress(ValueError, binascii.Error):
-                raw = decode(given)
+                raw = decode(signs_read)
                 yield raw
                 with contextlib.suppress(zlib.error):
                     yield zlib.decompress(raw, wbits=47)  # zlib or gzip
@@ -296,7 +280,7 @@ def _needles(x: Any) -> Iterator[bytes]:
         if x.is_floating_point():
             for dtype in (torch.float64, torch.float32):
                 first = start[:4].to(dtype)
-                if any(True for one in first.tolist() for _ in _needles(one)):  # not if all are such as 0 or 0.5
+                if any(True for item in first.tolist() for _ in _needles(item)):  # not if all are such as 0 or 0.5
                     yield first.numpy().tobytes()
         if x.is_floating_point():
             yield from _needles(start[:4].tolist())
@@ -307,11 +291,11 @@ def _needles(x: Any) -> Iterator[bytes]:
             yield start.numpy().tobytes()
             yield _squeeze(str(start.tolist())).removesuffix("]").encode()
     elif isinstance(x, list | tuple):
-        if len(x) >= ENOUGH and all(isinstance(one, int) for one in x):
+        if len(x) >= ENOUGH and all(isinstance(item, int) for item in x):
             yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
-        for one in x:
-            if not isinstance(one, int):
-                yield from _needles(one)
+        for item in x:
+            if not isinstance(item, int):
+                yield from _needles(item)
     elif isinstance(x, float):
         digits = repr(abs(x))  # such as 0.1234567890123
         if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
@@ -325,10 +309,6 @@ def _needles(x: Any) -> Iterator[bytes]:
 
 def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
     """Run a notebook's code in this process, as the master's author: never what a student sent.
-
-    Args:
-        notebook: whose code cells are plain Python.
-        skip: ids of cells to leave out.
 
     Returns:
         Its names, and what its cells printed, by their ids.
@@ -358,15 +338,7 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
 
 
 def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
-    """Return the automatic points of each task, judged in this process.
-
-    Args:
-        tasks: of a variant.
-        names: of a notebook that ran.
-
-    Returns:
-        Points by task.
-    """
+    """Return the automatic points of each task, judged in this process."""
     return {
         task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
         for task in tasks
@@ -403,32 +375,27 @@ def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Vari
 def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
     """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
 
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variant: the one to try.
-
     Returns:
         What is wrong, in words; nothing where all is well.
     """
     tasks = assignment.tasks(variant)
     faults = list(_wrong_cells(master, tasks))
     release = make_release(master, assignment, variant)
-    faults += [f"the release holds {found}" for found in leaks(release, master, assignment, variant)]
-    for notebook, what in ((release, "unfilled release"), (answers(master, assignment, variant), "solved notebook")):
+    faults += [f"the release holds {leaked}" for leaked in leaks(release, master, assignment, variant)]
+    for notebook, name in ((release, "unfilled release"), (answers(master, assignment, variant), "solved notebook")):
         try:
             names, printed = run(notebook)
         except RuntimeError as error:
-            faults.append(f"the {what} does not run to the end: {error}")
+            faults.append(f"the {name} does not run to the end: {error}")
             continue
         for task in tasks:
             wanted = 0.0 if notebook is release else task.automatic
             points = earned([task], names)[task.id]
             if points != wanted:
-                faults.append(f"the {what} earns {points:g} points for {task.id}; expected {wanted:g}")
-            said = printed.get(f"{task.id}-check", "")
-            if task.table is not None and ("right on all inputs" in said) != (notebook is not release):
-                faults.append(f"the check of {task.id} in the {what} says {said.strip()!r}")
+                faults.append(f"the {name} earns {points:g} points for {task.id}; expected {wanted:g}")
+            output = printed.get(f"{task.id}-check", "")
+            if task.table is not None and ("right on all inputs" in output) != (notebook is not release):
+                faults.append(f"the check of {task.id} in the {name} says {output.strip()!r}")
     for task in tasks:
         faults += _wrong_slips(task)
     return faults
@@ -468,12 +435,12 @@ def _wrong_slips(task: Task) -> Iterator[str]:
         return
     frozen = visible.thaw(visible.freeze(task.table))
     for number, slip in enumerate(task.table.slips):
-        found = judge(task.table, slip.answer)
+        diagnosis = judge(task.table, slip.answer)
         again = judge(frozen, slip.answer)
         name = f"slip {number} of {task.id} ({slip.words if isinstance(slip.words, str) else 'made words'})"
-        if found is None or slip_of(task.table, found) is not slip:
-            yield f"{name} is told as {'right' if found is None else repr(found.words)}"
-        elif again is None or again.words != found.words or slip_of(frozen, again) is not frozen.slips[number]:
-            yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {found.words!r}"
+        if diagnosis is None or slip_of(task.table, diagnosis) is not slip:
+            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.words)}"
+        elif again is None or again.words != diagnosis.words or slip_of(frozen, again) is not frozen.slips[number]:
+            yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {diagnosis.words!r}"
         if all(_passes(task, check, slip.answer) for check in task.checks):
             yield f"{name} earns full marks"

@@ -12,7 +12,7 @@ import os
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -94,13 +94,8 @@ class Row:
         return [cell for cell, mark in self.marks.items() if mark.score is None]
 
 
-def report(course: Course, name: str, *, progress: Callable[[str], None] = lambda words: None) -> Path:
+def report(course: Course, name: str) -> Path:
     """Write the report of an assignment.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        progress: told what is being written.
 
     Returns:
         The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
@@ -110,7 +105,6 @@ def report(course: Course, name: str, *, progress: Callable[[str], None] = lambd
     tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
     rows = read_rows(course, name)
     answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
-    progress("looking for answers that are alike")
     common = course.release(name)
     released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
     pairs = similar_pairs(answers, released)
@@ -118,15 +112,12 @@ def report(course: Course, name: str, *, progress: Callable[[str], None] = lambd
     _pass_over_common(rows)
     folder = course.reports(name)
     (folder / "feedback").mkdir(parents=True, exist_ok=True)
-    progress("writing grades.csv")
     with _replacing(folder / "grades.csv") as part, part.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_grades(rows, tasks))
-    progress("writing feedback")
     for row in rows:
         own = assignment.tasks(variant_for(assignment, row.student.id, course.secret)) if row.result else tasks
         with _replacing(folder / "feedback" / f"{row.student.id}.html") as part:
             part.write_text(_feedback(course, assignment.title, row, own), encoding="utf-8")
-    progress("writing index.html")
     with _replacing(folder / "index.html") as part:
         part.write_text(_for_the_teacher(course, assignment.title, name, rows, tasks, pairs), encoding="utf-8")
     return folder
@@ -145,10 +136,6 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def read_rows(course: Course, name: str) -> list[Row]:
     """Return what is known of each student of the list, and of whoever else handed something in.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
 
     Returns:
         A row for each, in the order of students.csv.
@@ -206,12 +193,12 @@ def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
         others[pair.first, pair.what].append((-pair.likeness, pair.second))
         others[pair.second, pair.what].append((-pair.likeness, pair.first))
     for row in rows:
-        for what in ("code", "words"):
-            found = sorted(others[row.student.id, what])
-            if found:
-                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in found[:4])
-                more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-                row.flags.append({"kind": "similar", "task": "", "words": f"{what} like {shown}{more}"})
+        for kind in ("code", "words"):
+            alike = sorted(others[row.student.id, kind])
+            if alike:
+                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in alike[:4])
+                more = f" and {len(alike) - 4} more" if len(alike) > 4 else ""
+                row.flags.append({"kind": "similar", "task": "", "words": f"{kind} like {shown}{more}"})
 
 
 def _pass_over_common(rows: Iterable[Row]) -> None:
@@ -245,7 +232,7 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
     head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty"]
     yield [
         *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
-        "hours_late", "seconds", "layer",
+        "hours_late", "seconds", "sandbox",
     ]  # fmt: skip
     for row in rows:
         student, result = row.student, row.result or {}
@@ -262,7 +249,7 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
             row.when.isoformat() if row.when else "",
             f"{row.hours_late:.1f}" if row.hours_late else "",
             f"{result['seconds']:.1f}" if "seconds" in result else "",
-            result.get("layer", ""),
+            result.get("sandbox", ""),
         ]
 
 
@@ -291,18 +278,18 @@ def _box(flag: dict[str, str]) -> str:
 
 def _feedback_on(task: Task, row: Row) -> Iterator[str]:
     mark, result = row.of(task), row.result or {}
-    found = result.get("tasks", {}).get(task.id, {})
+    score = result.get("tasks", {}).get(task.id, {})
     points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
     yield f"<h2>{escape(task.title)} ({points})</h2>"
     yield from (_box(flag) for flag in row.flags if flag.get("task") == task.id)
-    in_checks = {check["words"] for check in found.get("checks", [])}
-    more = [words for words in found.get("words", []) if words.strip() and words not in in_checks]
+    in_checks = {check["words"] for check in score.get("checks", [])}
+    more = [words for words in score.get("words", []) if words.strip() and words not in in_checks]
     yield from (f"<p>{escape(_sentence(words))}</p>" for words in more)
     checks = [
         f'<li><span class="{"good" if check["points"] >= check["max"] else "bad"}">'
         f"{check['points']:g} of {check['max']:g}</span> {escape(check['says'])}"
         f"{': ' + escape(check['words']) if check['words'] else ''}</li>"
-        for check in found.get("checks", [])
+        for check in score.get("checks", [])
     ]
     if checks:
         yield f"<ul>{''.join(checks)}</ul>"
@@ -359,16 +346,16 @@ def _for_the_teacher(
 
 def _counts(rows: list[Row]) -> str:
     counts = Counter(row.status for row in rows)
-    said = [f"{counts[status]} {status}" for status in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[status]]
-    return f"{len(rows)} students: {', '.join(said)}."
+    parts = [f"{counts[status]} {status}" for status in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[status]]
+    return f"{len(rows)} students: {', '.join(parts)}."
 
 
 def _unsafe(rows: list[Row]) -> Iterator[str]:
-    layers = Counter(str(row.result["layer"]) for row in rows if row.result and "layer" in row.result)
-    said = ", ".join(f"{layer} ({count})" for layer, count in layers.items())
-    if said:
-        yield f"<p>Answers ran in the sandbox: {escape(said)}.</p>"
-    if "limits" in layers:
+    sandboxes = Counter(str(row.result["sandbox"]) for row in rows if row.result and "sandbox" in row.result)
+    used = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
+    if used:
+        yield f"<p>Answers ran in the sandbox: {escape(used)}.</p>"
+    if "limits" in sandboxes:
         yield (
             '<p class="box">Some answers ran with limits only: they could read files of this computer and use its '
             "network. Read the page on safety before you trust these marks.</p>"
@@ -402,9 +389,9 @@ def _mistakes(rows: list[Row], tasks: list[Task]) -> str:
     asked: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for task in tasks:
-            found = (row.result or {}).get("tasks", {}).get(task.id, {})
-            named.update({(task.title, _mistake(each)) for each in found.get("mistakes", [])})
-            for check in found.get("checks", []):
+            score = (row.result or {}).get("tasks", {}).get(task.id, {})
+            named.update({(task.title, _mistake(mistake)) for mistake in score.get("mistakes", [])})
+            for check in score.get("checks", []):
                 asked[task.title, check["says"]] += 1
                 failed[task.title, check["says"]] += check["points"] < check["max"]
     by_name = [[escape(words), escape(task), str(n)] for (task, words), n in named.most_common()]
@@ -416,9 +403,9 @@ def _mistakes(rows: list[Row], tasks: list[Task]) -> str:
     return f"{first}{second}"
 
 
-def _mistake(said: str) -> str:
-    number = re.fullmatch(r"mistake:(\d+)", said)
-    return MISTAKES.get(int(number[1]), said) if number else said
+def _mistake(words: str) -> str:
+    number = re.fullmatch(r"mistake:(\d+)", words)
+    return MISTAKES.get(int(number[1]), words) if number else words
 
 
 def _times(rows: list[Row]) -> Iterator[str]:
@@ -444,7 +431,7 @@ def _alike(pairs: list[Pair]) -> str:
             continue
         groups = [group for group in groups if group not in joined]
         groups.append((pair.what, both.union(*(group[1] for group in joined))))
-    rows = [[escape(", ".join(sorted(group))), what, "the same"] for what, group in groups]
+    rows = [[escape(", ".join(sorted(group))), kind, "the same"] for kind, group in groups]
     rows += [[escape(f"{p.first}, {p.second}"), p.what, f"{p.likeness:.0%}"] for p in near[:MOST_PAIRS]]
     more = f"<p>And {len(near) - MOST_PAIRS} more pairs.</p>" if len(near) > MOST_PAIRS else ""
     note = "The same but for names, numbers, comments and layout: that is a question to ask, not an answer."

@@ -1,8 +1,8 @@
-"""Where a student's code runs: a fresh process without rights, in the strongest layer that this machine has.
+"""Where a student's code runs: a fresh process without rights, in the strongest sandbox that this machine has.
 
-``strongest()`` tries the layers and returns the first that works; it raises `NoSandbox` where none does. A layer starts
-children; a `Child` is asked, within a time, and killed. A child that is not confined as its layer promises is never
-given any code: `Layer.start` raises.
+``strongest()`` tries the sandboxes and returns the first that works; it raises `NoSandbox` where none does. A sandbox
+starts children; a `Child` is asked, within a time, and killed. A child that is not confined as its sandbox promises is
+never given any code: `Sandbox.start` raises.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from . import wire
 from .child import PACKAGES, landlock_version
 from .packages import MASTERS
 
-__all__ = ["LAYERS", "Child", "Died", "Layer", "Limits", "NoSandbox", "TooLong", "layer", "strongest"]
+__all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "by_name", "strongest"]
 
 CHILD = Path(__file__).with_name("child.py")
 MESSAGE = 64 * 2**20  # bytes of one answer
@@ -84,7 +84,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Layer:
+class Sandbox:
     """A way to confine a child.
 
     Attributes:
@@ -102,11 +102,8 @@ class Layer:
             limits: what it may use.
             private: files and folders that it must not be able to read.
 
-        Returns:
-            The child.
-
         Raises:
-            NoSandbox: if it does not start, or is not confined as this layer promises.
+            NoSandbox: if it does not start, or is not confined as this sandbox promises.
         """
         limits = limits or Limits()
         _check_private(self, [*private, *filter(Path.is_dir, [MASTERS])])
@@ -119,18 +116,18 @@ class Layer:
         return child
 
 
-LAYERS = {
-    "bubblewrap": Layer(
+SANDBOXES = {
+    "bubblewrap": Sandbox(
         "bubblewrap",
         "namespaces of its own (bubblewrap) and a filter of system calls (seccomp): no network, no other processes, "
         "no files but Python's own, a disk of its own in memory",
     ),
-    "landlock": Layer(
+    "landlock": Sandbox(
         "landlock",
         "a filter of files (Landlock) and of system calls (seccomp): no network, no processes, no contents of files "
         "but Python's own",
     ),
-    "limits": Layer(
+    "limits": Sandbox(
         "limits", "limits of time, memory and output only: it can read what you can read, and send it away"
     ),
 }
@@ -178,8 +175,8 @@ def _hidden() -> list[Path]:
     return [path for folder in _packages() for name in PACKAGES if (path := Path(folder, name)).exists()]
 
 
-def _check_private(layer: Layer, private: Sequence[Path]) -> None:
-    if layer.name == "limits":
+def _check_private(sandbox: Sandbox, private: Sequence[Path]) -> None:
+    if sandbox.name == "limits":
         return
     for path in private:
         for open_to_all in _readable():
@@ -227,8 +224,8 @@ def _environment(home: str) -> dict[str, str]:
 class Child:
     """A process that runs a student's code. It is asked one thing at a time and killed when it does not answer."""
 
-    def __init__(self, layer: Layer, limits: Limits) -> None:
-        self.layer, self.limits = layer, limits
+    def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
+        self.sandbox, self.limits = sandbox, limits
         self.number = 0
         self.tail = b""
         self._got = bytearray()
@@ -246,7 +243,7 @@ class Child:
             )
         except OSError as error:
             self._clean()
-            raise NoSandbox(f"{layer.name} does not start: {error}") from error
+            raise NoSandbox(f"{sandbox.name} does not start: {error}") from error
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self._in, self._out, self._err = (
             self.process.stdin.fileno(),
@@ -259,15 +256,15 @@ class Child:
     # -- starting
 
     def _settings(self, home: str) -> dict[str, Any]:
-        confined = self.layer.name != "limits"
-        wants_landlock = self.layer.name == "landlock" or (confined and landlock_version() > 0)
+        confined = self.sandbox.name != "limits"
+        wants_landlock = self.sandbox.name == "landlock" or (confined and landlock_version() > 0)
         hidden = {str(path) for path in _hidden()}
         entries = [str(entry) for folder in _packages() for entry in Path(folder).iterdir() if str(entry) not in hidden]
         folders = set(_packages())
         readable = [path for path in _readable() if path not in folders] + entries + ["/dev/urandom", "/dev/zero"]
         rights = {"readable": readable, "listable": list(_packages()), "writable": [home, "/dev/null"]}
         return {
-            "parent": 0 if self.layer.name == "bubblewrap" else os.getpid(),
+            "parent": 0 if self.sandbox.name == "bubblewrap" else os.getpid(),
             "packages": list(_packages()),
             "landlock": rights if wants_landlock else None,
             "home": home,
@@ -279,7 +276,7 @@ class Child:
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         program, _ = _python()
-        if self.layer.name == "bubblewrap":
+        if self.sandbox.name == "bubblewrap":
             home, file = "/box", "/run/classroom/child.py"  # not /tmp: Python may be installed there
             wrap = self._bubblewrap(home)
         else:
@@ -330,29 +327,24 @@ class Child:
         try:
             ready = self._receive(b"", time.monotonic() + self.limits.start_s)
         except TooLong as error:
-            raise NoSandbox(f"{self.layer.name}: not ready after {self.limits.start_s:g} seconds") from error
+            raise NoSandbox(f"{self.sandbox.name}: not ready after {self.limits.start_s:g} seconds") from error
         except Died as error:
-            raise NoSandbox(f"{self.layer.name} does not start: {error}") from error
+            raise NoSandbox(f"{self.sandbox.name} does not start: {error}") from error
         self.tail = b""  # what libraries say while they are imported
-        if self.layer.name == "limits":
+        if self.sandbox.name == "limits":
             return
-        wanted = {"seccomp"} | ({"landlock"} if self.layer.name == "landlock" else set())
+        wanted = {"seccomp"} | ({"landlock"} if self.sandbox.name == "landlock" else set())
         missing = wanted - set(ready["done"])
-        if missing or ready["can"] or (ready["threads"] != 1 and self.layer.name == "landlock"):
+        if missing or ready["can"] or (ready["threads"] != 1 and self.sandbox.name == "landlock"):
             reasons = [ready["fault"]] if ready["fault"] else []
-            reasons += [f"it still has {what}" for what in ready["can"]]
+            reasons += [f"it still has {right}" for right in ready["can"]]
             reasons += [f"{ready['threads']} threads"] if ready["threads"] != 1 else []
-            raise NoSandbox(f"{self.layer.name} does not confine: {'; '.join(reasons) or 'no reason given'}")
+            raise NoSandbox(f"{self.sandbox.name} does not confine: {'; '.join(reasons) or 'no reason given'}")
 
     # -- requests
 
     def request(self, do: str, seconds: float, **rest: Any) -> Mapping[str, Any]:
         """Have something done.
-
-        Args:
-            do: what, as `child.Worker.answer` knows it.
-            seconds: how long it may take.
-            rest: the rest of the request: plain data.
 
         Returns:
             The answer. Whoever wrote the student's code may have written it.
@@ -441,7 +433,7 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(2)
             code = self.process.poll()
-            if code is not None and code > 128 and self.layer.name == "bubblewrap":
+            if code is not None and code > 128 and self.sandbox.name == "bubblewrap":
                 code = 128 - code  # as bubblewrap tells of signals
             if code is None:
                 words = "it closed its pipes"
@@ -453,9 +445,9 @@ class Child:
                 words = f"it ended with exit status {code}"
             with contextlib.suppress(OSError):
                 self.tail = (self.tail + (os.read(self._err, 2**18) or b""))[-TAIL:]
-            said = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
-            if said:
-                spoken = "".join(c if c.isprintable() else "�" for c in said[0][:300])
+            last = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
+            if last:
+                spoken = "".join(c if c.isprintable() else "�" for c in last[0][:300])
                 words += f"; its last words: {spoken}"
             if b"MemoryError" in self.tail or b"bad_alloc" in self.tail or b"allocate memory" in self.tail:
                 kind = "memory"
@@ -533,28 +525,28 @@ def _lives(process: int) -> bool:
 
 
 @functools.cache
-def _try(layer: Layer) -> str:
-    """Start a layer's child once; return why it does not work, or nothing."""
+def _try(sandbox: Sandbox) -> str:
+    """Start a sandbox's child once; return why it does not work, or nothing."""
     if sys.platform == "win32":
         return "Windows has no such sandbox; use WSL 2"
     if sys.platform != "linux":
         return "only Linux has it"
-    if layer.name == "landlock" and landlock_version() < 1:
+    if sandbox.name == "landlock" and landlock_version() < 1:
         return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
     try:
-        layer.start(Limits()).close()
+        sandbox.start(Limits()).close()
     except NoSandbox as error:
         return str(error)
     return ""
 
 
 @functools.cache
-def _strongest() -> Layer:
+def _strongest() -> Sandbox:
     reasons = []
     for name in ("bubblewrap", "landlock"):
-        fault = _try(LAYERS[name])
+        fault = _try(SANDBOXES[name])
         if not fault:
-            return LAYERS[name]
+            return SANDBOXES[name]
         reasons.append(f"{name}: {fault}")
     raise NoSandbox(
         "no sandbox works on this machine ("
@@ -564,11 +556,8 @@ def _strongest() -> Layer:
     )
 
 
-def strongest() -> Layer:
-    """Return the strongest layer that works here; each is tried once.
-
-    Returns:
-        The layer.
+def strongest() -> Sandbox:
+    """Return the strongest sandbox that works here; each is tried once.
 
     Raises:
         NoSandbox: if none works. Plain limits are only for whoever asks for them by name.
@@ -576,25 +565,19 @@ def strongest() -> Layer:
     return _strongest()
 
 
-def layer(name: str) -> Layer:
-    """Return a layer by its name, if it works here.
-
-    Args:
-        name: "bubblewrap", "landlock" or "limits".
-
-    Returns:
-        The layer.
+def by_name(name: str) -> Sandbox:
+    """Return a sandbox by its name, if it works here.
 
     Raises:
-        ValueError: if there is no such layer.
+        ValueError: if there is no such sandbox.
         NoSandbox: if it does not work here.
     """
-    if name not in LAYERS:
-        raise ValueError(f"name must be one of {', '.join(LAYERS)}; got {name!r}")
+    if name not in SANDBOXES:
+        raise ValueError(f"name must be one of {', '.join(SANDBOXES)}; got {name!r}")
     if name != "limits":
-        fault = _try(LAYERS[name])
+        fault = _try(SANDBOXES[name])
         if fault:
             raise NoSandbox(f"{name}: {fault}")
     elif sys.platform == "win32":
         raise NoSandbox("Windows has no such limits; use WSL 2")
-    return LAYERS[name]
+    return SANDBOXES[name]

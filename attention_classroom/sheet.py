@@ -83,11 +83,6 @@ class Question:
 def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     """Write the sheets of students, and the teacher's answers.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        students: their ids.
-
     Returns:
         The folder: ``sheets.html``, one sheet after another, each on a new page, and ``answers.html``.
     """
@@ -96,10 +91,10 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     asked, answered = [], []
     for student in students:
         person = course.student(student)
-        given = None
+        handed_in = None
         if course.submitted(name, student).is_file():
-            given = nbformat.read(course.submitted(name, student), as_version=4)
-        drawn = questions(master, assignment, student, course.secret, given)
+            handed_in = nbformat.read(course.submitted(name, student), as_version=4)
+        drawn = questions(master, assignment, student, course.secret, handed_in)
         who = f"{escape(person.name)} ({escape(student)})"
         asked.append(sheet(assignment.title, who, drawn))
         answered.append([who, *(f"<p><strong>{i}.</strong> {q.answer}</p>" for i, q in enumerate(drawn, 1))])
@@ -113,16 +108,7 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
 
 
 def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
-    """Return the sheet of a student.
-
-    Args:
-        title: of the assignment.
-        who: HTML.
-        drawn: the questions.
-
-    Returns:
-        HTML.
-    """
+    """Return the sheet of a student."""
     head = f"<h1>{escape(title)}: {who}</h1><p>{escape(HEAD)}</p>"
     body = "".join(
         f'<div class="question"><h3>{i}. {escape(q.title)}</h3>{q.asks}'
@@ -133,7 +119,7 @@ def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
 
 
 def questions(
-    master: NotebookNode, assignment: Assignment, student: str, secret: bytes, given: NotebookNode | None = None
+    master: NotebookNode, assignment: Assignment, student: str, secret: bytes, handed_in: NotebookNode | None = None
 ) -> list[Question]:
     """Draw the questions of a student; the same every time.
 
@@ -142,20 +128,20 @@ def questions(
         assignment: from the hidden module.
         student: the id.
         secret: the course's.
-        given: the student's rebuilt notebook, for questions on the answers in it.
+        handed_in: the student's rebuilt notebook, for questions on the answers in it.
 
     Returns:
         The questions, with the teacher's answers.
     """
     variant = variant_for(assignment, student, secret)
     common = variant_for(assignment, PLAIN, secret)
-    if given is not None and (given.metadata.get(METADATA) or {}).get("variant") == common.mark:
+    if handed_in is not None and (handed_in.metadata.get(METADATA) or {}).get("variant") == common.mark:
         variant = common  # that is what this student worked on
     release = make_release(master, assignment, variant)
     solved = {cell.id: cell.source for cell in answers(master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
-    own = list(_own_lines(release, given, draw))
+    own = list(_own_lines(release, handed_in, draw))
     computed: list[Question] = []
     repaired: list[Question] = []
     for task in assignment.tasks(variant):
@@ -277,7 +263,7 @@ def _smaller(case: Case, draw: random.Random) -> Case:
 def _sizes(x: Any) -> set[int]:
     if isinstance(x, Tensor):
         return set(x.shape) - {0}
-    return {size for one in x for size in _sizes(one)} if isinstance(x, list | tuple) else set()
+    return {size for item in x for size in _sizes(item)} if isinstance(x, list | tuple) else set()
 
 
 def _small(x: Any, sizes: dict[int, int], starts: dict[int, int], draw: random.Random) -> Any:
@@ -286,7 +272,7 @@ def _small(x: Any, sizes: dict[int, int], starts: dict[int, int], draw: random.R
             x = x.narrow(axis, starts.get(size, 0), sizes.get(size, 0))
         return (x.double() * 2).round() / 2 if x.is_floating_point() else x.clone()
     if isinstance(x, list | tuple):
-        return type(x)(_small(one, sizes, starts, draw) for one in x)
+        return type(x)(_small(item, sizes, starts, draw) for item in x)
     if isinstance(x, float):
         return round(x, 1)
     return draw.randrange(max(sizes.values(), default=max(FEW))) if type(x) is int else x
@@ -345,13 +331,13 @@ def _repair(broken: str, right: str) -> str:
 # ---- One's own lines ------------------------------------------------------------------------------------------------
 
 
-def _own_lines(release: NotebookNode, given: NotebookNode | None, draw: random.Random) -> Iterator[Question]:
+def _own_lines(release: NotebookNode, handed_in: NotebookNode | None, draw: random.Random) -> Iterator[Question]:
     """Yield questions on lines that a student has written."""
-    if given is None:
+    if handed_in is None:
         return
     theirs: list[tuple[str, str]] = []
     unfilled = {cell.id: set(map(str.strip, cell.source.splitlines())) for cell in release.cells}
-    for cell in given.cells:
+    for cell in handed_in.cells:
         if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution") and "plot" not in cell.id:
             lines = [line.strip() for line in cell.source[:20_000].splitlines()]
             theirs += [(cell.id, x) for x in lines if _is_worth_asking(x) and x not in unfilled.get(cell.id, set())]
@@ -392,12 +378,6 @@ def _statement(release: NotebookNode, task: Task) -> str:
 def markdown(text: str) -> str:
     """Set the little Markdown that tasks use: paragraphs, bold, code, formulas. What was ordered is told as done.
 
-    Args:
-        text: Markdown.
-
-    Returns:
-        HTML.
-
     Raises:
         ValueError: if a formula cannot be set.
 
@@ -410,19 +390,19 @@ def markdown(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    kept: list[str] = []
+    formulas: list[str] = []
 
     def keep(part: re.Match[str]) -> str:
         inside = part[0].strip("$`")
-        kept.append(f"<code>{escape(inside)}</code>" if part[0][0] == "`" else formula(inside, part[0][:2] == "$$"))
-        return f"\0{len(kept) - 1}\0"
+        formulas.append(f"<code>{escape(inside)}</code>" if part[0][0] == "`" else formula(inside, part[0][:2] == "$$"))
+        return f"\0{len(formulas) - 1}\0"
 
     plain = escape(re.sub(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`", keep, text.replace("\0", ""), flags=re.DOTALL))
     for order, told in DONE.items():
         plain = re.sub(order, told, plain, flags=re.DOTALL)
     plain = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", plain, flags=re.DOTALL)
     plain = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", plain)
-    return re.sub(r"\0(\d+)\0", lambda place: kept[int(place[1])], plain).strip()
+    return re.sub(r"\0(\d+)\0", lambda place: formulas[int(place[1])], plain).strip()
 
 
 # What matplotlib, which sets the formulas, calls by another name

@@ -54,18 +54,14 @@ class Pair:
 def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) -> list[Pair]:
     """Find students whose answers are alike.
 
-    Args:
-        answers: notebooks by student.
-        release: what everybody was given.
-
     Returns:
         The pairs, the most alike first. A pair is a question to ask, not an answer: a short task has few right answers.
     """
     pairs = []
-    for what, least in (("code", CODE), ("words", TEXT)):
-        given = _runs(release, what)
-        runs = {student: _runs(notebook, what) - given for student, notebook in answers.items()}
-        runs = {student: theirs for student, theirs in runs.items() if len(theirs) >= FEWEST_RUNS[what]}
+    for kind, least in (("code", CODE), ("words", TEXT)):
+        released = _runs(release, kind)
+        runs = {student: _runs(notebook, kind) - released for student, notebook in answers.items()}
+        runs = {student: theirs for student, theirs in runs.items() if len(theirs) >= FEWEST_RUNS[kind]}
         has = Counter(run for theirs in runs.values() for run in theirs)
         weight = {run: math.log((len(runs) + 1) / count) for run, count in has.items()}
         whole = {student: math.fsum(weight[run] for run in theirs) for student, theirs in runs.items()}
@@ -75,25 +71,25 @@ def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) ->
             both = math.fsum(weight[run] for run in runs[first] & runs[second])
             likeness = both / (whole[first] + whole[second] - both)
             if likeness >= least:
-                pairs.append(Pair(first, second, what, likeness))
+                pairs.append(Pair(first, second, kind, likeness))
     return sorted(pairs, key=lambda pair: (-pair.likeness, pair.first, pair.second, pair.what))
 
 
-def _runs(notebook: NotebookNode, what: str) -> Runs:
-    found: Runs = set()
+def _runs(notebook: NotebookNode, kind: str) -> Runs:
+    runs: Runs = set()
     for cell in notebook.cells:
         about = cell.metadata.get("nbgrader", {})
         if not about.get("solution"):
             continue
         place = about.get("grade_id", "")
-        if what == "code" and cell.cell_type == "code":
+        if kind == "code" and cell.cell_type == "code":
             tokens = tokens_of(cell.source)
-        elif what == "words" and cell.cell_type == "markdown":
+        elif kind == "words" and cell.cell_type == "markdown":
             tokens = re.findall(r"\w+", cell.source[:LONGEST].lower())
         else:
             continue
-        found |= {(place, *_own(tokens[i : i + RUN])) for i in range(len(tokens) - RUN + 1)}
-    return found
+        runs |= {(place, *_own(tokens[i : i + RUN])) for i in range(len(tokens) - RUN + 1)}
+    return runs
 
 
 def _own(run: list[str]) -> Iterator[str]:
@@ -104,9 +100,6 @@ def _own(run: list[str]) -> Iterator[str]:
 
 def tokens_of(code: str) -> list[str]:
     r"""Return the tokens of code with names, numbers and texts made alike; comments and layout are left out.
-
-    Args:
-        code: of an answer.
 
     Returns:
         The tokens, as far as the code can be read.

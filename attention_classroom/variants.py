@@ -85,27 +85,12 @@ def variant_for(assignment: Varies, student: str, secret: bytes) -> Variant:
 
 
 def plain_variant(assignment: Varies) -> Variant:
-    """Return the variant that the master shows as it is stored.
-
-    Args:
-        assignment: whose `draw` is called.
-
-    Returns:
-        The variant.
-    """
+    """Return the variant that the master shows as it is stored."""
     return variant_for(assignment, PLAIN, TEMPLATE_SECRET)
 
 
 def fill(master: "NotebookNode", assignment: Varies, variant: Variant) -> "NotebookNode":
     """Return a copy of a master whose cells marked ``variant`` hold what a variant says.
-
-    Args:
-        master: the notebook with solutions.
-        assignment: whose `cells` are asked.
-        variant: a student's.
-
-    Returns:
-        The master of this variant.
 
     Raises:
         ValueError: if the cells marked in the master are not those that the assignment fills.

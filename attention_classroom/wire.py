@@ -73,7 +73,7 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
             return {"f": x.hex()}
         if kind in (list, tuple) or (not strict and isinstance(x, list | tuple)):
             # A named tuple, or what torch returns with names, is a tuple to whoever reads it.
-            return {"l" if isinstance(x, list) else "t": [write(one, depth + 1) for one in x]}
+            return {"l" if isinstance(x, list) else "t": [write(item, depth + 1) for item in x]}
         if kind is dict:
             return {"d": [[write(key, depth + 1), write(value, depth + 1)] for key, value in x.items()]}
         if kind is torch.Tensor or (not strict and kind is torch.nn.Parameter):
@@ -102,24 +102,13 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
 
 
 def type_name(x: Any) -> str:
-    """Name a thing's type, by a word of letters that cannot say anything else.
-
-    Args:
-        x: the thing.
-
-    Returns:
-        The word.
-    """
+    """Name a thing's type, by a word of letters that cannot say anything else."""
     name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
     return name[:40] or "object"
 
 
 def lengths(header: bytes, limit: int) -> tuple[int, int]:
     """Read a header.
-
-    Args:
-        header: the first `HEADER.size` bytes of a message.
-        limit: how many bytes may follow.
 
     Returns:
         The lengths of the JSON and of the tensors.
@@ -135,9 +124,6 @@ def lengths(header: bytes, limit: int) -> tuple[int, int]:
 
 def unpack(message: bytes) -> Any:
     """Read plain data from bytes that anybody may have made.
-
-    Args:
-        message: as `pack` writes it.
 
     Returns:
         The data; exact types only. What was no plain data comes as an object of a class of that name, which does
@@ -172,10 +158,10 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
         raise WireError("no plain data")
     kind, value = next(iter(x.items()))
     if kind in ("l", "t") and type(value) is list:
-        found = [_read(one, tensors, count) for one in value]
-        return found if kind == "l" else tuple(found)
+        items = [_read(item, tensors, count) for item in value]
+        return items if kind == "l" else tuple(items)
     if kind == "d" and type(value) is list:
-        pairs = [(_read(one, tensors, count), _read(other, tensors, count)) for one, other in value]
+        pairs = [(_read(item, tensors, count), _read(other, tensors, count)) for item, other in value]
         return dict(pairs)
     if type(value) is not str:
         raise WireError("no plain data")
@@ -207,9 +193,6 @@ def _unknown(name: str) -> Any:
 
 def is_finite(x: Any) -> bool:
     """Whether all numbers in plain data are finite.
-
-    Args:
-        x: plain data.
 
     Returns:
         Whether none is infinite or not a number.

@@ -267,8 +267,8 @@ def plain_python(notebook, path):
         except SyntaxError:
             yield f"{where} is not plain Python (a % magic, a ! command or a ? ?)"
             continue
-        kept = (t for t in tokenize.generate_tokens(io.StringIO(cell.source).readline) if t.string.strip())
-        code = [t.string for t in kept if t.type != tokenize.COMMENT]
+        tokens = (t for t in tokenize.generate_tokens(io.StringIO(cell.source).readline) if t.string.strip())
+        code = [t.string for t in tokens if t.type != tokenize.COMMENT]
         if code[-1:] == [";"]:
             yield f"{where} ends with `;`, which hides the result in Jupyter but not under nbval; write `_ = ...`"
         for node in ast.walk(tree):
@@ -551,9 +551,9 @@ def exercises_are_numbered(book):
     A chapter has a number of exercises, its deep notebooks included; a primer has turns.
     """
     sources = [cell.source for notebook in book.values() for _, cell in cells(notebook, "markdown")]
-    found = re.findall(r"^### Exercise (\d+)\.(\d+)\b", "\n\n".join(sources), re.MULTILINE)
+    written = re.findall(r"^### Exercise (\d+)\.(\d+)\b", "\n\n".join(sources), re.MULTILINE)
     for chapter in {chapter_of(path.stem) for path in book}:
-        numbers = sorted(int(number) for of, number in found if int(of) == chapter)
+        numbers = sorted(int(number) for of, number in written if int(of) == chapter)
         if numbers != list(range(1, len(numbers) + 1)):
             yield f"the exercises of chapter {chapter} are numbered {numbers}"
         primer = next((notebook for path, notebook in book.items() if chapter == 0 and is_primer(path.stem)), None)
@@ -571,10 +571,14 @@ def depths_lead_to_each_other(book):
     for path, notebook in book.items():
         if not is_deep(path.stem):
             continue
-        (main,) = [each for each in book if chapter_of(each.stem) == chapter_of(path.stem) and not is_deep(each.stem)]
-        for one, of, other in ((main, book[main], path), (path, notebook, main)):
+        (main,) = [
+            candidate
+            for candidate in book
+            if chapter_of(candidate.stem) == chapter_of(path.stem) and not is_deep(candidate.stem)
+        ]
+        for opening, of, other in ((main, book[main], path), (path, notebook, main)):
             if f"]({other.name})" not in opening_of(of):
-                yield f"{one.name}: the text before its first code cell has no link to {other.name}"
+                yield f"{opening.name}: the text before its first code cell has no link to {other.name}"
 
 
 @rule

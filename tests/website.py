@@ -35,11 +35,11 @@ HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
-def missing(what):
+def missing(thing):
     """Skip the test, or fail it where everything has to be there."""
     if os.environ.get("CI") == "true" and os.environ.get("ATTENTION_TUTORIAL_BROWSER") != "none":
-        pytest.fail(f"{what} was not found; with CI=true these tests must run")
-    pytest.skip(f"{what} was not found")
+        pytest.fail(f"{thing} was not found; with CI=true these tests must run")
+    pytest.skip(f"{thing} was not found")
 
 
 def once(tmp_path_factory, name, make):

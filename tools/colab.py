@@ -105,8 +105,8 @@ def put_own_cells(notebook: NotebookNode, path: str, address: Address) -> None:
     notebook.cells = [link, *others[:first_code], install, *others[first_code:]]
 
 
-def _same(one: NotebookNode, other: NotebookNode) -> bool:
-    return all(one[part] == other[part] for part in ("cell_type", "source", "metadata"))
+def _same(first: NotebookNode, other: NotebookNode) -> bool:
+    return all(first[part] == other[part] for part in ("cell_type", "source", "metadata"))
 
 
 def refresh(path: Path, root: Path, address: Address, *, check: bool = False) -> bool:

@@ -164,11 +164,11 @@ class Runtime:
     def start(self, home: Path, **variables: str) -> dict[str, Any]:
         """Return how a kernel is run: silent, ended afterwards, with nothing of the person who runs this around it."""
         private = ("ATTENTION_TUTORIAL_", "PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "MPL", "XDG_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
-        path = f"{self.python.parent}{os.pathsep}{kept['PATH']}"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+        path = f"{self.python.parent}{os.pathsep}{environment['PATH']}"
         places = {"HOME": str(home), "PATH": path, "MPLCONFIGDIR": str(self.scratch / "matplotlib")}
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return {"env": kept | places | variables, "cleanup_kc": True, **silent}
+        return {"env": environment | places | variables, "cleanup_kc": True, **silent}
 
     def clean(self) -> list[str]:
         """Take the package away again; say which other versions have moved since the beginning."""
@@ -200,13 +200,13 @@ def execute(runtime: Runtime, notebook: NotebookNode, **variables: str) -> Noteb
 
 def texts(cell: NotebookNode, rules: list[tuple[str, str]]) -> list[str]:
     """Return what a cell says, less what may differ: pictures, progress bars, and what nbval is told to overlook."""
-    found = [printed(cell)]
+    printed_texts = [printed(cell)]
     for output in cell.outputs:
         if output.output_type == "error":
-            found.append(f"{output.ename}: {output.evalue}")
+            printed_texts.append(f"{output.ename}: {output.evalue}")
         data = output.get("data", {})
-        found += [data[kind] for kind in ("text/plain", "text/markdown", "text/html") if kind in data]
-    return [functools.reduce(lambda text, one: re.sub(*one, text), rules, text) for text in found]
+        printed_texts += [data[kind] for kind in ("text/plain", "text/markdown", "text/html") if kind in data]
+    return [functools.reduce(lambda text, rule: re.sub(*rule, text), rules, text) for text in printed_texts]
 
 
 def differences(stored: NotebookNode, fresh: NotebookNode) -> Iterator[tuple[str, str, str]]:
@@ -273,11 +273,11 @@ def assignment(runtime: Runtime, path: Path, source: str) -> Iterator[str]:
 
 def unexpected(notebook: NotebookNode, expected: str) -> Iterator[str]:
     """Yield what checks said of answers that was not expected: "right", or "not" (filled in) yet."""
-    said = [line for cell in notebook.cells if cell.cell_type == "code" for line in printed(cell).splitlines()]
-    said = [line for line in said if re.match(r"\w+: (not|right) ", line)]
-    if not said:
+    lines = [line for cell in notebook.cells if cell.cell_type == "code" for line in printed(cell).splitlines()]
+    lines = [line for line in lines if re.match(r"\w+: (not|right) ", line)]
+    if not lines:
         yield "no check said anything"
-    yield from (line for line in said if f": {expected} " not in line)
+    yield from (line for line in lines if f": {expected} " not in line)
 
 
 # ---- Widgets and controls ----------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ def node() -> str:
     """Return the path of Playwright's Node, or of the one on the path; raise where there is none."""
     playwright = importlib.util.find_spec("playwright")
     own = Path(str(playwright.origin)).parent / "driver" if playwright else Path()
-    for found in (own / "node", own / "node.exe", shutil.which("node")):
-        if found and Path(found).is_file():
-            return str(found)
+    for path in (own / "node", own / "node.exe", shutil.which("node")):
+        if path and Path(path).is_file():
+            return str(path)
     raise FileNotFoundError("no Node: neither Playwright (pip install playwright) nor a program `node` was found")
 
 

@@ -160,14 +160,14 @@ def settle_floats(fresh: str, stored: str) -> str:
     A widget holds measured numbers as "f32:" and base64 (`attention_tutorial.widgets`), in which a last digit that
     differs between machines would show as other letters.
     """
-    floats = [np.frombuffer(base64.b64decode(found), "<f4") for found in FLOATS.findall(fresh)]
-    wanted = [np.frombuffer(base64.b64decode(found), "<f4") for found in FLOATS.findall(stored)]
-    if [each.shape for each in floats] != [each.shape for each in wanted]:
+    floats = [np.frombuffer(base64.b64decode(packed), "<f4") for packed in FLOATS.findall(fresh)]
+    wanted = [np.frombuffer(base64.b64decode(packed), "<f4") for packed in FLOATS.findall(stored)]
+    if [array.shape for array in floats] != [array.shape for array in wanted]:
         return fresh
     if not all(np.allclose(*pair, rtol=1e-6, atol=1e-6, equal_nan=True) for pair in zip(floats, wanted, strict=True)):
         return fresh
-    kept = iter(FLOATS.findall(stored))
-    return FLOATS.sub(lambda _: f"f32:{next(kept)}", fresh)
+    old = iter(FLOATS.findall(stored))
+    return FLOATS.sub(lambda _: f"f32:{next(old)}", fresh)
 
 
 def settle_outputs(fresh: list[NotebookNode], stored: list[NotebookNode]) -> None:

@@ -102,7 +102,7 @@ def contents(articles: list[HtmlElement]) -> str:
 
     items = []
     for article in articles:
-        sections = "".join(item(each.get("id"), each.find("h2")) for each in article.xpath(".//section[@id][h2]"))
+        sections = "".join(item(part.get("id"), part.find("h2")) for part in article.xpath(".//section[@id][h2]"))
         items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
 
@@ -157,9 +157,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
-    given = parser.parse_args()
-    print_book(given.site, given.out)
-    print(f"The book is ready: {given.out}, {given.out.stat().st_size / 1e6:.1f} MB")
+    options = parser.parse_args()
+    print_book(options.site, options.out)
+    print(f"The book is ready: {options.out}, {options.out.stat().st_size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -155,13 +155,13 @@ def differences(notebook: NotebookNode, folder: Path, profile: str) -> list[str]
     except tool.CellFailed as error:
         return [f"{profile}: {error}"]
     tool.normalise(fresh)
-    found = []
+    differing = []
     for new, old in zip(fresh.cells, notebook.cells, strict=True):
         tool.settle_outputs(new.get("outputs", []), old.get("outputs", []))
         if printed(new) != printed(old):
             lines = difflib.ndiff(_lines(old), _lines(new))
-            found.append("\n".join([f"{profile}: cell {old.id}", *(line for line in lines if line[0] in "-+")]))
-    return found
+            differing.append("\n".join([f"{profile}: cell {old.id}", *(line for line in lines if line[0] in "-+")]))
+    return differing
 
 
 def _lines(cell: NotebookNode) -> list[str]:
@@ -192,8 +192,8 @@ def accept(notebook: NotebookNode, path: Path) -> None:
     """
     if path not in chapters() or recorded().get(path.stem) == (mark := mark_of(notebook)):
         return
-    if found := check(notebook, path.parent, without="native"):
-        raise tool.CellFailed("\n".join(["it prints something else under other profiles:", *found]))
+    if differing := check(notebook, path.parent, without="native"):
+        raise tool.CellFailed("\n".join(["it prints something else under other profiles:", *differing]))
     note(path.stem, mark)
 
 
@@ -208,8 +208,10 @@ def check_translator() -> list[str]:
 
     profiles = distinct()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = dict(zip(profiles, pool.map(run, map(PROFILES.get, profiles)), strict=True))
-    return [f"{profile}: {words}" for profile, words in said.items() if words != said["native"] or "True" not in words]
+        printed = dict(zip(profiles, pool.map(run, map(PROFILES.get, profiles)), strict=True))
+    return [
+        f"{profile}: {words}" for profile, words in printed.items() if words != printed["native"] or "True" not in words
+    ]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -229,10 +231,10 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         start = time.perf_counter()
         print(f"{name} ... ", end="", flush=True)
-        found = run()
-        verdict = "\n".join(["DIFFERS", *found]) if found else "the same"
+        faults = run()
+        verdict = "\n".join(["DIFFERS", *faults]) if faults else "the same"
         print(f"{time.perf_counter() - start:.0f} s, {verdict}", flush=True)
-        if found:
+        if faults:
             failures += 1
         else:
             note(name, mark)

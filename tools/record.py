@@ -25,7 +25,7 @@ def stored_states(path: Path = CHAPTER) -> list[dict[str, Any]]:
     outputs = [output for cell in read(path).cells for output in cell.get("outputs", [])]
     pages = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     soups = [BeautifulSoup(page, "html.parser") for page in pages if 'data-widget="bottleneck"' in page]
-    return [json.loads(str(each["data-state"])) for soup in soups for each in soup.select("[data-widget]")]
+    return [json.loads(str(element["data-state"])) for soup in soups for element in soup.select("[data-widget]")]
 
 
 def record_of(path: Path = CHAPTER) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def check_files(version: str, root: Path) -> None:
         "CITATION.cff": lambda text: str(yaml.safe_load(text)["version"]),
     }
     for name, read in readers.items():
-        if (found := read((root / name).read_text("utf-8"))) != version:
-            raise NotReady(f"{name} must state the tag's version; expected {version}, got {found}")
+        if (written := read((root / name).read_text("utf-8"))) != version:
+            raise NotReady(f"{name} must state the tag's version; expected {version}, got {written}")
 
 
 def notes(version: str, changelog: str) -> str:

@@ -105,17 +105,17 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
     return {"claims": claims, "failed": failed}
 
 
-def run_alone(path: Path, offset: int, kept: Path) -> None:
+def run_alone(path: Path, offset: int, target: Path) -> None:
     """Run a chapter in its folder, as a process of its own, and keep what it found."""
     os.environ |= {"MPLBACKEND": "agg", "ATTENTION_TUTORIAL_PROGRESS": "0", "ATTENTION_TUTORIAL_WIDGETS": "static"}
     notebook = read(path)
-    kept = kept.resolve()
+    target = target.resolve()
     os.chdir(path.parent)
     warnings.simplefilter("ignore")
-    found = run(notebook, offset)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.with_suffix(".new").write_text(json.dumps(found), encoding="utf-8")
-    kept.with_suffix(".new").replace(kept)
+    record = run(notebook, offset)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.with_suffix(".new").write_text(json.dumps(record), encoding="utf-8")
+    target.with_suffix(".new").replace(target)
 
 
 # ---- All runs -------------------------------------------------------------------------------------------------------
@@ -130,11 +130,11 @@ def code_of(notebook: NotebookNode) -> str:
     trees = [ast.parse(cell.source) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
     trees = [tree for tree in trees if not all(map(_only_shows, tree.body))]
     for tree in trees:
-        tree.body = [each for each in tree.body if not _imports_widgets(each)]
+        tree.body = [statement for statement in tree.body if not _imports_widgets(statement)]
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
-            node.keywords = [each for each in node.keywords if each.arg not in SHOWN]
+            node.keywords = [statement for statement in node.keywords if statement.arg not in SHOWN]
     return "\n".join(map(syntax, trees))
 
 
@@ -175,20 +175,20 @@ def kept_at(path: Path, notebook: NotebookNode, offset: int) -> Path:
 def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
     """Run a chapter on all offsets that are still to do, and sum up."""
     notebook = read(path)
-    kept = {offset: kept_at(path, notebook, offset) for offset in offsets}
+    paths = {offset: kept_at(path, notebook, offset) for offset in offsets}
 
     def start(offset: int) -> str:
-        command = [sys.executable, "-m", "tools.replicate", "--one", str(path), str(offset), str(kept[offset])]
+        command = [sys.executable, "-m", "tools.replicate", "--one", str(path), str(offset), str(paths[offset])]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT)
-        return "" if kept[offset].is_file() else f"offset {offset}: {done.stderr[-1000:]}"
+        return "" if paths[offset].is_file() else f"offset {offset}: {done.stderr[-1000:]}"
 
-    todo = [offset for offset in offsets if not kept[offset].is_file()]
+    todo = [offset for offset in offsets if not paths[offset].is_file()]
     with ThreadPoolExecutor(jobs) as pool:
         problems = list(filter(None, tqdm(pool.map(start, todo), path.stem, len(todo), disable=not todo)))
     if problems:
         raise SystemExit("\n".join([f"{path.name} did not run:", *problems]))
-    runs = [json.loads(each.read_text(encoding="utf-8")) for each in kept.values()]
+    runs = [json.loads(path_of_run.read_text(encoding="utf-8")) for path_of_run in paths.values()]
     return {"state": state_of(notebook), "offsets": [offsets[0], offsets[-1]], **summary(runs)}
 
 
@@ -202,15 +202,15 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
         ``{"claims": {id: {"runs", "held", and where it varies: "values" or "median", "least", "most"}}, "failed":
         {cell id: {"runs", "message"}}}``. A claim that a run did not reach did not hold in it.
     """
-    ids = list(dict.fromkeys(id for each in runs for id in each["claims"]))
+    ids = list(dict.fromkeys(id for run in runs for id in run["claims"]))
     claims = {}
     for id in ids:
-        found = [each["claims"][id] for each in runs if id in each["claims"]]
-        values, held = [each[0] for each in found], [each[1] for each in found]
+        results = [run["claims"][id] for run in runs if id in run["claims"]]
+        values, held = [run[0] for run in results], [run[1] for run in results]
         claims[id] = {"runs": len(runs), "held": sum(held), **spread(values)}
     failed: dict[str, dict[str, Any]] = {}
-    for each in runs:
-        for cell, message in each["failed"].items():
+    for run in runs:
+        for cell, message in run["failed"].items():
             failed.setdefault(cell, {"runs": 0, "message": message})["runs"] += 1
     return {"claims": claims, "failed": failed}
 
@@ -226,46 +226,48 @@ def spread(values: list[Any]) -> dict[str, Any]:
     return {} if len(set(words)) == 1 else {"values": {word: words.count(word) for word in sorted(set(words))}}
 
 
-def report(name: str, found: dict[str, Any]) -> str:
+def report(name: str, record: dict[str, Any]) -> str:
     """Say which claims and statements of a chapter fell short."""
-    claims = found["claims"].items()
-    varying = [id for id, each in claims if each.keys() & {"median", "values"}]
+    claims = record["claims"].items()
+    varying = [id for id, claim in claims if claim.keys() & {"median", "values"}]
     lines = [f"{name}: {len(varying)} of {len(claims)} claims vary with the draw"]
     lines += [
-        f"    {id}: held in {each['held']} of {each['runs']} runs; "
-        + ", ".join(f"{key} {value}" for key, value in each.items() if key not in ("held", "runs"))
-        for id, each in claims
-        if each["held"] < each["runs"]
+        f"    {id}: held in {claim['held']} of {claim['runs']} runs; "
+        + ", ".join(f"{key} {value}" for key, value in claim.items() if key not in ("held", "runs"))
+        for id, claim in claims
+        if claim["held"] < claim["runs"]
     ]
-    lines += [f"    cell {cell}: {each['message']} (in {each['runs']} runs)" for cell, each in found["failed"].items()]
+    lines += [
+        f"    cell {cell}: {claim['message']} (in {claim['runs']} runs)" for cell, claim in record["failed"].items()
+    ]
     return "\n".join(lines)
 
 
 def main() -> None:
     """Replicate the chapters and write the result."""
     if sys.argv[1:2] == ["--one"]:
-        path, offset, kept = sys.argv[2:]
-        run_alone(Path(path), int(offset), Path(kept))
+        path, offset, target = sys.argv[2:]
+        run_alone(Path(path), int(offset), Path(target))
         return
     parser = argparse.ArgumentParser(description="Run the chapters on fresh random numbers.")
     parser.add_argument("paths", nargs="*", type=Path, help="chapters; all if none is named")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how many draws (default {RUNS})")
     parser.add_argument("--first", type=int, default=1, help="the first offset (default 1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time (default: all cores)")
-    given = parser.parse_args()
-    if given.runs < RUNS:
-        parser.error(f"--runs must be at least {RUNS}, so that 95 % can be told from less; got {given.runs}")
-    if given.first < 1:
-        parser.error(f"--first must be at least 1 (offset 0 is the chapter as it stands); got {given.first}")
-    offsets = list(range(given.first, given.first + given.runs))
-    for path in map(Path.resolve, given.paths or chapters()):
-        found = replicate(path, offsets, given.jobs)
+    options = parser.parse_args()
+    if options.runs < RUNS:
+        parser.error(f"--runs must be at least {RUNS}, so that 95 % can be told from less; got {options.runs}")
+    if options.first < 1:
+        parser.error(f"--first must be at least 1 (offset 0 is the chapter as it stands); got {options.first}")
+    offsets = list(range(options.first, options.first + options.runs))
+    for path in map(Path.resolve, options.paths or chapters()):
+        record = replicate(path, offsets, options.jobs)
         results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-        results[path.stem] = {"date": datetime.date.today().isoformat(), **found}
+        results[path.stem] = {"date": datetime.date.today().isoformat(), **record}
         RESULTS.write_text(
             json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-        print(report(path.stem, found))
+        print(report(path.stem, record))
 
 
 if __name__ == "__main__":

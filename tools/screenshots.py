@@ -78,15 +78,15 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="such as book/notation.html; all pages when left out")
     parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/screenshots"), help="where the pictures go")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    pages = given.pages or [name for name in site_pages(given.site) if name not in ("index.html", "404.html")]
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    pages = options.pages or [name for name in site_pages(options.site) if name not in ("index.html", "404.html")]
     pictures = []
-    with serve(given.site) as address, chromium() as browser:
+    with serve(options.site) as address, chromium() as browser:
         for size, theme in itertools.product(SIZES, THEMES):
-            pictures += photograph(browser, address, pages, given.out, size, theme)
-    (given.out / "index.html").write_text(contact_sheet(pictures), encoding="utf-8")
-    print(f"{len(pictures)} pictures of {len(pages)} pages; open {given.out / 'index.html'}")
+            pictures += photograph(browser, address, pages, options.out, size, theme)
+    (options.out / "index.html").write_text(contact_sheet(pictures), encoding="utf-8")
+    print(f"{len(pictures)} pictures of {len(pages)} pages; open {options.out / 'index.html'}")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from attention_classroom.variants import plain_variant
 from tools.book import ROOT
 
 FOLDER = ROOT / "attention_classroom" / "masters"
-NAMES = ["bottleneck", "dot_product", "scaling", "multi_head", "masking", "order", "machine", "tiles"]
-PROJECT = "project"
-ALL = [*NAMES, PROJECT]
+ALL = sorted(path.stem for path in (FOLDER / "hidden").glob("*.py"))
+NAMES = [name for name in ALL if name != "project"]
 SECRET = b"a secret of the tests"
 
 

@@ -119,7 +119,7 @@ def needed(v):
 
 def normed(v):
     def unit(x):
-        squares = sum(one * one for one in x.tolist())
+        squares = sum(item * item for item in x.tolist())
         size = math.sqrt(squares / (len(x) if v["norm"] == "mean square" else 1))
         return x / size if size else x
 

@@ -27,26 +27,26 @@ from attention_classroom.child import PACKAGES, read_cell
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDER
 from attention_classroom.rebuild import rebuild
-from attention_classroom.sandbox import LAYERS, strongest
+from attention_classroom.sandbox import SANDBOXES, strongest
 from attention_classroom.variants import Variant
 
 _graded = {}
 
 
-def graded(notebook, layer=None, limits=None):
+def graded(notebook, sandbox=None, limits=None):
     """Lay and grade a handed-in notebook; what has the same code in it is run once."""
     laid, flags = rebuild(written(notebook), toy.release())
-    layer = layer or strongest()
-    key = layer.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
+    sandbox = sandbox or strongest()
+    key = sandbox.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
     if key not in _graded:
-        _graded[key] = grade(laid, ASSIGNMENT, VARIANT, layer=layer, limits=limits)
+        _graded[key] = grade(laid, ASSIGNMENT, VARIANT, sandbox=sandbox, limits=limits)
     result = _graded[key]
     return {**result, "flags": [*flags, *result["flags"]]}
 
 
 def needs(name):
     if fault := toy.working(name):
-        pytest.skip(f"{name} does not work here ({fault}); the other layer is tried")
+        pytest.skip(f"{name} does not work here ({fault}); the other sandbox is tried")
 
 
 def points(result):
@@ -68,7 +68,7 @@ def test_a_perfect_notebook_earns_everything():
     result = graded(submission())
     assert points(result) == FULL and result["flags"] == []
     assert result["tasks"]["weigh"]["words"] == [] and result["tasks"]["why"]["by_hand"] == 2
-    assert result["tasks"]["weigh"]["max"] == 4 and result["layer"] == strongest().name
+    assert result["tasks"]["weigh"]["max"] == 4 and result["sandbox"] == strongest().name
 
 
 def test_an_unfilled_notebook_earns_nothing_and_is_not_flagged():
@@ -601,7 +601,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
             "port": server.getsockname()[1],
         }
         attempts = {key: source.format(**facts) for key, source in ATTEMPTS.items()}
-        result = graded(submission(extra=[TRIES.replace("{attempts!r}", repr(attempts))]), LAYERS[name])
+        result = graded(submission(extra=[TRIES.replace("{attempts!r}", repr(attempts))]), SANDBOXES[name])
     assert "TRIED all 1" in said(result), result["flags"]
     assert "OPEN" not in said(result), said(result)
     assert points(result) == FULL and kinds(result["flags"]) == {"unusual"}
@@ -611,13 +611,13 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
 SLEEPS = "import time\ndef double(x):\n    time.sleep(10**6)"
 
 
-def test_what_a_layer_without_a_disk_of_its_own_must_count_is_counted():
+def test_what_a_sandbox_without_a_disk_of_its_own_must_count_is_counted():
     needs("landlock")
     many = "for i in range(10**4):\n    open(f'f{i}', 'wb').write(bytes(10**7))"
     deep = "import os\nwhile True:\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)"  # soon it has no path
-    result = graded(submission(double=SLEEPS, extra=[many, deep]), LAYERS["landlock"], SMALL)
+    result = graded(submission(double=SLEEPS, extra=[many, deep]), SANDBOXES["landlock"], SMALL)
     assert "folders in folders without end" in said(result)
-    assert points(result) == {"weigh": 4, "double": 0} and result["layer"] == "landlock"
+    assert points(result) == {"weigh": 4, "double": 0} and result["sandbox"] == "landlock"
     assert kinds(result["flags"]) == {"timeout", "files"}
     assert not list(Path(tempfile.gettempdir()).glob(f"attention-classroom-{os.getpid()}-*"))
 

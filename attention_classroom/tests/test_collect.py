@@ -95,9 +95,9 @@ def received(course, name="scaling"):
     ],
 )
 def test_a_name_says_whose_it_is(course, name, student):
-    found, part = match(course.students, name)
-    assert isinstance(found, Student), found
-    assert found.id == student
+    owner, part = match(course.students, name)
+    assert isinstance(owner, Student), owner
+    assert owner.id == student
     assert part >= 0
 
 
@@ -113,8 +113,8 @@ def test_a_name_says_whose_it_is(course, name, student):
     ],
 )
 def test_a_name_that_fits_nobody_or_several_is_listed_with_the_reason(course, name, says):
-    found, part = match(course.students, name)
-    assert says in str(found)
+    reason, part = match(course.students, name)
+    assert says in str(reason)
     assert part == -1
 
 
@@ -130,10 +130,10 @@ def test_every_file_of_a_download_is_taken_or_listed(course, tmp_path):
     }
     source = make_zip(tmp_path / "moodle.zip", files)
     before = source.read_bytes()
-    found = collect(course, "scaling", source)
-    listed = [file for _, file, _ in found.new] + [file for file, _ in found.unmatched] + found.system
+    collected = collect(course, "scaling", source)
+    listed = [file for _, file, _ in collected.new] + [file for file, _ in collected.unmatched] + collected.system
     assert sorted(listed) == sorted(files)
-    assert {file for file, _ in found.unmatched} == {
+    assert {file for file, _ in collected.unmatched} == {
         "Min Kim_4712_assignsubmission_file_/x.ipynb", "readme.txt", "masking.ipynb",
     }  # fmt: skip
     assert received(course) == {
@@ -182,8 +182,8 @@ def test_loose_notebooks_of_canvas_are_attempts_in_the_order_of_their_numbers(co
 def test_what_names_do_not_say_can_be_given(course, tmp_path):
     """By the whole path, or a name at the top; a file of the same name in another folder is not meant."""
     source = make_folder(tmp_path / "in", {"x.ipynb": "a", "box/y.ipynb": "b", "bag/x.ipynb": "c", "s103/x.ipynb": "d"})
-    found = collect(course, "scaling", source, given={"x.ipynb": "s104", "box": "s105"})
-    assert [file for file, _ in found.unmatched] == ["bag/x.ipynb"]
+    collected = collect(course, "scaling", source, given={"x.ipynb": "s104", "box": "s105"})
+    assert [file for file, _ in collected.unmatched] == ["bag/x.ipynb"]
     assert received(course) == {
         "s103": [{"x.ipynb": b"d"}], "s104": [{"x.ipynb": b"a"}], "s105": [{"y.ipynb": b"b"}],
     }  # fmt: skip
@@ -265,16 +265,16 @@ def test_a_zip_whose_names_cannot_all_be_written_stops_nobody(course, tmp_path, 
     """A file and a folder of one name, and folders too deep for any path: all that is in them is kept."""
     inner = make_zip(tmp_path / "inner.zip", files).read_bytes()
     source = make_folder(tmp_path / "in", {"s101/work.zip": inner, "s103.ipynb": "good"})
-    found = collect(course, "scaling", source)
-    assert found.unmatched == [] and received(course)["s103"] == [{"s103.ipynb": b"good"}]
+    collected = collect(course, "scaling", source)
+    assert collected.unmatched == [] and received(course)["s103"] == [{"s103.ipynb": b"good"}]
     ((_, *inside),) = [[attempt.pop("work.zip"), *attempt.values()] for attempt in received(course)["s101"]]
     assert sorted(inside) == sorted(text.encode() for text in files.values())
 
 
 def test_a_zip_of_thousands_of_files_is_kept_and_not_opened(course, tmp_path):
     inner = make_zip(tmp_path / "inner.zip", {f"x{i}": "" for i in range(2001)}).read_bytes()
-    found = collect(course, "scaling", make_folder(tmp_path / "in", {"s101/work.zip": inner}))
-    assert "at most 2000 files" in found.unmatched[0][1] and received(course)["s101"] == [{"work.zip": inner}]
+    collected = collect(course, "scaling", make_folder(tmp_path / "in", {"s101/work.zip": inner}))
+    assert "at most 2000 files" in collected.unmatched[0][1] and received(course)["s101"] == [{"work.zip": inner}]
 
 
 @pytest.mark.parametrize(
@@ -317,24 +317,24 @@ def test_zip_bombs_are_refused(course, tmp_path, monkeypatch):
         collect(course, "scaling", bomb)
     # One large file does not stop the others.
     mixed = make_zip(tmp_path / "m.zip", {"s101.ipynb": os.urandom(20_000), "s103.ipynb": "good"})
-    found = collect(course, "scaling", mixed)
-    assert [file for file, _ in found.unmatched] == ["s101.ipynb"]
+    collected = collect(course, "scaling", mixed)
+    assert [file for file, _ in collected.unmatched] == ["s101.ipynb"]
     assert list(received(course)) == ["s103"]
     # A student's own zip that is a bomb stays as it is, closed.
     source = make_folder(
         tmp_path / "in", {"s104/x.zip": make_zip(tmp_path / "i.zip", {"x": b"0" * 9_000_000}).read_bytes()}
     )
-    found = collect(course, "scaling", source)
+    collected = collect(course, "scaling", source)
     assert list(received(course)["s104"][0]) == ["x.zip"]
-    assert "kept, but not opened" in found.unmatched[0][1]
+    assert "kept, but not opened" in collected.unmatched[0][1]
 
 
 def test_an_entry_that_lies_about_its_size_is_not_read_further(course, tmp_path):
     data = make_zip(tmp_path / "x.zip", {"s101.ipynb": b"0" * 100_000, "s103.ipynb": "good"}).read_bytes()
     data = data.replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     (tmp_path / "x.zip").write_bytes(data)
-    found = collect(course, "scaling", tmp_path / "x.zip")
-    assert [file for file, _ in found.unmatched] == ["s101.ipynb"]
+    collected = collect(course, "scaling", tmp_path / "x.zip")
+    assert [file for file, _ in collected.unmatched] == ["s101.ipynb"]
     assert list(received(course)) == ["s103"]
 
 
@@ -342,8 +342,8 @@ def test_links_in_a_folder_are_not_followed(course, tmp_path):
     source = make_folder(tmp_path / "in", {"s103.ipynb": "good"})
     (source / "s101.ipynb").symlink_to("/etc/passwd")
     (source / "s104").symlink_to("/etc")
-    found = collect(course, "scaling", source)
-    assert sorted(file for file, _ in found.unmatched) == ["s101.ipynb", "s104"]
+    collected = collect(course, "scaling", source)
+    assert sorted(file for file, _ in collected.unmatched) == ["s101.ipynb", "s104"]
     assert list(received(course)) == ["s103"]
 
 

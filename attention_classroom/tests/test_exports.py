@@ -30,9 +30,9 @@ def course(tmp_path_factory):
 
 def run(command, folder, **environment):
     """Run a command with no more of this environment than it needs."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
     environment = {
-        **kept,
+        **inherited,
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval's machinery takes seconds to import, and is for other notebooks
@@ -81,23 +81,23 @@ def graded(root, contents, user, *, apart=False):
 
 def test_the_autograder_grades_in_a_clean_folder(course, autograder):
     text = nbformat.writes(solved(course, "s2"))
-    found = graded(
+    result = graded(
         autograder, {"my work.ipynb": text, "notes.txt": "x"}, {"email": "S2@example.org", "sid": "77"}, apart=True
     )
-    assert found["score"] == 4
-    assert [(test["score"], test["max_score"]) for test in found["tests"]] == [(1, 1), (3, 3)]
-    assert found["tests"][0]["name"] == "A product: a positive number"
-    assert "2 more points are given by hand" in found["output"]
-    assert found["extra_data"]["student"] == "s2"
-    assert found["extra_data"]["layer"] in {"bubblewrap", "landlock", "limits"}
-    assert found["stdout_visibility"] == "hidden"
+    assert result["score"] == 4
+    assert [(test["score"], test["max_score"]) for test in result["tests"]] == [(1, 1), (3, 3)]
+    assert result["tests"][0]["name"] == "A product: a positive number"
+    assert "2 more points are given by hand" in result["output"]
+    assert result["extra_data"]["student"] == "s2"
+    assert result["extra_data"]["sandbox"] in {"bubblewrap", "landlock", "limits"}
+    assert result["stdout_visibility"] == "hidden"
 
 
 def test_the_autograder_says_what_is_wrong(course, autograder):
     wrong = nbformat.writes(solved(course, "s1", times="def times(x):\n    return x + FACTOR"))
-    found = graded(autograder, {f"{NAME}.ipynb": wrong}, {"sid": "s1"})
-    assert found["score"] == 0
-    assert found["tests"][0]["output"] == "that adds the factor; multiply by it"
+    result = graded(autograder, {f"{NAME}.ipynb": wrong}, {"sid": "s1"})
+    assert result["score"] == 0
+    assert result["tests"][0]["output"] == "that adds the factor; multiply by it"
     nothing = graded(autograder, {"essay.pdf": "x"}, {"sid": "s1"})
     assert (nothing["score"], "no notebook" in nothing["output"]) == (0, True)
     broken = graded(autograder, {"a.ipynb": wrong[:300]}, {"sid": "s1"})
@@ -109,12 +109,12 @@ def test_where_the_autograder_fails_there_is_no_score(course, autograder):
     text = hidden.read_text()
     hidden.write_text("raise OSError('no disk')")
     try:
-        found = graded(autograder, {f"{NAME}.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
+        result = graded(autograder, {f"{NAME}.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
     finally:
         hidden.write_text(text)
-    assert "score" not in found
-    assert "not your fault" in found["output"]
-    assert "no disk" not in json.dumps(found)
+    assert "score" not in result
+    assert "not your fault" in result["output"]
+    assert "no disk" not in json.dumps(result)
 
 
 def test_without_a_sandbox_nothing_runs_there_unless_asked(course, autograder, monkeypatch):
@@ -123,14 +123,14 @@ def test_without_a_sandbox_nothing_runs_there_unless_asked(course, autograder, m
 
     monkeypatch.setattr(inside, "strongest", none)
     settings = autograder / "source" / "settings.json"
-    said = json.loads(settings.read_text())
-    settings.write_text(json.dumps({**said, "unsafe": False}))
+    options = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**options, "unsafe": False}))
     try:
-        found = graded(autograder, {"x.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
+        result = graded(autograder, {"x.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
     finally:
-        settings.write_text(json.dumps(said))
-    assert "score" not in found
-    assert "No sandbox starts here" in found["output"]
+        settings.write_text(json.dumps(options))
+    assert "score" not in result
+    assert "No sandbox starts here" in result["output"]
 
 
 def test_the_autograder_holds_variants_and_no_secret(course, tmp_path):
@@ -234,12 +234,12 @@ ROWS = [
 
 def filled(course, tmp_path, table, rows=ROWS, **options):
     (tmp_path / "in.csv").write_bytes(table.encode())
-    found = fill_in(course, rows, tmp_path / "in.csv", tmp_path / "out.csv", **options)
-    return found, (tmp_path / "out.csv").read_bytes().decode()
+    summary = fill_in(course, rows, tmp_path / "in.csv", tmp_path / "out.csv", **options)
+    return summary, (tmp_path / "out.csv").read_bytes().decode()
 
 
 def test_canvas_gets_its_identity_columns_back_in_order_and_one_column_filled(course, tmp_path):
-    found, text = filled(course, tmp_path, CANVAS, column="tiny")
+    summary, text = filled(course, tmp_path, CANVAS, column="tiny")
     assert text == (
         "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Tiny work (991)\r\n"
         "    Points Possible,,,,,6\r\n"
@@ -250,8 +250,8 @@ def test_canvas_gets_its_identity_columns_back_in_order_and_one_column_filled(co
         '"Last4, First4",904,s4,,A,5\r\n'
         '"Student, Test",905,,,A,\r\n'
     )
-    assert found.given == ["s3", "s1", "s2"]
-    assert dict(found.left) == {
+    assert summary.given == ["s3", "s1", "s2"]
+    assert dict(summary.left) == {
         "=Somebody, Else": "no student of students.csv", "s4": "missing", "s5": "not in Canvas's table",
     }  # fmt: skip
 
@@ -266,40 +266,40 @@ def test_moodle_gets_its_whole_worksheet_back_with_its_own_decimal_sign(course, 
 
 def test_what_still_waits_is_not_filled_in_unless_asked(course, tmp_path):
     table = MOODLE + "Participant 13;First5 Last5;s5@example.org;Submitted;;6,00;Yes;\n"
-    found, text = filled(course, tmp_path, table)
-    assert ("s5", "waits for a mark by hand: why") in found.left
+    summary, text = filled(course, tmp_path, table)
+    assert ("s5", "waits for a mark by hand: why") in summary.left
     assert text.splitlines()[3].split(";")[4] == ""
-    found, text = filled(course, tmp_path, table, so_far=True)
+    summary, text = filled(course, tmp_path, table, so_far=True)
     assert text.splitlines()[3].split(";")[4] == "3"
-    assert "s5" in found.given
+    assert "s5" in summary.given
 
 
 def test_a_flag_that_nobody_has_looked_at_is_no_silent_nought(course, tmp_path):
     unreadable = row("s1", 0, LOOK)
     unreadable.flags.append({"kind": "unreadable", "task": "", "words": "its JSON is broken"})
-    found, text = filled(course, tmp_path, MOODLE, [unreadable, row("s2", 1)])
-    assert ("s1", "look at it first: unreadable") in found.left
+    summary, text = filled(course, tmp_path, MOODLE, [unreadable, row("s2", 1)])
+    assert ("s1", "look at it first: unreadable") in summary.left
     assert text.splitlines()[2].split(";")[4] == ""
 
 
 def test_one_on_whom_the_grader_failed_gets_no_grade(course, tmp_path):
-    found, text = filled(course, tmp_path, MOODLE, [row("s1", None, NOT_GRADED), row("s2", 1)])
-    assert ("s1", "not graded") in found.left
+    summary, text = filled(course, tmp_path, MOODLE, [row("s1", None, NOT_GRADED), row("s2", 1)])
+    assert ("s1", "not graded") in summary.left
     assert text.splitlines()[2].split(";")[4] == ""
 
 
 def test_points_are_converted_to_the_platforms_maximum_and_that_is_told(course, tmp_path):
-    found, text = filled(course, tmp_path, MOODLE.replace("6,00", "100,00"))
+    summary, text = filled(course, tmp_path, MOODLE.replace("6,00", "100,00"))
     assert text.splitlines()[2].split(";")[4] == "75"
-    assert found.converted == (6, 100)
+    assert summary.converted == (6, 100)
     assert filled(course, tmp_path, MOODLE)[0].converted is None
 
 
 @pytest.mark.parametrize("called", ["tiny_work", "Tiny Work"])
 def test_a_column_that_is_called_like_the_assignment_is_found(course, tmp_path, called):
-    found, text = filled(course, tmp_path, CANVAS, called=("none", called))
-    assert found.column == "Tiny work (991)"
-    assert (found, text) == filled(course, tmp_path, CANVAS, column="Tiny")
+    summary, text = filled(course, tmp_path, CANVAS, called=("none", called))
+    assert summary.column == "Tiny work (991)"
+    assert (summary, text) == filled(course, tmp_path, CANVAS, column="Tiny")
 
 
 def test_a_column_that_only_begins_alike_is_not_taken(course, tmp_path):
@@ -333,7 +333,7 @@ def test_two_students_of_one_name_are_not_guessed(course, tmp_path):
     twins = make_course(tmp_path / "c", ("s1", "s2"))
     (twins.root / "students.csv").write_text("id,last_name,first_name,email\ns1,Kim,Min,\ns2,Kim,Min,\n")
     table = 'Student,ID,SIS User ID,Tiny (1)\n"Kim, Min",1,,\n"Kim, Min",2,s2,\n'
-    found, text = filled(twins, tmp_path, table, [row("s1", 1), row("s2", 2)])
-    assert found.given == ["s2"]
-    assert ("Kim, Min", "several students fit: s1, s2") in found.left
+    summary, text = filled(twins, tmp_path, table, [row("s1", 1), row("s2", 2)])
+    assert summary.given == ["s2"]
+    assert ("Kim, Min", "several students fit: s1, s2") in summary.left
     assert [line[-1] for line in csv.reader(io.StringIO(text))] == ["Tiny (1)", "", "2.5"]

@@ -14,18 +14,18 @@ import toy
 from test_sandbox import children, lives, wait_until
 from toy import ASSIGNMENT, FULL, VARIANT, kinds, submission, written
 
-from attention_classroom import batch, grading, sandbox, variant_for
+from attention_classroom import batch, grading, variant_for
 from attention_classroom.batch import grade_all, limits_of, read_result
 from attention_classroom.child import PACKAGES
 from attention_classroom.course import open_course
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDER, needed_files
-from attention_classroom.sandbox import NoSandbox
+from attention_classroom.sandbox import SANDBOXES, Died, NoSandbox, Sandbox, TooLong, strongest
 from attention_tutorial.exercises import Mistake, Outcome
 
 
 def points(result):
-    return {task: found["points"] for task, found in result["tasks"].items() if found["checks"]}
+    return {task: results["points"] for task, results in result["tasks"].items() if results["checks"]}
 
 
 def stored(course):
@@ -57,7 +57,7 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     received = {path: path.read_bytes() for path in (course / "received").rglob("*") if path.is_file()}
     results = {result["student"]: result for result in grade_all(course, "toy", jobs=2, progress=False)}
     assert {name: (points(result), kinds(result["flags"])) for name, result in results.items()} == EXPECTED
-    assert all(result["layer"] == sandbox.strongest().name and result["key"] for result in results.values())
+    assert all(result["sandbox"] == strongest().name and result["key"] for result in results.values())
     assert all("cannot be read" in str(results[name]["tasks"]) for name in ("cem", "dana", "eve"))
     for name in HANDED_IN:
         nbformat.validate(nbformat.read(course / "submitted" / name / "toy" / "toy.ipynb", as_version=4))
@@ -74,15 +74,15 @@ def test_a_course_is_graded_once_and_whole(tmp_path):
     (course / "results" / "toy" / "dana.json").write_text("{broken")
     results = {result["student"]: result for result in grade_all(course, "toy", jobs=1, progress=False)}
     assert points(results["cem"]) == FULL and kinds(results["dana"]["flags"]) == {"unreadable"}
-    changed = {path.stem for path, what in stored(course).items() if first[path] != what}
+    changed = {path.stem for path, content in stored(course).items() if first[path] != content}
     assert changed == {"cem", "dana"}
 
 
 RUN = """
 import sys
 from attention_classroom.batch import grade_all
-from attention_classroom.sandbox import LAYERS
-grade_all(sys.argv[1], "toy", jobs=1, layer=LAYERS[sys.argv[2]])
+from attention_classroom.sandbox import SANDBOXES
+grade_all(sys.argv[1], "toy", jobs=1, sandbox=SANDBOXES[sys.argv[2]])
 """
 
 
@@ -91,7 +91,7 @@ def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path):
     course = toy.course(tmp_path, {"s1": ("toy.ipynb", written(submission())), "s2": ("toy.ipynb", written(slow))})
     started = []
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(course), sandbox.strongest().name], stderr=subprocess.DEVNULL
+        [sys.executable, "-c", RUN, str(course), strongest().name], stderr=subprocess.DEVNULL
     ) as process:
         try:
             wait_until(lambda: list((course / "results").rglob("*.json")))
@@ -106,18 +106,18 @@ def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path):
     results = grade_all(course, "toy", jobs=1, progress=False)
     assert [result["student"] for result in results] == ["s1", "s2"]
     assert all(points(result) == FULL for result in results)
-    assert {path: what for path, what in stored(course).items() if path in before} == before
+    assert {path: content for path, content in stored(course).items() if path in before} == before
 
 
 def test_a_key_changes_with_all_that_a_result_depends_on(tmp_path, monkeypatch):
     folder = toy.course(tmp_path, {"ann": ("toy.ipynb", b"1")})
-    layer = sandbox.LAYERS["landlock"]
+    sandbox = SANDBOXES["landlock"]
 
-    def key(layer=layer, student="ann"):
+    def key(sandbox=sandbox, student="ann"):
         course = open_course(folder)
-        return batch._key(course, "toy", student, course.newest("toy", "ann"), layer, limits_of(course))
+        return batch._key(course, "toy", student, course.newest("toy", "ann"), sandbox, limits_of(course))
 
-    keys = [key(), key(sandbox.LAYERS["limits"]), key(student="ben")]
+    keys = [key(), key(SANDBOXES["limits"]), key(student="ben")]
     assert key() == keys[0]
     for name in ("course.toml", "secret", "hidden/toy.py", "source/toy/toy.ipynb"):
         path = folder / name
@@ -153,7 +153,7 @@ def test_where_no_sandbox_starts_nothing_is_graded_and_it_is_said(tmp_path, monk
     (broken / "bwrap").symlink_to(shutil.which("false"))
     monkeypatch.setenv("PATH", f"{broken}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(NoSandbox, match=r"not graded: ann: bubblewrap does not start"):
-        grade_all(course, "toy", jobs=1, layer=sandbox.LAYERS["bubblewrap"], progress=False)
+        grade_all(course, "toy", jobs=1, sandbox=SANDBOXES["bubblewrap"], progress=False)
     assert not stored(course)
 
 
@@ -161,19 +161,19 @@ def test_a_failure_of_the_grader_is_flagged_and_tried_again(tmp_path, monkeypatc
     course = toy.course(tmp_path, {"ann": ("toy.ipynb", written(submission()))})
     failed = {"ann": {"student": "ann", "error": "ValueError: oh"}}
     monkeypatch.setattr(batch, "_grade_these", lambda *args: failed)
-    layer = sandbox.LAYERS["landlock"]
-    (result,) = grade_all(course, "toy", layer=layer, progress=False)
+    sandbox = SANDBOXES["landlock"]
+    (result,) = grade_all(course, "toy", sandbox=sandbox, progress=False)
     assert (
         points(result) == NOTHING
         and kinds(result["flags"]) == {"ungraded"}
         and "ValueError: oh" in str(result["flags"])
     )
     assert result["tasks"]["weigh"]["words"] == ["not graded: the grader failed"]
-    found = open_course(course)
-    assert not batch._is_done(found, "toy", "ann", layer, limits_of(found))
-    assert read_result(found, "toy", "ben") is None
+    opened = open_course(course)
+    assert not batch._is_done(opened, "toy", "ann", sandbox, limits_of(opened))
+    assert read_result(opened, "toy", "ben") is None
     with pytest.raises(ValueError, match="handed in something; got ben"):
-        grade_all(course, "toy", layer=layer, students=["ben"], progress=False)
+        grade_all(course, "toy", sandbox=sandbox, students=["ben"], progress=False)
 
 
 # ---- Without a child -------------------------------------------------------------------------------------------------
@@ -193,9 +193,9 @@ class Answers:
 
 def remote(does=True, **reply):
     task = ASSIGNMENT.tasks(VARIANT)[0]
-    found = grading.Remote(Answers(**reply), task, ["q", "k"], does)
-    found.begin(5)
-    return found
+    answer = grading.Remote(Answers(**reply), task, ["q", "k"], does)
+    answer.begin(5)
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ def remote(does=True, **reply):
         ({"value": 1, "changed": {1: 2}}, r"changed its arguments \(k\)", set()),
         ({"value": 1, "changed": {7: 2}}, "number 8", set()),
         ({"value": None, "too_much": True}, "returns nothing", {"output"}),
-        ({"raises": sandbox.TooLong()}, "still running after 5 seconds", {"timeout"}),
-        ({"raises": sandbox.Died("gone", "files")}, "ended Python itself while it was judged: gone", {"files"}),
+        ({"raises": TooLong()}, "still running after 5 seconds", {"timeout"}),
+        ({"raises": Died("gone", "files")}, "ended Python itself while it was judged: gone", {"files"}),
     ],
 )
 def test_what_a_child_says_becomes_words(reply, words, flagged):
@@ -238,9 +238,9 @@ class Mortal:
 
     def request(self, do, seconds, **rest):
         if rest.get("task") == "weigh" and do == "call":
-            raise sandbox.Died("gone")
+            raise Died("gone")
         if (do == "run" and "die" in rest["source"]) or (do == "read" and "unread" in rest["source"]):
-            raise sandbox.TooLong
+            raise TooLong
         if do == "run" and "loud" in rest["source"]:
             return {"shown": [{"text": "x" * 200_000}]}
         function = {"kind": "function", "does": True, "parameters": []}
@@ -252,12 +252,12 @@ class Mortal:
 
 def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_points(monkeypatch):
     started = []
-    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: started.append(Mortal()) or started[-1])
-    result = grade(submission(extra=["die()"] * 5), ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    monkeypatch.setattr(Sandbox, "start", lambda *args, **named: started.append(Mortal()) or started[-1])
+    result = grade(submission(extra=["die()"] * 5), ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result) == {"weigh": 0, "double": 2} and len(started) == 1 + 5 + 2
     task = ASSIGNMENT.tasks(VARIANT)[0]
-    task = replace(task, points=7, checks=[*task.checks, replace(task.checks[0], points=3)])
-    session = grading._Session(sandbox.LAYERS["landlock"], grading.Limits())
+    task = replace(task, checks=[*task.checks, replace(task.checks[0], points=3)])
+    session = grading._Session(SANDBOXES["landlock"], grading.Limits())
     judging = grading._Grading([task], session, session.limits)
     judging.judge(task, last=True)
     assert session.starts == 2
@@ -265,17 +265,17 @@ def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_
 
 
 def test_a_cell_that_cannot_be_read_in_time_is_flagged(monkeypatch):
-    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: Mortal())
+    monkeypatch.setattr(Sandbox, "start", lambda *args, **named: Mortal())
     notebook = submission(double="unread = 1\n" + toy.DOUBLE)
-    result = grade(notebook, ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    result = grade(notebook, ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result)["double"] == 2
     assert ("unusual", "double") in {(flag["kind"], flag["task"]) for flag in result["flags"]}
 
 
 def test_what_a_notebook_shows_in_all_is_limited(monkeypatch):
-    monkeypatch.setattr(sandbox.Layer, "start", lambda *args, **named: Mortal())
+    monkeypatch.setattr(Sandbox, "start", lambda *args, **named: Mortal())
     loud = submission(extra=[f"loud({i})" for i in range(200)])
-    result = grade(loud, ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    result = grade(loud, ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result)["double"] == 2 and len(json.dumps(result["cells"])) < 1.1 * grading.KEPT
     assert [flag["kind"] for flag in result["flags"]].count("output") == 1
     assert "not kept" in json.dumps(list(result["cells"].values())[-3])
@@ -286,7 +286,7 @@ def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):
         raise KeyError("oh")
 
     monkeypatch.setattr(grading._Session, "request", broken)
-    result = grade(submission(), ASSIGNMENT, VARIANT, layer=sandbox.LAYERS["landlock"])
+    result = grade(submission(), ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result) == NOTHING and kinds(result["flags"]) == {"ungraded"}
     assert result["tasks"]["weigh"]["words"] == ["not judged"]
 
@@ -294,7 +294,7 @@ def test_an_error_of_the_grader_itself_never_looks_like_a_zero(monkeypatch):
 def test_a_submission_has_no_more_than_its_time(monkeypatch):
     limits = replace(toy.QUICK, total_s=2.0)
     slow = "import time\ntime.sleep(1.2)"
-    result = grade(submission(extra=[slow, slow, slow]), ASSIGNMENT, VARIANT, layer=sandbox.strongest(), limits=limits)
+    result = grade(submission(extra=[slow, slow, slow]), ASSIGNMENT, VARIANT, sandbox=strongest(), limits=limits)
     assert points(result) == NOTHING and kinds(result["flags"]) == {"timeout"}
     assert "not judged" in " ".join(result["tasks"]["weigh"]["words"])
 

@@ -88,9 +88,9 @@ def test_grading_again_grades_nothing_again(course, capsys):
 
 def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, capsys):
     assert main(["collect", NAME, str(course.root / "examples" / f"{NAME}.zip"), "--course", str(course.root)]) == DONE
-    said = capsys.readouterr().out
-    assert "0 new files of 0 students; 5 were there already." in said
-    assert "Nothing yet from 1 of 6: mia." in said
+    printed = capsys.readouterr().out
+    assert "0 new files of 0 students; 5 were there already." in printed
+    assert "Nothing yet from 1 of 6: mia." in printed
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "homework.ipynb").write_text("{}")
     assert main(["collect", NAME, str(tmp_path / "in"), "--course", str(course.root)]) == LOOK
@@ -99,8 +99,8 @@ def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, c
 
 def test_a_master_is_tried_and_its_faults_are_named(course, capsys):
     assert main(["validate", NAME, "--variants", "1", "--course", str(course.root)]) == DONE
-    said = capsys.readouterr().out
-    assert "tiny: right in 2 variants" in said and "answers of another variant earn " in said
+    printed = capsys.readouterr().out
+    assert "tiny: right in 2 variants" in printed and "answers of another variant earn " in printed
     hidden = course.hidden(NAME)
     text = hidden.read_text()
     try:
@@ -117,9 +117,9 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     arguments = ["export", "grades", NAME, str(table), "--to", str(tmp_path / "out.csv"), "--course", str(course.root)]
     assert main(arguments) == LOOK
     assert "Participant 1,Bo Broken,bo@example.org,\n" in (tmp_path / "out.csv").read_text()
-    said = capsys.readouterr().err
-    assert "Without a grade: bo: look at it first: unreadable" in said
-    assert "Without a grade: rita: not in Moodle's table" in said
+    printed = capsys.readouterr().err
+    assert "Without a grade: bo: look at it first: unreadable" in printed
+    assert "Without a grade: rita: not in Moodle's table" in printed
     assert main([*arguments, "--so-far"]) == LOOK
     assert "Participant 1,Bo Broken,bo@example.org,0\n" in (tmp_path / "out.csv").read_text()
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
@@ -145,9 +145,9 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
 def test_what_is_wrong_is_named_in_one_message(course, arguments, says, capsys, monkeypatch):
     monkeypatch.chdir(course.root)
     assert main(arguments) == REFUSED
-    said = " ".join(capsys.readouterr().err.split())
-    assert says in said
-    assert "Traceback" not in said
+    printed = " ".join(capsys.readouterr().err.split())
+    assert says in printed
+    assert "Traceback" not in printed
 
 
 @pytest.mark.parametrize("device", ["full disk", "closed pipe"])
@@ -161,9 +161,9 @@ def test_where_nothing_can_be_printed_it_is_said_in_a_sentence(course, device, m
     monkeypatch.setattr(sys, "stdout", screen)
     status = main(["collect", NAME, str(course.root / "examples" / f"{NAME}.zip"), "--course", str(course.root)])
     monkeypatch.undo()
-    said = " ".join(capsys.readouterr().err.split())
+    printed = " ".join(capsys.readouterr().err.split())
     cause = {"full disk": "the disk is full", "closed pipe": "whatever was reading the output has ended"}[device]
-    assert status == REFUSED and said.startswith(f"classroom: {cause}") and "Traceback" not in said
+    assert status == REFUSED and printed.startswith(f"classroom: {cause}") and "Traceback" not in printed
     with contextlib.suppress(OSError):
         screen.close()
 
@@ -175,8 +175,8 @@ def test_what_cannot_be_written_is_named_with_its_cause(masters, tmp_path, capsy
     (folder / "received").write_text("")
     capsys.readouterr()
     assert main(["collect", NAME, str(folder / "examples" / f"{NAME}.zip"), "--course", str(folder)]) == REFUSED
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{folder}/received" in said and "Not a directory. What was finished is kept" in said
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"{folder}/received" in printed and "Not a directory. What was finished is kept" in printed
     (folder / "gradebook.db").mkdir()
     assert main(["report", NAME, "--course", str(folder)]) == REFUSED
     assert "gradebook.db cannot be read or written: unable to open" in " ".join(capsys.readouterr().err.split())

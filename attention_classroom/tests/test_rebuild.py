@@ -140,9 +140,9 @@ def test_a_picture_that_was_pasted_into_an_answer_is_flagged():
     for source, attachments in (("see ![x](attachment:x.png)", {"x.png": {"image/png": "AA"}}), (pasted, {})):
         notebook = submission(why=source)
         toy.named(notebook, "why")["attachments"] = attachments
-        found, flags = laid(notebook)
+        rebuilt, flags = laid(notebook)
         assert [(flag["kind"], flag["task"]) for flag in flags] == [("picture", "why")]
-        assert "see" in answers(found)[2] and len(answers(found)[2]) < 100
+        assert "see" in answers(rebuilt)[2] and len(answers(rebuilt)[2]) < 100
 
 
 def test_the_last_of_several_answers_counts_and_the_others_run_before_it():
@@ -244,8 +244,12 @@ def test_outputs_and_metadata_of_what_was_handed_in_are_left_behind():
     named(notebook, "weigh").metadata["evil"] = "<script>"
     named(notebook, "weigh").metadata["nbgrader"]["points"] = 1000
     notebook.metadata["kernelspec"] = {"name": "evil", "display_name": "evil"}
-    found, _ = laid(notebook)
-    assert "<script>" not in json.dumps(found) and "evil" not in json.dumps(found) and "1000" not in json.dumps(found)
+    rebuilt, _ = laid(notebook)
+    assert (
+        "<script>" not in json.dumps(rebuilt)
+        and "evil" not in json.dumps(rebuilt)
+        and "1000" not in json.dumps(rebuilt)
+    )
 
 
 def zipped():
@@ -305,10 +309,10 @@ def test_other_encodings_are_read(encoding):
 def test_cells_of_any_shape_are_survived(cell):
     notebook = json.loads(written(submission()))
     notebook["cells"].insert(2, cell)
-    found, _ = laid(json.dumps(notebook).encode())
-    assert answers(found) == [WEIGH, DOUBLE, TEXT]
-    nbformat.validate(found)
-    nbformat.writes(found).encode()
+    rebuilt, _ = laid(json.dumps(notebook).encode())
+    assert answers(rebuilt) == [WEIGH, DOUBLE, TEXT]
+    nbformat.validate(rebuilt)
+    nbformat.writes(rebuilt).encode()
 
 
 def test_a_notebook_of_the_third_format_is_read():

@@ -38,15 +38,15 @@ def test_nothing_leaks(name, student):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_release_is_the_master_less_what_is_secret(name):
-    given, full = release(name), master(name)
-    assert [cell.id for cell in given.cells] == [cell.id for cell in full.cells]
-    for cell, before in zip(given.cells, full.cells, strict=True):
+    released, full = release(name), master(name)
+    assert [cell.id for cell in released.cells] == [cell.id for cell in full.cells]
+    for cell, before in zip(released.cells, full.cells, strict=True):
         is_answer = before.metadata.get("nbgrader", {}).get("solution")
         if not is_answer and cell.id != VISIBLE:
             assert cell.source == before.source
     answers = {task.id: task for task in tasks(name).values()}
     for task in answers.values():
-        source = cell_of(given, task.id).source
+        source = cell_of(released, task.id).source
         if task.kind == "written":
             assert source == TEXT_STUB
         elif task.kind == "debug":
@@ -190,11 +190,11 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("what", PLANTED)
-def test_what_is_planted_is_found(what):
+@pytest.mark.parametrize("secret", PLANTED)
+def test_what_is_planted_is_found(secret):
     notebook = release("scaling", "ada")
-    PLANTED[what](notebook)
-    assert search(notebook), what
+    PLANTED[secret](notebook)
+    assert search(notebook), secret
 
 
 def test_the_hidden_masks_of_another_assignment_are_found():
@@ -203,7 +203,7 @@ def test_the_hidden_masks_of_another_assignment_are_found():
     for value in (case.inputs[1].tolist(), packed(case.inputs[1].numpy().tobytes()), case.inputs[0].tolist()):
         notebook = release(name, "ada")
         notebook.cells[0].metadata["x"] = value
-        assert any("the hidden check 'moderate fills' of leaked" in found for found in search(notebook, name)), value
+        assert any("the hidden check 'moderate fills' of leaked" in leaked for leaked in search(notebook, name)), value
 
 
 def test_the_variant_of_another_student_may_be_public_but_not_its_hidden_side():
@@ -237,28 +237,28 @@ def execute(notebook, folder):
 
 
 def test_a_release_runs_alone_in_an_empty_folder(tmp_path):
-    said = execute(release("masking", "ada"), tmp_path)
-    checks = {name: text for name, text in said.items() if name.endswith("-check")}
+    printed = execute(release("masking", "ada"), tmp_path)
+    checks = {name: text for name, text in printed.items() if name.endswith("-check")}
     assert checks.pop("sentence-check").startswith("sentence: not yet. ")
     assert checks == {
         f"{name}-check": f"{name}: not filled in yet.\n" for name in ("window_mask", "packed_mask", "leaked")
     }
-    assert not any(text for name, text in said.items() if name not in checks and name != "sentence-check")
+    assert not any(text for name, text in printed.items() if name not in checks and name != "sentence-check")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_with_its_answers_a_release_says_right(tmp_path):
-    said = execute(solved("masking", "ada"), tmp_path)
-    right = [name for name, text in said.items() if "right on all inputs tried here" in text]
-    assert sorted(right) == sorted(name for name in said if name.endswith("-check")) and len(right) == 4
+    printed = execute(solved("masking", "ada"), tmp_path)
+    right = [name for name, text in printed.items() if "right on all inputs tried here" in text]
+    assert sorted(right) == sorted(name for name in printed if name.endswith("-check")) and len(right) == 4
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_teacher_can_run_the_master_as_it_is(name, monkeypatch):
     monkeypatch.chdir(FOLDER / "source" / name)
-    _, said = run(master(name))
-    checks = [text for cell, text in said.items() if cell.endswith("-check")]
+    _, printed = run(master(name))
+    checks = [text for cell, text in printed.items() if cell.endswith("-check")]
     assert len(checks) >= 3 and all("right on all inputs" in text for text in checks)
 
 

@@ -88,8 +88,8 @@ def test_lateness_is_told_and_costs_what_the_course_says(grades):
     assert grades["s1"]["late_penalty"] == ""
 
 
-def test_the_layer_and_the_time_are_told(grades, folder):
-    assert (grades["s3"]["layer"], grades["s3"]["seconds"]) == ("bubblewrap", "20.5")
+def test_the_sandbox_and_the_time_are_told(grades, folder):
+    assert (grades["s3"]["sandbox"], grades["s3"]["seconds"]) == ("bubblewrap", "20.5")
     assert "bubblewrap (5)" in (folder / "index.html").read_text()
 
 
@@ -120,9 +120,9 @@ def all_pages(folder):
 
 
 def test_no_page_runs_a_script_or_asks_another_server(folder):
-    found = all_pages(folder)
-    assert len(found) == 7
-    for page in found:
+    pages_found = all_pages(folder)
+    assert len(pages_found) == 7
+    for page in pages_found:
         assert not {"script", "iframe", "object", "embed", "form", "link", "base"} & set(page.tags)
         for name, value in page.attributes:
             assert not name.startswith("on")
@@ -329,9 +329,9 @@ def test_the_notebook_for_everybody_is_told_where_it_is_an_exception():
         flag = {"kind": "common", "task": "", "words": "everybody's"}
         return [Row(Student(str(i)), result={}, flags=[flag] * has) for i, has in enumerate(common)]
 
-    for given, left in ((rows(True, False, False), 1), (rows(True, True, False), 0), (rows(False), 0)):
-        _pass_over_common(given)
-        assert sum(bool(row.flags) for row in given) == left
+    for class_rows, left in ((rows(True, False, False), 1), (rows(True, True, False), 0), (rows(False), 0)):
+        _pass_over_common(class_rows)
+        assert sum(bool(row.flags) for row in class_rows) == left
 
 
 def test_pages_read_in_light_and_dark():
@@ -344,9 +344,9 @@ def test_pages_read_in_light_and_dark():
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     def colours(pattern):
-        found = re.findall(pattern + r"light-dark\((#\w+), (#\w+)\)", pages.STYLE)
-        assert found
-        return found
+        pairs = re.findall(pattern + r"light-dark\((#\w+), (#\w+)\)", pages.STYLE)
+        assert pairs
+        return pairs
 
     for i in (0, 1):
         grounds = [light(pair[i]) for pair in colours("background: ") + colours("--soft: ")]

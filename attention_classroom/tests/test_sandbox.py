@@ -16,12 +16,12 @@ from toy import ASSIGNMENT, VARIANT, submission
 
 from attention_classroom import child, sandbox
 from attention_classroom.grading import grade
-from attention_classroom.sandbox import LAYERS, Child, Died, Limits, NoSandbox, TooLong
+from attention_classroom.sandbox import SANDBOXES, Child, Died, Limits, NoSandbox, TooLong
 
 
 @pytest.fixture
 def untried(monkeypatch):
-    """The choice of a layer, made afresh."""
+    """The choice of a sandbox, made afresh."""
     sandbox._strongest.cache_clear()
     yield monkeypatch
     sandbox._strongest.cache_clear()
@@ -37,30 +37,30 @@ def test_some_sandbox_works_on_linux():
     assert sandbox.strongest().name in ("bubblewrap", "landlock")
 
 
-def test_the_strongest_layer_that_works_is_chosen_and_limits_never(untried):
-    untried.setattr(sandbox, "_try", lambda layer: "no")
+def test_the_strongest_sandbox_that_works_is_chosen_and_limits_never(untried):
+    untried.setattr(sandbox, "_try", lambda tried: "no")
     with pytest.raises(NoSandbox, match=r"bubblewrap: no; landlock: no.*--unsafe"):
         sandbox.strongest()
     with pytest.raises(NoSandbox, match="landlock: no"):
-        sandbox.layer("landlock")
-    assert sandbox.layer("limits").name == "limits"
-    untried.setattr(sandbox, "_try", lambda layer: "no" if layer.name == "bubblewrap" else "")
+        sandbox.by_name("landlock")
+    assert sandbox.by_name("limits").name == "limits"
+    untried.setattr(sandbox, "_try", lambda tried: "no" if tried.name == "bubblewrap" else "")
     assert sandbox.strongest().name == "landlock"
     sandbox._strongest.cache_clear()
-    untried.setattr(sandbox, "_try", lambda layer: "")
+    untried.setattr(sandbox, "_try", lambda tried: "")
     assert sandbox.strongest().name == "bubblewrap"
     with pytest.raises(ValueError, match="must be one of"):
-        sandbox.layer("docker")
+        sandbox.by_name("docker")
 
 
 def test_a_sandbox_that_does_not_start_raises_and_nobody_gets_zero(monkeypatch):
     needs("bubblewrap")
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: "/bin/false")
     with pytest.raises(NoSandbox, match="does not start: it ended with exit status 1"):
-        grade(submission(), ASSIGNMENT, VARIANT, layer=LAYERS["bubblewrap"])
+        grade(submission(), ASSIGNMENT, VARIANT, sandbox=SANDBOXES["bubblewrap"])
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(NoSandbox, match="apt install bubblewrap"):
-        grade(submission(), ASSIGNMENT, VARIANT, layer=LAYERS["bubblewrap"])
+        grade(submission(), ASSIGNMENT, VARIANT, sandbox=SANDBOXES["bubblewrap"])
 
 
 def test_a_child_that_is_not_confined_gets_no_code(monkeypatch):
@@ -68,7 +68,7 @@ def test_a_child_that_is_not_confined_gets_no_code(monkeypatch):
     settings = Child._settings
     monkeypatch.setattr(Child, "_settings", lambda self, home: {**settings(self, home), "landlock": None})
     with pytest.raises(NoSandbox, match="does not confine: it still has files"):
-        LAYERS["landlock"].start()
+        SANDBOXES["landlock"].start()
 
 
 def test_a_missing_libseccomp_is_said(monkeypatch):
@@ -83,22 +83,22 @@ def test_a_missing_libseccomp_is_said(monkeypatch):
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
 def test_a_course_or_masters_that_lie_where_students_code_may_read_are_refused(name, tmp_path, monkeypatch):
     with pytest.raises(NoSandbox, match=r"/usr/lib/course lies in /usr/lib, .* move it elsewhere"):
-        LAYERS[name].start(private=[Path("/usr/lib/course")])
+        SANDBOXES[name].start(private=[Path("/usr/lib/course")])
     masters = tmp_path / "clone" / "masters"
     masters.mkdir(parents=True)
     monkeypatch.setattr(sandbox, "MASTERS", masters)
     monkeypatch.setattr(sandbox, "SYSTEM", (*sandbox.SYSTEM, str(tmp_path)))
     with pytest.raises(NoSandbox, match=r"masters lies in .* move it elsewhere"):
-        LAYERS[name].start()
+        SANDBOXES[name].start()
 
 
 def test_a_child_that_hangs_or_ends_is_dead_and_leaves_nothing():
     needs("landlock")
-    begun = LAYERS["landlock"].start()
+    begun = SANDBOXES["landlock"].start()
     with pytest.raises(TooLong):
         begun.request("run", 0.5, cell="c", source="while True: pass", released=False)
     assert begun.process.poll() is not None
-    with LAYERS["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
+    with SANDBOXES["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
         other.request("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
     assert not list(Path(tempfile.gettempdir()).glob(f"{sandbox.HOMES}{os.getpid()}-*"))
 
@@ -144,8 +144,8 @@ def test_folders_of_graders_that_were_killed_are_swept():
 
 STARTS = """
 import sys
-from attention_classroom.sandbox import LAYERS
-child = LAYERS[sys.argv[1]].start()
+from attention_classroom.sandbox import SANDBOXES
+child = SANDBOXES[sys.argv[1]].start()
 print(child.process.pid, flush=True)
 child.request("run", 600, cell="c", source="while True: pass", released=False)
 """
@@ -153,15 +153,15 @@ child.request("run", 600, cell="c", source="while True: pass", released=False)
 
 def children(process):
     """Return the ids of a process's children, theirs, and so on."""
-    found = []
+    own = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
         if int(fields[1]) == process:
-            found.append(int(path.parent.name))
-    return [*found, *(other for one in found for other in children(one))]
+            own.append(int(path.parent.name))
+    return [*own, *(other for child_id in own for other in children(child_id))]
 
 
 def lives(process):

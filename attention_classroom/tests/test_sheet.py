@@ -71,7 +71,7 @@ def test_every_assignment_has_a_sheet_without_its_solutions(name, student):
     assignment = load(MASTERS / "hidden" / f"{name}.py")
     master = nbformat.read(MASTERS / "source" / name / f"{name}.ipynb", as_version=4)
     solution = answers(master, assignment, variant_for(assignment, student, SECRET))
-    drawn, handed_in = (questions(master, assignment, student, SECRET, given) for given in (None, solution))
+    drawn, handed_in = (questions(master, assignment, student, SECRET, work) for work in (None, solution))
     assert name == "project" or (2 <= len(drawn) <= 3 and len(handed_in) == 4), "ten minutes"
     for question in drawn:
         text = re.sub(r"<pre.*?</pre>|<code>.*?</code>|aria-label=\".*?\"", "", question.asks, flags=re.DOTALL)

@@ -23,18 +23,18 @@ MAIN = {path.stem: notebook for path, notebook in BOOK.items() if not is_deep(pa
 def test_every_prediction_is_listed_with_its_section():
     for path, notebook in BOOK.items():
         text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-        found = predictions(notebook)
-        assert len(found) == text.count("**Predict first"), path
+        listed = predictions(notebook)
+        assert len(listed) == text.count("**Predict first"), path
         titles = [title for _, title in headings(notebook)]
-        assert all(section in titles and re.match(r"\d+[a-z]?\.\d+ ", section) for section, *_ in found), path
-        assert is_deep(path.stem) or (found and "Questions" in titles), path
+        assert all(section in titles and re.match(r"\d+[a-z]?\.\d+ ", section) for section, *_ in listed), path
+        assert is_deep(path.stem) or (listed and "Questions" in titles), path
 
 
 def test_every_assignment_and_every_command_of_the_page_exists(capsys):
     names = {path.stem for path in (ROOT / "attention_classroom" / "masters" / "hidden").glob("*.py")}
     assert set(re.findall(r"assignment `(\w+)`", PAGE)) == names
     used = set(re.findall(r"attention_tutorial\.classroom (\w+)|`(\w+) NAME", PAGE))
-    commands = {one or other for one, other in used} - {"export"}
+    commands = {first or other for first, other in used} - {"export"}
     assert commands >= {"quickstart", "release", "collect", "grade", "report", "validate", "sheet"}
     for command in commands:
         with pytest.raises(SystemExit, match="0"):
@@ -44,7 +44,7 @@ def test_every_assignment_and_every_command_of_the_page_exists(capsys):
 
 def test_the_exercises_and_sections_of_the_page_exist():
     titles = [title for notebook in BOOK.values() for _, title in headings(notebook)]
-    there = {found[1] for title in titles if (found := re.match(r"(?:Exercise )?(\d+[a-z]?\.\d+)\b", title))}
+    there = {match[1] for title in titles if (match := re.match(r"(?:Exercise )?(\d+[a-z]?\.\d+)\b", title))}
     named = re.findall(r"(?<![\d.])(\d+[a-z]?\.\d+)(?![\d.])", PAGE.split("## Set up")[0] + PLANS)
     assert {number.partition(".")[0] for number in named} >= {str(chapter) for chapter in range(1, 9)}
     assert not [number for number in named if number not in there], "book/teach.md names them"

@@ -84,9 +84,9 @@ def test_frozen_and_unfrozen_tables_say_the_same(task):
     frozen = thaw(freeze(task.table))
     may_be_right = {"transposed", "backwards"} | ({"rounded"} if task.id in WHOLE else set())
     for kind, answer in odd_answers(task.table.right).items():
-        one, other = judge(task.table, answer), judge(frozen, answer)
-        assert (one and one.words) == (other and other.words), kind
-        assert one is not None or kind in may_be_right, kind
+        first, other = judge(task.table, answer), judge(frozen, answer)
+        assert (first and first.words) == (other and other.words), kind
+        assert first is not None or kind in may_be_right, kind
 
 
 @named
@@ -102,8 +102,8 @@ def test_a_right_answer_may_be_written_in_another_way(task):
     (name,) = (name for name in ALL if task.id in tasks(name))
     answer = getattr(other_routes, task.name)(variant(name, "ada").values)
     assert judge(thaw(freeze(task.table)), answer) is None
-    for one in task.checks:
-        assert judge(task.table, answer, cases=one.cases) is None, one.says
+    for hidden in task.checks:
+        assert judge(task.table, answer, cases=hidden.cases) is None, hidden.says
 
 
 def test_every_task_that_is_no_repair_has_another_route():
@@ -153,7 +153,7 @@ def test_only_plain_data_can_be_encoded(wrong):
 
 
 def small(**changes):
-    given = {
+    fields = {
         "right": lambda q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
         "cases": [Case((random(3, 7), random(5, 7)), "here: {found}")],
         "slips": [
@@ -165,30 +165,32 @@ def small(**changes):
         "divide_by": "d_k",
         **changes,
     }
-    return table("small", "Weights.", given.pop("right"), ("tensor", "the weights", "(m, n)"), **given)
+    return table("small", "Weights.", fields.pop("right"), ("tensor", "the weights", "(m, n)"), **fields)
 
 
 def test_words_that_are_made_and_words_that_are_read_are_kept():
-    one = small()
-    frozen = thaw(freeze(one))
+    exercise = small()
+    frozen = thaw(freeze(exercise))
     for slip, words in zip(
-        one.slips[:2], ["5 keys, and the softmax over 3", "you divided by sqrt(d_model)"], strict=True
+        exercise.slips[:2], ["5 keys, and the softmax over 3", "you divided by sqrt(d_model)"], strict=True
     ):
-        found = judge(frozen, slip.answer)
+        diagnosis = judge(frozen, slip.answer)
         assert (
-            words in found.words and found.words.startswith("here: ") and found.words == judge(one, slip.answer).words
+            words in diagnosis.words
+            and diagnosis.words.startswith("here: ")
+            and diagnosis.words == judge(exercise, slip.answer).words
         )
 
 
 def test_an_answer_that_is_a_value_can_be_frozen():
-    one = table(
+    exercise = table(
         "value",
         "Weights by hand.",
         [0.25, 0.75],
         ("numbers", "your weights", "there are two keys"),
         slips=[Slip("they are swapped", [0.75, 0.25])],
     )
-    frozen = thaw(freeze(one))
+    frozen = thaw(freeze(exercise))
     assert judge(frozen, [0.25, 0.75]) is None
     assert judge(frozen, (0.75, 0.25)).words == "they are swapped"
     assert judge(frozen, [1.0]).words == "there are two keys; expected 2, got shape (1,)"
@@ -234,9 +236,9 @@ READ = {
 
 @pytest.mark.parametrize("words", READ)
 def test_what_is_wrong_is_read_off_a_result(words):
-    given, right = READ[words]
+    wrong, right = READ[words]
     looks = Looks(("the output",), lambda *inputs: {"n": 2})
-    assert words in looks(given, right)
+    assert words in looks(wrong, right)
     assert looks(right, right) is None
 
 
@@ -282,14 +284,14 @@ def test_two_mistakes_in_weights_are_both_told():
     other = {"squared": "absolute", "absolute": "squared"}[kind]
     about = tasks("dot_product", "ada")["near"].table
     near = assignment("dot_product").tasks.__globals__["_near"]
-    one = "you took the (squared|absolute) differences; yours are (squared|absolute) ones"
+    pattern = "you took the (squared|absolute) differences; yours are (squared|absolute) ones"
     for frozen in (about, thaw(freeze(about))):
         for answer, more in (
             (near(other, 3 * c), "the scores are multiplied by 3"),
             (near(other, c, axis=0), "the softmax runs down the columns"),
             (near(other, c, shares=False), "the rows do not sum to 1"),
         ):
-            assert re.fullmatch(f"two things: {one}; and {more}", judge(frozen, answer).words)
+            assert re.fullmatch(f"two things: {pattern}; and {more}", judge(frozen, answer).words)
 
 
 def test_two_mistakes_in_a_mask_are_both_told():

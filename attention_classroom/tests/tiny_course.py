@@ -38,11 +38,11 @@ def tasks(variant):
         slips=[Slip("that adds the factor; multiply by it", lambda x: n + x, 4)],
     )
     return [
-        Task(id="times", title="A product", kind="code", points=4, name="times", table=times, checks=[
+        Task(id="times", title="A product", kind="code", table=times, checks=[
             Check(points=1, cases=[Case((5.0,))], says="a positive number"),
             Check(points=3, cases=[Case((-5.0,)), Case((0.0,))], says="a negative number, and zero"),
         ]),
-        Task(id="why", title="Why", kind="written", points=2, by_hand=2.0, rubric=[(2, "says why it commutes")]),
+        Task(id="why", title="Why", kind="written", rubric=[(2, "says why it commutes")]),
     ]
 
 ASSIGNMENT = Assignment(
@@ -59,14 +59,16 @@ ASSIGNMENT = Assignment(
 
 def master():
     def about(grade_id, *, grade=False, solution=False, points=None, kind="code"):
-        said = {
+        metadata = {
             "grade_id": grade_id,
             "grade": grade,
             "solution": solution,
             "locked": grade and not solution,
             "task": False,
         }
-        return {"nbgrader": {**said, "schema_version": 3, "cell_type": kind} | ({"points": points} if grade else {})}
+        return {
+            "nbgrader": {**metadata, "schema_version": 3, "cell_type": kind} | ({"points": points} if grade else {})
+        }
 
     hidden = {"tags": ["not-when-graded"]}
     return new_notebook(
@@ -147,7 +149,7 @@ def write_result(course, student, points=(1, 3), **more):
         "student": student,
         "assignment": NAME,
         "key": "1",
-        "layer": "bubblewrap",
+        "sandbox": "bubblewrap",
         "seconds": 1.5,
         "flags": [],
         "tasks": {

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.release import make_release
-from attention_classroom.sandbox import Limits, NoSandbox, layer
+from attention_classroom.sandbox import Limits, NoSandbox, by_name
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
@@ -50,7 +50,7 @@ DOUBLED = dataclasses.replace(
         slips=[Slip("that is the square", lambda x: x * x)],
     ),
     # A comparison as careless as can be: it is wrong where it says "not more than". NaN must not pass it.
-    same=lambda given, right, *inputs: not bool((given - right).abs().max() > 1e-5),
+    same=lambda got, right, *inputs: not bool((got - right).abs().max() > 1e-5),
 )
 
 
@@ -63,8 +63,6 @@ def tasks(variant):
             id="weigh",
             title="Weigh",
             kind="code",
-            points=4,
-            name="weigh",
             table=WEIGHTS,
             checks=[
                 Check(
@@ -79,12 +77,10 @@ def tasks(variant):
             id="double",
             title="Double",
             kind="code",
-            points=2,
-            name="double",
             table=DOUBLED,
             checks=[Check(points=2, cases=[Case((random(5, seed=3),))], says="other numbers")],
         ),
-        Task(id="why", title="Why", kind="written", points=2, by_hand=2, rubric=[(2, "says why")]),
+        Task(id="why", title="Why", kind="written", rubric=[(2, "says why")]),
     ]
 
 
@@ -199,9 +195,9 @@ def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
 
 @functools.cache
 def working(name):
-    """Return why a layer does not work on this machine, or nothing."""
+    """Return why a sandbox does not work on this machine, or nothing."""
     try:
-        layer(name)
+        by_name(name)
     except NoSandbox as error:
         return str(error)
     return ""

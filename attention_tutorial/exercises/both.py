@@ -46,11 +46,11 @@ def _down_the_columns(got: Tensor, wrong: Tensor) -> str | None:
     """Compare scores without what a softmax along any axis takes off them."""
     if not _sums_to_one(got, -2):
         return None
-    one, other = (x.log() for x in (got, wrong))
-    one, other = (
-        x - x.mean(-1, keepdim=True) - x.mean(-2, keepdim=True) + x.mean((-1, -2), True) for x in (one, other)
+    first, other = (x.log() for x in (got, wrong))
+    first, other = (
+        x - x.mean(-1, keepdim=True) - x.mean(-2, keepdim=True) + x.mean((-1, -2), True) for x in (first, other)
     )
-    return "the softmax runs down the columns" if multiple(one, other) is not None else None
+    return "the softmax runs down the columns" if multiple(first, other) is not None else None
 
 
 def _sums_to_one(x: Tensor, axis: int) -> bool:
@@ -70,7 +70,7 @@ def both_masks(got: Tensor, right: Tensor, wrongs: Sequence[Tensor]) -> tuple[in
         The places of the two among the slips: every entry that is wrong is wrong in one of them, and no other. None if
         no two do that.
     """
-    for (i, one), (j, other) in itertools.combinations(enumerate(wrongs), 2):
-        if got.equal(right ^ ((one ^ right) | (other ^ right))):
+    for (i, first), (j, other) in itertools.combinations(enumerate(wrongs), 2):
+        if got.equal(right ^ ((first ^ right) | (other ^ right))):
             return i, j
     return None

@@ -319,9 +319,9 @@ def _explain_gradient(got: Tensor, right: Tensor, a: Tensor, u: Tensor) -> str:
 def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
     n = 1009
     a, u = random(n).softmax(0), random(n, seed=1)
-    kept: list[Any] = []
-    largest = largest_tensor_bytes(lambda: kept.append(call(answer, a, u)))
-    if not close(kept[0], _through_softmax(a, u), 1e-7):
+    memory: list[Any] = []
+    largest = largest_tensor_bytes(lambda: memory.append(call(answer, a, u)))
+    if not close(memory[0], _through_softmax(a, u), 1e-7):
         return "right for 7 keys, but not for 1009"
     if largest >= 4 * n * n:
         return (
@@ -702,13 +702,13 @@ def _entropy_at(tau: float) -> float:
     return entropy((SCORES / tau).softmax(0)).item()
 
 
-def _temperature_for(scores: Tensor, wanted: float, spread: Callable[[Tensor], float] | None = None) -> float:
+def _temperature_for(scores: Tensor, wanted: float) -> float:
     """Bisect, on a logarithmic scale."""
     low, high = 1e-9, 1e9
     for _ in range(100):
         middle = math.sqrt(low * high)
         weights = (scores / middle).softmax(0)
-        too_sharp = (spread(weights) if spread else entropy(weights).item()) < wanted
+        too_sharp = entropy(weights).item() < wanted
         low, high = (middle, high) if too_sharp else (low, middle)
     return middle
 

@@ -257,8 +257,8 @@ def explain_rotary(got: Tensor, x: Tensor) -> str | None:
     d = x.size(1)
     if close(got, x):
         return "nothing is turned: you return x as it is"
-    lengths, kept = ((y[:, :, None].square() + y[:, None].square()) for y in (x, got))
-    same = torch.isclose(lengths, kept, rtol=1e-5, atol=1e-7).all(dim=0) & ~torch.eye(d, dtype=torch.bool)
+    lengths, lengths_after = ((y[:, :, None].square() + y[:, None].square()) for y in (x, got))
+    same = torch.isclose(lengths, lengths_after, rtol=1e-5, atol=1e-7).all(dim=0) & ~torch.eye(d, dtype=torch.bool)
     still = torch.isclose(got, x, rtol=1e-7, atol=1e-8).all(dim=0)
     if still.any():
         return f"features {still.nonzero().flatten().tolist()}, counted from 0, are left as they are; turn all pairs"

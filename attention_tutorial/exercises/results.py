@@ -59,24 +59,24 @@ def numbers(name: str, count: str) -> Returned:
 
 
 def expect_tensor(
-    result: Any, shape: Shape, axes: str, what: str = "the output", *, finite: bool = True, boolean: bool = False
+    result: Any, shape: Shape, axes: str, name: str = "the output", *, finite: bool = True, boolean: bool = False
 ) -> Tensor:
     """Return a tensor result in float64 (or bool), or raise the `Mistake` that says what kind of thing came back."""
     if isinstance(result, tuple):
-        raise Mistake(f"return {what} alone; got a tuple of {len(result)}")
+        raise Mistake(f"return {name} alone; got a tuple of {len(result)}")
     if not isinstance(result, Tensor):
-        raise Mistake(f"{what} must be a tensor; got {_kind(result)}")
+        raise Mistake(f"{name} must be a tensor; got {_kind(result)}")
     if tuple(result.shape) != shape:
-        raise Mistake(f"{what} must have shape {axes}, here {shape}; got {tuple(result.shape)}")
+        raise Mistake(f"{name} must have shape {axes}, here {shape}; got {tuple(result.shape)}")
     if boolean:
         if result.dtype != torch.bool:
-            raise Mistake(f"{what} must be boolean; got {str(result.dtype).removeprefix('torch.')}")
+            raise Mistake(f"{name} must be boolean; got {str(result.dtype).removeprefix('torch.')}")
         return result.detach().cpu()
     result = result.detach().cpu().double()
     if finite and result.isnan().any():
-        raise Mistake(f"{what} {'hold' if what.endswith('s') else 'holds'} NaN")
+        raise Mistake(f"{name} {'hold' if name.endswith('s') else 'holds'} NaN")
     if finite and result.isinf().any():
-        raise Mistake(f"{what} {'hold' if what.endswith('s') else 'holds'} infinity")
+        raise Mistake(f"{name} {'hold' if name.endswith('s') else 'holds'} infinity")
     return result
 
 
@@ -89,31 +89,31 @@ def _kind(result: Any) -> str:
     return f"{name}; torch.from_numpy makes a tensor of it" if name == "ndarray" else name
 
 
-def expect_number(result: Any, what: str = "the result") -> float:
+def expect_number(result: Any, name: str = "the result") -> float:
     """Return a result as a number, or raise the `Mistake` that asks for one."""
     if isinstance(result, str):
-        raise Mistake(f"{what} must be one number; got str, a text")
+        raise Mistake(f"{name} must be one number; got str, a text")
     try:
         number = float(result.detach() if isinstance(result, Tensor) else result)
     except OverflowError as error:
-        raise Mistake(f"{what} is too large a number to be right") from error
+        raise Mistake(f"{name} is too large a number to be right") from error
     except (TypeError, ValueError, RuntimeError) as error:
         shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""
-        raise Mistake(f"{what} must be one number; got {type(result).__name__}{shape}") from error
+        raise Mistake(f"{name} must be one number; got {type(result).__name__}{shape}") from error
     if math.isnan(number):
-        raise Mistake(f"{what} is NaN")
+        raise Mistake(f"{name} is NaN")
     return number
 
 
-def expect_numbers(result: Any, what: str = "the result") -> Tensor:
+def expect_numbers(result: Any, name: str = "the result") -> Tensor:
     """Return a list, tuple, array or tensor of numbers in float64, or raise the `Mistake` that asks for numbers."""
     try:
         numbers = torch.as_tensor(result, dtype=torch.float64).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         inside = f" of {type(result[0]).__name__}" if isinstance(result, list | tuple) and result else ""
-        raise Mistake(f"{what} must be numbers; got {type(result).__name__}{inside}") from error
+        raise Mistake(f"{name} must be numbers; got {type(result).__name__}{inside}") from error
     if numbers.isnan().any():
-        raise Mistake(f"{what} holds NaN")
+        raise Mistake(f"{name} holds NaN")
     return numbers
 
 

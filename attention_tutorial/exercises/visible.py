@@ -66,7 +66,7 @@ class Looks:
     def __call__(self, got: Any, right: Any, *inputs: Any) -> str | None:
         """Return the words, or None."""
         both = zip(got, right, self.names, strict=True) if isinstance(got, tuple) else [(got, right, *self.names)]
-        wrong = [(one, torch.as_tensor(other), name) for one, other, name in both if not close(one, other)]
+        wrong = [(first, torch.as_tensor(other), name) for first, other, name in both if not close(first, other)]
         return self._look(*wrong[-1], dict(self.sizes(*inputs))) if wrong else None
 
     def _look(self, got: Tensor, right: Tensor, name: str, sizes: Mapping[str, int]) -> str | None:
@@ -76,9 +76,9 @@ class Looks:
             return None
         right = right.double()
         if _rows_sum_to_one(right) and _rows_sum_to_one(got):
-            found = self._look_at_weights(got, right, f"{your} {be}", sizes)
-            if found:
-                return found
+            words = self._look_at_weights(got, right, f"{your} {be}", sizes)
+            if words:
+                return words
         factor = multiple(got, right)
         if factor is not None:
             return f"{your} {be} {name_factor(factor, sizes)} times what is right"
@@ -226,7 +226,7 @@ def telling(draw: Callable[[int], Sequence[Case]], seed: int, right: Any, slips:
     for attempt in range(200):
         cases = draw(seed + 1000 * attempt)
         results = [answer(*cases[0].inputs) for answer in (right, *(slip.answer for slip in slips))]
-        if not any(alike(one, other) for one, other in itertools.combinations(results, 2)):
+        if not any(alike(first, other) for first, other in itertools.combinations(results, 2)):
             return cases
     raise ValueError("slips must give results of their own on some inputs; two of these never do")
 
@@ -250,16 +250,16 @@ def encode(x: Any) -> Any:
     if x is None or type(x) in (bool, int, float, str):
         return x
     if type(x) is list:
-        return [encode(one) for one in x]
+        return [encode(item) for item in x]
     if type(x) is tuple:
-        return {"tuple": [encode(one) for one in x]}
+        return {"tuple": [encode(item) for item in x]}
     raise TypeError(f"only numbers, texts, tensors, lists and tuples can be frozen; got {type(x).__name__}")
 
 
 def decode(data: Any) -> Any:
     """Undo `encode`."""
     if isinstance(data, list):
-        return [decode(one) for one in data]
+        return [decode(item) for item in data]
     if not isinstance(data, dict):
         return data
     if "tensor" in data:
@@ -268,7 +268,7 @@ def decode(data: Any) -> Any:
         if not raw:
             return torch.empty(data["shape"], dtype=dtype)
         return torch.frombuffer(raw, dtype=dtype).clone().reshape(data["shape"])
-    return float(data["float"]) if "float" in data else tuple(decode(one) for one in data["tuple"])
+    return float(data["float"]) if "float" in data else tuple(decode(item) for item in data["tuple"])
 
 
 def _key(inputs: Sequence[Any]) -> str:
@@ -405,7 +405,7 @@ def pack(tables: Mapping[str, Exercise]) -> str:
     Returns:
         The text.
     """
-    frozen = {"format": FORMAT, "tables": {name: freeze(one) for name, one in tables.items()}}
+    frozen = {"format": FORMAT, "tables": {name: freeze(table) for name, table in tables.items()}}
     packed = zlib.compress(json.dumps(frozen, separators=(",", ":")).encode(), 9)
     return "\n".join(textwrap.wrap(base64.b64encode(packed).decode(), 100))
 
@@ -471,8 +471,8 @@ def diagnose(task_id: str, answer: Any, *, seconds: float = SECONDS) -> str | No
         ValueError: if no such task was loaded.
     """
     with _one_thread():
-        found = judge(_table(task_id), answer, seconds=seconds)
-    return None if found is None else found.words
+        diagnosis = judge(_table(task_id), answer, seconds=seconds)
+    return None if diagnosis is None else diagnosis.words
 
 
 @contextlib.contextmanager
@@ -507,8 +507,8 @@ def check(task_id: str, answer: Any) -> None:
         ValueError: if no such task was loaded.
     """
     with _one_thread():
-        found = judge(_table(task_id), answer)
-    if found is None:
+        diagnosis = judge(_table(task_id), answer)
+    if diagnosis is None:
         print(f"{task_id}: right on all inputs tried here. Your points come from others.")
     else:
-        print(verdict(task_id, found))
+        print(verdict(task_id, diagnosis))

@@ -379,11 +379,11 @@ def _term(word: str, values: Mapping[str, Tensor]) -> Tensor:
     return values[word] if word in values else torch.tensor(int(word))
 
 
-def _check_name(what: str, name: Any, names: Any) -> None:
+def _check_name(argument: str, name: Any, names: Any) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"{what} must be a name; got {type(name).__name__}")
+        raise TypeError(f"{argument} must be a name; got {type(name).__name__}")
     if name not in names:
-        raise ValueError(f"{what} must be one of {', '.join(map(repr, names))}; got {name!r}")
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, names))}; got {name!r}")
 
 
 def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple[int, int]:

@@ -73,8 +73,8 @@ def test_a_decision_comes_before_the_first_form_of_the_verb_that_agrees(sentence
 
 def test_a_margin_is_the_difference_of_two_log_probabilities(sentences, model):
     few = sentences[:12]
-    found = margins(model, decisions(few))
-    for sentence, margin in zip(few, found, strict=True):
+    result = margins(model, decisions(few))
+    for sentence, margin in zip(few, result, strict=True):
         words = split_words(sentence.italian)[: italian_places(sentence)["agrees"] + 1]
         *before, right = (ITALIAN.index(word) for word in words)
         wrong = ITALIAN.index(words[-1][:-1] + ("o" if words[-1].endswith("a") else "a"))

@@ -119,7 +119,7 @@ def test_rows_of_padding_count_for_nothing(measure):
 
 
 def test_a_description_holds_the_measures():
-    weights, found = random_weights(), describe_heads(random_weights(), GROUP, REAL)
+    weights, result = random_weights(), describe_heads(random_weights(), GROUP, REAL)
     measures = {
         "block": block_share(weights, GROUP, REAL),
         "largest": largest_share(weights, REAL),
@@ -128,8 +128,8 @@ def test_a_description_holds_the_measures():
     measures["diagonal"], measures["offset"] = diagonal_share(weights, REAL)
     measures["vertical"], measures["column"] = vertical_share(weights, REAL)
     for name, numbers in measures.items():
-        assert [getattr(head, name) for head in found] == numbers.tolist()
-    assert [type(found[0].offset), type(found[0].column)] == [int, int]
+        assert [getattr(head, name) for head in result] == numbers.tolist()
+    assert [type(result[0].offset), type(result[0].column)] == [int, int]
 
 
 @pytest.mark.parametrize("seed", range(5))

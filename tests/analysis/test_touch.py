@@ -38,18 +38,18 @@ def logits_by(model, **masks):
 
 
 def test_untouched_it_computes_what_the_model_computes(model):
-    found, (logits, weights) = trace(model, SOURCE, TARGET), logits_by(model)
-    assert largest_difference(found["logits"], logits[0]) < 1e-12
+    traced, (logits, weights) = trace(model, SOURCE, TARGET), logits_by(model)
+    assert largest_difference(traced["logits"], logits[0]) < 1e-12
     for layer in range(2):
-        for name, kept in (
+        for name, saved in (
             (f"encoder.{layer}.attention", weights.encoder),
             (f"decoder.{layer}.attention", weights.decoder),
             (f"decoder.{layer}.cross_attention", weights.cross),
         ):
-            ours = torch.stack([found[f"{name}.weights.{head}"] for head in (1, 2, 3)])
-            assert largest_difference(ours, kept[layer][0]) < 1e-12
-    assert torch.allclose(found["probabilities"].sum(dim=1), torch.ones(5).double())
-    assert (found["probabilities"][:, :2] == 0).all()
+            ours = torch.stack([traced[f"{name}.weights.{head}"] for head in (1, 2, 3)])
+            assert largest_difference(ours, saved[layer][0]) < 1e-12
+    assert torch.allclose(traced["probabilities"].sum(dim=1), torch.ones(5).double())
+    assert (traced["probabilities"][:, :2] == 0).all()
 
 
 def test_untouched_it_writes_what_greedy_writes():
@@ -74,9 +74,9 @@ def test_a_closed_edge_is_the_models_own_mask(model, layer, kind, shape, head, r
     masks = [None, None]
     masks[layer] = mask
     logits, _ = logits_by(model, **{f"{kind}_mask": masks})
-    found = trace(model, SOURCE, TARGET, Touch(closed=[(kind, layer, head, row, column)]))
-    assert largest_difference(found["logits"], logits[0]) < 1e-12
-    assert largest_difference(found["logits"], trace(model, SOURCE, TARGET)["logits"]) > 1e-6
+    traced = trace(model, SOURCE, TARGET, Touch(closed=[(kind, layer, head, row, column)]))
+    assert largest_difference(traced["logits"], logits[0]) < 1e-12
+    assert largest_difference(traced["logits"], trace(model, SOURCE, TARGET)["logits"]) > 1e-6
 
 
 def test_two_closed_edges_are_both_closed(model):
@@ -105,15 +105,15 @@ def test_a_removed_head_has_no_columns_in_the_last_matrix_and_swapped_parts_are_
 
 def test_a_mask_shifted_back_is_a_narrower_mask(model):
     logits, weights = logits_by(model, decoder_mask=torch.ones(5, 5, dtype=torch.bool).tril(-1))
-    found = trace(model, SOURCE, TARGET, Touch(shift=-1))
-    assert largest_difference(found["logits"], logits[0]) < 1e-12
+    traced = trace(model, SOURCE, TARGET, Touch(shift=-1))
+    assert largest_difference(traced["logits"], logits[0]) < 1e-12
     assert (weights.decoder[0][0, :, 0] == 0).all()
-    assert (found["decoder.0.attention.weights.1"][0] == 0).all(), "the first position sees nothing"
+    assert (traced["decoder.0.attention.weights.1"][0] == 0).all(), "the first position sees nothing"
 
 
 def test_a_mask_shifted_on_lets_each_position_see_the_next_one_and_no_more(model):
-    found, plain = trace(model, SOURCE, TARGET, Touch(shift=1)), trace(model, SOURCE, TARGET)
-    weights = found["decoder.0.attention.weights.2"]
+    traced, plain = trace(model, SOURCE, TARGET, Touch(shift=1)), trace(model, SOURCE, TARGET)
+    weights = traced["decoder.0.attention.weights.2"]
     assert (weights.triu(2) == 0).all() and (weights.diagonal(1) > 0).all()
     scores = plain["decoder.0.attention.scores.2"]
     by_hand = scores.masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(1), -torch.inf).softmax(dim=1)
@@ -127,8 +127,8 @@ def test_masked_padding_changes_nothing_and_open_padding_does(model):
     memory = memory._replace(mask=torch.ones_like(memory.mask))
     with torch.no_grad():
         opened = model.go_on(TARGET[None], memory, model.start(memory))[0][0]
-    found = trace(model, SOURCE, TARGET, Touch(padding=4, unmasked=["cross"]))["logits"]
-    assert largest_difference(found, opened) < 1e-12
+    traced = trace(model, SOURCE, TARGET, Touch(padding=4, unmasked=["cross"]))["logits"]
+    assert largest_difference(traced, opened) < 1e-12
     both = trace(model, SOURCE, TARGET, Touch(padding=4, unmasked=["cross", "encoder"]))["logits"]
     assert largest_difference(both, opened) > 1e-6
 
@@ -147,16 +147,16 @@ def test_masked_padding_changes_nothing_and_open_padding_does(model):
     ],
 )
 def test_a_changed_matrix_is_what_a_hook_would_make_of_it(model, name, hooked):
-    def put(module, inputs, output):
+    def place(module, inputs, output):
         output = output.clone()
         output[0, 2, 3] = 1.25
         return output
 
     other = copy.deepcopy(model)
-    hooked(other).register_forward_hook(put)
-    found = trace(model, SOURCE, TARGET, Touch(changes=[(name, 2, 3, 1.25)]))
-    assert found[name][2, 3] == 1.25
-    assert largest_difference(found["logits"], logits_by(other)[0][0]) < 1e-12
+    hooked(other).register_forward_hook(place)
+    traced = trace(model, SOURCE, TARGET, Touch(changes=[(name, 2, 3, 1.25)]))
+    assert traced[name][2, 3] == 1.25
+    assert largest_difference(traced["logits"], logits_by(other)[0][0]) < 1e-12
 
 
 def test_a_changed_parameter_is_a_changed_parameter(model):
@@ -166,16 +166,16 @@ def test_a_changed_parameter_is_a_changed_parameter(model):
         other.encoder_norm.bias[5] = 3.0
     changes = [("decoder.1.cross_attention.w_q.weight", 3, 2, -2.0), ("encoder_norm.bias", 0, 5, 3.0)]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    found = trace(model, SOURCE, TARGET, Touch(changes=changes))
-    assert largest_difference(found["logits"], logits_by(other)[0][0]) < 1e-12
+    traced = trace(model, SOURCE, TARGET, Touch(changes=changes))
+    assert largest_difference(traced["logits"], logits_by(other)[0][0]) < 1e-12
     assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items()), "the model stays as it was"
 
 
 def test_weights_and_heads_that_are_changed_by_hand_are_mixed_as_they_are(model):
     name = "decoder.0.cross_attention"
-    found = trace(model, SOURCE, TARGET, Touch(changes=[(f"{name}.weights.2", 4, 1, 1.5)]))
-    mixed = found[f"{name}.weights.2"] @ found[f"{name}.v.2"]
-    assert largest_difference(found[f"{name}.heads.2"], mixed) < 1e-12
+    traced = trace(model, SOURCE, TARGET, Touch(changes=[(f"{name}.weights.2", 4, 1, 1.5)]))
+    mixed = traced[f"{name}.weights.2"] @ traced[f"{name}.v.2"]
+    assert largest_difference(traced[f"{name}.heads.2"], mixed) < 1e-12
     scored = trace(model, SOURCE, TARGET, Touch(changes=[(f"{name}.scores.2", 4, 1, 9.0)]))
     expected = scored[f"{name}.scores.2"].softmax(dim=1)
     assert largest_difference(scored[f"{name}.weights.2"], expected) < 1e-12

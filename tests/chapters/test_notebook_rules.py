@@ -318,7 +318,7 @@ FAULTS = [
     (R.headings_in_order, "only level-1 heading", without(1, "# 1. A chapter")),
     (R.headings_in_order, "only level-1 heading", lambda nb: nb.cells.insert(0, nb.cells.pop(4))),
     (R.headings_in_order, "from level 2 to level 4", says("#### Too deep")),
-    *[(R.renders_everywhere, what, says(words)) for what, words in (
+    *[(R.renders_everywhere, fault, says(words)) for fault, words in (
       ("a directive", "```{note}\nHello\n```"), ("a directive", "~~~{note}\nHello\n~~~"),
       ("a directive", ":::{tip}\nHello\n:::"), ("a role", "see {doc}`intro`"), ("a role", "{math:numref}`a <b>`"),
       ("a label", "(here)=\n### Here"), ("a substitution", "version {{ version }}"), ("a footnote", "so[^1]"),
@@ -384,9 +384,9 @@ FAULTS = [
 def test_planted_fault_is_found_by_its_rule_alone(chapter, rule, expected, spoil):
     notebook, path = chapter
     spoil(notebook)
-    found = {each.__name__: list(each(notebook, path)) for each in RULES}
-    assert expected.lower() in " / ".join(found.pop(rule.__name__)).lower()
-    assert not any(found.values()), "another rule found something too"
+    findings = {checked.__name__: list(checked(notebook, path)) for checked in RULES}
+    assert expected.lower() in " / ".join(findings.pop(rule.__name__)).lower()
+    assert not any(findings.values()), "another rule found something too"
 
 
 def test_every_rule_has_a_planted_fault():
@@ -475,8 +475,8 @@ def deep(chapter):
     for number, cell in enumerate(pages[1:4], start=1):
         cell.execution_count = number
     text(notebook, 1).source += f"\n\nDeeper: [1a]({below.name})."
-    for each in (path, below):
-        each.touch()
+    for other in (path, below):
+        other.touch()
     return {path: notebook, below: tool.normalise(new_notebook(cells=pages), fresh_ids=True)}
 
 
@@ -506,8 +506,8 @@ def counted(notebook):
 
 def faults(notebook, path):
     """Return all that the rules find in a notebook, and in a book of it alone."""
-    found = [finding for rule in RULES for finding in rule(notebook, path)]
-    return found + [finding for rule in BOOK_RULES for finding in rule({path: notebook})]
+    findings = [finding for rule in RULES for finding in rule(notebook, path)]
+    return findings + [finding for rule in BOOK_RULES for finding in rule({path: notebook})]
 
 
 @pytest.fixture
@@ -526,9 +526,9 @@ def test_a_primer_needs_turns_and_no_exercises(primer):
 
 def test_what_suffices_for_a_primer_does_not_for_a_chapter(primer):
     notebook, path = primer
-    found = " / ".join(faults(notebook, path.with_name("01_chapter.ipynb")))
+    findings = " / ".join(faults(notebook, path.with_name("01_chapter.ipynb")))
     for words in ("heading with 'exercises'", "has 0 exercises; at least 5", "3 questions; at least 6"):
-        assert words in found
+        assert words in findings
 
 
 @pytest.mark.parametrize(

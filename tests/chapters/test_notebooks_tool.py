@@ -120,12 +120,12 @@ def test_ids_are_kept_or_made_from_content():
     cells = [new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1"), new_code_cell("2"), new_code_cell("3")]
     cells[0].id, cells[1].id, cells[3].id = "mine", "mine", "not valid"
     del cells[4]["id"]
-    kept = ids(cells)
-    assert kept[0] == "mine"
-    assert kept[2] == cells[2].id
-    assert len(set(kept)) == len(kept)
-    assert all(tool.VALID_CELL_ID.fullmatch(cell_id) for cell_id in kept)
-    assert ids(cells) == kept
+    stored = ids(cells)
+    assert stored[0] == "mine"
+    assert stored[2] == cells[2].id
+    assert len(set(stored)) == len(stored)
+    assert all(tool.VALID_CELL_ID.fullmatch(cell_id) for cell_id in stored)
+    assert ids(cells) == stored
 
     fresh = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
     again = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)

@@ -128,16 +128,16 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize(("profile", "seen"), [("sums reversed", "fragile"), ("no vector instructions", "drawn")])
 def test_what_depends_on_the_processor_is_seen_and_nothing_else(made, profile, seen):
     notebook, folder = made
-    found = profiles.differences(notebook, folder, profile)
-    cells = {line.split("\n")[0] for line in found}
+    differences = profiles.differences(notebook, folder, profile)
+    cells = {line.split("\n")[0] for line in differences}
     assert f"{profile}: cell {seen}" in cells
     assert not cells & {f"{profile}: cell {name}" for name in ("setup", "sound", "claimed")}
-    assert all("- " in line and "+ " in line for line in found), "it says what was printed, and what is stored"
+    assert all("- " in line and "+ " in line for line in differences), "it says what was printed, and what is stored"
 
 
 def test_a_cell_that_fails_under_a_profile_is_seen(tmp_path):
-    (found,) = profiles.differences(new_notebook(cells=[new_code_cell("assert 1 > 2")]), tmp_path, "native")
-    assert found.startswith("native: code cell 1") and "AssertionError" in found
+    (difference,) = profiles.differences(new_notebook(cells=[new_code_cell("assert 1 > 2")]), tmp_path, "native")
+    assert difference.startswith("native: code cell 1") and "AssertionError" in difference
 
 
 def test_make_notebooks_writes_nothing_that_depends_on_the_processor(tmp_path, monkeypatch, capsys):
@@ -192,6 +192,6 @@ def test_every_sum_is_turned_and_stays_the_same_but_for_rounding(capsys):
     turned, still_exact = json.loads(done.stdout)
     assert exact == still_exact
     for name in plain[0]:
-        pairs = [(one[name], other[name]) for one, other in zip(plain, turned, strict=True)]
+        pairs = [(first[name], other[name]) for first, other in zip(plain, turned, strict=True)]
         assert all(tool.np.allclose(*pair, rtol=1e-11, atol=1e-11) for pair in pairs), name
-        assert any(one != other for one, other in pairs), f"{name} was not turned"
+        assert any(first != other for first, other in pairs), f"{name} was not turned"

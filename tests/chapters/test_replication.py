@@ -31,21 +31,21 @@ def record_of(path):
 
 @every
 def test_the_replication_is_of_the_chapter_as_it_stands(path):
-    found = record_of(path)
+    record = record_of(path)
     due = f"{path.name} has changed: run `make replicate CHAPTERS=notebooks/{path.name}`"
-    assert found["state"] == state_of(read(path)), due
-    first, last = found["offsets"]
+    assert record["state"] == state_of(read(path)), due
+    first, last = record["offsets"]
     assert first >= 1, "offset 0 is what the chapter shows"
     assert last - first + 1 >= RUNS
 
 
 @every
 def test_every_claim_was_measured_on_fresh_draws_and_holds_or_says_that_it_is_of_one(path):
-    notebook, found = read(path), record_of(path)["claims"]
+    notebook, record = read(path), record_of(path)["claims"]
     claims = {claim.id: claim for claim in Claim.stored_in(notebook)}
-    assert claims.keys() == found.keys()
-    short = {id: each for id, each in found.items() if each["held"] < OFTEN * each["runs"]}
-    assert not {id: each for id, each in short.items() if not ONE_DRAW.search(claims[id].sentence)}
+    assert claims.keys() == record.keys()
+    short = {id: row for id, row in record.items() if row["held"] < OFTEN * row["runs"]}
+    assert not {id: row for id, row in short.items() if not ONE_DRAW.search(claims[id].sentence)}
 
 
 def test_no_record_is_of_a_chapter_that_is_no_more():
@@ -55,7 +55,7 @@ def test_no_record_is_of_a_chapter_that_is_no_more():
 @every
 def test_every_other_statement_holds_on_fresh_draws(path):
     allowed = (1 - OFTEN) * RUNS
-    assert not {cell: each for cell, each in record_of(path)["failed"].items() if each["runs"] > allowed}
+    assert not {cell: claim for cell, claim in record_of(path)["failed"].items() if claim["runs"] > allowed}
 
 
 def test_a_new_chapter_is_told_what_is_missing(tmp_path):
@@ -90,16 +90,16 @@ def runs(tmp_path_factory):
     """What three runs of a small chapter found, the first without an offset, the last in a process of its own."""
     folder = tmp_path_factory.mktemp("chapter")
     (folder / "x.ipynb").write_text(writes(chapter(CHAPTER)), encoding="utf-8")
-    found = []
+    records = []
     for offset in (0, 1):
         with pytest.MonkeyPatch.context() as patch, torch.random.fork_rng():
             patch.setitem(sys.modules, "__main__", sys.modules["__main__"])
             for where, name in ((torch, "Generator"), (torch, "manual_seed"), (notebook, "claim")):
                 patch.setattr(where, name, getattr(where, name))  # so that it comes back
-            found.append(run(chapter(CHAPTER), offset))
+            records.append(run(chapter(CHAPTER), offset))
     command = [sys.executable, "-m", "tools.replicate", "--one", f"{folder}/x.ipynb", "2", f"{folder}/x.json"]
     subprocess.run(command, cwd=ROOT, check=True, timeout=1200)
-    return [*found, json.loads((folder / "x.json").read_text(encoding="utf-8"))]
+    return [*records, json.loads((folder / "x.json").read_text(encoding="utf-8"))]
 
 
 def test_offset_0_is_the_chapter_and_others_move_every_seed(runs):
@@ -108,31 +108,31 @@ def test_offset_0_is_the_chapter_and_others_move_every_seed(runs):
     assert runs[0]["claims"]["X1a"][0] == mean
     assert runs[2]["claims"]["X1a"][0] == moved
     assert runs[0]["claims"]["X1d"][0] == torch.rand((), generator=torch.Generator().manual_seed(3)).item()
-    assert len({each["claims"]["X1d"][0] for each in runs}) == 3, "the global generator moves as well"
+    assert len({record["claims"]["X1d"][0] for record in runs}) == 3, "the global generator moves as well"
 
 
 def test_what_fails_is_noted_and_the_chapter_goes_on(runs):
-    for each in runs:
-        assert each["failed"] == {"b": "assert draw > 99, 'never': AssertionError never"}
-        assert each["claims"]["X1e"] == [1, True]
+    for record in runs:
+        assert record["failed"] == {"b": "assert draw > 99, 'never': AssertionError never"}
+        assert record["claims"]["X1e"] == [1, True]
 
 
 def test_a_summary_tells_what_varies_and_how_often_it_held(runs):
-    found = summary(runs)
-    means = sorted(each["claims"]["X1a"][0] for each in runs)
+    record = summary(runs)
+    means = sorted(run["claims"]["X1a"][0] for run in runs)
     numbers = dict(zip(("least", "median", "most"), (float(f"{x:.4g}") for x in means), strict=True))
-    assert found["claims"]["X1a"] == {"runs": 3, "held": 3, **numbers}
-    assert found["claims"]["X1b"] == {"runs": 3, "held": 3}
-    coins = [each["claims"]["X1c"][0] for each in runs]
-    assert found["claims"]["X1c"]["held"] == coins.count(True)
-    assert found["claims"]["X1d"]["least"] < found["claims"]["X1d"]["most"]
-    assert found["failed"]["b"]["runs"] == 3
+    assert record["claims"]["X1a"] == {"runs": 3, "held": 3, **numbers}
+    assert record["claims"]["X1b"] == {"runs": 3, "held": 3}
+    coins = [run["claims"]["X1c"][0] for run in runs]
+    assert record["claims"]["X1c"]["held"] == coins.count(True)
+    assert record["claims"]["X1d"]["least"] < record["claims"]["X1d"]["most"]
+    assert record["failed"]["b"]["runs"] == 3
 
 
 def test_a_claim_that_a_run_did_not_reach_did_not_hold_in_it():
-    found = summary([{"claims": {"A": [1, True]}, "failed": {}}, {"claims": {}, "failed": {"c": "no"}}])
-    assert found["claims"]["A"] == {"runs": 2, "held": 1}
-    assert "A: held in 1 of 2 runs" in report("x", found)
+    record = summary([{"claims": {"A": [1, True]}, "failed": {}}, {"claims": {}, "failed": {"c": "no"}}])
+    assert record["claims"]["A"] == {"runs": 2, "held": 1}
+    assert "A: held in 1 of 2 runs" in report("x", record)
 
 
 def test_rounding_is_no_spread():
@@ -150,7 +150,7 @@ def test_code_and_bounds_make_a_replication_old_and_words_do_not():
         "claim('B', 'words', x, equals=1)",
         "claim('A', 'words', y, equals=1)",
     ]
-    assert len({code_of(first), *(code_of(chapter(each)) for each in others)}) == 4
+    assert len({code_of(first), *(code_of(chapter(cells)) for cells in others)}) == 4
     assert state_of(first) != state_of(chapter(others[0]))
 
 

@@ -60,24 +60,24 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        given = tensors_in((args, kwargs))
-        there = any(map(self.memory.holds, given))
+        tensors = tensors_in((args, kwargs))
+        there = any(map(self.memory.holds, tensors))
         if there:
-            self._refuse_to_mix(func._schema.name, given, kwargs)
-        before = self.memory.share(given)
+            self._refuse_to_mix(func._schema.name, tensors, kwargs)
+        before = self.memory.share(tensors)
         results = func(*args, **kwargs)
-        there = there or (not given and self.memory.call_is_there[-1])
+        there = there or (not tensors and self.memory.call_is_there[-1])
         for result in tensors_in(results):
             if not self.memory.share([result]) <= before:
                 self.memory.put(result, there)
         return results
 
-    def _refuse_to_mix(self, name, given, kwargs):
+    def _refuse_to_mix(self, name, tensors, kwargs):
         if kwargs.get("generator") is not None:
             raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
-        if name in INDEXING and self.memory.holds(given[0]):
-            given = given[:1] if name == "aten::index" else [given[0], given[-1]]  # indices may lie on the CPU
-        if name not in COPIES and any(tensor.dim() and not self.memory.holds(tensor) for tensor in given):
+        if name in INDEXING and self.memory.holds(tensors[0]):
+            tensors = tensors[:1] if name == "aten::index" else [tensors[0], tensors[-1]]  # indices may lie on the CPU
+        if name not in COPIES and any(tensor.dim() and not self.memory.holds(tensor) for tensor in tensors):
             raise RuntimeError(f"Expected all tensors to be on the same device, but found cuda:0 and cpu ({name})")
 
 

@@ -34,9 +34,9 @@ def lines_with_axes():
     for module in MODULES:
         file = inspect.getsourcefile(module)
         for number, line in enumerate(inspect.getsource(module).splitlines(), start=1):
-            found = COMMENT.match(line)
-            if found and "," in found["axes"]:  # (the others are words in parentheses)
-                yield file, number, found["names"], re.findall(r"\(([^()]*)\)", found["axes"])
+            match = COMMENT.match(line)
+            if match and "," in match["axes"]:  # (the others are words in parentheses)
+                yield file, number, match["names"], re.findall(r"\(([^()]*)\)", match["axes"])
 
 
 COMMENTED = {(file, number): (names, axes) for file, number, names, axes in lines_with_axes()}
@@ -116,8 +116,8 @@ def test_the_axes_in_comments_are_those_of_the_tensors():
     wrong = []
     for (file, line), (_, axes) in COMMENTED.items():
         shapes = made.get((file, line), [])
-        each = axes if len(axes) > 1 else axes * len(shapes)  # one for all, where a line makes several tensors alike
-        if not shapes or len(each) != len(shapes) or not all(map(fits, shapes, each)):
+        named = axes if len(axes) > 1 else axes * len(shapes)  # one for all, where a line makes several tensors alike
+        if not shapes or len(named) != len(shapes) or not all(map(fits, shapes, named)):
             wrong.append(f"{file}:{line}: the comment says {axes}, {[told(a) for a in axes]}; the line made {shapes}")
     assert not wrong, "\n".join(wrong)
     assert len(COMMENTED) >= 20

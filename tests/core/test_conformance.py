@@ -36,10 +36,10 @@ causal_or_not = pytest.mark.parametrize("is_causal", [False, True], ids=["", "ca
 multi_head = pytest.mark.parametrize("kind", [MultiHeadAttention, RotaryMultiHeadAttention])
 
 
-def close(found, expected, dtype, times=1):
-    assert found.dtype == dtype
+def close(actual, expected, dtype, times=1):
+    assert actual.dtype == dtype
     tolerance = times * TOLERANCE[dtype]
-    assert_close(found, expected.to(dtype), rtol=tolerance, atol=tolerance)
+    assert_close(actual, expected.to(dtype), rtol=tolerance, atol=tolerance)
 
 
 def fill(module, generator):
@@ -178,11 +178,11 @@ def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):
     parameters = list(module.parameters())
     for n in (5, 12):
         x, mask = batch_of(generator, n)
-        found, expected = (f(x, mask=mask, is_causal=True, need_weights=False)[0] for f in (fast, module))
-        assert_close(found, expected)
-        upstream = draw(generator, *found.shape, dtype=found.dtype)
+        actual, expected = (f(x, mask=mask, is_causal=True, need_weights=False)[0] for f in (fast, module))
+        assert_close(actual, expected)
+        upstream = draw(generator, *actual.shape, dtype=actual.dtype)
         for f, e in zip(
-            torch.autograd.grad(found, [x, *parameters], upstream),
+            torch.autograd.grad(actual, [x, *parameters], upstream),
             torch.autograd.grad(expected, [x, *parameters], upstream),
             strict=True,
         ):
@@ -243,11 +243,11 @@ def test_autocast_gives_its_dtype_and_full_gradients(dtype, need_weights, kind, 
     with torch.autocast(device.type, dtype=dtype):
         output = module(x, mask=mask, is_causal=True, need_weights=need_weights)[0]
     close(output, exact, dtype)
-    found = torch.autograd.grad(output.float().square().sum(), [x, *module.parameters()])
-    assert {f.dtype for f in found} == {torch.float32}
-    found = torch.cat([f.flatten() for f in found])
+    actual = torch.autograd.grad(output.float().square().sum(), [x, *module.parameters()])
+    assert {f.dtype for f in actual} == {torch.float32}
+    actual = torch.cat([f.flatten() for f in actual])
     expected = torch.cat([e.flatten() for e in torch.autograd.grad(exact.square().sum(), [x, *module.parameters()])])
-    assert (found - expected).norm() <= TOLERANCE[dtype] * expected.norm()
+    assert (actual - expected).norm() <= TOLERANCE[dtype] * expected.norm()
 
 
 @both_paths

@@ -56,15 +56,15 @@ def noise(exact):
     return 32 * eps(torch.float32) * exact.abs().max().item()
 
 
-def assert_rounded_once(found, exact):
+def assert_rounded_once(actual, exact):
     """Half precision is computed in float32 and rounded at the end: half a gap."""
-    assert_close(exactly(found), exact, rtol=0.51 * eps(found.dtype), atol=noise(exact))
+    assert_close(exactly(actual), exact, rtol=0.51 * eps(actual.dtype), atol=noise(exact))
 
 
-def assert_rounded_often(found, exact):
+def assert_rounded_often(actual, exact):
     """Half precision is rounded at every step on the way: some gaps of the largest number."""
-    furthest = (exactly(found) - exact).abs().max().item()
-    assert furthest <= 8 * eps(found.dtype) * exact.abs().max().item() + noise(exact)
+    furthest = (exactly(actual) - exact).abs().max().item()
+    assert furthest <= 8 * eps(actual.dtype) * exact.abs().max().item() + noise(exact)
 
 
 def inputs(generator, device, dtype, m=M, n=N):
@@ -129,12 +129,12 @@ def test_values_and_gradients_are_those_of_float64_on_the_cpu(make_mask, is_caus
     exact_mask = mask if mask is None or mask.dtype == torch.bool else exactly(mask)
     exact_tensors = [exactly(tensor).requires_grad_() for tensor in tensors]
     exact_output, exact_weights = scaled_dot_product_attention(*exact_tensors, exact_mask, is_causal=is_causal)
-    given = [*(tensor.requires_grad_() for tensor in tensors), *to(device, mask)]
+    arguments = [*(tensor.requires_grad_() for tensor in tensors), *to(device, mask)]
     if is_fast:
-        output, assert_rounded = fused_attention(*given, is_causal=is_causal), assert_rounded_often
+        output, assert_rounded = fused_attention(*arguments, is_causal=is_causal), assert_rounded_often
     else:
         (output, weights), assert_rounded = (
-            scaled_dot_product_attention(*given, is_causal=is_causal),
+            scaled_dot_product_attention(*arguments, is_causal=is_causal),
             assert_rounded_once,
         )
         assert (weights.device.type, weights.dtype) == (device.type, dtype)
@@ -166,14 +166,14 @@ def test_the_other_scores_agree(dtype, device, generator):
     )
     mask = some_rows_empty(generator)
     additive, multiplicative = (query, key, value, w_query, w_key, v), (query, key, value)
-    for found, exact in zip(additive_attention(*additive, mask.to(device)),
+    for actual, exact in zip(additive_attention(*additive, mask.to(device)),
                             additive_attention(*map(exactly, additive), mask), strict=True):  # fmt: skip
-        assert found.dtype == dtype
-        assert_rounded_often(found, exact)
+        assert actual.dtype == dtype
+        assert_rounded_often(actual, exact)
     expected = multiplicative_attention(*map(exactly, multiplicative), mask, w=exactly(w))
-    for found, exact in zip(multiplicative_attention(*multiplicative, mask.to(device), w=w), expected, strict=True):
-        assert found.dtype == dtype
-        assert_rounded_once(found, exact)
+    for actual, exact in zip(multiplicative_attention(*multiplicative, mask.to(device), w=w), expected, strict=True):
+        assert actual.dtype == dtype
+        assert_rounded_once(actual, exact)
 
 
 @every_dtype
@@ -209,9 +209,9 @@ def test_several_heads_agree(is_causal, dtype, is_fast, device, generator):
     else:
         assert_rounded_often(weights, exact_weights)
     upstream = draw(generator, BATCH, M, D_MODEL, dtype=dtype)
-    found = gradients(output, list(here.parameters()), upstream)
+    actual = gradients(output, list(here.parameters()), upstream)
     expected = gradients(exact_output, list(twin.parameters()), upstream)
-    for (name, _), gradient, exact in zip(twin.named_parameters(), found, expected, strict=True):
+    for (name, _), gradient, exact in zip(twin.named_parameters(), actual, expected, strict=True):
         assert gradient.dtype == dtype
         if name != "w_k.bias":  # it moves every score of a row alike, so its gradient is zero but for rounding
             assert_rounded_often(gradient, exact)
@@ -227,8 +227,8 @@ def test_the_encoder_decoder_agrees_and_writes_what_scores_best(attention, dtype
     assert written.device.type == device.type
     assert (weights is None) == (attention == "none")
     target_in = torch.cat([torch.zeros(BATCH, 1, dtype=torch.long), written.cpu()[:, :-1]], dim=1)
-    found, exact = here(source.to(device), target_in.to(device))[0], twin(source, target_in)[0]
-    assert_rounded_often(found, exact)
+    actual, exact = here(source.to(device), target_in.to(device))[0], twin(source, target_in)[0]
+    assert_rounded_often(actual, exact)
     lost = exact.amax(dim=-1) - exact.gather(-1, written.cpu()[..., None])[..., 0]
     assert lost.max() <= 2 * (8 * eps(dtype) * exact.abs().max() + noise(exact))
 
@@ -298,10 +298,10 @@ def test_tiles_and_their_gradients_stay_on_the_device(options, pretended, genera
 @causal_or_not
 def test_a_kernel_elsewhere_is_given_no_empty_row(make_mask, is_causal, pretended, generator, monkeypatch):
     """Kernels of a GPU may make NaN of one; those of a CPU give zeros."""
-    given, kernel = [], functional.F.scaled_dot_product_attention
+    masks, kernel = [], functional.F.scaled_dot_product_attention
 
     def recorded(*args, **kwargs):
-        given.append(kwargs.get("attn_mask"))
+        masks.append(kwargs.get("attn_mask"))
         return kernel(*args, **kwargs)
 
     monkeypatch.setattr(functional.F, "scaled_dot_product_attention", recorded)
@@ -309,8 +309,8 @@ def test_a_kernel_elsewhere_is_given_no_empty_row(make_mask, is_causal, pretende
     here = fused_attention(*tensors, mask, is_causal=is_causal)
     there = fused_attention(*to(pretended, *tensors, mask), is_causal=is_causal)
     assert_close(there.cpu(), here, rtol=1e-12, atol=1e-12)
-    if given[-1] is not None:
-        is_open = given[-1] if given[-1].dtype == torch.bool else given[-1] > -torch.inf
+    if masks[-1] is not None:
+        is_open = masks[-1] if masks[-1].dtype == torch.bool else masks[-1] > -torch.inf
         assert is_open.cpu().any(dim=-1).all()
 
 

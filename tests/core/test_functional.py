@@ -172,10 +172,10 @@ def test_gradients_agree_with_the_chain_rule_by_hand(attend, shape, generator):
     value, upstream = draw(generator, n, D_V).requires_grad_(), draw(generator, m, D_V)
     mask = draw(generator, m, n).masked_fill(~draw_bool(generator, m, n), -math.inf).requires_grad_()
     output = attend(query, key, value, mask, is_causal=True)
-    found = torch.autograd.grad(output, (query, key, value, mask), upstream)
+    actual = torch.autograd.grad(output, (query, key, value, mask), upstream)
     weights = loop_attention(query, key, value, mask, is_causal=True)[1]
     expected = loop_gradients(query, key, value, weights, upstream, scale=1 / math.sqrt(D_K))
-    for f, e in zip(found, expected, strict=True):
+    for f, e in zip(actual, expected, strict=True):
         assert_close(f, e, **TIGHT)
 
 
@@ -186,8 +186,8 @@ def problems(draw_):
     joint = draw_(st.lists(axis, max_size=3))
 
     def part_of(shape):
-        kept = shape[draw_(st.integers(0, len(shape))) :]
-        return tuple(1 if draw_(st.booleans()) else size for size in kept)
+        axes = shape[draw_(st.integers(0, len(shape))) :]
+        return tuple(1 if draw_(st.booleans()) else size for size in axes)
 
     m, n, d_k, d_v = draw_(sizes), draw_(sizes), draw_(sizes), draw_(sizes)
     leading = [part_of(joint) for _ in range(3)]
@@ -220,8 +220,8 @@ def test_values_and_gradients_agree_with_torch_for_all_shapes_and_masks(problem,
     assert_close(fused, expected, **TIGHT)
     assert_close(weights @ value, output, **TIGHT)
     expected_gradients = gradients(expected, tensors)
-    for found in (gradients(output, tensors), gradients(fused, tensors)):
-        for f, e in zip(found, expected_gradients, strict=True):
+    for actual in (gradients(output, tensors), gradients(fused, tensors)):
+        for f, e in zip(actual, expected_gradients, strict=True):
             assert f.isfinite().all()
             assert_close(f, e, **TIGHT)
 
@@ -383,8 +383,8 @@ def test_autocast_works_and_both_paths_return_its_dtype(dtype, make_mask, device
     mixed = query.to(dtype), key, value
     for tensors in ((query, key, value), mixed):
         with torch.autocast(device.type, dtype=dtype):
-            found = eager(*tensors, mask), fused_attention(*tensors, mask)
-        for f in found:
+            actual = eager(*tensors, mask), fused_attention(*tensors, mask)
+        for f in actual:
             assert f.dtype == dtype
             assert_close(f.double().cpu(), expected, rtol=TOLERANCE[dtype], atol=2 * TOLERANCE[dtype])
 
@@ -426,14 +426,14 @@ def test_the_memory_layout_does_not_matter(attend, device, generator):
 def test_no_argument_is_changed(make_mask, generator):
     mask, tensors, scores = make_mask(generator), inputs(generator), draw(generator, BATCH, HEADS, M, N)
     arguments = [x for x in (*tensors, scores, mask) if x is not None]
-    kept = [x.clone() for x in arguments]
+    before = [x.clone() for x in arguments]
     versions = [x._version for x in arguments]
     for is_causal in (False, True):
         scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
         fused_attention(*tensors, mask, is_causal=is_causal)
         masked_softmax(scores, mask)
         multiplicative_attention(*tensors, mask=mask)
-    assert all(torch.equal(a, b) for a, b in zip(arguments, kept, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(arguments, before, strict=True))
     assert [x._version for x in arguments] == versions
 
 
@@ -453,11 +453,11 @@ def test_what_a_closed_key_holds_is_hidden(where, generator):
     mask = torch.arange(N) != 2
     clean = scaled_dot_product_attention(query, key, value, mask)
     broken = key.detach().index_fill(-2, torch.tensor(2), where)
-    found = scaled_dot_product_attention(query, broken, value, mask)
-    for a, b in zip(found, clean, strict=True):
+    result = scaled_dot_product_attention(query, broken, value, mask)
+    for a, b in zip(result, clean, strict=True):
         assert_close(a, b, **TIGHT)
-    assert found[1][..., 2].count_nonzero() == 0
-    assert gradients(found[0], [value])[0].isfinite().all()
+    assert result[1][..., 2].count_nonzero() == 0
+    assert gradients(result[0], [value])[0].isfinite().all()
     shown = scaled_dot_product_attention(query, broken, value, ~mask)[0]  # and in an open place it is not hidden
     assert shown.isnan().any()
 
@@ -509,13 +509,13 @@ def test_minus_infinity_in_a_float_mask_hides_what_false_hides(spoilt, is_causal
     closed = torch.arange(N) != 1
     added = torch.zeros(N, dtype=torch.float64).masked_fill(~closed, -torch.inf)
     learned = [x.clone().requires_grad_() for x in (query, key, value)]
-    found, wanted = (
+    actual, wanted = (
         scaled_dot_product_attention(*learned, mask, is_causal=is_causal) for mask in (added.requires_grad_(), closed)
     )
     assert not wanted[0].isnan().any()
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, wanted, strict=True):
         assert_close(a, b, **TIGHT)
-    for a, b in zip(gradients(found[0], learned), gradients(wanted[0], learned), strict=True):
+    for a, b in zip(gradients(actual[0], learned), gradients(wanted[0], learned), strict=True):
         assert_close(a, b, **TIGHT, equal_nan=True)  # 0 times the NaN in the key
     assert masked_softmax(torch.tensor([[math.nan, 1.0]]), torch.tensor([[-math.inf, 0.0]])).tolist() == [[0.0, 1.0]]
 
@@ -564,10 +564,10 @@ def test_compiled_functions_give_the_same(generator):
     tensors = [x.requires_grad_() for x in inputs(generator)]
     mask = combine_masks(padding_mask([0, 4], n=N), draw(generator, M, N))
     for attend in (eager, fused_attention):
-        found = compiled(attend, backend="aot_eager")(*tensors, mask, is_causal=True)
+        actual = compiled(attend, backend="aot_eager")(*tensors, mask, is_causal=True)
         expected = attend(*tensors, mask, is_causal=True)
-        assert_close(found, expected, **TIGHT)
-        for f, e in zip(gradients(found, tensors), gradients(expected, tensors), strict=True):
+        assert_close(actual, expected, **TIGHT)
+        for f, e in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
             assert_close(f, e, **TIGHT)
 
 
@@ -584,10 +584,10 @@ def test_vmap_over_any_argument_equals_a_loop(attend, generator):
     for mask in (draw_bool(generator, BATCH, M, N), draw(generator, BATCH, M, N), torch.zeros(BATCH, 1) - math.inf):
         for axes in ((0, 0, 0, 0), (None, 0, 0, 0), (0, None, None, 0), (None, None, None, 0), (0, 0, 0, None)):
             picked = [x if a == 0 else x[0] for x, a in zip((query, key, value, mask), axes, strict=True)]
-            found = torch.func.vmap(lambda q, k, v, a: attend(q, k, v, a, is_causal=True), in_dims=axes)(*picked)
+            result = torch.func.vmap(lambda q, k, v, a: attend(q, k, v, a, is_causal=True), in_dims=axes)(*picked)
             for b in range(BATCH):
-                one = [x[b] if a == 0 else x for x, a in zip(picked, axes, strict=True)]
-                assert_close(found[b], attend(*one, is_causal=True), **TIGHT)
+                slices = [x[b] if a == 0 else x for x, a in zip(picked, axes, strict=True)]
+                assert_close(result[b], attend(*slices, is_causal=True), **TIGHT)
 
 
 @both_paths
@@ -642,12 +642,12 @@ def test_scores_agree_with_the_loops(device, generator):
     general = score_general(x["w"])
     dot = lambda q, k: sum(a * c for a, c in zip(q[:D_K], k, strict=True))  # noqa: E731
     query, key = x["query"].cpu().tolist(), x["key"].cpu().tolist()
-    found = {
+    results = {
         additive: additive_scores(x["query"], x["key"], x["w_query"], x["w_key"], x["v"]),
         general: general_scores(x["query"], x["key"], x["w"]),
         dot: dot_product_scores(x["query"][..., :D_K], x["key"]),
     }
-    for score, scores in found.items():
+    for score, scores in results.items():
         assert scores.shape == (BATCH, HEADS, M, N)
         for b, h, i, j in itertools.product(*map(range, scores.shape)):
             assert scores[b, h, i, j].item() == pytest.approx(score(query[b][0][i], key[h][j]), abs=1e-12)

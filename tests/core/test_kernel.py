@@ -43,17 +43,17 @@ def test_the_kernel_is_the_naive_attention(generator, device, kind, m, n):
     mask = MASKS[kind](generator, m, n)
     mask = None if mask is None else mask.to(device)
     is_causal = kind in ("none", "padding")
-    found = kernel_attention(q, k, v, mask, is_causal=is_causal, block_m=16, block_n=16)
-    assert_close(found, naive(q, k, v, mask, is_causal=is_causal), rtol=1e-5, atol=2e-6)
+    result = kernel_attention(q, k, v, mask, is_causal=is_causal, block_m=16, block_n=16)
+    assert_close(result, naive(q, k, v, mask, is_causal=is_causal), rtol=1e-5, atol=2e-6)
 
 
 @triton
 @pytest.mark.parametrize(("dtype", "off"), [(torch.float16, 3e-3), (torch.bfloat16, 2e-2)])
 def test_half_precision_stays_near(generator, device, dtype, off):
     q, k, v = inputs(generator, 5, 37, device, dtype)
-    found = kernel_attention(q, k, v, block_m=16, block_n=16)
-    assert found.dtype == dtype
-    assert_close(found, naive(q, k, v), rtol=off, atol=off)
+    result = kernel_attention(q, k, v, block_m=16, block_n=16)
+    assert result.dtype == dtype
+    assert_close(result, naive(q, k, v), rtol=off, atol=off)
 
 
 @triton
@@ -71,10 +71,10 @@ def test_scores_far_from_zero_are_no_trouble(generator, device, far):
     """A maximum that began at 0 would lose the second."""
     q, k, v = inputs(generator, 19, 37, device)
     q[..., 0], k[..., 0] = 1.0, far
-    found = kernel_attention(q, k, v, is_causal=True, scale=1.0, block_m=16, block_n=16)
+    actual = kernel_attention(q, k, v, is_causal=True, scale=1.0, block_m=16, block_n=16)
     wanted = scaled_dot_product_attention(q, repeat_heads(k, 4), repeat_heads(v, 4), is_causal=True, scale=1.0)[0]
-    assert found.abs().amax() > 0.1
-    assert_close(found, wanted, rtol=2e-2, atol=2e-2)  # (at 10,000 float32 has steps of a thousandth)
+    assert actual.abs().amax() > 0.1
+    assert_close(actual, wanted, rtol=2e-2, atol=2e-2)  # (at 10,000 float32 has steps of a thousandth)
 
 
 @triton
@@ -99,8 +99,8 @@ def test_no_keys_and_no_queries(device):
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy, of the NaN that we put in
 def test_large_scores_and_nan(generator, device):
     q, k, v = inputs(generator, 3, 20, device)
-    found = kernel_attention(1e4 * q, k, v, block_m=16, block_n=16)
-    assert_close(found, naive(1e4 * q, k, v), rtol=1e-5, atol=1e-5)
+    result = kernel_attention(1e4 * q, k, v, block_m=16, block_n=16)
+    assert_close(result, naive(1e4 * q, k, v), rtol=1e-5, atol=1e-5)
     k[:, :, 17] = torch.nan
     assert kernel_attention(q, k, v, block_m=16, block_n=16).isnan().all()
 
@@ -112,17 +112,17 @@ def test_a_mask_may_be_larger_than_an_int32_counts(generator, device, strides):
     mask = torch.zeros(2**31 + 64, dtype=torch.bool, device=device).as_strided((3, 17), strides)
     mask[:, 5:] = True
     q, k, v = inputs(generator, 3, 17, device)
-    found = kernel_attention(q, k, v, mask, block_m=16, block_n=16)
-    assert_close(found, naive(q, k, v, mask), rtol=1e-5, atol=2e-6)
+    result = kernel_attention(q, k, v, mask, block_m=16, block_n=16)
+    assert_close(result, naive(q, k, v, mask), rtol=1e-5, atol=2e-6)
 
 
 @triton
 def test_gradients_are_those_of_the_naive_attention(generator, device):
     tensors = [x.requires_grad_() for x in inputs(generator, 19, 19, device)]
-    found = kernel_attention(*tensors, is_causal=True, block_m=16, block_n=16)
+    actual = kernel_attention(*tensors, is_causal=True, block_m=16, block_n=16)
     wanted = naive(*tensors, is_causal=True)
     upstream = draw(generator, *wanted.shape, dtype=torch.float32, device=device)
-    for a, b in zip(torch.autograd.grad(found, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream),
+    for a, b in zip(torch.autograd.grad(actual, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream),
                     strict=True):  # fmt: skip
         assert_close(a, b, rtol=1e-4, atol=1e-5)
 
@@ -139,9 +139,9 @@ def test_gradients_of_gradients_and_functional_ones_are_right_too(generator, dev
 
     for a, b in zip(penalty(kernel_attention), penalty(naive), strict=True):
         assert_close(a, b, rtol=1e-3, atol=1e-3)
-    found, wanted = (torch.func.grad(lambda *x, f=f: f(*x, mask).square().sum(), (0, 1, 2))(*tensors)
+    actual, wanted = (torch.func.grad(lambda *x, f=f: f(*x, mask).square().sum(), (0, 1, 2))(*tensors)
                      for f in (kernel_attention, naive))  # fmt: skip
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, wanted, strict=True):
         assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 

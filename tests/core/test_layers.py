@@ -313,12 +313,12 @@ def test_gradients_of_each_example_by_vmap_equal_those_of_each_alone(need_weight
         options = {"is_causal": True, "need_weights": need_weights}
         return torch.func.functional_call(module, parameters, (x[None],), options)[0].square().sum()
 
-    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    result = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
     for b in range(3):
         module.zero_grad()
         loss(dict(module.named_parameters()), x[b]).backward()
         for name, parameter in module.named_parameters():
-            assert_close(found[name][b], parameter.grad, **TIGHT)
+            assert_close(result[name][b], parameter.grad, **TIGHT)
 
 
 def test_modules_are_made_where_asked():
@@ -341,11 +341,11 @@ def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(device, generator):
 def test_no_argument_is_changed_and_nothing_is_kept_from_a_forward_pass(generator):
     for module in small_modules(generator):
         arguments = (*inputs(generator), draw_bool(generator, M, N))
-        kept, attributes = [x.clone() for x in arguments], set(vars(module))
+        before, attributes = [x.clone() for x in arguments], set(vars(module))
         module(*arguments)
         if isinstance(module, MultiHeadAttention):
             module(*arguments, is_causal=True, need_weights=False)
-        assert all(torch.equal(a, b) for a, b in zip(arguments, kept, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(arguments, before, strict=True))
         assert [x._version for x in arguments] == [0, 0, 0, 0]
         assert set(vars(module)) == attributes
 
@@ -370,10 +370,10 @@ def test_attention_to_keys_and_values_made_beforehand_is_attention(kv_heads, dev
     query, key, value = (draw(generator, BATCH, n, D_MODEL, device=device) for n in (M, N, N))
     keys, values = ours.project(key, value)
     assert keys.shape == values.shape == (BATCH, kv_heads, N, ours.d_head)
-    for found, expected in zip(ours.attend(query, keys, values), ours(query, key, value), strict=True):
-        assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    for found, expected in zip(ours.project(key), ours.project(key, key), strict=True):
-        assert torch.equal(found, expected)
+    for actual, expected in zip(ours.attend(query, keys, values), ours(query, key, value), strict=True):
+        assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    for actual, expected in zip(ours.project(key), ours.project(key, key), strict=True):
+        assert torch.equal(actual, expected)
 
 
 def test_one_head_for_one_is_left_as_it_is(generator):
@@ -394,12 +394,12 @@ def test_modules_call_the_functions_with_their_parameters(generator):
         (additive, additive_attention, {"w_query": additive.w_query, "w_key": additive.w_key, "v": additive.v}),
         (general, multiplicative_attention, {"w": general.w}),
     ):
-        for found, expected in (
+        for actual, expected in (
             (module(query, key, value, mask), function(query, key, value, **parameters, mask=mask)),
             (module(query, key), function(query, key, key, **parameters)),
             (module(query, key, mask=mask), function(query, key, key, **parameters, mask=mask)),
         ):
-            assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
+            assert all(torch.equal(f, e) for f, e in zip(actual, expected, strict=True))
 
 
 def test_modules_tell_their_sizes():

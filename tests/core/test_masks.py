@@ -140,12 +140,12 @@ def test_torch_module_reads_the_converted_mask_as_ours_is_meant(generator):
 
 def test_no_mask_is_changed_by_joining_or_converting(generator):
     allowed, added = draw_bool(generator, M, N), draw(generator, M, N)
-    kept = allowed.clone(), added.clone()
+    before = allowed.clone(), added.clone()
     combine_masks(allowed, added, causal_mask(M, N))
     combine_masks(allowed, allowed)
     to_torch_mha_mask(allowed)
-    assert torch.equal(allowed, kept[0])
-    assert torch.equal(added, kept[1])
+    assert torch.equal(allowed, before[0])
+    assert torch.equal(added, before[1])
     assert allowed._version == added._version == 0
 
 

@@ -45,8 +45,8 @@ def inputs(generator, m=M, n=N, dtype=torch.float64):
     return [draw(generator, *shape, dtype=dtype).requires_grad_() for shape in shapes]
 
 
-def assert_same(found, wanted):
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+def assert_same(actual, wanted):
+    for a, b in zip(tree_leaves(actual), tree_leaves(wanted), strict=True):
         assert_close(a, b, **TIGHT)
 
 
@@ -103,8 +103,8 @@ def test_values_and_gradients_are_those_of_the_naive_attention(generator, kind, 
         assert_close(tiled, naive, **TIGHT)
         upstream = draw(generator, *naive.shape)
         wanted = torch.autograd.grad(naive, [q, k, v, *learned], upstream)
-        found = torch.autograd.grad(tiled, [q, k, v, *learned], upstream)
-        for a, b in zip(found, wanted, strict=True):
+        actual = torch.autograd.grad(tiled, [q, k, v, *learned], upstream)
+        for a, b in zip(actual, wanted, strict=True):
             assert_close(a, b, **TIGHT)
 
 
@@ -113,10 +113,10 @@ def test_one_input_alone_may_have_leading_axes(alone, generator):
     shapes = [(M, D_K), (N, D_K), (N, D_V)]
     shapes[alone] = (BATCH, HEADS, *shapes[alone])
     tensors = [draw(generator, *shape).requires_grad_() for shape in shapes]
-    found, wanted = tiled_attention(*tensors, block_size=3), scaled_dot_product_attention(*tensors)[0]
+    actual, wanted = tiled_attention(*tensors, block_size=3), scaled_dot_product_attention(*tensors)[0]
     upstream = draw(generator, *wanted.shape)
-    assert_close(found, wanted, **TIGHT)
-    assert_same(torch.autograd.grad(found, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream))
+    assert_close(actual, wanted, **TIGHT)
+    assert_same(torch.autograd.grad(actual, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream))
 
 
 @settings(max_examples=40)
@@ -142,11 +142,11 @@ def test_smaller_types_stay_near_to_float64(generator, dtype, of_value, of_gradi
     exact = [x.detach().to(dtype).double().requires_grad_() for x in inputs(generator, 33, 45)]
     rough = [x.detach().to(dtype).requires_grad_() for x in exact]
     wanted, _ = scaled_dot_product_attention(*exact, is_causal=True)
-    found = tiled_attention(*rough, is_causal=True, block_size=16)
-    assert found.dtype == dtype
-    assert_close(found.double(), wanted, rtol=of_value, atol=of_value)
+    actual = tiled_attention(*rough, is_causal=True, block_size=16)
+    assert actual.dtype == dtype
+    assert_close(actual.double(), wanted, rtol=of_value, atol=of_value)
     upstream = draw(generator, *wanted.shape).to(dtype)
-    for a, b in zip(torch.autograd.grad(found, rough, upstream),
+    for a, b in zip(torch.autograd.grad(actual, rough, upstream),
                     torch.autograd.grad(wanted, exact, upstream.double()), strict=True):  # fmt: skip
         assert_close(a.double(), b, rtol=of_gradient, atol=of_gradient * b.abs().max().item())
 
@@ -159,14 +159,14 @@ def test_a_penalty_on_gradients_is_that_of_the_naive_attention(kind, options, ge
     places = causal_mask(M, N) if "is_causal" in options else None
     places = sliding_window_mask(M, N, 3, 1) if "window" in options else places
     seen = combine_masks(mask, places) if mask is not None and places is not None else places if mask is None else mask
-    found = []
+    gradients = []
     for attend in (lambda *x: tiled_attention(*x, mask, block_size=3, **options),
                    lambda *x: scaled_dot_product_attention(*x, seen, scale=scale)[0]):  # fmt: skip
         q, k, v = inputs(torch.Generator().manual_seed(0))
         output = attend(q, k, v)
         (first,) = torch.autograd.grad(output.sum(), q, create_graph=True)
-        found.append(torch.autograd.grad(output.sum() + first.square().sum(), (q, k, v)))
-    for a, b in zip(*found, strict=True):
+        gradients.append(torch.autograd.grad(output.sum() + first.square().sum(), (q, k, v)))
+    for a, b in zip(*gradients, strict=True):
         assert_close(a, b, **TIGHT)
 
 
@@ -174,11 +174,11 @@ def test_what_arrives_at_a_row_with_nothing_open_goes_no_further(generator):
     tensors, mask = inputs(generator), torch.arange(M)[:, None] != 2
     output = tiled_attention(*tensors, mask, block_size=3)
     upstream = draw(generator, *output.shape)
-    found, wanted = (
+    actual, wanted = (
         torch.autograd.grad(output, tensors, upstream.index_fill(-2, torch.tensor(2), number), retain_graph=True)
         for number in (torch.nan, 0.0)
     )
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, wanted, strict=True):
         assert_close(a, b, rtol=0, atol=0)
 
 
@@ -226,9 +226,9 @@ def test_mapped_over_any_input_values_and_gradients_are_those_of_the_naive_atten
     tensors = one_of_each(generator, axes)
 
     def tried(attend):
-        each = torch.func.vmap(torch.func.grad(lambda *x: loss(attend(*x)), EACH), axes)(*tensors)
+        per_example = torch.func.vmap(torch.func.grad(lambda *x: loss(attend(*x)), EACH), axes)(*tensors)
         total = torch.func.grad(lambda *x: loss(torch.func.vmap(attend, axes)(*x)), EACH)(*tensors)
-        return torch.func.vmap(attend, axes)(*tensors), each, total
+        return torch.func.vmap(attend, axes)(*tensors), per_example, total
 
     assert_same(tried(tiles), tried(whole))
 
@@ -237,11 +237,11 @@ def test_mapped_over_any_input_values_and_gradients_are_those_of_the_naive_atten
 def test_mapped_with_a_boolean_mask(axes, generator):
     *tensors, _ = one_of_each(generator, axes)
     mask = draw_bool(generator, *((M, N) if axes[3] is None else (BATCH, M, N)))
-    found, wanted = (
+    actual, wanted = (
         torch.func.vmap(torch.func.grad(lambda *x, f=f: f(*x).square().sum(), EACH[:3]), axes)(*tensors, mask)
         for f in (tiles, whole)
     )
-    assert_same(found, wanted)
+    assert_same(actual, wanted)
 
 
 def test_second_derivatives_are_right(generator):
@@ -282,10 +282,10 @@ def test_it_compiles_whole_with_its_gradients(generator):
     torch.compiler.reset()
     fast = torch.compile(tiled_attention, fullgraph=True, backend="aot_eager")
     tensors, mask = inputs(generator, 4, 6), draw(generator, HEADS, 4, 6).requires_grad_()
-    found, wanted = (f(*tensors, mask, is_causal=True, block_size=4) for f in (fast, tiled_attention))
+    actual, wanted = (f(*tensors, mask, is_causal=True, block_size=4) for f in (fast, tiled_attention))
     upstream = draw(generator, *wanted.shape)
-    assert_close(found, wanted, **TIGHT)
-    assert_same(*(torch.autograd.grad(output, [*tensors, mask], upstream) for output in (found, wanted)))
+    assert_close(actual, wanted, **TIGHT)
+    assert_same(*(torch.autograd.grad(output, [*tensors, mask], upstream) for output in (actual, wanted)))
 
 
 def test_exported_it_gives_the_same(generator):
@@ -307,8 +307,8 @@ def test_within_autocast_the_backward_pass_is_in_float32_too(largest, generator)
         return torch.func.grad(lambda *x: tiled_attention(*x, block_size=3).float().square().sum(), EACH[:3])(*x)
 
     with torch.autocast("cpu"):
-        found = gradients_of(*tensors)
-    for a, b in zip(found, gradients_of(*(x.bfloat16() for x in tensors)), strict=True):
+        result = gradients_of(*tensors)
+    for a, b in zip(result, gradients_of(*(x.bfloat16() for x in tensors)), strict=True):
         assert_close(a.bfloat16(), b, rtol=0, atol=0)
 
 
@@ -320,8 +320,8 @@ def test_within_autocast_gradients_of_gradients_are_in_float32(generator):
         return torch.autograd.grad(first[0].float().square().sum(), x)
 
     with torch.autocast("cpu"):
-        found = penalty(tensors)
-    for a, b in zip(found, penalty([x.detach().bfloat16().requires_grad_() for x in tensors]), strict=True):
+        result = penalty(tensors)
+    for a, b in zip(result, penalty([x.detach().bfloat16().requires_grad_() for x in tensors]), strict=True):
         assert_close(a, b.float(), rtol=0.05, atol=0.05 * b.abs().max().item())
 
 
@@ -331,8 +331,8 @@ def test_within_autocast_gradients_of_gradients_are_in_float32(generator):
 @pytest.mark.parametrize("top", [1e4, -1e4, 1e8])
 def test_large_scores_overflow_nowhere(generator, top):
     q, k, v = torch.full((3, 1), top), torch.ones(7, 1), draw(generator, 7, 2).float()
-    found = tiled_attention(q, k, v, scale=1.0, block_size=2)
-    assert_close(found, v.mean(0).expand(3, 2), rtol=1e-5, atol=1e-6)
+    result = tiled_attention(q, k, v, scale=1.0, block_size=2)
+    assert_close(result, v.mean(0).expand(3, 2), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("where", ["query", "key", "value"])
@@ -372,8 +372,8 @@ def test_what_a_closed_block_holds_is_not_read(generator):
     q, k, v = (draw(generator, 8, 2) for _ in range(3))
     wanted = tiled_attention(q, k, v, is_causal=True, block_size=2)
     k[6:], v[6:] = torch.nan, torch.inf
-    found = tiled_attention(q, k, v, is_causal=True, block_size=2)
-    assert_close(found[:6], wanted[:6], rtol=0, atol=0)
+    actual = tiled_attention(q, k, v, is_causal=True, block_size=2)
+    assert_close(actual[:6], wanted[:6], rtol=0, atol=0)
 
 
 # ---- Memory and work ------------------------------------------------------------------------------------------------
@@ -405,11 +405,11 @@ def test_an_added_mask_that_learns_nothing_has_no_gradient_made_for_it():
 
 
 def test_what_is_kept_for_the_backward_pass_is_linear(generator):
-    kept = []
+    saved = []
     for n in (100, 200, 400):
         x = torch.ones(n, 4, requires_grad=True)
-        kept.append(saved_bytes(lambda x=x: tiled_attention(x, x, x, block_size=8)))
-    assert kept == [n * 4 * (4 + 4 + 1) for n in (100, 200, 400)]  # x, output, one number a query
+        saved.append(saved_bytes(lambda x=x: tiled_attention(x, x, x, block_size=8)))
+    assert saved == [n * 4 * (4 + 4 + 1) for n in (100, 200, 400)]  # x, output, one number a query
 
 
 def test_closed_blocks_cost_nothing():
@@ -475,8 +475,8 @@ def test_grouped_heads_are_those_of_torch(generator, kv_heads, need_weights):
         split_heads(w(x), h) for w, h in ((attention.w_q, 6), (attention.w_k, kv_heads), (attention.w_v, kv_heads))
     )
     theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    found, weights = attention(x, is_causal=True, need_weights=need_weights)
-    assert_close(found, attention.w_o(merge_heads(theirs)), **TIGHT)
+    result, weights = attention(x, is_causal=True, need_weights=need_weights)
+    assert_close(result, attention.w_o(merge_heads(theirs)), **TIGHT)
     assert weights is None or weights.shape == (BATCH, 6, N, N)
 
 

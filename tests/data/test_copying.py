@@ -63,7 +63,9 @@ def test_batches_are_repeatable_and_depend_on_the_seed():
     batches = CopyBatches(4, num_models=3, max_length=5, seed=2)
     assert len(batches) == 4
     once, twice = list(batches), list(batches)
-    assert all(torch.equal(a, b) for one, two in zip(once, twice, strict=True) for a, b in zip(one, two, strict=True))
+    assert all(
+        torch.equal(a, b) for first, two in zip(once, twice, strict=True) for a, b in zip(first, two, strict=True)
+    )
     other = list(CopyBatches(4, num_models=3, max_length=5, seed=3))
     assert any(a.shape != b.shape or not torch.equal(a, b) for (a, _), (b, _) in zip(once, other, strict=True))
 

@@ -92,7 +92,8 @@ def test_bank_sentences_may_be_without_day_and_town():
 
 def test_day_and_town_change_no_other_words():
     full, short = (
-        bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=said) for said in (True, False)
+        bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=present)
+        for present in (True, False)
     )
     assert full.sense.equal(short.sense) and full.answers.equal(short.answers)
     for ids, middle in zip(full.ids, short.ids, strict=True):
@@ -104,8 +105,8 @@ def test_who_when_where_and_what_are_drawn_independently():
     owned = (drawn.ids == BANK_VOCABULARY.index("of")).sum(1)
     assert abs(owned.double().mean() - 0.5) < 0.03
     who, day, town = (drawn.answers - drawn.answers.amin(0)).T
-    what = [drawn.sense, owned]
-    for a, b in [(who, day), (who, town), (day, town), *((x, y) for x in (who, day, town) for y in what), what]:
+    meanings = [drawn.sense, owned]
+    for a, b in [(who, day), (who, town), (day, town), *((x, y) for x in (who, day, town) for y in meanings), meanings]:
         counts = torch.zeros(int(a.max()) + 1, int(b.max()) + 1).index_put((a, b), torch.ones(()), accumulate=True)
         assert (counts / len(a) * counts.numel() - 1).abs().max() < 0.35  # all pairs are equally frequent
 

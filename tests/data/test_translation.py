@@ -65,9 +65,9 @@ def of_the(english):
 
 def translate(text):
     """Translate an English text of the grammar, by looking at its words from left to right."""
-    words, said = re.findall(r"\w+|[,?]", text), []
+    words, italian = re.findall(r"\w+|[,?]", text), []
     if words[0] == "after":
-        said.append(f"dopo {with_article(words[2])},")
+        italian.append(f"dopo {with_article(words[2])},")
         words = words[4:]
     answer = words[:2] == ["what", "about"]
     words = words[3 if answer else 1 :]
@@ -83,15 +83,15 @@ def translate(text):
     elif words[0] == "that":
         phrase.append(f"che {with_article(words[2])} {THIRD_PERSON[words[3]]}")
         words = words[4:]
-    said = [] if answer else said + phrase
+    italian = [] if answer else italian + phrase
     if answer:
         assert words[:2] == ["?", "it"]
         words = words[2:]
     letter = "a" if feminine else "o"
     past = words[0] == "was"
-    said.append(f"è stat{letter}" if past else "verrà")
+    italian.append(f"è stat{letter}" if past else "verrà")
     verb, _, year = words[1 if past else 2 :]
-    return " ".join([*said, PARTICIPLES[verb] + letter, "nel", year])
+    return " ".join([*italian, PARTICIPLES[verb] + letter, "nel", year])
 
 
 @functools.cache

@@ -39,7 +39,7 @@ DOUBLED = Exercise(
         Slip(lambda x: f"that is {x} squared", lambda x: x * x, mistake=3),
         Read("it is one too large", lambda x: 2 * x + 1),
     ],
-    explain=lambda given, right, x: "it is one too large" if given == right + 1 else None,
+    explain=lambda got, right, x: "it is one too large" if got == right + 1 else None,
     rest="it does not double",
 )
 NUMBER = Exercise(name="nine_2", asks="No number.", right=0, returns=number("the number"), slips=[Slip("not one", 1)])
@@ -117,7 +117,7 @@ PAIR = Exercise(
         Slip("that is x itself", lambda x: (x.sum(), x)),
         Slip("several outputs", lambda x: (x, x / x.sum()), like=same_shape),
     ],
-    explain=lambda given, right, x: f"{len(given)} of {len(right)} read" if given[0] > 99 else None,
+    explain=lambda got, right, x: f"{len(got)} of {len(right)} read" if got[0] > 99 else None,
 )
 
 
@@ -136,8 +136,8 @@ PAIR = Exercise(
     ],
 )
 def test_of_two_things_the_last_is_compared_first(answer, words):
-    found = judge(PAIR, answer)
-    assert found is None if words is None else found.words.startswith(words), found
+    diagnosis = judge(PAIR, answer)
+    assert diagnosis is None if words is None else diagnosis.words.startswith(words), diagnosis
 
 
 def test_an_answer_that_is_right_is_asked_further():
@@ -235,9 +235,9 @@ def test_the_line_is_the_answers_own_though_a_library_or_the_package_raises():
 def test_no_check_waits_for_answers_that_are_read_off_a_result():
     called = []
     exercise = replace(DOUBLED, slips=[Read("seven", lambda x: called.append(x) or 7)])
-    found = judge(exercise, lambda x: 7)
-    assert found is not None and not called
-    assert slip_of(exercise, found) is exercise.slips[0] and called
+    diagnosis = judge(exercise, lambda x: 7)
+    assert diagnosis is not None and not called
+    assert slip_of(exercise, diagnosis) is exercise.slips[0] and called
 
 
 def endless(x):
@@ -256,8 +256,8 @@ def endless(x):
     ],
 )
 def test_a_diagnosis_has_its_kind(answer, kind, error):
-    found = judge(DOUBLED, answer, seconds=0.2 if kind is Outcome.TOO_SLOW else 60)
-    assert (found.kind, found.error) == (kind, error)
+    diagnosis = judge(DOUBLED, answer, seconds=0.2 if kind is Outcome.TOO_SLOW else 60)
+    assert (diagnosis.kind, diagnosis.error) == (kind, error)
 
 
 @pytest.mark.parametrize(

@@ -156,14 +156,14 @@ def test_rows_without_an_open_key_are_looked_at(kind, words):
 @pytest.mark.parametrize(("shift", "words"), [(-1, "misses the last key"), (1, "one key of the future")])
 def test_a_shifted_causal_mask_is_recognised(shift, words):
     shifted = torch.ones(7, 7, dtype=torch.bool).tril(shift)
-    found = explain(masked_softmax(SQUARE / 5**0.5, shifted), SQUARE, mask=causal_mask(7))
-    assert "off by one" in found and words in found
+    diagnosis = explain(masked_softmax(SQUARE / 5**0.5, shifted), SQUARE, mask=causal_mask(7))
+    assert "off by one" in diagnosis and words in diagnosis
 
 
 def test_a_shifted_causal_mask_is_recognised_where_there_are_more_keys_than_queries():
     shifted = torch.ones(3, 11, dtype=torch.bool).tril(11 - 3 + 1)
-    found = explain(masked_softmax(SCALED, shifted), mask=causal_mask(3, 11))
-    assert "off by one: each query sees one key of the future" in found
+    diagnosis = explain(masked_softmax(SCALED, shifted), mask=causal_mask(3, 11))
+    assert "off by one: each query sees one key of the future" in diagnosis
 
 
 def test_a_closed_key_that_is_open_is_named():
@@ -362,22 +362,25 @@ def test_weights_from_the_same_scores_are_alike_whatever_the_factor():
 
 def test_a_mask_says_of_which_kind_it_is():
     assert expect_mask(torch.tensor([True]), (1,), "(n,)").tolist() == [True]
-    for given, words in (
+    for mask, words in (
         (torch.ones(1), "numbers 0 and 1"),
         (torch.tensor([-math.inf]), "a float mask of 0 and minus infinity"),
         (torch.tensor([3]), "must be boolean; got int64"),
         (torch.tensor([[True]]), r"must have shape \(n,\)"),
     ):
         with pytest.raises(Mistake, match=words):
-            expect_mask(given, (1,), "(n,)")
+            expect_mask(mask, (1,), "(n,)")
 
 
 def test_as_many_numbers_are_asked_for_as_there_are():
     asked = numbers("the states", "there is one for each input")
     assert asked.read((1, 2), [3, 4]).tolist() == [1, 2]
-    for given, words in (([1], r"one for each input; expected 2, got shape \(1,\)"), (5, "expected 2, got one number")):
+    for answer, words in (
+        ([1], r"one for each input; expected 2, got shape \(1,\)"),
+        (5, "expected 2, got one number"),
+    ):
         with pytest.raises(Mistake, match=words):
-            asked.read(given, [3, 4])
+            asked.read(answer, [3, 4])
 
 
 SEEN = Exercise(

@@ -41,18 +41,18 @@ def test_the_solutions_on_the_page_pass_their_checks(path, double, capsys):
     notebook = read(path)
     names = {}
     exec(compile(definitions(notebook), path.name, "exec"), names)
-    found = {}
+    printed = {}
     for exercise, solution, cell in solutions(notebook):
         assert solution, f"exercise {exercise} has no code in its solution"
         exec(solution, names)
         call = next(node for node in ast.parse(cell).body if "check(" in ast.unparse(node))
         exec(compile(ast.Module([call], []), cell, "exec"), names | {"check": check})
-        found[exercise] = capsys.readouterr().out
-    assert found == {exercise: f"{exercise}: right.\n" for exercise in found}
+        printed[exercise] = capsys.readouterr().out
+    assert printed == {exercise: f"{exercise}: right.\n" for exercise in printed}
 
 
 def test_every_exercise_stands_on_one_page():
-    found = [exercise for path in chapters() for exercise, _, _ in solutions(read(path))]
+    placed = [exercise for path in chapters() for exercise, _, _ in solutions(read(path))]
     turns = [cell for path in chapters() for _, cell in cells(read(path), "code") if "turn" in tags(cell)]
-    found += [re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE).group(1) for cell in turns]
-    assert sorted(found) == sorted(exercises())
+    placed += [re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE).group(1) for cell in turns]
+    assert sorted(placed) == sorted(exercises())

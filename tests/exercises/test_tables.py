@@ -4,7 +4,7 @@ import functools
 
 import pytest
 import torch
-from bank import right_answers, wrong_answers
+from bank import bank
 
 from attention_tutorial import exercises as package
 from attention_tutorial.exercises import MISTAKES, exercises
@@ -14,8 +14,9 @@ diagnose, judge = (functools.partial(f, seconds=120) for f in (package.diagnose,
 
 TABLES = exercises()
 SLIPS = [(exercise, slip) for exercise in TABLES.values() for slip in exercise.slips]
-RIGHT = right_answers()
-WRONG = wrong_answers()
+BANK = bank()
+RIGHT = [(exercise, name) for exercise, answers in BANK.items() for name in answers.right]
+WRONG = [(exercise, wrong) for exercise, answers in BANK.items() for wrong in answers.wrong]
 FUNCTIONS = {
     number: exercise.right
     for number, exercise in TABLES.items()
@@ -42,25 +43,26 @@ def judged(number, place):
 @pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
 def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
     """And not those of another: the inputs tell all slips apart."""
-    found = judged(exercise.name, exercise.slips.index(slip))
-    assert found is not None, "this answer is right"
-    assert slip_of(exercise, found) is slip, found.words
-    assert any(slip.told(case) in found.words for case in exercise.cases), found.words
+    diagnosis = judged(exercise.name, exercise.slips.index(slip))
+    assert diagnosis is not None, "this answer is right"
+    assert slip_of(exercise, diagnosis) is slip, diagnosis.words
+    assert any(slip.told(case) in diagnosis.words for case in exercise.cases), diagnosis.words
 
 
 @functools.cache
-def told(place):
+def told(exercise, wrong):
     """Diagnose a wrong answer of the bank, once for all tests."""
-    return diagnose(WRONG[place].exercise, WRONG[place].answer)
+    return diagnose(exercise, wrong.answer)
 
 
 def test_different_slips_of_an_exercise_have_different_words():
-    for exercise in TABLES.values():
-        said = [judged(exercise.name, place).words for place in range(len(exercise.slips))]
+    for name, exercise in TABLES.items():
+        diagnoses = [judged(name, place).words for place in range(len(exercise.slips))]
         # those of the bank that are to be told the same are one
-        said += {w.says: told(i) for i, w in enumerate(WRONG) if w.exercise == exercise.name and not w.is_slip}.values()
-        repeated = {words for words in said if said.count(words) > 1}
-        assert not repeated, (exercise.name, repeated)
+        rare = [wrong for wrong in BANK[name].wrong if not wrong.is_slip] if name in BANK else []
+        diagnoses += {wrong.says: told(name, wrong) for wrong in rare}.values()
+        repeated = {words for words in diagnoses if diagnoses.count(words) > 1}
+        assert not repeated, (name, repeated)
 
 
 def test_each_common_mistake_is_a_slip_of_some_exercise():
@@ -73,18 +75,25 @@ def test_every_table_says_what_is_asked_for_and_has_several_slips():
         assert len(exercise.slips) >= (2 if exercise.typed else 4), exercise.name
 
 
-@pytest.mark.parametrize(("number", "name"), [(i, name) for i, answers in RIGHT.items() for name in answers])
-def test_a_right_answer_may_be_written_in_other_ways(number, name):
-    assert diagnose(number, RIGHT[number][name]) is None
+@pytest.mark.parametrize(("exercise", "name"), RIGHT)
+def test_a_right_answer_may_be_written_in_other_ways(exercise, name):
+    assert diagnose(exercise, BANK[exercise].right[name]) is None
 
 
 def test_every_exercise_has_right_answers_written_in_several_ways():
-    assert all(len(RIGHT[name]) >= 2 for name, exercise in TABLES.items() if not exercise.typed)
+    functions = [name for name, exercise in TABLES.items() if not exercise.typed]
+    few = [name for name in functions if name not in BANK or len(BANK[name].right) < 2]
+    assert not few, f"tests/exercises/bank: give two right answers, written in other ways, to {few}"
 
 
-@pytest.mark.parametrize("place", range(len(WRONG)), ids=[f"{wrong.exercise} {wrong.says}" for wrong in WRONG])
-def test_wrong_answers_of_the_bank_are_told_what_is_wrong(place):
-    assert told(place) is not None and WRONG[place].says in told(place), told(place)
+def test_the_bank_answers_exercises_that_there_are():
+    assert not BANK.keys() - TABLES.keys(), "tests/exercises/bank: no table has these names"
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=[f"{exercise} {wrong.says}" for exercise, wrong in WRONG])
+def test_wrong_answers_of_the_bank_are_told_what_is_wrong(exercise, wrong):
+    diagnosis = told(exercise, wrong)
+    assert diagnosis is not None and wrong.says in diagnosis, diagnosis
 
 
 # ---- What can go wrong with any function -------------------------------------------------------------------------
@@ -106,10 +115,10 @@ def kinds_of(number):
     torch.set_default_dtype(torch.float64)
     try:
         case = exercise.cases[0]
-        found = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
+        sides = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
     finally:
         torch.set_default_dtype(before)
-    kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in found for leaf in leaves(found[way])}
+    kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in sides for leaf in leaves(sides[way])}
     return kinds | {("pair", isinstance(exercise.returns, tuple)), ("rounding", exercise.rounding)}
 
 
@@ -199,9 +208,11 @@ def test_a_result_that_is_spoilt_is_told_how(way):
     told = []
     for number in of_every_kind():
         answer, changed = spoilt(number, how, kind)
-        found = diagnose(number, answer)
+        diagnosis = diagnose(number, answer)
         if changed and (TABLES[number].rounding or "right" not in words):
-            assert any(each.lower() in found.lower() for each in ([words] if isinstance(words, str) else words)), found
+            assert any(word.lower() in diagnosis.lower() for word in ([words] if isinstance(words, str) else words)), (
+                diagnosis
+            )
             told.append(number)
     assert len(told) >= 2, "some of the chosen functions return what this spoils"
 
@@ -231,8 +242,8 @@ def test_an_argument_that_is_changed_is_named():
                     changed.append(x)
             return result
 
-        found = diagnose(exercise, spiteful)
+        diagnosis = diagnose(exercise, spiteful)
         if changed:
-            assert "changed its arguments" in found, found
+            assert "changed its arguments" in diagnosis, diagnosis
             told.append(exercise)
     assert len(told) >= 2, "some of the chosen functions take tensors"

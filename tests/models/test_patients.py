@@ -11,8 +11,8 @@ from attention_tutorial.models.transformer import BEGIN, PAD
 
 TINY = {"steps": 2, "batch_size": 4, "d_model": 8, "num_heads": 2}
 DRAWN = draw_sentences(6, generator=torch.Generator().manual_seed(0))
-SOURCE = encode_english([each.english for each in DRAWN])
-TARGET = encode_italian([each.italian for each in DRAWN])
+SOURCE = encode_english([sentence.english for sentence in DRAWN])
+TARGET = encode_italian([sentence.italian for sentence in DRAWN])
 OTHER = torch.cat([TARGET[:, :3], TARGET.roll(1, 0)[:, 3:]], dim=1)  # the same up to the third word
 
 
@@ -68,20 +68,20 @@ def test_an_exchange_after_training_is_undone_by_another():
 def test_an_owner_s_score_is_the_share_of_words_that_the_step_says():
     (patient,) = translators_with("healthy", **TINY)
     unseen = draw_sentences(100, generator=torch.Generator().manual_seed(5), held_out=True)
-    target = encode_italian([each.italian for each in unseen])
-    said = patient.step(encode_english([each.english for each in unseen]), target).argmax(-1)
+    target = encode_italian([sentence.italian for sentence in unseen])
+    predicted = patient.step(encode_english([sentence.english for sentence in unseen]), target).argmax(-1)
     right, words = 0, 0
-    for row, wanted in zip(said.tolist(), target.tolist(), strict=True):
+    for row, wanted in zip(predicted.tolist(), target.tolist(), strict=True):
         for a, b in zip(row, wanted, strict=True):
             right, words = right + (b != PAD and a == b), words + (b != PAD)
     assert patient.score == pytest.approx(right / words)
 
 
 def test_seven_are_admitted_and_the_last_is_well():
-    found = admit("a b c d e f g", steps=3)
-    assert [patient.name for patient in found] == list("abcdefg")
-    assert torch.equal(found[4].losses, found[6].losses)
-    assert [signs(patient) for patient in found] == [
+    patients = admit("a b c d e f g", steps=3)
+    assert [patient.name for patient in patients] == list("abcdefg")
+    assert torch.equal(patients[4].losses, patients[6].losses)
+    assert [signs(patient) for patient in patients] == [
         {"padding"}, {"step", "network"}, set(), set(), set(), {"step"}, set()
     ]  # fmt: skip
 

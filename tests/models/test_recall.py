@@ -63,8 +63,8 @@ def test_training_learns_and_adam_is_another_way():
 
 
 def test_the_seed_moves_everything():
-    one, other = (Recall(4, 2.0, seed=seed) for seed in (0, 5))
-    assert not torch.equal(one.x, other.x) and not torch.equal(one.w_q, other.w_q)
+    first, other = (Recall(4, 2.0, seed=seed) for seed in (0, 5))
+    assert not torch.equal(first.x, other.x) and not torch.equal(first.w_q, other.w_q)
 
 
 @pytest.mark.parametrize(

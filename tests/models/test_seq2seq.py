@@ -190,11 +190,11 @@ def test_the_switch_adds_only_the_scores_parameters():
 
 def test_same_generator_seed_gives_same_weights_whatever_the_global_one():
     torch.manual_seed(1)
-    one = make("additive", seed=5)
+    first = make("additive", seed=5)
     torch.manual_seed(2)
     two, other = make("additive", seed=5), make("additive", seed=6)
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-    assert not any(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), two.parameters(), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first.parameters(), other.parameters(), strict=True))
 
 
 def test_first_weights_stay_within_their_bounds():

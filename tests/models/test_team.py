@@ -61,8 +61,8 @@ def test_a_model_in_a_team_is_trained_as_if_alone():
     batches = [rounds(8, models=3, seed=seed) for seed in range(5)]
     team = train_team(models, batches)
     (alone,) = train_team([LookUp(1, 2)], [[part[1:2] for part in batch] for batch in batches])
-    for one, other in zip(team[1].parameters(), alone.parameters(), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+    for first, other in zip(team[1].parameters(), alone.parameters(), strict=True):
+        assert torch.allclose(first, other, atol=1e-6)
 
 
 def test_a_team_needs_models_and_batches():
@@ -74,9 +74,9 @@ def test_a_team_needs_models_and_batches():
 
 def test_two_heads_learn_both_look_ups_and_one_does_not():
     both = look_up_scores(learn_look_up([LookUp(0, 2)]))
-    one = look_up_scores(learn_look_up([LookUp(0, 1)]))
+    single = look_up_scores(learn_look_up([LookUp(0, 1)]))
     assert both.shape == (1, 2) and both.min() > 0.95
-    assert one.max() > 0.9 > 0.5 > one.min()
+    assert single.max() > 0.9 > 0.5 > single.min()
 
 
 @pytest.mark.parametrize(("asks", "questions", "answers"), [("sense", 1, 2), ("together", 3, 8), ("apart", 3, 8)])
@@ -114,6 +114,6 @@ def test_readers_learn_and_their_heads_have_profiles():
 def test_on_belongs_to_the_day_at_the_start_and_to_the_activity_elsewhere():
     words = ["on", "monday", "sherry", "is", "lying", "on", "the", "bank", "of", "the", "river", "in", "oxford"]
     ids = torch.tensor([[BANK_VOCABULARY.index(word) for word in words]])
-    said = [BANK_KINDS[kind] for kind in word_kinds(ids)[0]]
-    assert said[:6] == ["rest", "when", "who", "activity", "activity", "activity"]
-    assert said[6:] == ["rest", "rest", "activity", "rest", "activity", "rest", "where"]
+    kinds = [BANK_KINDS[kind] for kind in word_kinds(ids)[0]]
+    assert kinds[:6] == ["rest", "when", "who", "activity", "activity", "activity"]
+    assert kinds[6:] == ["rest", "rest", "activity", "rest", "activity", "rest", "where"]

@@ -113,8 +113,8 @@ def test_clipping_gives_each_model_its_own_factor():
 def test_training_is_repeatable_and_leaves_the_batches_alone():
     batches = list(CopyBatches(5, max_length=3, num_symbols=5))
     before = [ids.clone() for pair in batches for ids in pair]
-    one, two = make(), make()
-    assert torch.equal(train(one, batches), train(two, batches))
+    first, two = make(), make()
+    assert torch.equal(train(first, batches), train(two, batches))
     after = [ids for pair in batches for ids in pair]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 

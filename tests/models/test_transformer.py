@@ -54,8 +54,8 @@ def test_an_encoder_layer_is_torch_s(generator, norm_first, batch_first):
     x = draw(generator, BATCH, N, D_MODEL)
     padded = torch.zeros(BATCH, N, dtype=torch.bool)
     padded[1, 4:] = True
-    given = x if batch_first else x.transpose(0, 1)
-    expected = theirs(given, src_key_padding_mask=padded)
+    their_x = x if batch_first else x.transpose(0, 1)
+    expected = theirs(their_x, src_key_padding_mask=padded)
     expected = expected if batch_first else expected.transpose(0, 1)
     output, weights = ours(x, ~padded[:, None, None])
     assert_close(output[~padded], expected[~padded], **TIGHT)
@@ -160,10 +160,10 @@ def test_an_edge_can_be_closed_at_one_layer_or_at_all(generator, source, target_
     mask[3, 1] = False
     masks = mask if layer is None else [mask if i == layer else None for i in range(2)]
     logits, weights = model(source, target_in, **{f"{part}_mask": masks})
-    for i, each in enumerate(getattr(weights, part)):
+    for i, maps in enumerate(getattr(weights, part)):
         closed = layer in (i, None)
-        assert each[:, :, 3, 1].eq(0).all() == closed
-        assert_close(each[0].sum(-1), torch.ones(HEADS, rows, dtype=torch.float64))
+        assert maps[:, :, 3, 1].eq(0).all() == closed
+        assert_close(maps[0].sum(-1), torch.ones(HEADS, rows, dtype=torch.float64))
     assert not torch.allclose(logits, free)
     as_float = torch.zeros(rows, columns, dtype=torch.float64).masked_fill(~mask, -torch.inf)
     masks = as_float if layer is None else [as_float if i == layer else None for i in range(2)]
@@ -186,8 +186,8 @@ def test_a_generator_decides_all_first_weights():
         torch.manual_seed(seed)  # the global one must not matter
         return Transformer(SOURCE, TARGET, generator=torch.Generator().manual_seed(3)).state_dict()
 
-    for one, other in zip(first(0).values(), first(1).values(), strict=True):
-        assert torch.equal(one, other)
+    for left, other in zip(first(0).values(), first(1).values(), strict=True):
+        assert torch.equal(left, other)
     embedded = first(0)["source_embedding.weight"] * math.sqrt(64)
     assert embedded.std().item() == pytest.approx(1, abs=0.1)
 
@@ -244,7 +244,7 @@ def log_prob(model, source, tokens):
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_greedy_takes_the_likeliest_token_at_each_step(generator, source, norm_first, use_cache):
     model = make(generator, norm_first=norm_first)
-    found = greedy(model, source, 6, use_cache=use_cache)
+    output = greedy(model, source, 6, use_cache=use_cache)
     for row, ids in enumerate(source):
         written = [BEGIN]
         for _ in range(6):
@@ -252,9 +252,9 @@ def test_greedy_takes_the_likeliest_token_at_each_step(generator, source, norm_f
             written.append(max((i for i in range(TARGET) if i > 1), key=lambda i: logits[0, -1, i].item()))
             if written[-1] == END:
                 break
-        tokens = [token for token in found.tokens[row].tolist() if token != PAD]
+        tokens = [token for token in output.tokens[row].tolist() if token != PAD]
         assert tokens == written[1:]
-        assert found.log_probs[row].item() == pytest.approx(log_prob(model, ids, tokens))
+        assert output.log_probs[row].item() == pytest.approx(log_prob(model, ids, tokens))
 
 
 @norms
@@ -263,10 +263,10 @@ def test_a_cache_changes_nothing_in_the_logits(generator, source, target_in, nor
     whole, weights = model(source, target_in)
     memory = model.encode(source)
     for sizes in ((1,) * M, (2, 3), (4, 1)):
-        kept, done = model.start(memory), 0
+        cache, done = model.start(memory), 0
         for size in sizes:
             new = target_in[:, done : done + size]
-            logits, written, read, kept = model.go_on(new, memory, kept)
+            logits, written, read, cache = model.go_on(new, memory, cache)
             done += size
             assert_close(logits, whole[:, done - size : done], **TIGHT)
             assert_close(read[1], weights.cross[1][:, :, done - size : done], **TIGHT)
@@ -288,7 +288,7 @@ def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
     model = fill(Transformer(SOURCE, 5, d_model=6, num_heads=2, d_ff=5), generator)
     source = torch.tensor([[3, 4, 5], [6, 7, 0]])
     length, letters = 3, (3, 4)  # all that may be written besides the end
-    found = beam_search(model, source, 40, length, length_penalty=length_penalty)
+    output = beam_search(model, source, 40, length, length_penalty=length_penalty)
     for row, ids in enumerate(source):
         sentences = [(*s, END) for n in range(length) for s in itertools.product(letters, repeat=n)]
         sentences += list(itertools.product(letters, repeat=length))
@@ -303,16 +303,16 @@ def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
             return total / ((5 + len(sentence)) / 6) ** length_penalty
 
         best = max(sentences, key=score)
-        assert [token for token in found.tokens[row].tolist() if token != PAD] == list(best)
-        assert found.log_probs[row].item() / ((5 + len(best)) / 6) ** length_penalty == pytest.approx(score(best))
+        assert [token for token in output.tokens[row].tolist() if token != PAD] == list(best)
+        assert output.log_probs[row].item() / ((5 + len(best)) / 6) ** length_penalty == pytest.approx(score(best))
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_one_beam_is_greedy_and_a_cache_changes_nothing(generator, source, use_cache):
     model = ending(generator)
-    one, plain = beam_search(model, source, 1, 8, use_cache=use_cache), greedy(model, source, 8)
-    assert torch.equal(one.tokens, plain.tokens)
-    assert_close(one.log_probs, plain.log_probs, **TIGHT)
+    single, plain = beam_search(model, source, 1, 8, use_cache=use_cache), greedy(model, source, 8)
+    assert torch.equal(single.tokens, plain.tokens)
+    assert_close(single.log_probs, plain.log_probs, **TIGHT)
     many, again = beam_search(model, source, 5, 8, use_cache=use_cache), beam_search(model, source, 5, 8)
     assert torch.equal(many.tokens, again.tokens)
     for row, ids in enumerate(source):
@@ -325,8 +325,8 @@ def test_a_sentence_is_written_the_same_alone_and_in_a_batch(generator, source):
         together = write(model, source, 8)
         for row, ids in enumerate(source):
             alone = write(model, ids[None, : int((ids != PAD).sum())], 8)
-            kept = [token for token in together.tokens[row].tolist() if token != PAD]
-            assert [token for token in alone.tokens[0].tolist() if token != PAD] == kept
+            tokens = [token for token in together.tokens[row].tolist() if token != PAD]
+            assert [token for token in alone.tokens[0].tolist() if token != PAD] == tokens
             assert_close(together.log_probs[row], alone.log_probs[0], **TIGHT)
 
 
@@ -337,5 +337,5 @@ def test_writing_stops_when_all_have_ended_and_never_writes_padding_or_the_begin
     assert greedy(model, source, 6).tokens.min() >= END
     with torch.no_grad():
         model.readout.bias[END] += 60
-    for found in (greedy(model, source, 30), beam_search(model, source, 3, 30)):
-        assert found.tokens.tolist() == [[END], [END]]
+    for written in (greedy(model, source, 30), beam_search(model, source, 3, 30)):
+        assert written.tokens.tolist() == [[END], [END]]

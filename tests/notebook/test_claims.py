@@ -161,10 +161,12 @@ def test_a_tolerance_that_is_there_for_rounding_alone_makes_an_identity(measured
 
 
 def test_a_finding_is_recorded_and_its_text_is_that_of_any_claim():
-    found, other = (DisplayFormatter().format(Claim("X1a", "s", "1", "1", finding=each)) for each in (True, False))
-    assert found[0] == other[0]
-    assert found[1]["attention_tutorial_claim"].pop("finding") is True
-    assert found[1] == other[1]
+    marked, other = (
+        DisplayFormatter().format(Claim("X1a", "s", "1", "1", finding=finding)) for finding in (True, False)
+    )
+    assert marked[0] == other[0]
+    assert marked[1]["attention_tutorial_claim"].pop("finding") is True
+    assert marked[1] == other[1]
 
 
 def test_a_record_is_read_as_it_was_written():

@@ -10,7 +10,7 @@ from attention_tutorial.notebook.session import controls
 def shown(monkeypatch):
     """What is displayed."""
     caught = []
-    monkeypatch.setattr("IPython.display.display", lambda what, **options: caught.append(what))
+    monkeypatch.setattr("IPython.display.display", lambda shown_object, **options: caught.append(shown_object))
     return caught
 
 
@@ -30,7 +30,7 @@ def test_every_choice_is_a_control_that_begins_at_the_default_and_calls_again(sh
     (panel,) = shown
     assert isinstance(panel, interactive)
     *chosen, _ = panel.children
-    assert [type(each) for each in chosen] == [IntSlider, Dropdown, Checkbox]
+    assert [type(control) for control in chosen] == [IntSlider, Dropdown, Checkbox]
     assert (chosen[0].min, chosen[0].max, chosen[0].value) == (1, 256, 64)
     assert not chosen[0].continuous_update, "a slider that is being drawn would call at every step"
     chosen[0].value = 100

@@ -41,11 +41,11 @@ def test_what_is_shown_is_what_is_imported(obj):
 def test_comments_and_layout_are_kept(obj):
     lines = inspect.getsource(obj).splitlines()
     width = len(lines[0]) - len(lines[0].lstrip())
-    kept = show_source(obj).code.splitlines()
+    shown = show_source(obj).code.splitlines()
     rest = iter(line[width:].rstrip() for line in lines)
-    assert all(any(line.rstrip() == other for other in rest) for line in kept)  # the same lines in the same order
+    assert all(any(line.rstrip() == other for other in rest) for line in shown)  # the same lines in the same order
     comments = [line.strip() for line in lines if line.strip().startswith("# ")]
-    assert [line.strip() for line in kept if line.strip().startswith("# ")] == comments
+    assert [line.strip() for line in shown if line.strip().startswith("# ")] == comments
 
 
 def test_a_shown_function_runs():

@@ -13,11 +13,11 @@ def restored(monkeypatch):
     """Every test starts without the environment variable and leaves the global settings as they were."""
     monkeypatch.delenv("ATTENTION_TUTORIAL_DEVICE", raising=False)
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    kept = torch.get_num_threads(), matmul.allow_tf32, cudnn.allow_tf32
+    before = torch.get_num_threads(), matmul.allow_tf32, cudnn.allow_tf32
     with mpl.rc_context():
         yield
-    torch.set_num_threads(kept[0])
-    matmul.allow_tf32, cudnn.allow_tf32 = kept[1:]
+    torch.set_num_threads(before[0])
+    matmul.allow_tf32, cudnn.allow_tf32 = before[1:]
 
 
 @pytest.fixture

@@ -57,9 +57,9 @@ def faults(runtime, wheel, tmp_path_factory):
     ]
     path = tmp_path_factory.mktemp("book") / "01_chapter.ipynb"
     path.write_text(writes(new_notebook(cells=[new_markdown_cell("# A chapter"), *code])))
-    found = list(colab_run.chapter(runtime, path, ADDRESS, wheel))
+    reported = list(colab_run.chapter(runtime, path, ADDRESS, wheel))
     there = colab_run.installed(runtime.python)
-    return found, there, runtime.clean()
+    return reported, there, runtime.clean()
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)), ids=CELLS)
@@ -85,8 +85,8 @@ def test_a_cell_that_fails_is_named(runtime, capsys):
     with report.part("a part"):
         colab_run.execute(runtime, new_notebook(cells=[new_code_cell("print(1)\n1 / 0")]))
     assert report.failures == 1
-    said = capsys.readouterr().out
-    assert "FAILED" in said and "ZeroDivisionError: division by zero" in said and "\x1b" not in said
+    printed = capsys.readouterr().out
+    assert "FAILED" in printed and "ZeroDivisionError: division by zero" in printed and "\x1b" not in printed
 
 
 # ---- Assignments -------------------------------------------------------------------------------------------------
@@ -139,10 +139,10 @@ def test_a_list_of_versions_is_read():
 
 
 def test_the_versions_that_are_kept_are_compared(tmp_path, capsys, monkeypatch):
-    kept = colab_run.VERSIONS.read_text(encoding="utf-8")
+    before = colab_run.VERSIONS.read_text(encoding="utf-8")
     file = tmp_path / "pip-freeze.txt"
-    file.write_text(kept + "a-newcomer==1.0\n")
+    file.write_text(before + "a-newcomer==1.0\n")
     assert colab_run.main(["--compare", str(file)]) == 0
-    file.write_text(kept.replace("torch==2.11.0", "torch==2.12.0").replace("tqdm==4.67.1\n", ""))
+    file.write_text(before.replace("torch==2.11.0", "torch==2.12.0").replace("tqdm==4.67.1\n", ""))
     assert colab_run.main(["--compare", str(file)]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == ["torch: 2.11.0 -> 2.12.0", "tqdm: 4.67.1 -> missing"]

@@ -39,15 +39,15 @@ MATHS += ["models.transformer", "models.decoding"]
 @functools.cache
 def imported(path, package):
     """Return what a module imports anywhere in its code, in full, as (module, name in it)."""
-    inside, found = [package.name, *path.relative_to(package).with_suffix("").parts[:-1]], []
+    inside, modules = [package.name, *path.relative_to(package).with_suffix("").parts[:-1]], []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found += [(alias.name, "") for alias in node.names]
+            modules += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = inside[: len(inside) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            found += [(module, alias.name) for alias in node.names]
-    return found
+            modules += [(module, alias.name) for alias in node.names]
+    return modules
 
 
 def imports(name, package=PACKAGE):

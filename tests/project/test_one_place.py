@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
+from attention_book.address import pythons, pythons_in_words
 from attention_book.depths import is_deep, number_of
 from attention_book.notebooks import title_of
 from matplotlib.colors import to_rgb
@@ -32,7 +33,7 @@ PYPROJECT = tomllib.loads(text("pyproject.toml"))
 
 # ---- The supported Pythons: `classifiers` in pyproject.toml -------------------------------------------------------
 
-PYTHONS = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PYPROJECT["project"]["classifiers"]))
+PYTHONS = pythons()
 COLABS = re.search(r"for Python (3\.\d+)", text("tools/colab_versions.txt"))[1]
 
 
@@ -46,16 +47,15 @@ def test_pyproject_asks_for_the_oldest_python():
     assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/how_to_use.md", "book/teach.md"])
-def test_readers_are_told_the_supported_pythons(name):
-    told = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
-    assert told in text(name), f"{name} must name the Pythons of pyproject.toml: {told!r}"
+def test_the_readme_names_the_supported_pythons():
+    words = f"Python {pythons_in_words()}"
+    assert words in text("README.md"), f"README.md must name the Pythons of pyproject.toml: {words!r}"
 
 
 def test_the_workflow_runs_the_tests_on_every_supported_python():
     jobs = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS, ".github/workflows/tests.yml: the matrix of `test`"
-    told = {each["python"] for each in jobs["test"]["strategy"]["matrix"]["include"]}
+    told = {job["python"] for job in jobs["test"]["strategy"]["matrix"]["include"]}
     assert told <= set(PYTHONS), ".github/workflows/tests.yml: `include` of `test`"
     (colabs,) = [step["with"]["python-version"] for step in jobs["colab"]["steps"] if "setup-python" in str(step)]
     assert colabs == COLABS, ".github/workflows/tests.yml: `colab` must have the Python of tools/colab_versions.txt"
@@ -70,14 +70,14 @@ def test_gradescope_s_image_may_have_any_supported_python():
 def test_no_other_python_is_named():
     allowed = {*PYTHONS, COLABS}
     pattern = re.compile(r"[Pp]ython *(?:-version: *\")?(3\.\d\d)(?!\.?\d)")
-    found = {
+    named = {
         (name, version)
         for name in files_of_the_working_tree()
         if re.search(r"(^|/)(Makefile|run)$|\.(md|yml|toml|cff|sh)$", name) and name != "CHANGELOG.md"
         for version in pattern.findall(text(name))
     }
-    assert len(found) > 3
-    wrong = {each for each in found if each[1] not in allowed}
+    assert len(named) > 3
+    wrong = {place for place in named if place[1] not in allowed}
     assert not wrong, f"these files name a Python that pyproject.toml does not list: {sorted(wrong)}"
 
 
@@ -132,7 +132,7 @@ def test_a_link_to_a_chapter_names_its_number_and_not_its_title():
     for path, notebook in BOOK.items():
         for cell in notebook.cells:
             words = re.findall(r"\[([^\]]+)\]\([^)]*\.ipynb", cell.source) if cell.cell_type == "markdown" else []
-            assert not {each.lower() for each in words} & names, f"{path.name} repeats a title: write [chapter N]"
+            assert not {word.lower() for word in words} & names, f"{path.name} repeats a title: write [chapter N]"
 
 
 # ---- The labels of a claim: attention_tutorial/notebook/claims.py ---------------------------------------------------

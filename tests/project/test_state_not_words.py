@@ -21,7 +21,7 @@ def searches(code):
 def test_no_code_searches_a_sentence():
     patterns = ("attention_classroom/*.py", "attention_tutorial/**/*.py", "book/_ext/**/*.py", "tools/**/*.py")
     code = {path: path.read_text(encoding="utf-8") for pattern in patterns for path in ROOT.glob(pattern)}
-    assert not {str(path): found for path, text in code.items() if (found := searches(text))}
+    assert not {str(path): searched for path, text in code.items() if (searched := searches(text))}
 
 
 @pytest.mark.parametrize(

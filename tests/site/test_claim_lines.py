@@ -44,8 +44,8 @@ def page(tmp_path):
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [title, *cells]}
         (tmp_path / "conf.py").write_text(CONF)
         (tmp_path / "index.ipynb").write_text(json.dumps(notebook))
-        status, said = small_book(tmp_path)
-        assert status == 0, said
+        status, log = small_book(tmp_path)
+        assert status == 0, log
         return BeautifulSoup((tmp_path / "_out" / "index.html").read_text(encoding="utf-8"), "html.parser")
 
     return build
@@ -63,7 +63,7 @@ def test_a_claim_alone_is_a_line_with_its_code_folded_beside_it(page):
     assert claim.select_one("a.claim-id")["href"] == "#claim-X1a"
     (fold,) = alone.select("details")
     assert "code_a" in fold.get_text() and not fold.has_attr("open")
-    assert {each.get_text() for each in fold.select("summary p")} == {"Code"}
+    assert {element.get_text() for element in fold.select("summary p")} == {"Code"}
 
 
 def test_claims_of_one_cell_and_of_neighbours_are_one_table_that_folds(page):

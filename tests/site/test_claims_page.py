@@ -123,10 +123,8 @@ def book(tmp_path):
 
 
 def test_the_page_follows_the_notebooks(book):
-    (status, said), page = book(
-        c1=notebook(record("B1a")), c2=notebook(record("S1a"), record("S1b"), title="2. Scores")
-    )
-    assert status == 0, said
+    (status, log), page = book(c1=notebook(record("B1a")), c2=notebook(record("S1a"), record("S1b"), title="2. Scores"))
+    assert status == 0, log
     chapters = page.select("section > h2 > a.reference")
     assert [(chapter.get_text(), chapter["href"]) for chapter in chapters] == [
         ("1. The bottleneck", "notebooks/c1.html"),
@@ -144,23 +142,23 @@ def test_the_page_follows_the_notebooks(book):
     assert "3 claims from 2 chapters." in page.get_text()
 
     # Only the notebook changes; the page of claims is made again all the same.
-    (status, said), page = book(c2=notebook(record("S1a", measured="64.1"), title="2. Scores"))
-    assert status == 0, said
+    (status, log), page = book(c2=notebook(record("S1a", measured="64.1"), title="2. Scores"))
+    assert status == 0, log
     rows = page.select("table.claims tbody tr")
     assert [row.td.get_text(strip=True) for row in rows] == ["B1a", "S1a"]
     assert rows[1].find_all("td")[3].get_text(strip=True) == "64.1"
 
 
 def test_two_claims_with_one_id_fail_a_strict_build(book):
-    (status, said), _ = book(c1=notebook(record("B1a")), c2=notebook(record("B1a")))
+    (status, log), _ = book(c1=notebook(record("B1a")), c2=notebook(record("B1a")))
     assert status != 0
-    assert "claim B1a stands twice: in notebooks/c1 and in notebooks/c2" in said
+    assert "claim B1a stands twice: in notebooks/c1 and in notebooks/c2" in log
 
 
 def test_an_incomplete_claim_fails_a_strict_build(book):
     incomplete = record("B1a")
     del incomplete["measured"]
-    (status, said), page = book(c1=notebook(incomplete))
+    (status, log), page = book(c1=notebook(incomplete))
     assert status != 0
-    assert "notebooks/c1: claim B1a has no measured" in said
+    assert "notebooks/c1: claim B1a has no measured" in log
     assert "No chapter has made a claim yet." in page.get_text()

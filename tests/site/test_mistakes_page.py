@@ -59,8 +59,8 @@ def book(tmp_path, monkeypatch):
 
 
 def test_the_page_says_what_the_checks_say(book, tmp_path):
-    (status, said), page = book("[1, 3, 4]")
-    assert status == 0, said
+    (status, log), page = book("[1, 3, 4]")
+    assert status == 0, log
     (table,) = page.select("table.mistakes")
     (row,) = table.select("tbody tr")
     assert [cell.get_text(strip=True) for cell in row.find_all("td")] == [
@@ -87,8 +87,8 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
     more = 'replace(hand, name="second", slips=[Slip("seven", 7, 5)]),'
     more += 'replace(hand, name="third", slips=[Slip("b", 2)])'
-    (status, said), page = book("[2, 3, 4]", more=more)
-    assert status == 0, said
+    (status, log), page = book("[2, 3, 4]", more=more)
+    assert status == 0, log
     assert page.select("table.mistakes tbody td")[3].get_text().strip() == "2.1, 2.2"
     (section,) = page.select("#mistakes-of-2-scores")
     assert [p.get_text() for p in section.find_all("p", recursive=False)] == [
@@ -112,25 +112,25 @@ def test_a_diagnosis_is_written_as_check_prints_it():
 
 
 def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
-    (status, said), _ = book("[1 / 8, 3 / 8, 4 / 8]")
+    (status, log), _ = book("[1 / 8, 3 / 8, 4 / 8]")
     assert status != 0
-    assert "the check of exercise weights_by_hand lets a wrong answer pass ('two')" in said
+    assert "the check of exercise weights_by_hand lets a wrong answer pass ('two')" in log
 
 
 def test_a_right_answer_that_is_rejected_fails_a_strict_build(book):
-    (status, said), _ = book("[1, 3, 4]", right="'a'")
+    (status, log), _ = book("[1, 3, 4]", right="'a'")
     assert status != 0
-    assert "exercise weights_by_hand rejects the right answer: the weights must be numbers; got str" in said
+    assert "exercise weights_by_hand rejects the right answer: the weights must be numbers; got str" in log
 
 
 def test_an_exercise_without_a_heading_fails_a_strict_build(book):
-    (status, said), _ = book("[1, 3, 4]", more='replace(hand, name="fourth", slips=[Slip("seven", 7)])')
+    (status, log), _ = book("[1, 3, 4]", more='replace(hand, name="fourth", slips=[Slip("seven", 7)])')
     assert status != 0
-    assert "exercise fourth has a check that no chapter calls" in said
+    assert "exercise fourth has a check that no chapter calls" in log
 
 
 @pytest.mark.parametrize("mistake", [None, 6])
 def test_a_common_mistake_that_no_check_finds_fails_a_strict_build(book, mistake):
-    (status, said), _ = book("[1, 3, 4]", mistake=mistake)
+    (status, log), _ = book("[1, 3, 4]", mistake=mistake)
     assert status != 0
-    assert "no check finds mistake 5" in said
+    assert "no check finds mistake 5" in log

@@ -38,11 +38,11 @@ def every_card(chapter=None):
 
 def test_predictions_come_in_their_order_and_questions_with_their_numbers():
     questions = f"## Questions\n\n{QUESTION.format(1)}\n\n{QUESTION.format(2)}\n\n## Summary\n\n{QUESTION.format(3)}"
-    found = list(cards_of(notebook(f"## 1.2 Two\n\n{PREDICTION}", "> **Predict first.** And then?", questions), "1"))
-    assert [card.id for card in found] == ["prediction-1-2", "prediction-1-2-2", "question-1-1", "question-1-2"]
-    assert [card.front for card in found[:3]] == ["How\nmany?", "And then?", "**Which?** (a) One; (b) two."]
-    assert [card.back for card in found[:3]] == ["Three.", "", "(b), $x < y$."]
-    assert [card.place for card in found] == ["section-1-2", "section-1-2", "questions", "questions"]
+    cards = list(cards_of(notebook(f"## 1.2 Two\n\n{PREDICTION}", "> **Predict first.** And then?", questions), "1"))
+    assert [card.id for card in cards] == ["prediction-1-2", "prediction-1-2-2", "question-1-1", "question-1-2"]
+    assert [card.front for card in cards[:3]] == ["How\nmany?", "And then?", "**Which?** (a) One; (b) two."]
+    assert [card.back for card in cards[:3]] == ["Three.", "", "(b), $x < y$."]
+    assert [card.place for card in cards] == ["section-1-2", "section-1-2", "questions", "questions"]
 
 
 def test_an_answer_belongs_to_the_prediction_right_before_it():
@@ -54,7 +54,9 @@ def test_every_question_prediction_and_typed_turn_of_the_book_is_a_card_of_its_o
     cards = every_card()
     called = {name for stored in BOOK.values() for _, name in exercises_in(stored)}
     turns = sum(exercises()[name].typed is not None for name in called)
-    text = "\n".join(cell.source for each in BOOK.values() for cell in each.cells if cell.cell_type == "markdown")
+    text = "\n".join(
+        cell.source for notebook in BOOK.values() for cell in notebook.cells if cell.cell_type == "markdown"
+    )
     assert len(cards) - turns == len(re.findall(r"^\*\*\d+\. |^> \*\*Predict first", text, re.MULTILINE)) > 40
     assert len({card.id for card in cards}) == len(cards)
     assert all(card.front.strip() for card in cards)
@@ -82,11 +84,11 @@ def write(path, *cells):
 
 
 def test_a_later_deck_renews_the_cards_and_keeps_their_ids(tmp_path):
-    one, ids = write(tmp_path / "a.apkg", "## Questions\n\n" + QUESTION.format(1))
+    first, ids = write(tmp_path / "a.apkg", "## Questions\n\n" + QUESTION.format(1))
     two, later = write(tmp_path / "b.apkg", "## Questions\n\n" + QUESTION.format(1).replace("Which", "Who"))
-    assert ids == later and one.keys() == two.keys() and one != two
+    assert ids == later and first.keys() == two.keys() and first != two
     three, _ = write(tmp_path / "c.apkg", f"## Questions\n\n{QUESTION.format(1)}\n\n{QUESTION.format(2)}")
-    assert one.keys() < three.keys()
+    assert first.keys() < three.keys()
 
 
 def test_a_card_of_the_deck_has_formulas_for_anki_and_links_to_the_site(tmp_path):
@@ -187,7 +189,7 @@ def test_cards_are_asked_one_at_a_time_and_the_place_is_kept(review, way):
     assert current(page) == IDS[2:3]
     again(page)
     assert current(page) == IDS[2:3]
-    assert {id: each["box"] for id, each in kept(page)["answered"].items()} == {IDS[0]: 1, IDS[1]: 0}
+    assert {id: answered["box"] for id, answered in kept(page)["answered"].items()} == {IDS[0]: 1, IDS[1]: 0}
 
 
 def test_a_card_that_was_not_known_comes_back_after_six_others(review):

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from attention_book.address import site_address
+from attention_book.address import pythons_in_words, site_address
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
@@ -146,7 +146,8 @@ def test_every_public_module_has_its_place_on_a_page_of_the_package(pages):
     assert "module-attention_classroom" in shown["classroom"]
 
 
-def test_pages_hold_the_repository_address_in_place_of_its_placeholder(pages):
-    address = settings()["repository"]["url"]
-    assert f"git+{address}" in content(pages["book/how_to_use.html"]).get_text()
-    assert not [page for page, soup in pages.items() if "://REPOSITORY" in soup.get_text()]
+def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(pages):
+    text = content(pages["book/how_to_use.html"]).get_text()
+    assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
+    for page, soup in pages.items():
+        assert not re.search("://REPOSITORY|PYTHONS", soup.get_text()), page

@@ -185,8 +185,8 @@ def test_a_page_is_cut_into_places_that_can_be_found():
     begin = nodes.paragraph("", "Begin.")
     outer = nodes.section("", nodes.title("", "1. One"), begin, inner, function, words, ids=["one"])
     places = records_of(nodes.document(None, None, "", outer), "p.html")
-    found = [(place.address, place.title, place.page, place.prose, place.code) for place in places]
-    assert found == [
+    records = [(place.address, place.title, place.page, place.prose, place.code) for place in places]
+    assert records == [
         ("p.html", "1. One", "", "Begin.", ""),
         ("p.html#section-1-1", "1.1 Two", "1. One", "It is sqrt(d_k).", "x = 1"),
         ("p.html#package.f", "f", "1. One", "Add.", ""),
@@ -205,7 +205,9 @@ def search(site, browser):
         page = browser.new_page()
         pages.append(page)
         page.on("pageerror", lambda error: failures.append(str(error)))
-        page.on("console", lambda said: failures.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console", lambda message: failures.append(message.text) if message.type in ("error", "warning") else None
+        )
         known = ("blob:", served if way == "http" else "file:")
         page.on("request", lambda request: None if request.url.startswith(known) else failures.append(request.url))
         page.goto(f"{served if way == 'http' else site.as_uri()}/{TOC[0]}.html")
@@ -238,8 +240,8 @@ def retype(page, words):
 
 @pytest.mark.parametrize("way", ["http", "file"])
 def test_the_search_finds_the_chapter(search, way):
-    found = results(search("padding mask", way))
-    assert any(urlsplit(address).path.endswith("notebooks/05_masking.html") for address in found), found
+    result = results(search("padding mask", way))
+    assert any(urlsplit(address).path.endswith("notebooks/05_masking.html") for address in result), result
 
 
 FIRST = [  # what is typed, where it should lead, and among how many results
@@ -326,8 +328,8 @@ def test_a_lasting_id_does_not_depend_on_the_words():
 def test_every_section_can_be_linked_and_every_id_is_unique(pages, name):
     article = pages[name].select_one("article.bd-article")
     ids = [element["id"] for element in pages[name].find_all(id=True)]
-    twice = {each for each in ids if ids.count(each) > 1}
-    assert not {each for each in twice if article.find(id=each)}
+    twice = {id for id in ids if ids.count(id) > 1}
+    assert not {id for id in twice if article.find(id=id)}
     for section in article.find_all("section", id=True):
         heading = section.find(["h1", "h2", "h3", "h4", "h5"])
         assert heading.select_one("a.headerlink")["href"] == f"#{section['id']}"
@@ -341,9 +343,9 @@ def test_every_chapter_has_lasting_addresses(pages):
     for name in CHAPTERS:
         number = number_of(name)
         ids = [section["id"] for section in pages[name].select("article section[id]")]
-        numbered = [each for each in ids if each.startswith("section-")]
+        numbered = [id for id in ids if id.startswith("section-")]
         assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)] != []
-        has_exercises = any(each.startswith(f"exercise-{number}-") for each in ids)
+        has_exercises = any(id.startswith(f"exercise-{number}-") for id in ids)
         assert is_deep(name) or has_exercises != (number == "0"), "a primer has turns in place of exercises"
 
 
@@ -366,7 +368,9 @@ def test_pages_lead_on_and_back_in_their_order(pages):
                 for link in pages[name].select(f".prev-next-area a.{'left' if rel == 'prev' else 'right'}-{rel}")
             ]
             wanted = [f"{neighbour}.html"] if neighbour else []
-            assert [urljoin(f"{ADDRESS}{name}.html", href) for href in shown] == [f"{ADDRESS}{each}" for each in wanted]
+            assert [urljoin(f"{ADDRESS}{name}.html", href) for href in shown] == [
+                f"{ADDRESS}{target}" for target in wanted
+            ]
 
 
 # ---- Downloads and citations ----------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_a_lighter_listing_says_the_same_in_the_same_colours():
 
     def characters_of(listing):
         parts = BeautifulSoup(listing, "html.parser").pre.descendants
-        texts = [(each, (each.parent.get("class") or [""])[0]) for each in parts if isinstance(each, NavigableString)]
+        texts = [(item, (item.parent.get("class") or [""])[0]) for item in parts if isinstance(item, NavigableString)]
         plain = {"n", "nn", "p", "w"}
         return [(c, "" if kind in plain or c in ".=" else kind) for text, kind in texts for c in text]
 
@@ -85,7 +85,9 @@ START_RAW, START_SENT = 500_000, 150_000  # bytes of the start page with its sty
 
 def test_the_start_page_is_light(site):
     page = site / "book" / "index.html"
-    loaded = [each.get("href") or each["src"] for each in soup_of(page).select("link[rel~=stylesheet], script[src]")]
+    loaded = [
+        element.get("href") or element["src"] for element in soup_of(page).select("link[rel~=stylesheet], script[src]")
+    ]
     files = {page, *((page.parent / unquote(urlsplit(url).path)).resolve() for url in loaded)}
     raw, sent = sum(path.stat().st_size for path in files), sum(map(bytes_sent, files))
     print(f"\nthe start page: {raw / 1000:.0f} kB, {sent / 1000:.0f} kB sent")
@@ -121,7 +123,10 @@ def test_a_rule_stays_where_one_of_its_selectors_can_match():
 def test_the_start_page_opens_with_bank_in_two_sentences_and_one_step_on(site):
     article = soup_of(site / "book" / "index.html").select_one("article")
     (widget,) = article.select("[data-widget]")
-    assert len(" ".join(each.get_text() for each in widget.find_all_previous("p") if each in article.select("p"))) < 400
+    assert (
+        len(" ".join(element.get_text() for element in widget.find_all_previous("p") if element in article.select("p")))
+        < 400
+    )
     cases = json.loads(widget["data-state"])["cases"]
     assert [case["model"] for case in cases] == list(SENTENCES)
     assert [case["queries"] for case in cases] == [["bank"], ["bank"]]

@@ -78,7 +78,7 @@ def show_deck(site, browser):
         page.heard = []
         page.on("request", lambda asked: page.heard.append(("request", asked.url)))
         page.on("pageerror", lambda error: page.heard.append(("error", str(error))))
-        page.on("console", lambda said: page.heard.append((said.type, said.text)))
+        page.on("console", lambda message: page.heard.append((message.type, message.text)))
         page.goto(f"{(site / slides.FOLDER / chapter.rpartition('/')[2]).as_uri()}.html{query}")
         page.wait_for_selector("html[data-ready]", state="attached")
         return page
@@ -115,8 +115,8 @@ def test_each_chapter_leads_to_its_deck(site):
 def test_a_deck_needs_nothing_but_its_folder(deck):
     _, page = deck
     assert page.heard
-    assert [(kind, what) for kind, what in page.heard if kind != "request"] == []
-    assert [what for _, what in page.heard if not what.startswith(("file:", "blob:", "data:"))] == []
+    assert [(kind, text) for kind, text in page.heard if kind != "request"] == []
+    assert [text for _, text in page.heard if not text.startswith(("file:", "blob:", "data:"))] == []
 
 
 def test_no_slide_overflows_and_all_letters_are_large(deck):
@@ -156,21 +156,21 @@ def test_a_deck_holds_the_sections_turns_predictions_and_questions(deck, site):
     typed = {name: exercises()[name] for _, name in exercises_in(notebook) if exercises()[name].typed}
     assert [asked for asked, _ in polls] == [exercise.asks for exercise in typed.values()]
     for (_, right), exercise in zip(polls, typed.values(), strict=True):
-        numbers = [float(each) for each in re.findall(r"[\d.]+", right.replace("−", "-"))]
+        numbers = [float(digits) for digits in re.findall(r"[\d.]+", right.replace("−", "-"))]
         want = exercise.right if isinstance(exercise.right, list) else [exercise.right]
-        assert right == exercise.right or numbers == pytest.approx([abs(each) for each in want], rel=0.005)
+        assert right == exercise.right or numbers == pytest.approx([abs(digits) for digits in want], rel=0.005)
 
 
 def test_the_notes_hold_the_prose_of_the_chapter(deck, site):
     chapter, page = deck
     notes = page.eval_on_selector_all(".page", "pages => pages.map((page) => page.querySelector('aside')?.innerHTML)")
     assert all(notes)
-    said = words(" ".join(page.eval_on_selector_all(".page aside", HTML)))
+    prose = words(" ".join(page.eval_on_selector_all(".page aside", HTML)))
     article = soup_of(site / f"{chapter}.html").select_one("article")
     for section in article.select("section[id^=section-]"):
         for paragraph in section.select(":scope > p, :scope > details > p"):
             answer = paragraph.parent.name == "details" and "Answer" in paragraph.parent.summary.text
-            assert answer or is_within(words(paragraph), said), paragraph
+            assert answer or is_within(words(paragraph), prose), paragraph
 
 
 def test_a_poll_is_answered_at_the_next_step(show_deck):
@@ -208,7 +208,7 @@ def test_the_key_for_light_and_dark_speaks_to_the_site_as_well(show_deck):
 
 def test_a_printed_deck_has_every_slide_and_every_answer(show_deck):
     page = show_deck(CHAPTERS[2])
-    slides_, steps = (page.locator(each).count() for each in (".page", ".page:has(.fragment)"))
+    slides_, steps = (page.locator(selector).count() for selector in (".page", ".page:has(.fragment)"))
     page.close()
     page = show_deck(CHAPTERS[2], "?print-pdf")
     printed = page.pdf(prefer_css_page_size=True, print_background=True)

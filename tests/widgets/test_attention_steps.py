@@ -20,9 +20,9 @@ ON_THE_PAGE = {"q": "q", "k": "k", "v": "v", "raw": "scores", "scaled": "scaled"
                "weights": "softmax", "output": "output"}  # matrix -> the step that shows it  # fmt: skip
 
 
-def close(given, expected):
+def close(actual, expected):
     """Whether nested lists hold a tensor's numbers to 1e-6; JSON has no infinity, so null stands for minus infinity."""
-    numbers = [[-torch.inf if x is None else float(x) for x in row] for row in given]
+    numbers = [[-torch.inf if x is None else float(x) for x in row] for row in actual]
     return torch.allclose(torch.tensor(numbers, dtype=torch.float64), expected, rtol=1e-6, atol=1e-6)
 
 
@@ -85,7 +85,7 @@ const w_k = state.numbers.w_k.map((row, i) => (i ? row : [1, 1]));
 console.log(JSON.stringify([own, namesOf({ ...state, numbers: { ...state.numbers, w_k } })]));
 """
     widget = AttentionSteps("the cat sat on the mat")
-    (sentence,) = (one for one in widget.sentences if one["name"] == widget.sentence)
+    (sentence,) = (sentence_shown for sentence_shown in widget.sentences if sentence_shown["name"] == widget.sentence)
     own, changed = run_in_node("attention_steps", program, {"state": widget.state(), "sentence": sentence})
     wanted, learned = list(THE_CAT.wanted), list(THE_CAT.learned)
     assert [own[0][1], own[1][0], own[2][1], own[3][1]] == [wanted, wanted, learned, learned]
@@ -95,7 +95,7 @@ console.log(JSON.stringify([own, namesOf({ ...state, numbers: { ...state.numbers
 def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
     widget = AttentionSteps("the cat sat on the mat", compact=True)
     assert (widget.compact, widget.asking) == (True, -1)
-    (chosen,) = (one for one in widget.sentences if one["name"] == widget.sentence)
+    (chosen,) = (sentence_shown for sentence_shown in widget.sentences if sentence_shown["name"] == widget.sentence)
     assert [chosen["queries"][asker] for asker in chosen["askers"]] == ["sat", "on"]
     widget.set_state({"asking": 2})
     assert widget.steps()["weights"][widget.asking].argmax() == 1
@@ -114,14 +114,14 @@ const rows = [-1, 2, 3].map((asking) => widget.rowOf(asking, all));
 const said = [-1, 2, 3].map((asking, i) => widget.sayRow(asking, rows[i].weights, sentence));
 console.log(JSON.stringify({ rows, said }));
 """
-    (sentence,) = (one for one in widget.sentences if one["name"] == widget.sentence)
-    found = run_in_node("attention_steps", program, {"state": widget.state(), "sentence": sentence})
+    (sentence,) = (sentence_shown for sentence_shown in widget.sentences if sentence_shown["name"] == widget.sentence)
+    actual = run_in_node("attention_steps", program, {"state": widget.state(), "sentence": sentence})
     made = widget.steps()
     equal = torch.full((6,), 1 / 6, dtype=torch.float64)
     expected = [(equal, made["v"].mean(dim=0)), *((made["weights"][i], made["output"][i]) for i in (2, 3))]
-    for row, (weights, output) in zip(found["rows"], expected, strict=True):
+    for row, (weights, output) in zip(actual["rows"], expected, strict=True):
         assert close([row["weights"]], weights[None]) and close([row["output"]], output[None])
-    assert found["said"] == [
+    assert actual["said"] == [
         "Nobody asks: each of the 6 words counts the same, 0.17.",
         "sat asks: most of the weight, 0.77, goes to cat.",
         "on asks: most of the weight, 0.77, goes to mat.",
@@ -237,11 +237,11 @@ def random_states():
 
 
 def by_the_package(state):
-    given = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in state["numbers"].items()}
+    numbers = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in state["numbers"].items()}
     if state["source"] == "x":
-        query, key, value = (given["x"] @ given[w] for w in ("w_q", "w_k", "w_v"))
+        query, key, value = (numbers["x"] @ numbers[w] for w in ("w_q", "w_k", "w_v"))
     else:
-        query, key, value = given["q"], given["k"], given["v"]
+        query, key, value = numbers["q"], numbers["k"], numbers["v"]
     mask = torch.ones(len(key), dtype=torch.bool)
     mask[state["padding"]] = False
     scale = None if state["scaling"] else 1.0
@@ -388,9 +388,9 @@ def numbers_of(page, matrix):
     rows = page.eval_on_selector_all(
         f"[data-matrix={matrix}]", "cells => cells.map(c => [c.dataset.row, c.dataset.column, c.dataset.value])"
     )
-    found = {(int(i), int(j)): None if value == "-Infinity" else float(value) for i, j, value in rows}
-    m, n = (1 + max(place[axis] for place in found) for axis in (0, 1))
-    return [[found[i, j] for j in range(n)] for i in range(m)]
+    numbers = {(int(i), int(j)): None if value == "-Infinity" else float(value) for i, j, value in rows}
+    m, n = (1 + max(place[axis] for place in numbers) for axis in (0, 1))
+    return [[numbers[i, j] for j in range(n)] for i in range(m)]
 
 
 def agrees(page, widget):
@@ -566,22 +566,24 @@ def test_axe_finds_nothing_serious(visit):
     page = visit("http", reduced_motion="reduce")
     page.check("[id$='-causal']")
     page.check("[id$='-padding']")
-    found = []
+    findings = []
     for predict in (False, True):
         page.set_checked("[id$='-predict']", predict)
         for name in STEPS:
             step(page, name)
-            found += [(name, *finding) for finding in serious_findings(page, ".bw", name in ("scores", STEPS[-1]))]
-    assert not found
+            findings += [(name, *finding) for finding in serious_findings(page, ".bw", name in ("scores", STEPS[-1]))]
+    assert not findings
 
 
 def test_nothing_is_wider_than_a_phone(visit):
     page = visit(width=360)
     for name in ("the cat sat on the mat", "the bank lends us money"):
         page.select_option("[id$='-sentence']", name)
-        for each in STEPS:
-            step(page, each)
-            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), each
+        for shown_step in STEPS:
+            step(page, shown_step)
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), (
+                shown_step
+            )
             assert not hard_to_tap(page, ".bw button, .bw select, .bw label.bw-toggle")
 
 

@@ -178,20 +178,20 @@ WIDTHS = [234, 310, 360, 560]  # of drawings, in pixels: from a phone of 320 to 
 @pytest.fixture(scope="module")
 def node(made, run_in_node):
     widget, _, attentive = made
-    given = {"cases": widget.cases, "names": widget.networks, "widths": WIDTHS}
-    return run_in_node("bottleneck", IN_NODE, given), widget, attentive
+    inputs = {"cases": widget.cases, "names": widget.networks, "widths": WIDTHS}
+    return run_in_node("bottleneck", IN_NODE, inputs), widget, attentive
 
 
 def test_the_browser_reads_the_weights_that_the_network_returned(node):
     told, widget, attentive = node
     for case, seen in zip(widget.cases, told["seen"], strict=True):
         _, weights = returned(attentive, case["length"])
-        for k, one in enumerate(seen):
-            shown = torch.tensor(one["weights"], dtype=torch.float64)
+        for k, picture in enumerate(seen):
+            shown = torch.tensor(picture["weights"], dtype=torch.float64)
             assert shown.shape == weights[k].shape
             assert torch.allclose(shown, weights[k], rtol=1e-6, atol=1e-6)
             assert torch.allclose(shown.sum(dim=1), torch.ones(len(shown)).double(), atol=1e-6)
-            chosen = weights[k].gather(1, torch.tensor(one["largest"])[:, None])
+            chosen = weights[k].gather(1, torch.tensor(picture["largest"])[:, None])
             assert torch.allclose(chosen, weights[k].amax(dim=1, keepdim=True), atol=1e-7)
 
 
@@ -199,29 +199,31 @@ def test_right_letters_are_counted_as_the_accuracy_counts_them(node):
     told, widget, _ = node
     for case, seen in zip(widget.cases, told["seen"], strict=True):
         for network_index, name in enumerate(("plain", "attentive")):
-            for one in seen:
-                assert one[name]["right"] == [a == b for a, b in zip(one[name]["wrote"], one["wanted"], strict=True)]
+            for shown in seen:
+                assert shown[name]["right"] == [
+                    a == b for a, b in zip(shown[name]["wrote"], shown["wanted"], strict=True)
+                ]
             if case["total"] == len(seen):  # every sequence of the exam is shown
-                share = sum(one[name]["count"] for one in seen) / sum(len(one["wanted"]) for one in seen)
+                share = sum(shown[name]["count"] for shown in seen) / sum(len(shown["wanted"]) for shown in seen)
                 assert case["accuracy"][network_index] == pytest.approx(share, abs=1e-12)
 
 
 def test_sentences_tell_the_letters_and_the_weights(node):
     told, *_ = node
-    for one in (one for seen in told["seen"] for one in seen):
-        for i, said in enumerate(one["told"]):
-            assert f"the letter to write is {one['wanted'][i]}." in said["wanted"]
+    for shown in (shown for seen in told["seen"] for shown in seen):
+        for i, sentence in enumerate(shown["told"]):
+            assert f"the letter to write is {shown['wanted'][i]}." in sentence["wanted"]
             for name in ("plain", "attentive"):
-                verdict = "right" if one[name]["right"][i] else "wrong"
-                assert f"writes {one[name]['wrote'][i]}, which is {verdict}." in said[name]
+                verdict = "right" if shown[name]["right"][i] else "wrong"
+                assert f"writes {shown[name]['wrote'][i]}, which is {verdict}." in sentence[name]
             number, letter, weight = re.search(
-                r"at letter (\d+), (.), with weight ([\d.]+)\.$", said["attentive"]
+                r"at letter (\d+), (.), with weight ([\d.]+)\.$", sentence["attentive"]
             ).groups()
-            assert one["read"][int(number) - 1] == letter
-            assert float(weight) == pytest.approx(max(one["weights"][i]), abs=5.1e-4)
-            pairs = re.findall(r"([·a-z]) (\d(?:\.\d+)?)", one["words"][i].partition(": ")[2])
-            assert [letter for letter, _ in pairs] == one["read"]
-            assert [float(weight) for _, weight in pairs] == pytest.approx(one["weights"][i], abs=5.1e-4)
+            assert shown["read"][int(number) - 1] == letter
+            assert float(weight) == pytest.approx(max(shown["weights"][i]), abs=5.1e-4)
+            pairs = re.findall(r"([·a-z]) (\d(?:\.\d+)?)", shown["words"][i].partition(": ")[2])
+            assert [letter for letter, _ in pairs] == shown["read"]
+            assert [float(weight) for _, weight in pairs] == pytest.approx(shown["weights"][i], abs=5.1e-4)
 
 
 def test_the_curves_are_drawn_to_scale(node):
@@ -418,7 +420,7 @@ def test_the_recording_shows_what_the_opening_says():
     for length, plain, attentive in ((4, 4, 4), (12, 3, 12)):
         wanted = cases[length]["wanted"][0].split()
         written = [cases[length][name][0].split() for name in ("plain", "attentive")]
-        assert [sum(map(str.__eq__, wanted, each)) for each in written] == [plain, attentive]
+        assert [sum(map(str.__eq__, wanted, letters)) for letters in written] == [plain, attentive]
     with pytest.raises(ValueError, match=r"length must be one of 1, 2, 4, .*; got 5"):
         Bottleneck.recorded(length=5)
 
@@ -441,7 +443,7 @@ def test_the_small_form_has_one_control_and_keeps_its_height(site, browser, widt
     cases = Bottleneck.recorded().cases
     for place, case in enumerate(cases):
         wanted, *written = (case[name][0].split() for name in ("wanted", "plain", "attentive"))
-        right = [sum(map(str.__eq__, wanted, each)) for each in written]
+        right = [sum(map(str.__eq__, wanted, letters)) for letters in written]
         small.locator("input").evaluate(
             "(x, at) => { x.value = at; x.dispatchEvent(new Event('input', { bubbles: true })); }", place
         )

@@ -29,10 +29,10 @@ def test_there_is_one_bundle_for_each_widget_and_one_folder():
 
 def test_the_bundles_are_what_the_sources_build(tmp_path):
     if not (JS / "node_modules").is_dir():
-        said = "js/node_modules is not there: run `make widgets` (it needs npm), or `npm ci` in js/"
+        message = "js/node_modules is not there: run `make widgets` (it needs npm), or `npm ci` in js/"
         if os.environ.get("CI") == "true":
-            pytest.fail(f"{said}; with CI=true this test must run")
-        pytest.skip(said)
+            pytest.fail(f"{message}; with CI=true this test must run")
+        pytest.skip(message)
     subprocess.run([node(), str(JS / "build.mjs"), str(tmp_path)], check=True, timeout=600)
     for built, stored in ((tmp_path, STATIC), (tmp_path / "pages", PAGES)):
         made = sorted(path.name for path in built.iterdir() if path.is_file())

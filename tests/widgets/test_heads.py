@@ -214,8 +214,8 @@ SENTENCES = [
     (["a"], 400, True),
 ]
 CROWDS = [
-    ((given, weights), width)
-    for given, weights in [
+    ((arguments, weights), width)
+    for arguments, weights in [
         (["the", "cat", "sat", "on", "the", "mat"], drawn(3, 6, 6, size=1.0)),
         (names(4), drawn(8, 4, 4, size=0.3)),  # all heads look at every word
         (LONG, drawn(2, 10, 10, size=5.0)),
@@ -232,12 +232,12 @@ def node(run_in_node):
         widget = Heads.of(names(n), weights, None if m == n else names(m, "q"))
         cases.append(widget.state()["cases"][0])
     rows = [[row, keys.split()] for row, keys, _ in ROWS]
-    crowds = [[Heads.of(*given).state()["cases"][0], width] for given, width in CROWDS]
+    crowds = [[Heads.of(*arguments).state()["cases"][0], width] for arguments, width in CROWDS]
     return run_in_node("heads", IN_NODE, {"cases": cases, "rows": rows, "sentences": SENTENCES, "crowds": crowds})
 
 
-def equal(given, expected):
-    return torch.allclose(torch.tensor(given, dtype=torch.float64), expected, rtol=0, atol=1e-6)
+def equal(actual, expected):
+    return torch.allclose(torch.tensor(actual, dtype=torch.float64), expected, rtol=0, atol=1e-6)
 
 
 def test_the_browsers_weights_are_those_of_torch(node):
@@ -264,12 +264,12 @@ def test_the_weight_in_common_is_the_sum_of_the_smaller_ones(node):
 
 def test_favourites_and_the_rest_are_the_whole_row(node):
     for weights, made in zip(GIVEN, node["made"], strict=True):
-        for head, found in zip(weights, made["favourites"], strict=True):
-            for row, said in zip(head, found, strict=True):
-                listed = [row[j].item() for j, _ in said["listed"]]
+        for head, rows in zip(weights, made["favourites"], strict=True):
+            for row, favourites in zip(head, rows, strict=True):
+                listed = [row[j].item() for j, _ in favourites["listed"]]
                 assert listed == sorted(listed, reverse=True)
-                assert all(abs(row[j] - weight) < 1e-6 for j, weight in said["listed"])
-                assert abs(sum(listed) + said["rest"] - row.sum()) < 1e-5
+                assert all(abs(row[j] - weight) < 1e-6 for j, weight in favourites["listed"])
+                assert abs(sum(listed) + favourites["rest"] - row.sum()) < 1e-5
                 assert not listed or abs(max(listed) - row.max()) < 1e-6
 
 
@@ -291,7 +291,7 @@ def test_words_fit_into_their_columns_or_the_sentence_is_turned(node):
             assert placed is None
             continue
         assert sum(placed["widths"]) <= width
-        assert all(one >= 7 * len(token) for one, token in zip(placed["widths"], tokens, strict=True))
+        assert all(column >= 7 * len(token) for column, token in zip(placed["widths"], tokens, strict=True))
         assert not asks or min(placed["widths"]) >= 44
         edges = [0, *itertools.accumulate(placed["widths"])]
         assert placed["middles"] == [(a + b) / 2 for a, b in itertools.pairwise(edges)]
@@ -347,12 +347,12 @@ def table(page):
 
 def shows(page, weights, query, heads, mean=True):
     """Assert that table and arcs hold these weights, and no others."""
-    found = table(page)
+    rows = table(page)
     wanted = {(str(h + 1), j): weights[h, query, j].item() for h in heads for j in range(weights.size(2))}
     if len(heads) > 1 and mean:
         wanted |= {("mean", j): weight for j, weight in enumerate(weights.mean(dim=0)[query].tolist())}
-    assert found.keys() == wanted.keys()
-    assert all(abs(found[place] - wanted[place]) < 1e-6 for place in wanted)
+    assert rows.keys() == wanted.keys()
+    assert all(abs(rows[place] - wanted[place]) < 1e-6 for place in wanted)
     arcs = page.eval_on_selector_all(
         ".hds-arcs path", "all => all.map(x => [Number(x.dataset.head) - 1, Number(x.dataset.key), "
         "Number(x.dataset.value), parseFloat(x.style.strokeWidth), parseFloat(x.style.opacity)])"
@@ -436,7 +436,7 @@ def test_many_maps_use_the_width(browser, width):
     room, first, *others = page.eval_on_selector_all(
         ".hds-row, .hds-row figure", "all => all.map(x => x.getBoundingClientRect()).map(r => [r.left, r.right, r.top])"
     )
-    beside = [one for one in (first, *others) if one[2] == first[2]]
+    beside = [box for box in (first, *others) if box[2] == first[2]]
     assert len(beside) >= 3
     assert max(right for _, right, _ in beside) > room[0] + 0.75 * (room[1] - room[0])
     assert max(right for _, right, _ in (first, *others)) <= room[1]
@@ -535,8 +535,8 @@ def test_arcs_end_at_their_words(visit, width):
         })"""
     )
     assert len(ends) == 18
-    for each in ends:
-        (x, y), (left, right, top, bottom) = each["end"], each["word"]
+    for end in ends:
+        (x, y), (left, right, top, bottom) = end["end"], end["word"]
         across, along = ((left, x, right), top - y) if width > 400 else ((top, y, bottom), left - x)
         assert across[0] < across[1] < across[2]
         assert 0 <= along < 30

@@ -126,8 +126,8 @@ console.log(JSON.stringify({ made, masks, passed: strokes.map(([from, to]) => wi
 @pytest.fixture(scope="module")
 def node(run_in_node):
     """What the ES module computes and says in Node."""
-    given = {"states": STATES, "sizes": SIZES, "first": MaskBuilder().state(), "strokes": STROKES}
-    return run_in_node("mask_builder", IN_NODE, given)
+    inputs = {"states": STATES, "sizes": SIZES, "first": MaskBuilder().state(), "strokes": STROKES}
+    return run_in_node("mask_builder", IN_NODE, inputs)
 
 
 @pytest.fixture
@@ -301,16 +301,16 @@ def test_the_judgement_follows_from_the_cells(pairs):
         if leaks:
             worst = max(range(made["m"]), key=lambda i: made["leaked"][i])
             assert f"“{made['words']['query'][worst]}” sees" in judged["text"]
-            (said,) = re.findall(r"takes? ([\d.]+\d|\d) of its weight", judged["text"])
-            assert float(said) == pytest.approx(made["leaked"][worst], abs=5.1e-4)
+            (share,) = re.findall(r"takes? ([\d.]+\d|\d) of its weight", judged["text"])
+            assert float(share) == pytest.approx(made["leaked"][worst], abs=5.1e-4)
         kinds.add(expected)
     assert kinds == {"leak", "empty", "blind", "fits", "nothing"}
 
 
 def test_of_one_key_nobody_says_all(pairs):
-    said = [made["empty"] for _, made in pairs if made["n"] == 1 and any(made["emptyRows"])]
-    assert said
-    assert not [text for text in said if text.startswith("All")]
+    sentences = [made["empty"] for _, made in pairs if made["n"] == 1 and any(made["emptyRows"])]
+    assert sentences
+    assert not [text for text in sentences if text.startswith("All")]
 
 
 def test_each_task_has_one_of_its_masks_that_fits(pairs):
@@ -341,8 +341,8 @@ def test_every_cell_is_told_with_its_numbers(pairs):
             for j, told in enumerate(row):
                 assert told["title"].endswith("open" if mask[i, j] else "closed")
                 assert told["text"].startswith("A leak") == (made["leaks"][i][j] and not made["emptyRows"][i])
-                said = re.findall(r"weight (\d\.\d+)|takes (\d\.\d+)", told["text"])
-                for number in filter(None, itertools.chain(*said)):
+                numbers = re.findall(r"weight (\d\.\d+)|takes (\d\.\d+)", told["text"])
+                for number in filter(None, itertools.chain(*numbers)):
                     assert float(number) == pytest.approx(made["weights"][i][j], abs=5.1e-4)
 
 
@@ -505,18 +505,18 @@ def cell(i, j):
 
 
 def mask_on(page):
-    found = page.eval_on_selector_all(
+    cells = page.eval_on_selector_all(
         ".mb-cell",
         "all => all.map(c => [c.dataset.row, c.dataset.column, c.ariaPressed ?? c.getAttribute('aria-pressed')])",
     )
-    m, n = (1 + max(int(one[axis]) for one in found) for axis in (0, 1))
-    assert len(found) == m * n
-    return torch.tensor([one[2] == "true" for one in found]).reshape(m, n)
+    m, n = (1 + max(int(cell[axis]) for cell in cells) for axis in (0, 1))
+    assert len(cells) == m * n
+    return torch.tensor([cell[2] == "true" for cell in cells]).reshape(m, n)
 
 
 def weights_on(page):
-    found = page.eval_on_selector_all("[data-matrix=weights]", "all => all.map(c => c.dataset.value)")
-    return torch.tensor([float(value) for value in found], dtype=torch.float64).reshape(mask_on(page).shape)
+    values = page.eval_on_selector_all("[data-matrix=weights]", "all => all.map(c => c.dataset.value)")
+    return torch.tensor([float(value) for value in values], dtype=torch.float64).reshape(mask_on(page).shape)
 
 
 def agrees(page, widget):
@@ -735,9 +735,9 @@ def test_a_cell_closed_without_need_is_marked_beside_a_leak(visit):
     page = visit()
     page.select_option("[id$='-task']", "translate")
     choose(page, "causal")
-    said = page.text_content(".mb-verdict")
-    assert "Leak: 3 cells" in said
-    assert "1 cell is closed that could be open" in said
+    verdict = page.text_content(".mb-verdict")
+    assert "Leak: 3 cells" in verdict
+    assert "1 cell is closed that could be open" in verdict
     signs = page.eval_on_selector_all(".mb-cell", "all => all.map(c => c.textContent || '.').join('')")
     assert signs == "...○××" + "....××" + "....!×" + "....!!"
     assert page.get_attribute(cell(0, 3), "aria-label") == "query <start>, key dort: closed, could be open"
@@ -824,7 +824,7 @@ def test_axe_finds_nothing_serious(visit):
     page = visit("http", reduced_motion="reduce")
     for summary in page.locator(".bw summary").all():
         summary.click()
-    found = [("first", *finding) for finding in serious_findings(page, ".bw", thorough=False)]
+    findings = [("first", *finding) for finding in serious_findings(page, ".bw", thorough=False)]
     for task, mask, empty in [("write", "causal", "zeros"), ("write", "without_self", "nan"),
                               ("read", "both_tokens", "sentinel"), ("pack", "causal", "zeros")]:  # fmt: skip
         page.select_option("[id$='-task']", task)
@@ -832,8 +832,8 @@ def test_axe_finds_nothing_serious(visit):
         page.select_option("[id$='-empty']", empty)
         slide(page, "n", 8)
         thorough = empty == "sentinel"
-        found += [(task, mask, *finding) for finding in serious_findings(page, ".bw", thorough)]
-    assert not found
+        findings += [(task, mask, *finding) for finding in serious_findings(page, ".bw", thorough)]
+    assert not findings
 
 
 WIDER_WITH = """async (all) => {
@@ -913,14 +913,14 @@ def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, wi
     small.locator(".mb-verdict").first.wait_for()
     assert small.locator("input, select, button").count() == 3
     heights = set()
-    for name, said in (
+    for name, sentence in (
         ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
         ("causal", "This mask fits the task"),
         ("open", "Leak: 10 cells. “<start>” gives 0.75"),
     ):
         small.locator(f"[data-mask={name}]").click()
         assert small.locator(f"[data-mask={name}]").get_attribute("aria-pressed") == "true"
-        assert said in small.locator(".mb-verdict").first.inner_text().replace("\n", " ")
+        assert sentence in small.locator(".mb-verdict").first.inner_text().replace("\n", " ")
         shown = small.locator("[data-matrix=weights]").evaluate_all("all => all.map(c => Number(c.dataset.value))")
         assert shown == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
         heights.add(round(small.bounding_box()["height"]))

@@ -17,9 +17,9 @@ from attention_tutorial.widgets.move_a_word import BASES, CONTENTS, KINDS, LENGT
 EXACT = ["none", "rotary", "alibi"]  # what depends on the distance only
 
 
-def close(given, expected, tolerance=1e-9):
+def close(actual, expected, tolerance=1e-9):
     """Compare numbers of the browser, None where there are none, with a tensor that has NaN there."""
-    tensor = torch.tensor([math.nan if x is None else x for x in given], dtype=torch.float64)
+    tensor = torch.tensor([math.nan if x is None else x for x in actual], dtype=torch.float64)
     return torch.allclose(tensor, expected.flatten(), rtol=0, atol=tolerance, equal_nan=True)
 
 
@@ -29,18 +29,18 @@ def close(given, expected, tolerance=1e-9):
 def test_scores_are_what_the_formulas_say():
     """Worked out pair by pair, without the package's positions."""
     widget = MoveAWord("man bites dog", places=[3, 50, 9], d_k=8, base=100.0, pairing="neighbours", head=2)
-    x, found = widget.features(), widget.scores()
+    x, scores = widget.features(), widget.scores()
     omega = 100.0 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)
     for i, t in enumerate(widget.places):
         for j, s in enumerate(widget.places):
             plain = (x[i] @ x[j]).item() / math.sqrt(8)
-            assert found["none"][i, j] == pytest.approx(plain)
-            assert found["alibi"][i, j] == pytest.approx(plain - 0.25 * abs(t - s))
+            assert scores["none"][i, j] == pytest.approx(plain)
+            assert scores["alibi"][i, j] == pytest.approx(plain - 0.25 * abs(t - s))
             waves = [torch.stack([(p * omega).sin(), (p * omega).cos()], 1).flatten() for p in (t, s)]
-            assert found["sinusoidal"][i, j] == pytest.approx(((x[i] + waves[0]) @ (x[j] + waves[1])).item() / 8**0.5)
+            assert scores["sinusoidal"][i, j] == pytest.approx(((x[i] + waves[0]) @ (x[j] + waves[1])).item() / 8**0.5)
             a, b = (torch.view_as_complex(z.view(4, 2).contiguous()) for z in (x[i], x[j]))
             turned = (a * torch.exp(1j * t * omega)).conj() * (b * torch.exp(1j * s * omega))
-            assert found["rotary"][i, j] == pytest.approx(turned.real.sum().item() / 8**0.5)
+            assert scores["rotary"][i, j] == pytest.approx(turned.real.sum().item() / 8**0.5)
 
 
 @pytest.mark.parametrize("pairing", ["halves", "neighbours"])
@@ -193,16 +193,16 @@ def test_the_browsers_scores_are_the_packages(node):
         scores, curves, ranges, changes = widget.scores(), widget.curves(), widget.ranges(), widget.changes()
         assert made["distance"] == widget.places[widget.key] - widget.places[widget.query]
         for kind in KINDS:
-            found = made["kinds"][kind]
-            assert close(found["all"], scores[kind]), (widget, kind)
-            assert close([found["score"]], scores[kind][widget.query, widget.key]), (widget, kind)
-            assert close(found["curve"], curves[kind]), (widget, kind)
+            kind_scores = made["kinds"][kind]
+            assert close(kind_scores["all"], scores[kind]), (widget, kind)
+            assert close([kind_scores["score"]], scores[kind][widget.query, widget.key]), (widget, kind)
+            assert close(kind_scores["curve"], curves[kind]), (widget, kind)
             least, most = ranges[kind]
-            assert close([None if one is None else one[0] for one in found["band"]], least), (widget, kind)
-            assert close([None if one is None else one[1] for one in found["band"]], most), (widget, kind)
-            assert found["change"] == pytest.approx(changes[kind], abs=1e-9), (widget, kind)
+            assert close([None if pair is None else pair[0] for pair in kind_scores["band"]], least), (widget, kind)
+            assert close([None if pair is None else pair[1] for pair in kind_scores["band"]], most), (widget, kind)
+            assert kind_scores["change"] == pytest.approx(changes[kind], abs=1e-9), (widget, kind)
             before = widget.scores([place - widget.shift for place in widget.places])[kind]
-            assert close([found["before"]], before[widget.query, widget.key]), (widget, kind)
+            assert close([kind_scores["before"]], before[widget.query, widget.key]), (widget, kind)
 
 
 def test_the_browser_turns_as_the_package_does(node):
@@ -232,12 +232,12 @@ def test_predictions_are_marked_by_the_packages_numbers(node):
 
 def test_words_stay_in_the_text_and_changes_are_said_in_few_letters(node):
     assert node["said"] == ["0", "0.250", "10⁻¹⁶", "0.001", "+3", "0", "−12"]
-    assert [one["places"] for one in node["settled"]] == [[9, 63, 3], [5, 12, 20], [1, 2, 3]]
-    assert [one["shift"] for one in node["settled"]] == [0, 0, 0], "nothing was before"
-    assert [one["places"][1] for one in node["moved"][:2]] == [0, 63]
+    assert [settled["places"] for settled in node["settled"]] == [[9, 63, 3], [5, 12, 20], [1, 2, 3]]
+    assert [settled["shift"] for settled in node["settled"]] == [0, 0, 0], "nothing was before"
+    assert [settled["places"][1] for settled in node["moved"][:2]] == [0, 63]
     assert node["moved"][2] == {"places": [7, 32, 40], "shift": 0}
-    assert [one["places"][0] for one in node["together"]] == [0, 47, 47]
-    assert [one["shift"] for one in node["together"]] == [-4, 43, 43]
+    assert [settled["places"][0] for settled in node["together"]] == [0, 47, 47]
+    assert [settled["shift"] for settled in node["together"]] == [-4, 43, 43]
 
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------

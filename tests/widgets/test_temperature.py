@@ -32,8 +32,8 @@ def norms(weights):
     return torch.linalg.eigvalsh(softmax_jacobian(weights))[..., -1]
 
 
-def close(given, expected, tolerance=1e-6):
-    return torch.allclose(torch.tensor(given, dtype=torch.float64), expected, rtol=tolerance, atol=tolerance)
+def close(actual, expected, tolerance=1e-6):
+    return torch.allclose(torch.tensor(actual, dtype=torch.float64), expected, rtol=tolerance, atol=tolerance)
 
 
 # ---- The class ----------------------------------------------------------------------------------------------------
@@ -57,30 +57,30 @@ def test_letters_stand_for_odd_sixteenths_in_order():
 @pytest.mark.parametrize("d_k", [1, 12, 256])
 @pytest.mark.parametrize("divisor", CHOICES)
 def test_the_twin_measures_what_the_definitions_say(d_k, divisor):
-    found = TemperatureAndWidth(d_k, divisor=divisor).measure()
+    measured = TemperatureAndWidth(d_k, divisor=divisor).measure()
     features = read_features(draw_features())
     raw = features[:QUERIES, :d_k] @ features[QUERIES:, :d_k].T
     tau = {"none": 1, "sqrt(d_k)": math.sqrt(d_k), "d_k": d_k}.get(divisor, divisor)
     weights = torch.softmax(raw / tau, dim=-1)
-    assert torch.equal(found["raw"], raw)
-    assert torch.allclose(found["scores"] * tau, raw)
-    assert torch.allclose(found["weights"], weights)
-    assert torch.allclose(found["largest"], weights.max(dim=-1).values)
-    assert torch.allclose(found["entropy"], -(weights * weights.clamp_min(1e-300).log()).sum(dim=-1))
+    assert torch.equal(measured["raw"], raw)
+    assert torch.allclose(measured["scores"] * tau, raw)
+    assert torch.allclose(measured["weights"], weights)
+    assert torch.allclose(measured["largest"], weights.max(dim=-1).values)
+    assert torch.allclose(measured["entropy"], -(weights * weights.clamp_min(1e-300).log()).sum(dim=-1))
     by_torch = torch.func.vmap(torch.func.jacrev(lambda s: torch.softmax(s, dim=0)))(raw / tau)
-    assert torch.allclose(found["norm"], torch.linalg.matrix_norm(by_torch, ord=2), atol=1e-9)
+    assert torch.allclose(measured["norm"], torch.linalg.matrix_norm(by_torch, ord=2), atol=1e-9)
 
 
 def test_the_lesson_of_chapter_3_is_in_these_numbers():
     def typical(d_k, divisor):
-        found = TemperatureAndWidth(d_k, divisor=divisor).measure()
-        return [found[name].median().item() for name in ("largest", "entropy", "norm")]
+        measured = TemperatureAndWidth(d_k, divisor=divisor).measure()
+        return [measured[name].median().item() for name in ("largest", "entropy", "norm")]
 
     assert typical(256, "none")[0] > 0.99
     assert typical(256, "none")[2] < 0.01
     assert typical(16, "none")[2] > 1.1 * typical(4, "none")[2], "at first the Jacobian grows"
-    for one, other in zip(typical(8, "sqrt(d_k)"), typical(256, "sqrt(d_k)"), strict=True):
-        assert one == pytest.approx(other, rel=0.1)
+    for narrow, other in zip(typical(8, "sqrt(d_k)"), typical(256, "sqrt(d_k)"), strict=True):
+        assert narrow == pytest.approx(other, rel=0.1)
     assert TemperatureAndWidth(256, divisor="d_k").measure()["largest"].max() < 1.6 / KEYS
 
 
@@ -93,8 +93,8 @@ def test_the_html_holds_the_state_and_the_medians():
     heads = [row.select_one("th").text for row in soup.select("tbody tr")]
     for head, shown in zip(heads, cells, strict=True):
         d_k, divisor = head.removeprefix("d_k = ").split(", divided by ")
-        found = TemperatureAndWidth(int(d_k), divisor="none" if divisor == "1" else divisor).measure()
-        expected = [found["scores"].std(), *(found[name].median() for name in ("largest", "entropy", "norm"))]
+        measured = TemperatureAndWidth(int(d_k), divisor="none" if divisor == "1" else divisor).measure()
+        expected = [measured["scores"].std(), *(measured[name].median() for name in ("largest", "entropy", "norm"))]
         assert shown == pytest.approx([x.item() for x in expected], abs=5.1e-3)
     assert len(heads) == 12
 
@@ -188,9 +188,9 @@ SAMPLES = [torch.randn(n, generator=torch.Generator().manual_seed(n)).tolist() f
 @pytest.fixture(scope="module")
 def node(run_in_node):
     """What the ES module computes and says in Node."""
-    given = {"state": TemperatureAndWidth().state(), "cases": CASES, "rows": random_rows(), "two": list(range(41)),
+    inputs = {"state": TemperatureAndWidth().state(), "cases": CASES, "rows": random_rows(), "two": list(range(41)),
              "points": POINTS, "samples": SAMPLES}  # fmt: skip
-    return run_in_node("temperature", IN_NODE, given)
+    return run_in_node("temperature", IN_NODE, inputs)
 
 
 def twin(d_k, divisor, own=1.0):
@@ -230,23 +230,23 @@ def test_normal_shares_histogram_median_and_deviation_are_torchs(node):
         assert middle == pytest.approx(sample.median().item())
         assert spread == pytest.approx(sample.std().item())
     for case, made in zip(CASES, node["made"], strict=True):
-        found = twin(*case)
+        measured = twin(*case)
         tau = TemperatureAndWidth(case[0], divisor=case[2] if case[1] == "own" else case[1]).temperature
         for half, hill in zip((49, 4.9), made["hills"], strict=True):
             edges = torch.linspace(-half, half, 50, dtype=torch.float64)
             below = torch.special.ndtr(edges * tau / math.sqrt(case[0]))
             assert close(hill["normal"], below.diff())
-            inside = (found["scores"].abs() <= half).sum().item()
+            inside = (measured["scores"].abs() <= half).sum().item()
             assert round(sum(hill["shares"]) * QUERIES * KEYS) == inside == QUERIES * KEYS - hill["outside"]
-            scores = found["scores"].flatten()
+            scores = measured["scores"].flatten()
             on_an_edge = ((scores[:, None] - edges).abs() < 1e-9).any(dim=1).sum()  # rounding decides between two bins
             counts = torch.histogram(scores, edges).hist
             assert (torch.tensor(hill["shares"]) * QUERIES * KEYS - counts).abs().sum() <= 2 * on_an_edge + 0.01
 
 
 def test_curves_are_medians_of_the_twin(node):
-    def medians(found):
-        return torch.stack([found[name].median() for name in ("largest", "entropy", "norm")])
+    def medians(measured):
+        return torch.stack([measured[name].median() for name in ("largest", "entropy", "norm")])
 
     for divisor, curve in zip([*DIVISORS, "own"], node["widths"], strict=True):
         for d_k, point in zip(WIDTHS, curve, strict=True):
@@ -295,26 +295,26 @@ def number(page, name, of=None):
 
 def agrees(page, widget):
     """Assert that all that the page shows are the numbers of the widget's Python twin."""
-    found = widget.measure()
+    measured = widget.measure()
     chosen = widget.query - 1
-    found["share"] = found["entropy"] / math.log(KEYS)
+    measured["share"] = measured["entropy"] / math.log(KEYS)
     for name in ("largest", "entropy", "share", "norm"):
-        values = {"query": found[name][chosen], "median": found[name].median(), "mean": found[name].mean()}
+        values = {"query": measured[name][chosen], "median": measured[name].median(), "mean": measured[name].mean()}
         for of, value in values.items():
             assert number(page, name, of) == pytest.approx(value.item(), abs=1e-6), (name, of)
             shown = page.text_content(f"[data-number={name}][data-of={of}]")
             if "·" not in shown:
                 assert float(shown) == pytest.approx(value.item(), abs=5.1e-4)
     bars = page.eval_on_selector_all("[data-weight]", "bars => bars.map(bar => Number(bar.dataset.weight))")
-    assert close(bars, found["weights"][chosen])
+    assert close(bars, measured["weights"][chosen])
     heights = page.eval_on_selector_all("[data-weight]", "bars => bars.map(bar => Number(bar.getAttribute('height')))")
-    assert close([height / 116 for height in heights], found["weights"][chosen])
-    assert number(page, "measured") == pytest.approx(found["scores"].std().item(), abs=1e-6)
+    assert close([height / 116 for height in heights], measured["weights"][chosen])
+    assert number(page, "measured") == pytest.approx(measured["scores"].std().item(), abs=1e-6)
     assert number(page, "predicted") == pytest.approx(math.sqrt(widget.d_k) / widget.temperature, abs=1e-6)
-    assert number(page, "saturated") == (found["largest"] >= 0.9).sum()
-    assert number(page, "dead") == (found["norm"] < 0.01).sum()
+    assert number(page, "saturated") == (measured["largest"] >= 0.9).sum()
+    assert number(page, "dead") == (measured["norm"] < 0.01).sum()
     dots = page.eval_on_selector_all(".tw-here", "dots => dots.map(dot => Number(dot.dataset.value))")
-    assert close(dots, torch.stack([found["entropy"].median(), found["norm"].median()]))
+    assert close(dots, torch.stack([measured["entropy"].median(), measured["norm"].median()]))
 
 
 def test_the_page_shows_torchs_numbers_through_every_change(visit):
@@ -425,7 +425,7 @@ def test_what_would_answer_the_question_is_covered_until_then(visit, width):
     telling = page.locator(".bw-cover svg, .bw-cover table, .bw-cover details, .bw-cover button")
     assert telling.first.is_visible()
     page.check("[id$='-predict']")
-    assert not any(one.is_visible() for one in telling.all()), "the curve over d_k and the mean are answers"
+    assert not any(cover.is_visible() for cover in telling.all()), "the curve over d_k and the mean are answers"
     assert page.locator(".bw-cover").inner_text().strip() == "Hidden until you predict."
     page.click(".bw-options button >> nth=0")
     assert telling.first.is_visible()
@@ -447,30 +447,30 @@ def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
     page, widget = visit(), TemperatureAndWidth(4)
     names = page.eval_on_selector_all(".bw svg", "all => all.map(svg => [svg.role, svg.ariaLabel])")
     assert [role for role, _ in names] == ["img"] * 4
-    found = widget.measure()
-    best = found["weights"][0].argmax().item()
-    assert f"the largest is {found['largest'][0]:.3f}, at key {best + 1}" in names[1][1]
-    assert f"now {found['norm'].median():.3f}" in names[3][1]
+    measured = widget.measure()
+    best = measured["weights"][0].argmax().item()
+    assert f"the largest is {measured['largest'][0]:.3f}, at key {best + 1}" in names[1][1]
+    assert f"now {measured['norm'].median():.3f}" in names[3][1]
     words = page.locator(".bw-words li").all_text_contents()
     for j in range(KEYS):
-        raw, weight = found["raw"][0, j].item(), found["weights"][0, j].item()
+        raw, weight = measured["raw"][0, j].item(), measured["weights"][0, j].item()
         assert words[j].startswith(f"key {j + 1}: score {raw:.3f}".rstrip("0").rstrip(".").replace("-", "−"))
         assert f"weight {weight:.3f}" in words[j]
     assert len(words) == KEYS + len(WIDTHS)
-    assert f"median norm {found['norm'].median():.3f}" in words[KEYS + WIDTHS.index(4)]
+    assert f"median norm {measured['norm'].median():.3f}" in words[KEYS + WIDTHS.index(4)]
     assert page.get_attribute(".bw-panel", "role") == "status"
 
 
 def test_axe_finds_nothing_serious(visit):
     page = visit("http", reduced_motion="reduce")
-    found = []
+    findings = []
     for state in ("divisor-sqrt(d_k)", "divisor-d_k", "along-temperature", "predict"):
         press(page, state)
-        found += [(state, *finding) for finding in serious_findings(page, ".bw", thorough=state == "predict")]
+        findings += [(state, *finding) for finding in serious_findings(page, ".bw", thorough=state == "predict")]
     page.click(".bw-options button >> nth=1")
     slide(page, "tau", 12)
     page.click(".bw-words summary")
-    assert found + serious_findings(page, ".bw") == []
+    assert findings + serious_findings(page, ".bw") == []
 
 
 def test_nothing_is_wider_than_a_phone_or_hard_to_tap(visit):

@@ -17,14 +17,14 @@ MISTAKES = ("forget", "no_maximum", "careless")
 KEPT = ("m", "factor", "l", "u", "o")
 
 
-def same(given, expected):
+def same(actual, expected):
     """Whether two numbers agree, with NaN and the infinities each equal to itself; JSON has null for all three."""
-    if given is None:
+    if actual is None:
         return not math.isfinite(expected)
-    given = float(given)
+    actual = float(actual)
     if math.isnan(expected) or math.isinf(expected):
-        return repr(given) == repr(expected)
-    return given == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        return repr(actual) == repr(expected)
+    return actual == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 # ---- The class ----------------------------------------------------------------------------------------------------
@@ -51,15 +51,15 @@ def random_rows():
 
 def test_block_by_block_is_softmax_whatever_the_row():
     for widget in random_rows():
-        found = widget.steps()
+        steps = widget.steps()
         scores = torch.tensor(widget.scores, dtype=torch.float64)
         scores[widget.masked] = -torch.inf
         weights = torch.softmax(scores, dim=0).nan_to_num()  # no open key: the package answers with zeros
-        assert torch.allclose(found["naive_weights"], weights)
-        assert torch.allclose(found["weights"][-1], weights)
-        assert torch.allclose(found["o"][-1], (weights * torch.tensor(widget.values)).sum(), atol=1e-12)
-        assert torch.allclose(found["o"][-1], found["naive"], atol=1e-12)
-        for b, so_far in enumerate(found["weights"]):
+        assert torch.allclose(steps["naive_weights"], weights)
+        assert torch.allclose(steps["weights"][-1], weights)
+        assert torch.allclose(steps["o"][-1], (weights * torch.tensor(widget.values)).sum(), atol=1e-12)
+        assert torch.allclose(steps["o"][-1], steps["naive"], atol=1e-12)
+        for b, so_far in enumerate(steps["weights"]):
             end = (b + 1) * widget.block
             assert torch.allclose(so_far[:end], torch.softmax(scores[:end], 0).nan_to_num()), "of the keys read so far"
             assert not so_far[end:].any()
@@ -67,15 +67,15 @@ def test_block_by_block_is_softmax_whatever_the_row():
 
 def test_the_mistakes_do_what_the_chapter_says():
     def last(row, **mistakes):
-        found = Tiles(row, **mistakes).steps()
-        return found["o"][-1].item(), found["naive"].item()
+        steps = Tiles(row, **mistakes).steps()
+        return steps["o"][-1].item(), steps["naive"].item()
 
     for row in ROWS:
-        given, right = last(row)
-        assert given == pytest.approx(right), row
+        got, right = last(row)
+        assert got == pytest.approx(right), row
     for row, mistake in [("ordinary", "forget"), ("ragged tail", "forget"), ("all far below zero", "no_maximum")]:
-        given, right = last(row, **{mistake: True})
-        assert abs(given - right) > 0.5, "wrong, and finite: nothing warns"
+        got, right = last(row, **{mistake: True})
+        assert abs(got - right) > 0.5, "wrong, and finite: nothing warns"
     assert last("largest first", forget=True)[0] == pytest.approx(last("largest first")[1]), "nobody notices"
     for row, mistake in [("one score of 10,000", "no_maximum"), ("first block masked", "careless"),
                          ("all masked", "careless")]:  # fmt: skip
@@ -86,13 +86,13 @@ def test_the_mistakes_do_what_the_chapter_says():
 def test_a_computation_by_hand():
     """Scores 0 and ln 2 in one block, then ln 4: sums 3/2 and 1/2 * 3/2 + 1, weights 1/7, 2/7, 4/7."""
     widget = Tiles.of([0.0, math.log(2), math.log(4)], [7.0, 14.0, 21.0])
-    found = widget.steps()
-    assert found["m"].tolist() == pytest.approx([math.log(2), math.log(4)])
-    assert found["factor"].tolist() == pytest.approx([0, 0.5])
-    assert found["l"].tolist() == pytest.approx([1.5, 1.75])
-    assert found["u"].tolist() == pytest.approx([17.5, 29.75])
-    assert found["o"].tolist() == pytest.approx([35 / 3, 17])
-    assert found["weights"][-1].tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    steps = widget.steps()
+    assert steps["m"].tolist() == pytest.approx([math.log(2), math.log(4)])
+    assert steps["factor"].tolist() == pytest.approx([0, 0.5])
+    assert steps["l"].tolist() == pytest.approx([1.5, 1.75])
+    assert steps["u"].tolist() == pytest.approx([17.5, 29.75])
+    assert steps["o"].tolist() == pytest.approx([35 / 3, 17])
+    assert steps["weights"][-1].tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
     forgot = Tiles.of([0.0, math.log(2), math.log(4)], [7.0, 14.0, 21.0], forget=True).steps()
     assert forgot["o"][-1].item() == pytest.approx((17.5 + 21) / 2.5)
 
@@ -171,21 +171,21 @@ def node(run_in_node):
 
 def test_the_browsers_numbers_are_torchs(node):
     for widget, made in zip(all_widgets(), node["made"], strict=True):
-        found = widget.steps()
-        assert len(made["steps"]) == len(found["m"])
+        steps = widget.steps()
+        assert len(made["steps"]) == len(steps["m"])
         for b, step in enumerate(made["steps"]):
             for name in KEPT:
-                assert same(step[name], found[name][b].item()), (widget.state(), b, name)
+                assert same(step[name], steps[name][b].item()), (widget.state(), b, name)
             for j, weight in enumerate(step["weights"]):
-                assert same(weight, found["weights"][b, j].item()), (widget.state(), b, j)
-        assert all(map(same, made["whole"]["weights"], found["naive_weights"].tolist()))
-        assert same(made["whole"]["output"], found["naive"].item())
+                assert same(weight, steps["weights"][b, j].item()), (widget.state(), b, j)
+        assert all(map(same, made["whole"]["weights"], steps["naive_weights"].tolist()))
+        assert same(made["whole"]["output"], steps["naive"].item())
 
 
 def test_what_is_said_fits_the_numbers(node):
     for widget, made in zip(all_widgets(), node["made"], strict=True):
-        found = widget.steps()
-        output, right = found["o"][-1].item(), found["naive"].item()
+        steps = widget.steps()
+        output, right = steps["o"][-1].item(), steps["naive"].item()
         answer = [option["label"] for option in made["options"] if option["right"]]
         if math.isnan(output):
             assert answer == ["NaN"]
@@ -198,12 +198,12 @@ def test_what_is_said_fits_the_numbers(node):
             assert re.search("Wrong by|Underflow", made["said"]), widget.state()
         if "Overflow" in made["said"]:
             assert max(made["steps"], key=lambda s: s["end"])["l"] is None
-            assert not found["l"][-1].isfinite()
+            assert not steps["l"][-1].isfinite()
         if "−∞ − (−∞)" in made["said"]:
-            assert widget.careless and found["m"][0] == -math.inf
+            assert widget.careless and steps["m"][0] == -math.inf
         if "by luck" in made["said"] or "nobody notices" in made["said"]:
             assert widget.forget
-        assert len(made["words"]) == len(found["m"]) + 1
+        assert len(made["words"]) == len(steps["m"]) + 1
 
 
 def test_the_arithmetic_ends_in_the_number_it_explains(node):
@@ -231,21 +231,21 @@ def press(page, name):
 
 def agrees(page, widget):
     """Assert that what the page shows are the numbers of the widget's Python twin, and nothing of blocks ahead."""
-    found = widget.steps()
+    steps = widget.steps()
     shown = page.eval_on_selector_all(
         "[data-step]", "all => all.map(x => [x.dataset.step, x.dataset.of, x.dataset.value])"
     )
     assert len(shown) == widget.step * len(KEPT)
     for b, name, value in shown:
-        assert same(value, found[name][int(b)].item()), (b, name)
+        assert same(value, steps[name][int(b)].item()), (b, name)
     bars = page.eval_on_selector_all("[data-weight]", "all => all.map(x => Number(x.dataset.weight))")
     reached = min(widget.step * widget.block, len(widget.scores))
     if widget.step:
-        weights = found["weights"][widget.step - 1][:reached]
+        weights = steps["weights"][widget.step - 1][:reached]
         assert all(map(same, bars, weights[~weights.isnan()].tolist()))
     whole = page.eval_on_selector_all("[data-whole]", "all => all.map(x => Number(x.dataset.whole))")
-    assert whole == pytest.approx(found["naive_weights"].tolist())
-    assert float(page.get_attribute("[data-number=whole]", "data-value")) == pytest.approx(found["naive"].item())
+    assert whole == pytest.approx(steps["naive_weights"].tolist())
+    assert float(page.get_attribute("[data-number=whole]", "data-value")) == pytest.approx(steps["naive"].item())
 
 
 def test_the_page_shows_torchs_numbers_step_by_step(visit):
@@ -340,11 +340,11 @@ def test_a_prediction_comes_before_the_answer(visit):
 
 
 def test_pictures_and_cells_say_what_they_are(visit):
-    page, found = visit(), Tiles(step=1).steps()
+    page, steps = visit(), Tiles(step=1).steps()
     press(page, "next")
     label = page.get_attribute(".tl-bars svg", "aria-label")
-    assert label.startswith(f"Weights so far: {found['weights'][0, 0]:.3f}, {found['weights'][0, 1]:.3f}. Weights of")
+    assert label.startswith(f"Weights so far: {steps['weights'][0, 0]:.3f}, {steps['weights'][0, 1]:.3f}. Weights of")
     assert page.get_attribute(".bw-panel", "role") == "status"
     words = page.locator(".bw-words li").all_text_contents()
     assert len(words) == 5
-    assert f"output {found['naive']:.3f}" in words[-1]
+    assert f"output {steps['naive']:.3f}" in words[-1]

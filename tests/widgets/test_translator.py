@@ -43,25 +43,25 @@ console.log(JSON.stringify(out));
 
 def fields(touch):
     """A touch as the page has it."""
-    return {name: [list(each) if isinstance(each, tuple) else each for each in value]
+    return {name: [list(item) if isinstance(item, tuple) else item for item in value]
             if not isinstance(value, int) else value for name, value in vars(touch).items()}  # fmt: skip
 
 
 def compare(run_in_node, model, cases, machine=""):
     """Assert that every matrix in the page is PyTorch's; return the largest difference."""
-    given = [
+    inputs = [
         {"source": s.tolist(), "target": t.tolist(), "touch": fields(touch), "most": most}
         for s, t, touch, most in cases
     ]
-    answers = run_in_node("translator", IN_NODE, {"machine": machine, "cases": given})
+    answers = run_in_node("translator", IN_NODE, {"machine": machine, "cases": inputs})
     worst = 0.0
     for (source, target, touch, most), answer in zip(cases, answers, strict=True):
         expected = trace(model, source, target, touch)
         assert list(answer["matrices"]) == list(expected), "the same matrices, in the same order"
         for name, (rows, columns, numbers) in answer["matrices"].items():
             assert (rows, columns) == tuple(expected[name].shape), name
-            found = torch.tensor(numbers, dtype=torch.float64).reshape(rows, columns)
-            difference = (found - expected[name]).abs().max().item()
+            matrix = torch.tensor(numbers, dtype=torch.float64).reshape(rows, columns)
+            difference = (matrix - expected[name]).abs().max().item()
             assert difference <= CLOSE, (name, touch, difference)
             worst = max(worst, difference)
         if most:
@@ -83,16 +83,16 @@ def drawn(count, seed):
         *draw_sentences(count, generator=generator),
         *draw_sentences(count, generator=generator, held_out=True),
     ]
-    pairs = [(encode_english([one.english])[0], one.italian) for one in sentences]
-    found = []
+    pairs = [(encode_english([sentence.english])[0], sentence.italian) for sentence in sentences]
+    samples = []
     for source, italian in pairs:
         ids = [ITALIAN.index(word) for word in split_words(italian)]
-        found.append((source, torch.tensor([BEGIN, *ids])))
+        samples.append((source, torch.tensor([BEGIN, *ids])))
     for length in (1, 3, 17, 40):
-        found.append((torch.randint(1, len(ENGLISH), (length,), generator=generator),
+        samples.append((torch.randint(1, len(ENGLISH), (length,), generator=generator),
                       torch.cat([torch.tensor([BEGIN]), torch.randint(3, len(ITALIAN), (length // 2,),
                                                                       generator=generator)])))  # fmt: skip
-    return found
+    return samples
 
 
 def test_every_matrix_of_the_untouched_machine_is_pytorchs(run_in_node, model):
@@ -156,9 +156,9 @@ def touch_of(kind, dice, n, m, *, heads=4, layers=1, width=8):
             for name in dice.sample(PARAMETERS, 3)
         ]
         return Touch(changes=[(name, row, dice.randrange(width), dice.uniform(-2, 2)) for name, row in names])
-    everything = [touch_of(one, dice, n, m, heads=heads, layers=layers, width=width) for one in KINDS[:-1]]
-    found = {name: [getattr(each, name) for each in everything if getattr(each, name)] for name in vars(Touch())}
-    return Touch(**{name: dice.choice(some) for name, some in found.items() if some})
+    everything = [touch_of(part_kind, dice, n, m, heads=heads, layers=layers, width=width) for part_kind in KINDS[:-1]]
+    joined = {name: [getattr(touch, name) for touch in everything if getattr(touch, name)] for name in vars(Touch())}
+    return Touch(**{name: dice.choice(some) for name, some in joined.items() if some})
 
 
 KINDS = (
@@ -203,8 +203,8 @@ def test_the_bundle_holds_the_numbers_of_the_package(run_in_node, model):
         'import * as t from "./widget.mjs";'
         "console.log(JSON.stringify([...t.machineOf('').parameters].map(([name, x]) => [name, [...x.data]])));"
     )
-    found = run_in_node("translator", program, None)
-    for (name, numbers), (expected, tensor) in zip(found, model.state_dict().items(), strict=True):
+    actual = run_in_node("translator", program, None)
+    for (name, numbers), (expected, tensor) in zip(actual, model.state_dict().items(), strict=True):
         assert name == expected
         assert numbers == tensor.flatten().tolist(), name
 
@@ -231,7 +231,7 @@ console.log(JSON.stringify({
 def test_sentences_are_cut_encoded_and_translated_by_the_grammar_as_in_python(run_in_node):
     generator = torch.Generator().manual_seed(12)
     sentences = [*draw_sentences(150, generator=generator), *draw_sentences(150, generator=generator, held_out=True)]
-    answers = run_in_node("translator", LANGUAGE, {"texts": [one.english for one in sentences], "halves": []})["read"]
+    answers = run_in_node("translator", LANGUAGE, {"texts": [s.english for s in sentences], "halves": []})["read"]
     for sentence, answer in zip(sentences, answers, strict=True):
         assert answer["split"] == split_words(sentence.english)
         assert answer["ids"] == encode_english([sentence.english])[0].tolist()
@@ -262,8 +262,8 @@ def test_other_texts_are_judged_as_python_judges_them(run_in_node):
             assert answer["trouble"] == {"kind": "empty"}
             continue
         if unknown:
-            assert sorted(each["word"] for each in answer["trouble"]["words"]) == unknown
-            assert all(set(each["near"]) <= set(ENGLISH[1:]) for each in answer["trouble"]["words"])
+            assert sorted(trouble["word"] for trouble in answer["trouble"]["words"]) == unknown
+            assert all(set(trouble["near"]) <= set(ENGLISH[1:]) for trouble in answer["trouble"]["words"])
             continue
         try:
             italian = split_words(read_sentence(" ".join(words)).italian)
@@ -300,9 +300,9 @@ def test_words_like_nothing_get_no_suggestion_and_long_texts_are_refused(run_in_
 
 def test_half_precision_is_read_bit_by_bit(run_in_node):
     bits = [*range(0, 0x7C00, 37), 0, 1, 0x03FF, 0x0400, 0x7BFF, *range(0x8000, 0xFC00, 91)]
-    found = run_in_node("translator", LANGUAGE, {"texts": [], "halves": bits})["halves"]
+    actual = run_in_node("translator", LANGUAGE, {"texts": [], "halves": bits})["halves"]
     expected = torch.tensor(bits, dtype=torch.int32).to(torch.int16).view(torch.float16).double().tolist()
-    assert found == expected
+    assert actual == expected
 
 
 # ---- The class ----------------------------------------------------------------------------------------------------
@@ -412,8 +412,8 @@ def agrees(page, widget):
     source = encode_english([widget.sentence.replace(".", "")])[0]
     ids, _ = write_touched(widget.model(), source, widget.touch())
     assert written(page) == (widget.written(touched=False), [ITALIAN[i] for i in ids.tolist() if i != 2])
-    found = widget.matrices()
-    heads = torch.stack([found[f"decoder.0.cross_attention.weights.{h}"] for h in (1, 2, 3, 4)])
+    matrices = widget.matrices()
+    heads = torch.stack([matrices[f"decoder.0.cross_attention.weights.{h}"] for h in (1, 2, 3, 4)])
     cells = page.eval_on_selector_all(".tr-map [data-row]", "all => all.map(x => Number(x.dataset.value))")
     shown = torch.tensor(cells, dtype=torch.float64).reshape(heads.shape[1:])
     assert torch.allclose(shown, heads.mean(dim=0), atol=CLOSE, rtol=0)
@@ -446,7 +446,7 @@ def test_what_is_typed_is_translated_at_once_and_agrees_with_pytorch(page):
 def test_rubbish_unknown_words_and_long_texts_get_a_clear_answer_and_nothing_is_lost(page):
     field = page.get_by_label("Type an English sentence")
     before = written(page)
-    for text, said in [
+    for text, message in [
         ("the netwrk was tested in 2020", "It does not know “netwrk”"),
         ("%$ §§ 🦜 ''' <b>x</b>", "It does not know “%”"),
         ("", "Type some words"),
@@ -455,7 +455,7 @@ def test_rubbish_unknown_words_and_long_texts_get_a_clear_answer_and_nothing_is_
         ("the xyzzyqvw was", "Nothing that it knows is like it"),
     ]:
         field.fill(text)
-        assert said in page.text_content(".tr-said")
+        assert message in page.text_content(".tr-said")
         assert written(page) == before, "the last sentence stays"
         assert field.input_value() == text
     field.fill("The modeel of the netwrk was tested in 2020")

@@ -47,13 +47,13 @@ def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
     answers = [exercise.right, *(slip.answer for slip in exercise.slips)]
     answers += exercise.typed.choices or [(7, 7, 7, 7) if isinstance(exercise.right, list) else 123.25]
     state = widget_of(exercise, monkeypatch).state()
-    said = replies([state | {"given": typed(answer)} for answer in answers])
-    for answer, reply in zip(answers, said, strict=True):
+    shown = replies([state | {"given": typed(answer)} for answer in answers])
+    for answer, reply in zip(answers, shown, strict=True):
         diagnosis = judge(exercise, answer)
         assert reply["right"] == (diagnosis is None)
         assert f"x: {reply['words']}".lower() == verdict("x", diagnosis).lower(), answer
-    assert not said[0]["words"].startswith("Not yet")
-    assert len({reply["words"] for reply in said[: len(exercise.slips) + 1]}) == len(exercise.slips) + 1
+    assert not shown[0]["words"].startswith("Not yet")
+    assert len({reply["words"] for reply in shown[: len(exercise.slips) + 1]}) == len(exercise.slips) + 1
 
 
 @pytest.mark.parametrize("exercise", [x for x in TURNS if isinstance(x.right, float)], ids=lambda x: x.name)

@@ -135,16 +135,16 @@ def _look(
 
 def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequence[str] = ()) -> list[Case]:
     """Cases of (n, d, centre)."""
-    said = [*words, *["{found}"] * len(shapes)]
+    templates = [*words, *["{found}"] * len(shapes)]
     return [
-        Case((random(d, seed=seed + 2 * i) / 2, random(n, d, seed=seed + 2 * i + 1), centre), said[i])
+        Case((random(d, seed=seed + 2 * i) / 2, random(n, d, seed=seed + 2 * i + 1), centre), templates[i])
         for i, (n, d, centre) in enumerate(shapes)
     ]
 
 
 def _look_task(v: Mapping[str, Any]) -> Task:
     left, right, hidden = v["left"], v["right"], v["hidden"]
-    found = table(
+    exercise = table(
         "look",
         "The context (d,) and the weights (n,) of one decoder state that looks through a window.",
         _look(left, right),
@@ -199,9 +199,7 @@ def _look_task(v: Mapping[str, Any]) -> Task:
         id="look",
         title="Look through a window",
         kind="code",
-        points=6,
-        name="look",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_look_cases(hidden, shapes), says="centres in the middle"),
             Check(
@@ -243,18 +241,17 @@ def _spread(penalty: float, *, kind: str = "") -> Callable[[Tensor, Tensor], Ten
     return spread
 
 
-def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequence[str] = ()) -> list[Case]:
+def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
     """Cases of (m, n, d)."""
-    said = [*words, *["{found}"] * len(shapes)]
     return [
-        Case((random(m, d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1)), said[i])
+        Case((random(m, d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1)))
         for i, (m, n, d) in enumerate(shapes)
     ]
 
 
 def _spread_task(v: Mapping[str, Any]) -> Task:
     c, hidden = v["penalty"], v["hidden"] + 100
-    found = table(
+    exercise = table(
         "spread",
         "The weights (m, n) of decoder states that avoid what was looked at before.",
         _spread(c),
@@ -293,9 +290,7 @@ def _spread_task(v: Mapping[str, Any]) -> Task:
         id="spread",
         title="Spread the attention",
         kind="code",
-        points=5,
-        name="spread",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_spread_cases(hidden, [(6, 8, 5), (9, 4, 3)]), says="several steps"),
             Check(
@@ -331,15 +326,15 @@ def _recall(fade: float, *, kind: str = "") -> Callable[[Tensor, Tensor, Tensor]
     return recall
 
 
-def _recall_case(seed: int, letters: int, d: int, batch: int, n: int, words: str = "{found}") -> Case:
+def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
     turn, _ = torch.linalg.qr(random(d, d, seed=seed))
     ids = torch.randint(letters, (batch, n), generator=torch.Generator().manual_seed(seed))
-    return Case((random(letters, d, seed=seed + 1), turn, ids), words)
+    return Case((random(letters, d, seed=seed + 1), turn, ids))
 
 
 def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
-    found = table(
+    exercise = table(
         "recall",
         "The share of letters that are read back rightly, at each position, (n,).",
         _recall(fade),
@@ -381,15 +376,12 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
         id="recall",
         title="Measure what a vector remembers",
         kind="measure",
-        points=7,
-        name="recall",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=2, cases=[_recall_case(hidden, 7, 10, 300, 8)], says="a small vector"),
             Check(points=1, cases=[_recall_case(hidden + 5, 11, 60, 150, 9)], says="a large vector"),
             Check(points=1, cases=[_recall_case(hidden + 9, 8, 16, 200, 21)], says="long sequences"),
         ],
-        by_hand=3,
         rubric=[
             (1, "both sizes are drawn against the position, and it can be told which is which"),
             (
@@ -472,7 +464,7 @@ def _both_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]
 def _both_ways_task(v: Mapping[str, Any]) -> Task:
     right = BOTH_WAYS.function(v)
     x = _both_cases(v["seed"] + 3, [(6, 3, 4)])
-    found = table(
+    exercise = table(
         "both_ways",
         "The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
         right,
@@ -495,9 +487,7 @@ def _both_ways_task(v: Mapping[str, Any]) -> Task:
         id="both_ways",
         title="Repair the two-way reader",
         kind="debug",
-        points=4,
-        name="both_ways",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_both_cases(v["hidden"] + 300, [(7, 5, 3), (4, 2, 6)]), says="other sizes"),
             Check(
@@ -520,8 +510,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="reason",
             title="Room or access?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (
                     1,

@@ -141,7 +141,7 @@ def _near_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], large: f
 def _near_task(v: Mapping[str, Any]) -> Task:
     kind, c, hidden = v["distance"], v["sharpness"], v["hidden"]
     other, mean = {"squared": ("absolute", "mean square"), "absolute": ("squared", "mean")}[kind]
-    found = table(
+    exercise = table(
         "near",
         "The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
         _near(kind, c),
@@ -190,9 +190,7 @@ def _near_task(v: Mapping[str, Any]) -> Task:
         id="near",
         title="Attention by distance",
         kind="code",
-        points=5,
-        name="near",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_near_cases(hidden, [(4, 6, 3, 5), (2, 9, 5, 1)]), says="other sizes"),
             Check(points=1, cases=_near_cases(hidden + 20, [(1, 1, 2, 3), (5, 2, 1, 3)]), says="one key, one feature"),
@@ -257,7 +255,7 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
     other = "2" if v["base"] == "e" else "e"
     visible = _merge_cases(v["seed"] + 5, base, [(4, 3)])
     large = _merge_cases(v["seed"] + 9, base, [(3, 2)], around=900.0)
-    found = table(
+    exercise = table(
         "merge",
         "The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
         _merge(base),
@@ -292,9 +290,7 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
         id="merge",
         title="Two halves make a whole",
         kind="code",
-        points=6,
-        name="merge",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_merge_cases(hidden, base, [(5, 2), (1, 7)]), says="ordinary numbers"),
             Check(
@@ -344,7 +340,7 @@ def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Se
 
 def _needed_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    found = table(
+    exercise = table(
         "needed",
         "The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
         _needed(share),
@@ -384,9 +380,7 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
         id="needed",
         title="How many keys does it take?",
         kind="measure",
-        points=7,
-        name="needed",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2, cases=_needed_cases(hidden, [(40, 30, 11), (25, 50, 3)], [0.1, 0.7, 1.4]), says="other sizes"
@@ -397,7 +391,6 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
                 says="factors so small that all weights are equal, and so large that one key has all",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the count against the factor, the factor on a logarithmic axis, axes named"),
             (1, "both limits can be seen or are drawn: one key on the right, the share of all keys on the left"),
@@ -472,7 +465,7 @@ def _recollect_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]]
 
 def _recollect_task(v: Mapping[str, Any]) -> Task:
     right = RECOLLECT.function(v)
-    found = table(
+    exercise = table(
         "recollect",
         "Each row of x with its share of what it found in the memory, (m, d_model).",
         right,
@@ -501,9 +494,7 @@ def _recollect_task(v: Mapping[str, Any]) -> Task:
         id="recollect",
         title="Repair the recollection",
         kind="debug",
-        points=4,
-        name="recollect",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -528,8 +519,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="reading",
             title="Read your curve",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
                 (

@@ -238,7 +238,7 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         "both ways": "your source positions see only the source up to themselves; here each sees the whole source",
         "backwards": "your source positions see the whole source; here each sees it up to itself",
     }
-    found = table(
+    exercise = table(
         "allowed",
         "The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
         _allowed(v),
@@ -281,9 +281,7 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         id="allowed",
         title="One row in place of two halves",
         kind="code",
-        points=6,
-        name="allowed",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -364,7 +362,7 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
     def credit(kind: str) -> Callable[..., Tensor]:
         return _credit(v, kind=kind)
 
-    found = table(
+    exercise = table(
         "credit",
         "How much each part of the path gives to the margin between two words.",
         _credit(v),
@@ -406,9 +404,7 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
         id="credit",
         title="The path is a sum",
         kind="code",
-        points=5,
-        name="credit",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
             Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
@@ -464,7 +460,7 @@ def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) 
 
 def _losses_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 2000
-    said = {
+    words = {
         "zero": "zeros take its place",
         "mean": "its mean over the positions takes its place",
         "another": "that of the position before takes its place",
@@ -475,7 +471,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
     def losses(kind: str) -> Callable[..., Tensor]:
         return _losses(v, kind=kind)
 
-    found = table(
+    exercise = table(
         "losses",
         "The loss of the whole path, then the loss without each part.",
         _losses(v),
@@ -489,7 +485,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             Slip("padding counts in your loss", losses("padding")),
             *(
                 Slip(
-                    f"where a part is taken away, {said[v['removed']]}; in your answer {said[other]}",
+                    f"where a part is taken away, {words[v['removed']]}; in your answer {words[other]}",
                     _losses({**v, "removed": other}),
                 )
                 for other in REMOVED
@@ -520,9 +516,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         id="losses",
         title="Predicted, then measured",
         kind="measure",
-        points=7,
-        name="losses",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -532,7 +526,6 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             Check(points=1, cases=[_losses_case(hidden + 30, 4, 7, 5, 6, 0)], says="no padding"),
             Check(points=1, cases=[_losses_case(hidden + 60, 3, 5, 6, 9, 4)], says="a single word, the rest padding"),
         ],
-        by_hand=3,
         rubric=[
             (1, "both losses for each part, predicted and measured, and the loss of the whole machine; axes named"),
             (1, "the prediction is made as the task says, from the logits of the whole path less the part's credit"),
@@ -610,13 +603,13 @@ def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list
         sizes = [(m, d), (len(source), d), (3, d, d), (3, d, d), (d, wide), (wide, d)]
         x, memory, *w = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
         real = torch.tensor([sign != "." for sign in source])
-        cases.append(Case((x, memory, real, *(one / math.sqrt(one.size(-2)) for one in w))))
+        cases.append(Case((x, memory, real, *(matrix / math.sqrt(matrix.size(-2)) for matrix in w))))
     return cases
 
 
 def _layer_task(v: Mapping[str, Any]) -> Task:
     right = LAYER.function(v)
-    found = table(
+    exercise = table(
         "layer",
         "What a writing layer makes of x (m, d), with the norm first.",
         right,
@@ -652,9 +645,7 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
         id="layer",
         title="Repair the layer",
         kind="debug",
-        points=4,
-        name="layer",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -683,8 +674,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="trial",
             title="Is the part needed?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "names the part that costs most and the one that costs least, with both numbers of each"),
                 (1, "says where prediction and measurement part, and why: the norm makes what is left larger again"),

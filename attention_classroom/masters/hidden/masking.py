@@ -111,8 +111,8 @@ def _window(
     def window_mask(n: int) -> Tensor:
         i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
         near = (i - j).abs() < window if both else (j <= i) & (i - j < window)
-        kept = (j < sinks) & (i >= 0) if ahead else (j < sinks) & (j <= i)
-        mask = near | kept
+        sink = (j < sinks) & (i >= 0) if ahead else (j < sinks) & (j <= i)
+        mask = near | sink
         mask = mask.T if turned else mask
         return ~mask if closed else mask
 
@@ -121,7 +121,7 @@ def _window(
 
 def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
-    found = table(
+    exercise = table(
         "window_mask",
         "The mask (n, n) of a window that keeps the first positions open, True = may attend.",
         _window(window, sinks),
@@ -165,9 +165,7 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
         id="window_mask",
         title="A window that keeps the beginning",
         kind="code",
-        points=5,
-        name="window_mask",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
             Check(
@@ -222,8 +220,8 @@ def _row(text: str, separator: int, seed: int = 0) -> Case:
 def _packed_mask_task(v: Mapping[str, Any]) -> Task:
     separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
     other = {"ends": "begins", "begins": "ends"}[side]
-    said = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
-    found = table(
+    words = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
+    exercise = table(
         "packed_mask",
         "The mask (n, n) of a row of several documents, True = may attend.",
         _packed(separator, side),
@@ -231,7 +229,7 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
         cases=[_row("ab|cde|fg|h", separator, v["seed"])],
         slips=[
             Slip(
-                f"the separators are on the wrong side: each {said}",
+                f"the separators are on the wrong side: each {words}",
                 _packed(separator, other),
             ),
             Slip(
@@ -277,9 +275,7 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
         id="packed_mask",
         title="Several documents in one row",
         kind="code",
-        points=6,
-        name="packed_mask",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -317,33 +313,33 @@ def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
                 )
                 weights = filled.softmax(-1).nan_to_num(0.0)
             closed = (weights * ~mask).amax(-1) if kind == "one key" else (weights * ~mask).sum(-1)
-            kept = closed if kind == "all rows" else closed[some]
+            counted = closed if kind == "all rows" else closed[some]
             if kind == "ratio":
-                kept = kept / (1 - kept)
+                counted = counted / (1 - counted)
             result = {
-                "open": 1 - kept.mean(),
-                "largest": kept.max(),
-                "median": kept.median(),
+                "open": 1 - counted.mean(),
+                "largest": counted.max(),
+                "median": counted.median(),
                 "entries": weights[some][~mask[some]].mean(),
-                "sum": kept.sum(),
-                "over all": kept.sum() / len(mask),
-                "all entries": kept.mean() / mask.size(-1),
-            }.get(kind, kept.mean())
+                "sum": counted.sum(),
+                "over all": counted.sum() / len(mask),
+                "all entries": counted.mean() / mask.size(-1),
+            }.get(kind, counted.mean())
             shares.append(result)
         return torch.stack(shares)
 
     return leaked
 
 
-def _divided(found: Exercise, divisor: float) -> Exercise:
+def _divided(exercise: Exercise, divisor: float) -> Exercise:
     """Return a table whose answers all divide the scores first, and a slip that does not."""
 
     def first(answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda scores, mask, fills: answer(scores / divisor, mask, fills)
 
-    forgotten = Slip(f"you did not divide the scores by {divisor:g}", found.right)
-    slips = [replace(slip, answer=first(slip.answer)) for slip in found.slips]
-    return replace(found, right=first(found.right), slips=(forgotten, *slips))
+    forgotten = Slip(f"you did not divide the scores by {divisor:g}", exercise.right)
+    slips = [replace(slip, answer=first(slip.answer)) for slip in exercise.slips]
+    return replace(exercise, right=first(exercise.right), slips=(forgotten, *slips))
 
 
 def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
@@ -357,15 +353,15 @@ def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float
 def _leaked_task(v: Mapping[str, Any]) -> Task:
     how, hidden = v["how"], v["hidden"] + 200
     other = {"put": "added", "added": "put"}[how]
-    said = {"put": "put in place of the scores", "added": "added to the scores"}
-    found = table(
+    words = {"put": "put in place of the scores", "added": "added to the scores"}
+    exercise = table(
         "leaked",
         "The mean weight that leaks to closed keys, for each fill.",
         _leaked(how),
         ("numbers", "the shares", "there is one for each fill"),
         cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
         slips=[
-            Slip(f"in your answer the fill is {said[other]}; here it is {said[how]}", _leaked(other)),
+            Slip(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other)),
             Slip(
                 "you read the mask the wrong way round: True means may attend", _leaked(how, kind="polarity"), mistake=7
             ),
@@ -403,13 +399,13 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 "nothing leaks: your closed keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
             ),
             Slip(
-                f"two things: the fill is {said[other]}, and here it is {said[how]}; and the mask is read the "
+                f"two things: the fill is {words[other]}, and here it is {words[how]}; and the mask is read the "
                 "wrong way round, where True means may attend",
                 _leaked(other, kind="polarity"),
                 mistake=7,
             ),
             Slip(
-                f"two things: the fill is {said[other]}, and here it is {said[how]}; and rows in which no key is open "
+                f"two things: the fill is {words[other]}, and here it is {words[how]}; and rows without an open key "
                 "must be left out",
                 _leaked(other, kind="all rows"),
                 mistake=11,
@@ -426,9 +422,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
         id="leaked",
         title="How much leaks?",
         kind="measure",
-        points=7,
-        name="leaked",
-        table=_divided(found, v["divisor"]),
+        table=_divided(exercise, v["divisor"]),
         checks=[
             Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
             Check(
@@ -442,7 +436,6 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 says="a fill above 0, and minus infinity",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the leak against the fill with a logarithmic vertical axis, both axes named"),
             (1, "a second line shows what is expected, such as a constant times exp(fill), or the slope is given"),
@@ -516,7 +509,7 @@ def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
 
 def _sentence_task(v: Mapping[str, Any]) -> Task:
     share, right = v["share"], SENTENCE.function(v)
-    found = table(
+    exercise = table(
         "sentence",
         "One vector (d,) for a padded sentence; padding must not change it.",
         right,
@@ -542,9 +535,7 @@ def _sentence_task(v: Mapping[str, Any]) -> Task:
         id="sentence",
         title="Repair the sentence vector",
         kind="debug",
-        points=4,
-        name="sentence",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3, cases=_sentence_cases(v["hidden"] + 300, ["ab...", "abcdefg.."], 7), says="padding at the end"
@@ -571,8 +562,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="infinity",
             title="Is minus a billion enough?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
                 (

@@ -153,12 +153,12 @@ def _shared_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int, int
 def _shared_task(v: Mapping[str, Any]) -> Task:
     order, hidden = v["order"], v["hidden"]
     other = {"neighbours": "rounds", "rounds": "neighbours"}[order]
-    said = {"neighbours": "neighbours share a key head", "rounds": "the key heads are taken in turns"}
+    words = {"neighbours": "neighbours share a key head", "rounds": "the key heads are taken in turns"}
 
     def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
         return _shared(order, first, **named)
 
-    found = table(
+    exercise = table(
         "shared",
         "The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
         shared(order),
@@ -166,7 +166,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
         cases=_shared_cases(v["seed"], [(10, 5, 2, 3, 7, 2)]),
         slips=[
             Slip(
-                f"in your answer {said[other]}; here {said[order]} (repeat and repeat_interleave differ in this)",
+                f"in your answer {words[other]}; here {words[order]} (repeat and repeat_interleave differ in this)",
                 shared(other),
                 mistake=10,
             ),
@@ -216,9 +216,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
         id="shared",
         title="Heads that share their keys",
         kind="code",
-        points=6,
-        name="shared",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -287,7 +285,7 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
         return _as_taken(v["taken"], _mixed(place, own=own, **named))
 
-    found = table(
+    exercise = table(
         "mixed",
         "The weights (h, m, n) of heads that are mixed.",
         mixed(place),
@@ -336,9 +334,7 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
         id="mixed",
         title="Heads that talk",
         kind="code",
-        points=5,
-        name="mixed",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
             Check(
@@ -446,7 +442,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
     def drawn(seed: int) -> list[Case]:
         return _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
 
-    found = table(
+    exercise = table(
         "ranks",
         "The mean number of singular values of the heads' scores that count, for each number of heads.",
         _ranks(share),
@@ -460,9 +456,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         id="ranks",
         title="What narrow heads can hold",
         kind="measure",
-        points=7,
-        name="ranks",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -480,7 +474,6 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
                 says="a head whose keys are all zero",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the count against the number of heads (or against d_head), with named axes and a logarithmic one"),
             (1, "a line shows the most that is possible: the smaller of n and d_head, or n"),
@@ -550,13 +543,13 @@ def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[
     for i, (h, n, d, d_model) in enumerate(shapes):
         sizes = [(d_model,), *[(d_model, h * d)] * 3, (h, n, d), (h, n, d)]
         x, *w, keys, values = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
-        cases.append(Case((x, *(one / math.sqrt(d_model) for one in w), keys, values)))
+        cases.append(Case((x, *(matrix / math.sqrt(d_model) for matrix in w), keys, values)))
     return cases
 
 
 def _step_task(v: Mapping[str, Any]) -> Task:
     right = STEP.function(v)
-    found = table(
+    exercise = table(
         "step",
         "What all heads find for the newest position, side by side, (h * d_head,).",
         right,
@@ -584,9 +577,7 @@ def _step_task(v: Mapping[str, Any]) -> Task:
         id="step",
         title="Repair the next step",
         kind="debug",
-        points=4,
-        name="step",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
             Check(points=1, cases=_step_cases(v["hidden"] + 350, [(5, 1, 4, 3)]), says="the second position"),
@@ -607,8 +598,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="narrow",
             title="How narrow is too narrow?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "the scores of a head are a product through d_head features, so their rank is at most d_head"),
                 (

@@ -154,10 +154,10 @@ def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., Tensor]
     def kinds(content: Tensor, here: Tensor, moved: Tensor) -> Tensor:
         names = [name(*head) for head in zip(content, here, moved, strict=True)]
         if kind == "exchanged":
-            names = [{"bias": "rotary", "rotary": "bias"}.get(one, one) for one in names]
+            names = [{"bias": "rotary", "rotary": "bias"}.get(drawn, drawn) for drawn in names]
         if kind == "other codes":
-            return torch.tensor([1 + KINDS.index(one) for one in names])
-        return torch.tensor([codes["none"] if kind == "all none" else codes[one] for one in names])
+            return torch.tensor([1 + KINDS.index(drawn) for drawn in names])
+        return torch.tensor([codes["none"] if kind == "all none" else codes[drawn] for drawn in names])
 
     return kinds
 
@@ -193,7 +193,7 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
 
 def _kinds_task(v: Mapping[str, Any]) -> Task:
     codes, hidden = v["codes"], v["hidden"]
-    found = table(
+    exercise = table(
         "kinds",
         "A number for each head that says which positions it has.",
         _kinds(codes),
@@ -244,9 +244,7 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
         id="kinds",
         title="Which positions are these?",
         kind="code",
-        points=6,
-        name="kinds",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -306,8 +304,8 @@ def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _ask_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-    said = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
-    found = table(
+    words = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
+    exercise = table(
         "ask",
         "The query (d,) that looks a given number of places back.",
         _ask(v),
@@ -315,7 +313,7 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
         cases=_ask_cases(v["seed"], [(6, 3), (4, 11)]),
         slips=[
             Slip("your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, times=1)),
-            Slip(f"you paired other features; here {said[v['pairs']]}", _ask(_other_pairs(v))),
+            Slip(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
             Slip("your hands have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
             Slip("your hands turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
             Slip("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
@@ -340,9 +338,7 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
         id="ask",
         title="A query that looks back",
         kind="code",
-        points=5,
-        name="ask",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_ask_cases(hidden, [(8, 5), (12, 2)]), says="other keys and distances"),
             Check(points=1, cases=_ask_cases(hidden + 20, [(2, 4), (32, 9)]), says="one pair, and many"),
@@ -392,7 +388,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         "divided": "your scores are not divided by sqrt(d); here they are",
         "as they are": "your scores are divided by sqrt(d); here they are not",
     }
-    found = table(
+    exercise = table(
         "held",
         "The weight on the key that stands a given number of places back, for each length of the text.",
         _held(v),
@@ -422,9 +418,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         id="held",
         title="How long may the text be?",
         kind="measure",
-        points=7,
-        name="held",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -434,7 +428,6 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             Check(points=1, cases=[_held_case(hidden + 10, 6, 6, [1, 6, 7, 400])], says="texts that are too short"),
             Check(points=1, cases=[_held_case(hidden + 20, 10, 0, [1, 2, 12])], says="a query that asks for itself"),
         ],
-        by_hand=3,
         rubric=[
             (1, "the weight against the length, the lengths on a logarithmic axis, both axes named"),
             (1, "a second line to compare with, such as 1/n, or the weight if no other key came near"),
@@ -516,7 +509,7 @@ def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 def _newest_task(v: Mapping[str, Any]) -> Task:
     right = NEWEST.function(v)
-    found = table(
+    exercise = table(
         "newest",
         "What the last positions find among all keys so far, with rotary positions and a causal mask.",
         right,
@@ -552,9 +545,7 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         id="newest",
         title="Repair the newest words",
         kind="debug",
-        points=4,
-        name="newest",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(
@@ -584,8 +575,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="dilution",
             title="What competes?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "gives the length at which the weight falls below half, or the largest weight, from the figure"),
                 (

@@ -335,12 +335,12 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
     def uneven(seed: int) -> Case:
         """Sentences of several lengths, since on equal ones some slips are right."""
         while True:
-            found = case(4, seed)
-            if len({len(ids) for ids in found.inputs[0]}) > 2:
-                return found
+            exercise = case(4, seed)
+            if len({len(ids) for ids in exercise.inputs[0]}) > 2:
+                return exercise
             seed += 1
 
-    found = table(
+    exercise = table(
         "shifted",
         "What the decoder reads and what it is to write, for some sentences.",
         _shifted(v),
@@ -371,9 +371,7 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
         id="shifted",
         title="What goes in, and what is wanted",
         kind="code",
-        points=4,
-        name="shifted",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=[case(7, hidden), case(3, hidden + 1)], says="several sentences"),
             Check(points=1, cases=[case(1, hidden + 2)], says="one sentence"),
@@ -462,7 +460,7 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         for kind, words in TRANSLATION_SLIPS.items()
         if kind != "one role" or v["language"] == "German"
     ]
-    found = table(
+    exercise = table(
         "translate",
         "The foreign ids of one English sentence.",
         _translate(v),
@@ -478,9 +476,7 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         id="translate",
         title="The translator",
         kind="code",
-        points=10,
-        name="translate",
-        table=found,
+        table=exercise,
         checks=[
             *(
                 Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}")
@@ -498,7 +494,7 @@ EXAM = 14  # of 20 sentences
 
 
 def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def one(w: Sequence[int], r: Sequence[int], stem: Sequence[int]) -> str:
+    def error(w: Sequence[int], r: Sequence[int], stem: Sequence[int]) -> str:
         stems = [[stem[i] for i in ids] for ids in (w, r)]
         if list(w) == list(r) or (kind == "breaks off" and list(w) == list(r)[: len(w)]):
             return "form" if kind == "right is form" else "right"
@@ -516,7 +512,7 @@ def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         return "order" if same else "other"
 
     def errors(written: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], stem: Sequence[int]) -> Tensor:
-        counts = Counter(one(w, r, stem) for w, r in zip(written, wanted, strict=True))
+        counts = Counter(error(w, r, stem) for w, r in zip(written, wanted, strict=True))
         order = COUNTS if kind == "other counts" else v["counts"]
         result = torch.tensor([counts[name] for name in order], dtype=torch.float64)
         return result / len(written) if kind == "shares" else result
@@ -570,7 +566,7 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         - {str(_errors(v)(*_errors_case(v, 24, seed).inputs))}
     ) < len(slips):
         seed += 1
-    found = table(
+    exercise = table(
         "errors",
         "How many sentences are wrong, and in which way.",
         _errors(v),
@@ -584,9 +580,7 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         id="errors",
         title="What kind of errors?",
         kind="measure",
-        points=10,
-        name="errors",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"
@@ -597,7 +591,6 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
                 says="few sentences, one of them empty",
             ),
         ],
-        by_hand=6,
         rubric=[
             (2, "at least two machines or four moments of one training, each judged on held-out sentences"),
             (2, "all kinds of errors can be told apart, with named axes and how many sentences were judged"),
@@ -620,8 +613,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="trial",
             title="What does it use?",
             kind="written",
-            points=8,
-            by_hand=8,
             rubric=[
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
                 (
@@ -636,8 +627,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="report",
             title="The report",
             kind="written",
-            points=8,
-            by_hand=8,
             rubric=[
                 (
                     2,

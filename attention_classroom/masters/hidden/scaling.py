@@ -154,7 +154,7 @@ def _zero_case(seed: int, m: int, n: int, d: int, words: str = "{found}") -> Cas
 def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
-    found = table(
+    exercise = table(
         "normed",
         "The weights (m, n) of queries and keys that were brought to one size.",
         _normed(norm, gain),
@@ -205,9 +205,7 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         id="normed",
         title="Queries and keys of one size",
         kind="code",
-        points=5,
-        name="normed",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
             Check(points=1, cases=_normed_cases(hidden + 20, [(3, 4, 5)], large=1e4), says="very long vectors"),
@@ -255,7 +253,7 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
     name, hidden = v["factor"], v["hidden"] + 100
-    found = table(
+    exercise = table(
         "slope",
         "The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
         _slope(name),
@@ -319,9 +317,7 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
         id="slope",
         title="How the weights move",
         kind="code",
-        points=6,
-        name="slope",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=4, cases=_slope_cases(hidden, [(4, 6), (9,)], [0.8, 2.3]), says="one row and several"),
             Check(points=1, cases=_slope_cases(hidden + 20, [(2, 3, 5)], [1.4]), says="further axes in front"),
@@ -363,10 +359,10 @@ def _saturated(share: float, *, kind: str = "", power_of: Callable[[float], floa
     return saturated
 
 
-def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: float, words: str = "{found}") -> Case:
+def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: float) -> Case:
     queries = [1.6 * random(m, d, seed=seed + d) for d in widths]  # so that enough rows are saturated
     keys = [random(n, d, seed=seed + 1000 + d) for d in widths]
-    return Case((queries, keys, power), words)
+    return Case((queries, keys, power))
 
 
 def _saturated_task(v: Mapping[str, Any]) -> Task:
@@ -420,7 +416,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
     def drawn(seed: int) -> list[Case]:
         return [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)]
 
-    found = table(
+    exercise = table(
         "saturated",
         "The share of saturated rows, for each width.",
         _saturated(share),
@@ -434,9 +430,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         id="saturated",
         title="Saturated rows",
         kind="measure",
-        points=7,
-        name="saturated",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -452,7 +446,6 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
                 says="two keys, and many",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "three curves against d_k on a logarithmic axis, and it can be told which power is which"),
             (1, "axes are named, the vertical one runs from 0 to 1"),
@@ -526,7 +519,7 @@ def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], dials:
 
 def _cooled_task(v: Mapping[str, Any]) -> Task:
     right = COOLED.function(v)
-    found = table(
+    exercise = table(
         "cooled",
         "The output (m, d_v) of attention at the temperature of a dial.",
         right,
@@ -548,9 +541,7 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         id="cooled",
         title="Repair the thermostat",
         kind="debug",
-        points=4,
-        name="cooled",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -575,8 +566,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="power",
             title="Which power?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "says which curve stays level, and that scores then keep one variance at every width"),
                 (1, "for independent entries the standard deviation of a dot product grows like the root of d_k"),

@@ -242,7 +242,7 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         "part": "totals and sums are measured from different tops; bring them to one before you add",
         "pair": "each machine counts the same, whatever its total; the larger total must count more",
     }
-    found = table(
+    exercise = table(
         "joined",
         "The output over the keys of two machines, and its log-total.",
         _joined(v),
@@ -275,9 +275,7 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         id="joined",
         title="Two machines that share keys",
         kind="code",
-        points=6,
-        name="joined",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -316,8 +314,8 @@ def _recent(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         sinks = {"no sinks": 0, "one more sink": sinks + 1}.get(kind, sinks)
         slot, last = torch.arange(size), count - 1
         word = torch.where(slot < sinks, slot, last - (last - slot) % (size - sinks))
-        kept = (word <= last) & ((slot < sinks) | (word >= sinks))
-        rank = torch.where(slot < sinks, kept.sum() - 1 - slot, last - word)
+        present = (word <= last) & ((slot < sinks) | (word >= sinks))
+        rank = torch.where(slot < sinks, present.sum() - 1 - slot, last - word)
         cache = (v["distance"] == "cache") != (kind == "other distance")
         distance = rank if cache else last - word
         if kind == "in order":
@@ -330,11 +328,11 @@ def _recent(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         scores = scores / (1.0 if kind == "no scale" else math.sqrt(len(query))) - slope * distance
         if kind == "bias scaled too":
             scores = (keys @ query - slope * distance) / math.sqrt(len(query))
-        shown = torch.ones_like(kept) if kind == "rubbish" else kept
+        shown = torch.ones_like(present) if kind == "rubbish" else present
         if kind == "not itself":
-            shown = shown & ((word != last) | (kept.sum() == 1))
+            shown = shown & ((word != last) | (present.sum() == 1))
         if kind == "sinks dropped":
-            shown = shown & ((slot >= sinks) | (kept.sum() <= sinks))
+            shown = shown & ((slot >= sinks) | (present.sum() <= sinks))
         return scores.masked_fill(~shown, -torch.inf).softmax(-1) @ values
 
     return recent
@@ -359,7 +357,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         "text": "you count the distance in the cache; here it is counted in the text, also to the first words",
         "cache": "you count the distance in the text; here it is counted in the cache, where nothing lies between",
     }
-    found = table(
+    exercise = table(
         "recent",
         "What the newest word finds in a cache that keeps the first words and the latest.",
         _recent(v),
@@ -392,9 +390,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         id="recent",
         title="A cache that forgets",
         kind="code",
-        points=5,
-        name="recent",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
             Check(
@@ -445,8 +441,8 @@ def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     return visited
 
 
-def _visited_case(seed: int, m: int, n: int, sizes: Sequence[int], share: float = 0.03) -> Case:
-    mask = random(m, n, seed=seed).abs() > 3.0 - 30 * share
+def _visited_case(seed: int, m: int, n: int, sizes: Sequence[int]) -> Case:
+    mask = random(m, n, seed=seed).abs() > 2.1
     i, j = torch.arange(m)[:, None], torch.arange(n)
     return Case((mask | ((j <= i + 1) & (i - j < 4)), list(sizes)))
 
@@ -461,7 +457,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
     def visited(kind: str) -> Callable[..., Tensor]:
         return _visited(v, kind=kind)
 
-    found = table(
+    exercise = table(
         "visited",
         "The share that needs work, for each block size.",
         _visited(v),
@@ -486,9 +482,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         id="visited",
         title="Which tiles need work?",
         kind="measure",
-        points=7,
-        name="visited",
-        table=found,
+        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -507,7 +501,6 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
                 says="nothing allowed, and everything",
             ),
         ],
-        by_hand=3,
         rubric=[
             (1, "the share against the block size, with named axes and a logarithmic one for the sizes"),
             (1, "the share of the allowed pairs as a line below, which no block size can reach or pass"),
@@ -587,7 +580,7 @@ def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
 
 def _tiled_task(v: Mapping[str, Any]) -> Task:
     right = TILED.function(v)
-    found = table(
+    exercise = table(
         "tiled",
         "Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
         right,
@@ -613,9 +606,7 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         id="tiled",
         title="Repair the tiles",
         kind="debug",
-        points=4,
-        name="tiled",
-        table=found,
+        table=exercise,
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
@@ -640,8 +631,6 @@ def tasks(variant: Variant) -> Sequence[Task]:
             id="choice",
             title="Which block size?",
             kind="written",
-            points=3,
-            by_hand=3,
             rubric=[
                 (1, "names a size, and its share and bound on the time, as read off the figure"),
                 (1, "larger blocks have a higher intensity, up to the balance, but visit more masked pairs"),

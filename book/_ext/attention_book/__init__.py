@@ -62,7 +62,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("builder-inited", slides.write_files)
 
     # 2. Each page is read.
-    app.connect("source-read", address.fill_in_address)
+    app.connect("source-read", address.fill_in)
     app.add_transform(LastingIds)
     app.connect("doctree-read", callouts.mark_callouts)
     app.connect("doctree-read", descriptions.note_descriptions)

@@ -1,10 +1,12 @@
-"""Give pages the public addresses, which all come from one: that of the repository, written in _config.yml.
+"""Give pages the public addresses, which all come from the repository's in _config.yml, and the supported Pythons.
 
 A page of the book writes `https://REPOSITORY` where the repository's address belongs, also inside a command that a
-reader copies. The address of the site itself is that of the repository on GitHub Pages. Who comes to an address that
-leads nowhere sees the page made here; `sphinx-notfound-page` writes it, and GitHub Pages knows it by its name, 404.
+reader copies, and `PYTHONS` for the versions that pyproject.toml lists. The address of the site is that of the
+repository on GitHub Pages. Who comes to an address that leads nowhere sees the page made here; `sphinx-notfound-page`
+writes it, and GitHub Pages knows it by its name, 404.
 """
 
+import re
 from html import escape
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -40,6 +42,18 @@ def site_address(repository: str) -> str:
     return f"https://{host}/" if name.lower() == host else f"https://{host}/{name}/"
 
 
+def pythons(root: Path = Path(__file__).parents[3]) -> list[str]:
+    """Return the supported versions of Python, as the classifiers in pyproject.toml list them."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    return re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+
+
+def pythons_in_words() -> str:
+    """Return these versions as a sentence names them: "3.11, 3.12 or 3.13"."""
+    *others, newest = pythons()
+    return f"{', '.join(others)} or {newest}"
+
+
 def set_site_address(app: Sphinx, config: Config) -> None:
     """Let Sphinx name each page's one address in its head, and the page 404 find what it loads from any folder."""
     address = site_address(config["html_theme_options"]["repository_url"])
@@ -47,9 +61,10 @@ def set_site_address(app: Sphinx, config: Config) -> None:
     config["notfound_urls_prefix"] = urlsplit(address).path or "/"
 
 
-def fill_in_address(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the address in the place of its placeholder."""
-    source[0] = source[0].replace(PLACEHOLDER, app.config.html_theme_options["repository_url"])
+def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the address and the supported Pythons in the place of their placeholders."""
+    address = app.config.html_theme_options["repository_url"]
+    source[0] = source[0].replace(PLACEHOLDER, address).replace("PYTHONS", pythons_in_words())
 
 
 def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:

@@ -69,10 +69,10 @@ def ratio_table(rows: list[Row]) -> nodes.table:
     for size, dtype, which in settings:
         cells = [", ".join(map(str, size)), dtype, which]
         for mask in MASKS:
-            found = [
+            ratios = [
                 r for r in pick(rows, name=OURS, mask=mask, dtype=dtype) if size_of(r) == size and r["pass"] == which
             ]
-            cells.append(in_words(found[0]["ratio"]) if found else "")
+            cells.append(in_words(ratios[0]["ratio"]) if ratios else "")
         lines.append(make_row([inline(cell) for cell in cells]))
     head = [("batch, length, d_model, heads", 20), ("dtype", 10), ("pass", 14), *((mask, 14) for mask in MASKS)]
     return make_table(head, lines, "benchmark")
@@ -87,8 +87,8 @@ def peer_table(rows: list[Row], length: int) -> nodes.table:
         for which in PASSES:
             cells = [name if name != OURS else "**this package**", which]
             for mask in MASKS:
-                found = pick(some, name=name, mask=mask, **{"pass": which})
-                cells.append(f"{found[0]['ratio'][1]:.2f}" if found else "")
+                record = pick(some, name=name, mask=mask, **{"pass": which})
+                cells.append(f"{record[0]['ratio'][1]:.2f}" if record else "")
             lines.append(make_row([inline(cell) for cell in cells]))
     return make_table([("module", 24), ("pass", 20), *((mask, 14) for mask in MASKS)], lines, "benchmark")
 
@@ -102,8 +102,8 @@ def memory_table(rows: list[Row]) -> nodes.table:
         cells = [", ".join(map(str, size))]
         for weights in (False, True):
             for name in (OURS, REFERENCE):
-                found = pick(at, weights=weights, name=name)
-                cells.append(f"{found[0]['peak_bytes'] / 2**20:.2f}" if found else "")
+                record = pick(at, weights=weights, name=name)
+                cells.append(f"{record[0]['peak_bytes'] / 2**20:.2f}" if record else "")
         lines.append(make_row([inline(cell) for cell in cells]))
     head = ["batch, length, d_model, heads", "package", "bare", "package, with weights", "eager, with weights"]
     return make_table([(name, 20) for name in head], lines, "benchmark")
@@ -155,10 +155,10 @@ class BenchmarkDirective(SphinxDirective):
         """Read the file and return its tables and the figure under their headings."""
         path = Path(self.env.relfn2path(RESULT)[1])
         self.env.note_dependency(str(path))
-        found = json.loads(path.read_text(encoding="utf-8"))
-        rows: list[Row] = found["rows"]
-        versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-        measured = f"Measured on {found['date']} on {found['machine']}: {versions}."
+        data = json.loads(path.read_text(encoding="utf-8"))
+        rows: list[Row] = data["rows"]
+        versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+        measured = f"Measured on {data['date']} on {data['machine']}: {versions}."
 
         def section(title: str, text: str, *content: nodes.Node) -> nodes.section:
             paragraph = nodes.paragraph("", "", *inline(text))

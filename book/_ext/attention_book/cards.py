@@ -74,8 +74,8 @@ def questions(notebook: NotebookNode) -> list[tuple[int, str, str]]:
     """
     text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     section = QUESTIONS.search(text)
-    found = QUESTION.finditer(section[1]) if section else ()
-    return [(int(match["number"]), f"**{match['asked']}", match["answer"].strip()) for match in found]
+    matches = QUESTION.finditer(section[1]) if section else ()
+    return [(int(match["number"]), f"**{match['asked']}", match["answer"].strip()) for match in matches]
 
 
 def turns(notebook: NotebookNode) -> Iterator[Card]:
@@ -98,8 +98,8 @@ def cards_of(notebook: NotebookNode, number: str) -> Iterator[Card]:
         id = place.replace("section-", "prediction-", 1) + (f"-{seen[place]}" if seen[place] > 1 else "")
         yield Card(id, section, place, asked, answer)
     yield from {card.id: card for card in turns(notebook)}.values()  # its answer calls the check a second time
-    for each, asked, answer in questions(notebook):
-        yield Card(f"question-{number}-{each}", "Questions", "questions", asked, answer)
+    for question, asked, answer in questions(notebook):
+        yield Card(f"question-{number}-{question}", "Questions", "questions", asked, answer)
 
 
 def relinked(text: str, docname: str, address: Callable[[str], str]) -> str:
@@ -222,7 +222,7 @@ def decks(chapters: Iterator[tuple[str, NotebookNode]], book: str, site: str) ->
     """Return a deck for each notebook that has cards, as parts of one deck of the book."""
     fields = [{"name": name} for name in ("Front", "Back", "Section")]
     model = genanki.Model(MODEL, book, fields=fields, templates=[SIDES], css=LOOK)
-    found = []
+    titled = []
     for docname, notebook in chapters:
         number, title = number_of(docname), title_of(notebook, docname)
         cards = list(cards_of(notebook, number))
@@ -238,8 +238,8 @@ def decks(chapters: Iterator[tuple[str, NotebookNode]], book: str, site: str) ->
             guid = genanki.guid_for("attention-tutorial", card.id)
             tags = [f"chapter-{chapter_of(docname)}"]
             deck.add_note(genanki.Note(model, [front, back, section], guid=guid, tags=tags))
-        found.append(deck)
-    return found
+        titled.append(deck)
+    return titled
 
 
 def write_deck(app: Sphinx, exception: Exception | None) -> None:

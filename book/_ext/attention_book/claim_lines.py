@@ -76,9 +76,9 @@ def as_html(text: str) -> str:
     return INLINE.sub(_set, html.escape(text, quote=False))
 
 
-def _set(found: re.Match[str]) -> str:
-    kind = str(found.lastgroup)
-    text = found[kind]
+def _set(match: re.Match[str]) -> str:
+    kind = str(match.lastgroup)
+    text = match[kind]
     return html_of(html.unescape(text), False) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
 
 
@@ -177,8 +177,8 @@ def groups_of(doctree: nodes.document, known: dict[str, Claim]) -> Iterator[list
     for cell in list(doctree.findall(nodes.container)):
         if cell.get("nb_element") != "cell_code":
             continue
-        outputs = [each for output in part(cell, "output") for each in output]
-        cards = [each for each in outputs if isinstance(each, nodes.raw) and is_claim(each)]
+        outputs = [node for output in part(cell, "output") for node in output]
+        cards = [node for node in outputs if isinstance(node, nodes.raw) and is_claim(node)]
         ids = [name for card in cards for name in CARD_ID.findall(card.astext())]
         if not ids or not set(ids) <= known.keys():
             continue
@@ -194,10 +194,10 @@ def groups_of(doctree: nodes.document, known: dict[str, Claim]) -> Iterator[list
 
 def set_group(group: list[Member]) -> None:
     """Put lines and tables in the place of the cards of a group of cells."""
-    claims = [claim for _, found, _ in group for claim in found]
+    claims = [claim for _, own, _ in group for claim in own]
     first, _, alone = group[0]
     if alone:
-        code = [each for cell, _, _ in group for each in code_of(cell)]
+        code = [node for cell, _, _ in group for node in code_of(cell)]
         first.children = []
         first.extend(shown(claims, code))
         for cell, _, _ in group[1:]:
@@ -205,7 +205,7 @@ def set_group(group: list[Member]) -> None:
         first["classes"].append("claim-cell")
         return
     for output in part(first, "output"):
-        for card in [each for each in output if isinstance(each, nodes.raw) and is_claim(each)]:
+        for card in [node for node in output if isinstance(node, nodes.raw) and is_claim(node)]:
             output.remove(card)
     holder = nodes.container("", *shown(claims, []), classes=["cell", "claim-cell"])
     first.parent.insert(first.parent.index(first) + 1, holder)

@@ -56,10 +56,10 @@ def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
 def read_replication(path: Path) -> dict[str, dict[str, Any]]:
     """Return what was found in fresh runs, for each claim of all chapters; nothing where nothing was drawn."""
     chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {id: found for chapter in chapters.values() for id, found in chapter["claims"].items()}
+    return {id: record for chapter in chapters.values() for id, record in chapter["claims"].items()}
 
 
-def drawn_again(found: Mapping[str, Any]) -> str:
+def drawn_again(record: Mapping[str, Any]) -> str:
     """Say in how many fresh runs a claim held, and what was measured; nothing where it is the same in all of them.
 
     Example:
@@ -70,17 +70,17 @@ def drawn_again(found: Mapping[str, Any]) -> str:
         >>> drawn_again({"runs": 20, "held": 20})
         ''
     """
-    held = f"held in {found['held']} of {found['runs']}" if "runs" in found else ""
-    if "median" in found:
-        return f"{held}; {found['median']:.3g} ({found['least']:.3g} to {found['most']:.3g})"
-    return held if "values" in found else ""
+    held = f"held in {record['held']} of {record['runs']}" if "runs" in record else ""
+    if "median" in record:
+        return f"{held}; {record['median']:.3g} ({record['least']:.3g} to {record['most']:.3g})"
+    return held if "values" in record else ""
 
 
 def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -> nodes.row:
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
-    found = replication.get(claim.id)
-    again = nodes.Text(NOT_YET if found is None else drawn_again(found))
+    record = replication.get(claim.id)
+    again = nodes.Text(NOT_YET if record is None else drawn_again(record))
     values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
     kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.kind is Kind.IDENTITY else []
     sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
@@ -127,6 +127,6 @@ class ClaimsDirective(SphinxDirective):
         pages = {docname for docname, _ in placed}
         deep = sum(map(is_deep, pages))
         parts = [(len(pages) - deep, "chapter"), (deep, "deep notebook")]
-        where = " and ".join(f"{number} {what}{'s' * (number > 1)}" for number, what in parts if number)
+        where = " and ".join(f"{number} {unit}{'s' * (number > 1)}" for number, unit in parts if number)
         count = f"{len(placed)} claim{'s' * (len(placed) > 1)} from {where}."
         return [nodes.paragraph("", count, classes=["claims-count"]), *sections]

@@ -54,7 +54,7 @@ def neighbours(page: str, pages: Iterable[str]) -> tuple[str | None, str | None]
         >>> neighbours("01_one", book), neighbours("01a_deep", book), neighbours("02_two", book)
         (('start', '02_two'), ('01_one', '02_two'), ('01_one', None))
     """
-    way = [each for each in pages if each == page or is_deep(page) or not is_deep(each)]
+    way = [other for other in pages if other == page or is_deep(page) or not is_deep(other)]
     place = way.index(page)
     return way[place - 1] if place else None, way[place + 1] if place + 1 < len(way) else None
 

@@ -39,12 +39,12 @@ def first_sentences(text: str, longest: int = LONGEST) -> str:
         >>> first_sentences("One. Two is longer. Three.", longest=20)
         'One. Two is longer.'
     """
-    kept = ""
+    beginning = ""
     for sentence in re.split(r"(?<=[.?!]) (?=[A-Z*“])", text):
-        if len(kept) + len(sentence) > longest:
+        if len(beginning) + len(sentence) > longest:
             break
-        kept = f"{kept} {sentence}".strip()
-    return kept or text[:longest].rpartition(" ")[0].rstrip(",;:") + " …"
+        beginning = f"{beginning} {sentence}".strip()
+    return beginning or text[:longest].rpartition(" ")[0].rstrip(",;:") + " …"
 
 
 def cards_of_chapters(start: nodes.document) -> dict[str, str]:

@@ -58,8 +58,8 @@ def set_formulas(formulas: Iterable[Formula]) -> tuple[dict[Formula, str], dict[
     run = subprocess.run(command, input=json.dumps(wanted), capture_output=True, encoding="utf-8", check=True)
     answer = json.loads(run.stdout)
     answers = list(zip(wanted, answer["formulas"], strict=True))
-    right = {formula: found["html"] for formula, found in answers if "html" in found}
-    wrong = {formula: found["error"] for formula, found in answers if "error" in found}
+    right = {formula: reply["html"] for formula, reply in answers if "html" in reply}
+    wrong = {formula: reply["error"] for formula, reply in answers if "error" in reply}
     return right, wrong, answer["sheet"]
 
 
@@ -129,7 +129,7 @@ def note_formulas(app: Sphinx, doctree: nodes.document) -> None:
 def set_all(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Set the formulas of all pages before the first page is written, so that one style sheet serves them all."""
     if isinstance(app.builder, StandaloneHTMLBuilder):
-        noted = [each for page in sorted(env.found_docs) for each in env.metadata[page]["formulas"]]
+        noted = [entry for page in sorted(env.found_docs) for entry in env.metadata[page]["formulas"]]
         right, wrong, sheet = set_formulas(formula for formula, _ in noted)
         for formula, place in noted:
             if formula in wrong:

@@ -37,4 +37,4 @@ def lighter(listing: str) -> str:
 def lighten_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.Node | None) -> None:
     """Make the listings of a page lighter."""
     if "body" in context:
-        context["body"] = LISTING.sub(lambda found: lighter(found[0]), context["body"])
+        context["body"] = LISTING.sub(lambda match: lighter(match[0]), context["body"])

@@ -54,8 +54,8 @@ def exercises_in(notebook: NotebookNode) -> Iterable[tuple[str, str]]:
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for found in re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE):
-                heading = found if lasting_id(found) else heading
+            for title in re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE):
+                heading = title if lasting_id(title) else heading
         elif called := re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE):
             yield heading, called[1]
 
@@ -82,9 +82,9 @@ class MistakesDirective(SphinxDirective):
             if not any(told.mistake == number for told in wrong):
                 self._warn(f"no check finds mistake {number} ({words})")
         for table in tables.values():
-            found = exercises.judge(table, table.right, seconds=SECONDS)
-            if found is not None:
-                self._warn(f"the check of exercise {table.name} rejects the right answer: {found.words}")
+            diagnosis = exercises.judge(table, table.right, seconds=SECONDS)
+            if diagnosis is not None:
+                self._warn(f"the check of exercise {table.name} rejects the right answer: {diagnosis.words}")
         count = (
             f"{len(tables)} checks, {len(wrong)} wrong answers, each told what is wrong with it; "
             "the right answers are accepted."
@@ -97,15 +97,15 @@ class MistakesDirective(SphinxDirective):
 
     def _wrong(self, table: exercises.Exercise) -> Iterable[Told]:
         for slip in table.slips:
-            found = exercises.judge(table, slip.answer, seconds=SECONDS)
-            if found is None:
+            diagnosis = exercises.judge(table, slip.answer, seconds=SECONDS)
+            if diagnosis is None:
                 words = slip.words if isinstance(slip.words, str) else f"slip {table.slips.index(slip)}"
                 self._warn(f"the check of exercise {table.name} lets a wrong answer pass ({words!r})")
-            yield Told(table.name, found.words if found else "right", slip.mistake)
+            yield Told(table.name, diagnosis.words if diagnosis else "right", slip.mistake)
 
     def _places(self) -> dict[str, Place]:
         """Return where each exercise stands: the heading before the cell that calls its check."""
-        found = {}
+        places = {}
         for docname, notebook in read_chapters(self.env):
             page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
             chapter = title_of(notebook, docname)
@@ -113,8 +113,8 @@ class MistakesDirective(SphinxDirective):
                 number, *title = heading.removeprefix("Exercise ").split()
                 words = " ".join(word for word in title if set(word) != {"★"})
                 place = number if heading.startswith("Exercise ") else f"turn in {number}"
-                found[name] = Place(f"{page}#{nodes.make_id(heading)}", place, words, chapter)
-        return found
+                places[name] = Place(f"{page}#{nodes.make_id(heading)}", place, words, chapter)
+        return places
 
     def _link(self, exercise: str, places: dict[str, Place]) -> nodes.Node:
         if exercise not in places:
@@ -150,18 +150,18 @@ class MistakesDirective(SphinxDirective):
             if chapter not in chapters:
                 ids = [nodes.make_id(f"mistakes-of-{chapter}")]
                 chapters[chapter] = nodes.section("", nodes.title("", "", *inline(chapter)), ids=ids)
-            said = nodes.bullet_list(classes=["mistakes-said"])
+            diagnoses = nodes.bullet_list(classes=["mistakes-said"])
             for told in wrong:
                 if told.exercise == exercise:
                     common = f" (Mistake {told.mistake}.)" if told.mistake else ""
                     words = nodes.Text(judging.sentence(told.words) + common)
-                    said += nodes.list_item("", nodes.paragraph("", "", words))
+                    diagnoses += nodes.list_item("", nodes.paragraph("", "", words))
             name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
-            count = f"What the check says about {len(said)} wrong answers"
+            count = f"What the check says about {len(diagnoses)} wrong answers"
             chapters[chapter] += [
                 name,
                 nodes.raw("", f"<details><summary>{count}</summary>", format="html"),
-                said,
+                diagnoses,
                 nodes.raw("", "</details>", format="html"),
             ]
         return list(chapters.values())

@@ -30,7 +30,7 @@ def predictions(notebook: NotebookNode) -> list[Prediction]:
         >>> predictions(new_notebook(cells=[cell]))
         [Prediction(section='1.2 Two', asked='Which\none?', answer='')]
     """
-    found = []
+    collected = []
     section = ""
     for cell in notebook.cells:
         if cell.cell_type != "markdown":
@@ -43,5 +43,5 @@ def predictions(notebook: NotebookNode) -> list[Prediction]:
                 section = match[1]
             else:
                 asked = re.sub(r"^> ?", "", match["asked"], flags=re.MULTILINE).strip()
-                found.append(Prediction(section, asked, (match["answer"] or "").strip()))
-    return found
+                collected.append(Prediction(section, asked, (match["answer"] or "").strip()))
+    return collected

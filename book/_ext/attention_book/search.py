@@ -149,7 +149,7 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
         return
     site = Path(app.outdir)
     shutil.rmtree(site / FOLDER, ignore_errors=True)
-    write([each for page in sorted(app.env.found_docs) for each in app.env.metadata[page]["places"]], site / FOLDER)
+    write([place for page in sorted(app.env.found_docs) for place in app.env.metadata[page]["places"]], site / FOLDER)
     for unused in (*(site / FOLDER).glob("pagefind-*ui*"), *(site / FOLDER).glob("pagefind-highlight*")):
         unused.unlink()  # Pagefind's own looks
     shutil.copyfile(SCRIPT, site / "_static" / SCRIPT.name)

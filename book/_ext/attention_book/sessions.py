@@ -70,13 +70,13 @@ def session(notebook: NotebookNode, until: str = "") -> Session:
                 turns += [(section, BOX.sub("", " ".join(asked.split()))) for asked in TURN.findall(part)]
         elif "attention-widget" in str(cell.get("outputs", "")):
             demonstrations.append(section)
-    kept = {TOP, *shown}
+    wanted = {TOP, *shown}
     return Session(
         int(minutes[1]),
         int(minutes[2]),
-        [place for place in demonstrations if place in kept],
-        [(place, " ".join(asked.split())) for place, asked, _ in predictions(notebook) if place in kept],
-        [(place, asked) for place, asked in turns if place in kept],
+        [place for place in demonstrations if place in wanted],
+        [(place, " ".join(asked.split())) for place, asked, _ in predictions(notebook) if place in wanted],
+        [(place, asked) for place, asked in turns if place in wanted],
     )
 
 

@@ -195,22 +195,34 @@ def option(value: list[float], state: dict[str, Any]) -> str:
 def poll_of_turn(state: dict[str, Any]) -> str:
     """Return the poll for a turn whose answer can be typed, from what its widget knows."""
     right = option(state["right"], state)
-    wrong = {option(each["answer"], state): each for each in state["wrong"] if option(each["answer"], state) != right}
+    wrong = {
+        option(wrong_answer["answer"], state): wrong_answer
+        for wrong_answer in state["wrong"]
+        if option(wrong_answer["answer"], state) != right
+    }
     if state["kind"] == "choice":
         offered = state["choices"]
     else:
-        values = {right: state["right"]} | {name: each["answer"] for name, each in list(wrong.items())[:WRONG_OPTIONS]}
+        values = {right: state["right"]} | {
+            name: wrong_answer["answer"] for name, wrong_answer in list(wrong.items())[:WRONG_OPTIONS]
+        }
         offered = sorted(values, key=values.__getitem__)
     options = [
-        (html.escape(each), each == right, html.escape(sentence_case(wrong[each]["words"] if each in wrong else "")))
-        for each in offered
+        (
+            html.escape(wrong_answer),
+            wrong_answer == right,
+            html.escape(sentence_case(wrong[wrong_answer]["words"] if wrong_answer in wrong else "")),
+        )
+        for wrong_answer in offered
     ]
     return poll(f"<p>{html.escape(state['question'])}</p>", options)
 
 
 def parts_of_turn(asked: Tag, after: list[Tag]) -> Iterator[Part]:
     """Yield a *Your turn* as a poll if its answer can be typed; else as code to complete, with an answer behind it."""
-    cell, answer = (next(each for each in after if tag in each.get("class", ())) for tag in ("tag_turn", "tag_answer"))
+    cell, answer = (
+        next(element for element in after if tag in element.get("class", ())) for tag in ("tag_turn", "tag_answer")
+    )
     words = noted(asked)
     if widget := cell.select_one("[data-widget=your_turn]"):
         yield Part(f"<h3>Your turn</h3>{poll_of_turn(json.loads(str(widget['data-state'])))}", words, ALONE)
@@ -244,7 +256,7 @@ def options_in(question: str) -> tuple[str, list[str]]:
 
 def unfolded(fold: Tag) -> str:
     """Return what a fold holds."""
-    return "".join(str(each) for each in fold.find_all(recursive=False) if each.name != "summary")
+    return "".join(str(element) for element in fold.find_all(recursive=False) if element.name != "summary")
 
 
 def answer_to(quote: Tag) -> Tag | None:
@@ -274,7 +286,7 @@ def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
     """
     code = code_of(cell)
     printed = "".join(
-        str(each) for each in cell.select(".cell_output .stream") if each.get_text().count("\n") <= LONGEST
+        str(element) for element in cell.select(".cell_output .stream") if element.get_text().count("\n") <= LONGEST
     )
     if widget := cell.select_one("[data-widget], [data-later-widget]"):
         yield Part(f'{lead}<div class="demonstration">{widget}</div>', notes, SPACIOUS)
@@ -349,19 +361,21 @@ def with_their_notes(parts: Iterable[Part]) -> list[Part]:
     Those of a part that shows nothing go to the part before, at first to the next one. A part without words, such as a
     demonstration, has those that come after it.
     """
-    found: list[Part] = []
+    parts_with_notes: list[Part] = []
     waiting = ""
     for part in parts:
         if part.shown:
-            found.append(part._replace(notes=waiting + part.notes))
+            parts_with_notes.append(part._replace(notes=waiting + part.notes))
             waiting = ""
-        elif found:
-            found[-1] = found[-1]._replace(notes=found[-1].notes + part.notes)
+        elif parts_with_notes:
+            parts_with_notes[-1] = parts_with_notes[-1]._replace(notes=parts_with_notes[-1].notes + part.notes)
         else:
             waiting += part.notes
-    for place in range(len(found) - 2, -1, -1):
-        found[place] = found[place]._replace(notes=found[place].notes or found[place + 1].notes)
-    return found
+    for place in range(len(parts_with_notes) - 2, -1, -1):
+        parts_with_notes[place] = parts_with_notes[place]._replace(
+            notes=parts_with_notes[place].notes or parts_with_notes[place + 1].notes
+        )
+    return parts_with_notes
 
 
 def parts_of_exercises(section: Tag) -> Iterator[Part]:
@@ -377,7 +391,7 @@ def parts_of_exercises(section: Tag) -> Iterator[Part]:
 def title_slide(section: Tag) -> tuple[str, list[Part]]:
     """Return the first slide of a chapter, its title and question, and the parts before its first section."""
     setup = section.find("div", class_="tag_setup")
-    before = [each for each in section.find_all(recursive=False) if each in setup.find_previous_siblings()]
+    before = [element for element in section.find_all(recursive=False) if element in setup.find_previous_siblings()]
     first, *rest = with_their_notes(parts_of(section, before))
     notes = first.notes + "".join(part.notes for part in rest)
     title = Part(f"<h1>{inner(section.h1)}</h1>{first.shown}{KEYS}", notes, ALONE)
@@ -386,9 +400,11 @@ def title_slide(section: Tag) -> tuple[str, list[Part]]:
 
 def stacks(article: Tag) -> Iterator[tuple[str, str, list[Part]]]:
     """Yield (id, heading, parts) for each section of a chapter, those that end a deck last."""
-    every = [each for each in article.select("section") if each.find(["h2", "h3"], recursive=False)]
-    kept = [each for each in every if each["id"] not in LEFT_OUT and not each["id"].startswith("exercise-")]
-    for section in sorted(kept, key=lambda each: LAST.index(each["id"]) if each["id"] in LAST else -1):
+    every = [element for element in article.select("section") if element.find(["h2", "h3"], recursive=False)]
+    shown = [
+        element for element in every if element["id"] not in LEFT_OUT and not element["id"].startswith("exercise-")
+    ]
+    for section in sorted(shown, key=lambda element: LAST.index(element["id"]) if element["id"] in LAST else -1):
         make = {"questions": parts_of_questions, "exercises": parts_of_exercises}.get(str(section["id"]), parts_of)
         heading = inner(section.find(["h2", "h3"], recursive=False))
         yield str(section["id"]), heading, with_their_notes(make(section))
@@ -408,8 +424,8 @@ def deck_of(article: Tag, page: str, book: str) -> str:
     return TEMPLATE.read_text(encoding="utf-8").format(
         title=html.escape(f"{name} · {book}"),
         page=html.escape(page),
-        sheets="".join(f'<link rel="stylesheet" href="../_static/widgets/{each}.css">\n' for each in used),
-        widgets="".join(f'<script src="../_static/widgets/{each}.js"></script>\n' for each in used),
+        sheets="".join(f'<link rel="stylesheet" href="../_static/widgets/{widget}.css">\n' for widget in used),
+        widgets="".join(f'<script src="../_static/widgets/{widget}.js"></script>\n' for widget in used),
         slides=f'<section id="title">{title}</section>\n{slides}',
     )
 

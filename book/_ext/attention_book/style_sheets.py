@@ -34,13 +34,13 @@ NESTING = {"media", "supports", "layer", "container"}  # rules that hold rules
 
 def names_in(site: Path) -> set[str]:
     """Return every class and id on a page of the site, and every word in a script."""
-    found: set[str] = set()
+    result: set[str] = set()
     for path in site.rglob("*.html"):
         for names in NAMES.findall(path.read_text(encoding="utf-8")):
-            found.update(names.split())
+            result.update(names.split())
     for path in (site / "_static").rglob("*.js"):
-        found.update(WORDS.findall(path.read_text(encoding="utf-8")))
-    return found
+        result.update(WORDS.findall(path.read_text(encoding="utf-8")))
+    return result
 
 
 def can_match(selector: str, names: set[str]) -> bool:
@@ -82,19 +82,19 @@ def pruned(sheet: str, names: set[str]) -> str:
 
 
 def _kept(rules: list[Node], names: set[str]) -> str:
-    kept = []
+    result = []
     for rule in rules:
         if isinstance(rule, QualifiedRule):
             selectors = [part for part in parts_of(rule.prelude) if can_match(part, names)]
             if selectors:
-                kept.append(f"{','.join(selectors)}{{{tinycss2.serialize(rule.content).strip()}}}")
+                result.append(f"{','.join(selectors)}{{{tinycss2.serialize(rule.content).strip()}}}")
         elif isinstance(rule, AtRule) and rule.lower_at_keyword in NESTING and rule.content is not None:
             inner = _kept(tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True), names)
             if inner:
-                kept.append(f"@{rule.at_keyword} {tinycss2.serialize(rule.prelude).strip()}{{{inner}}}")
+                result.append(f"@{rule.at_keyword} {tinycss2.serialize(rule.prelude).strip()}{{{inner}}}")
         else:
-            kept.append(rule.serialize())
-    return "".join(kept)
+            result.append(rule.serialize())
+    return "".join(result)
 
 
 def prune(app: Sphinx, exception: Exception | None) -> None:

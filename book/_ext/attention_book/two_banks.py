@@ -42,15 +42,17 @@ def attend(sentence: str) -> tuple[list[str], Tensor, Tensor]:
 
 def make_widget() -> Heads:
     """Return the widget, which shows the first sentence."""
-    found = {sentence: attend(sentence) for sentence in SENTENCES}
+    outputs = {sentence: attend(sentence) for sentence in SENTENCES}
     cases = {
         sentence: {"set by hand": (words, weights[None], [words.index("bank")])}
-        for sentence, (words, weights, _) in found.items()
+        for sentence, (words, weights, _) in outputs.items()
     }
     widget = Heads.of_cases(cases, choices=("Sentence", "Kind"), note=NOTE)
-    outs = [found[case["model"]][2].tolist() for case in widget.cases]
-    said = [f"bank goes in as (1, 1) and comes out as water {water:.2f}, money {money:.2f}." for water, money in outs]
-    widget.cases = [{**case, "answers": words} for case, words in zip(widget.cases, said, strict=True)]
+    outs = [outputs[case["model"]][2].tolist() for case in widget.cases]
+    sentences = [
+        f"bank goes in as (1, 1) and comes out as water {water:.2f}, money {money:.2f}." for water, money in outs
+    ]
+    widget.cases = [{**case, "answers": words} for case, words in zip(widget.cases, sentences, strict=True)]
     return widget
 
 

@@ -2,34 +2,33 @@
 
 What people get wrong stands in the tables (`attention_tutorial.exercises`), and is tested from there. Here is what
 tests the readers of results, the words for what is no result at all, and the machinery. A module for each chapter holds
-``RIGHT``, ``{exercise: {name: answer}}``, and ``WRONG``, a list of `Wrong`.
+``BANK``, ``{exercise: Answers}``.
 """
 
 import importlib
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wrong:
-    """A wrong answer to an exercise, and what the check must say about it."""
+    """A wrong answer, and what the check must say about it."""
 
-    exercise: str
     says: str  # part of the diagnosis
     answer: Any
     is_slip: bool = False  # whether it is a slip of the table, written otherwise, and told as that
 
 
-def right_answers() -> dict[str, dict[str, Any]]:
-    """Return every right answer, ``{exercise: {name: answer}}``."""
-    return {exercise: answers for module in _modules() for exercise, answers in module.RIGHT.items()}
+@dataclass(frozen=True)
+class Answers:
+    """Answers to one exercise: right ones by name, and wrong ones."""
+
+    right: dict[str, Any] = field(default_factory=dict)
+    wrong: list[Wrong] = field(default_factory=list)
 
 
-def wrong_answers() -> list[Wrong]:
-    """Return every wrong answer, chapter by chapter."""
-    return [wrong for module in _modules() for wrong in module.WRONG]
-
-
-def _modules():
-    return [importlib.import_module(found.name) for found in pkgutil.iter_modules(__path__, f"{__name__}.")]
+def bank() -> dict[str, Answers]:
+    """Return the answers to all exercises, by the exercise's name."""
+    modules = (importlib.import_module(module.name) for module in pkgutil.iter_modules(__path__, f"{__name__}."))
+    return {exercise: answers for module in modules for exercise, answers in module.BANK.items()}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def rnn(inputs, w, u):
@@ -106,61 +106,72 @@ def edge_per_sequence(model, source, target_in, i, j):
     return torch.tensor([edge(model, s[None], t[None], i, j) for s, t in zip(source, target_in, strict=True)]).mean()
 
 
-def batch_attention(s, h, axis=2, divide=1.0, scale=1.0, largest=torch.max):
-    scores = s @ h.transpose(1, 2) * scale
-    powers = (scores - largest(scores)).exp()
-    weights = powers / powers.sum(dim=axis, keepdim=True)
+def batch_attention(s, h, divide=1.0):
+    weights = torch.softmax(s @ h.transpose(1, 2), dim=2)
     return weights @ h / divide, weights
 
 
-RIGHT = {
-    "one_recurrent_step": {"two digits": -0.67, "in full": rnn([1.0, 0.0, -1.0], 1.0, 0.5)[2]},
-    "weight_of_h3": {"two digits": 0.93, "in full": torch.tensor([4.0, 1.0, 64.0]).div(69)[2]},
-    "rnn_by_hand": {"variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)), "object, numpy, float32": Rnn()},
-    "bits": {
-        "variant 2": lambda length, num_symbols: math.log(num_symbols**length) / math.log(2),
-        "numpy, float32": lambda length, num_symbols: np.float32(length) * np.log2(np.float32(num_symbols)),
-    },
-    "one_step_of_attention": {
-        "variant 2": attend_stable,
-        "list, columns": lambda s, h: [h.T @ torch.softmax(h @ s, 0), torch.softmax(h @ s[:, None], 0)[:, 0]],
-    },
-    "additive_scores": {
-        "variant 2": additive_loop,
-        "one matrix": lambda q, k, w, u, v: (
-            torch.tanh(torch.cat([q.expand(len(k), -1), k], 1) @ torch.cat([w, u], 1).T) @ v
-        ),
-    },
-    "effect_of_an_edge": {"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
-}
-
-RIGHT["debug_the_contexts"] = {
-    "softmax": lambda s, h: (torch.softmax(s @ h.mT, -1) @ h, torch.softmax(s @ h.mT, -1)),
-    "einsum": lambda s, h: (
-        torch.einsum("bmn,bnd->bmd", torch.softmax(torch.einsum("bmd,bnd->bmn", s, h), 2), h),
-        torch.einsum("bmd,bnd->bmn", s, h).softmax(dim=2),
+BANK = {
+    "one_recurrent_step": Answers(right={"two digits": -0.67, "in full": rnn([1.0, 0.0, -1.0], 1.0, 0.5)[2]}),
+    "weight_of_h3": Answers(right={"two digits": 0.93, "in full": torch.tensor([4.0, 1.0, 64.0]).div(69)[2]}),
+    "rnn_by_hand": Answers(
+        right={"variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)), "object, numpy, float32": Rnn()},
+        wrong=[
+            Wrong("the first state is right and a later one is not", rnn_adding_up),
+            Wrong(
+                "yours is another number",
+                lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h)),
+            ),
+            Wrong("right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
+        ],
+    ),
+    "bits": Answers(
+        right={
+            "variant 2": lambda length, num_symbols: math.log(num_symbols**length) / math.log(2),
+            "numpy, float32": lambda length, num_symbols: np.float32(length) * np.log2(np.float32(num_symbols)),
+        },
+        wrong=[
+            Wrong("but not for 1 from one of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
+            Wrong("between 39 and 40", lambda length, num_symbols: 7.0),
+        ],
+    ),
+    "one_step_of_attention": Answers(
+        right={
+            "variant 2": attend_stable,
+            "list, columns": lambda s, h: [h.T @ torch.softmax(h @ s, 0), torch.softmax(h @ s[:, None], 0)[:, 0]],
+        },
+        wrong=[Wrong("it is weights @ h", lambda s, h: (s, attend(s, h)[1]))],
+    ),
+    "additive_scores": Answers(
+        right={
+            "variant 2": additive_loop,
+            "one matrix": lambda q, k, w, u, v: (
+                torch.tanh(torch.cat([q.expand(len(k), -1), k], 1) @ torch.cat([w, u], 1).T) @ v
+            ),
+        },
+        wrong=[Wrong("the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v))],
+    ),
+    "effect_of_an_edge": Answers(
+        right={"variant 2": edge_per_sequence, "batch of masks": edge_batch_of_masks},
+        wrong=[
+            Wrong("the share should be", lambda *a: edge(*a) + 0.123),
+            Wrong("none of your masks hides anything", lambda *a: 0.123),
+            Wrong("hides position 1 from step 0, but not", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)),
+            Wrong("in some sequences only", edge_for_one_sequence),
+            Wrong("you never called the model without it", edge_masked_twice),
+        ],
+    ),
+    "debug_the_contexts": Answers(
+        right={
+            "softmax": lambda s, h: (torch.softmax(s @ h.mT, -1) @ h, torch.softmax(s @ h.mT, -1)),
+            "einsum": lambda s, h: (
+                torch.einsum("bmn,bnd->bmd", torch.softmax(torch.einsum("bmd,bnd->bmn", s, h), 2), h),
+                torch.einsum("bmd,bnd->bmn", s, h).softmax(dim=2),
+            ),
+        },
+        wrong=[
+            Wrong("your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
+            Wrong("the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
+        ],
     ),
 }
-
-WRONG = [
-    Wrong("rnn_by_hand", "the first state is right and a later one is not", rnn_adding_up),
-    Wrong(
-        "rnn_by_hand",
-        "yours is another number",
-        lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h)),
-    ),
-    Wrong("rnn_by_hand", "right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
-    Wrong("bits", "but not for 1 from one of 2", lambda length, num_symbols: 12 * math.log2(num_symbols)),
-    Wrong("bits", "between 39 and 40", lambda length, num_symbols: 7.0),
-    Wrong("one_step_of_attention", "it is weights @ h", lambda s, h: (s, attend(s, h)[1])),
-    Wrong("additive_scores", "the numbers are not", lambda q, k, w, u, v: additive(2 * q, k, w, u, v)),
-    Wrong("effect_of_an_edge", "the share should be", lambda *a: edge(*a) + 0.123),
-    Wrong("effect_of_an_edge", "none of your masks hides anything", lambda *a: 0.123),
-    Wrong(
-        "effect_of_an_edge", "hides position 1 from step 0, but not", lambda m, s, t, i, j: edge(m, s, t, i - 1, j - 1)
-    ),
-    Wrong("effect_of_an_edge", "in some sequences only", edge_for_one_sequence),
-    Wrong("effect_of_an_edge", "you never called the model without it", edge_masked_twice),
-    Wrong("debug_the_contexts", "your context is 0.5", lambda s, h: batch_attention(s, h, divide=2.0)),
-    Wrong("debug_the_contexts", "the context is not; it is weights @ h", lambda s, h: (s, batch_attention(s, h)[1])),
-]

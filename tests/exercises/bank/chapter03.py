@@ -7,7 +7,7 @@ from torch import nn
 
 from attention_tutorial import merge_heads, split_heads
 
-from . import Wrong
+from . import Answers, Wrong
 
 # ---- dot_product_variance -------------------------------------------------------------------------------------------
 
@@ -41,18 +41,9 @@ def jacobian_in_a_loop(scores):
 # ---- head_scores ----------------------------------------------------------------------------------------------------
 
 
-def scores_of_heads(x, w_q, w_k, heads, divide=None, split=split_heads):
-    q, k = split(x @ w_q, heads), split(x @ w_k, heads)
+def scores_of_heads(x, w_q, w_k, heads, divide=None):
+    q, k = split_heads(x @ w_q, heads), split_heads(x @ w_k, heads)
     return q @ k.mT / (math.sqrt(q.size(-1)) if divide is None else divide)
-
-
-def divided(by):
-    """Scores of heads, divided by a function of (d_head, d_model, heads, n)."""
-
-    def answer(x, w_q, w_k, heads):
-        return scores_of_heads(x, w_q, w_k, heads, by(w_q.size(1) // heads, x.size(2), heads, x.size(1)))
-
-    return answer
 
 
 def in_a_loop(x, w_q, w_k, heads):
@@ -107,8 +98,7 @@ def newton(scores, wanted):
 # ---- debug_the_scales -----------------------------------------------------------------------------------------------
 
 
-def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True, one_for_all=False, sign=1,
-         values="w_v", split_v=split_heads):  # fmt: skip
+def made(embedding, divisor, *, std=None):
     """A class with the embedding times embedding(d_model), the scores divided by divisor(d_head, d_model, heads, n)."""
 
     class Attention(nn.Module):
@@ -122,12 +112,9 @@ def made(embedding, divisor, *, axis=-1, merge=merge_heads, std=None, both=True,
         def forward(self, ids):
             d_model = self.embedding.embedding_dim
             x = self.embedding(ids) * embedding(d_model)
-            q, k = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_q if one_for_all else self.w_k))
-            v = split_v(getattr(self, values)(x), self.num_heads)
-            scores = sign * q @ k.mT / divisor(q.size(-1), d_model, self.num_heads, ids.size(1))
-            weights = torch.softmax(scores, dim=axis)
-            output = merge(weights @ v)
-            return (output, weights) if both else output
+            q, k, v = (split_heads(w(x), self.num_heads) for w in (self.w_q, self.w_k, self.w_v))
+            weights = torch.softmax(q @ k.mT / divisor(q.size(-1), d_model, self.num_heads, ids.size(1)), dim=-1)
+            return merge_heads(weights @ v), weights
 
     return Attention
 
@@ -180,49 +167,70 @@ class ScalingItsEmbedding(made(lambda m: 1.0, by_head)):
         return super().forward(ids)
 
 
-RIGHT = {
-    "dot_product_variance": {
-        "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
-        "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
-    },
-    "jacobian": {"loop": jacobian_in_a_loop, "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0))},
-    "through_softmax": {
-        "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
-        "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
-    },
-    "head_scores": {
-        "loop": in_a_loop,
-        "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
-    },
-    "initial_std": {
-        "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
-        "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
-    },
-    "repair": {"power": power, "float32": lambda w, m, d: power(w.float(), m, d)},
-    "temperature_for": {"bisection": bisect, "newton": newton},
-    "debug_the_scales": {"plain": made(root, by_head), "torch": ByPytorch},
+BANK = {
+    "dot_product_variance": Answers(
+        right={
+            "mean square less squared mean": lambda d, mq, a, mk, b: mean_square(d, mq, a, mk, b) - d * (mq * mk) ** 2,
+            "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
+        },
+        wrong=[
+            Wrong("is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
+            Wrong("right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
+            Wrong("negative means count", lambda d, *x: variance(d, *(max(y, 0) for y in x))),
+            Wrong("is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
+        ],
+    ),
+    "jacobian": Answers(
+        right={"loop": jacobian_in_a_loop, "autograd": torch.func.jacrev(lambda s: torch.softmax(s, 0))}
+    ),
+    "through_softmax": Answers(
+        right={
+            "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
+            "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
+        },
+        wrong=[Wrong("the entries must sum to 0", lambda a, u: a + u)],
+    ),
+    "head_scores": Answers(
+        right={
+            "loop": in_a_loop,
+            "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
+        },
+        wrong=[Wrong("you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x))))],
+    ),
+    "initial_std": Answers(
+        right={
+            "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
+            "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
+        },
+        wrong=[
+            Wrong("above 0", lambda m, d, s: -(m**-0.5) / s),
+            Wrong("scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
+        ],
+    ),
+    "repair": Answers(
+        right={"power": power, "float32": lambda w, m, d: power(w.float(), m, d)},
+        wrong=[Wrong("too flat: in effect", logs_times(lambda m, d: root(m // d)))],
+    ),
+    "temperature_for": Answers(
+        right={"bisection": bisect, "newton": newton},
+        wrong=[
+            Wrong("search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
+            Wrong("NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
+            Wrong("too few steps", lambda s, h: bisect(s, h, steps=10)),
+            Wrong("above 0", lambda s, h: -bisect(s, h)),
+            Wrong("only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
+        ],
+    ),
+    "debug_the_scales": Answers(
+        right={"plain": made(root, by_head), "torch": ByPytorch},
+        wrong=[
+            Wrong("multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
+            Wrong("drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
+            Wrong("keep the names of the parts", Renamed),
+            Wrong("the class itself", made(root, by_head)(5, 4, 2, 3)),
+            Wrong("change nothing", ScalingItsEmbedding),
+            Wrong("had no bias", WithBias),
+            Wrong("the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
+        ],
+    ),
 }
-
-WRONG = [
-    Wrong("dot_product_variance", "is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
-    Wrong("dot_product_variance", "right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
-    Wrong("dot_product_variance", "negative means count", lambda d, *x: variance(d, *(max(y, 0) for y in x))),
-    Wrong("dot_product_variance", "is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
-    Wrong("through_softmax", "the entries must sum to 0", lambda a, u: a + u),
-    Wrong("head_scores", "you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
-    Wrong("initial_std", "above 0", lambda m, d, s: -(m**-0.5) / s),
-    Wrong("initial_std", "scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
-    Wrong("repair", "too flat: in effect", logs_times(lambda m, d: root(m // d))),
-    Wrong("temperature_for", "search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
-    Wrong("temperature_for", "NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
-    Wrong("temperature_for", "too few steps", lambda s, h: bisect(s, h, steps=10)),
-    Wrong("temperature_for", "above 0", lambda s, h: -bisect(s, h)),
-    Wrong("temperature_for", "only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
-    Wrong("debug_the_scales", "multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
-    Wrong("debug_the_scales", "drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
-    Wrong("debug_the_scales", "keep the names of the parts", Renamed),
-    Wrong("debug_the_scales", "the class itself", made(root, by_head)(5, 4, 2, 3)),
-    Wrong("debug_the_scales", "change nothing", ScalingItsEmbedding),
-    Wrong("debug_the_scales", "had no bias", WithBias),
-    Wrong("debug_the_scales", "the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
-]  # fmt: skip

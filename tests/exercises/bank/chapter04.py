@@ -6,7 +6,7 @@ import math
 import numpy as np
 import torch
 
-from . import Wrong
+from . import Answers, Wrong
 
 # ---- parameters -----------------------------------------------------------------------------------------------------
 
@@ -136,31 +136,43 @@ def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
     return (weights @ v).transpose(1, 2).flatten(2) @ w_o
 
 
-RIGHT = {
-    "parameters": {"plain": count, "float tensor": count_float},
-    "split": {"chunks": split_by_chunk, "einsum": split_einsum},
-    "head_one_gives_she": {"fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))), "tensor": torch.tensor(0.894)},
-    "joined_shape": {"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape},
-    "shuffle_test": {"plain": keeps_order, "NumPy": keeps_order_numpy},
-    "multi_head": {"plain": attend, "head by head": attend_head_by_head},
-    "mask_for_torch": {"plain": interleave, "expand": expand},
-    "without_a_head": {"plain": moved, "difference": moved_by_difference},
-    "debug_the_heads": {"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
+BANK = {
+    "parameters": Answers(
+        right={"plain": count, "float tensor": count_float},
+        wrong=[Wrong("four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k))],
+    ),
+    "split": Answers(
+        right={"chunks": split_by_chunk, "einsum": split_einsum},
+        wrong=[
+            Wrong("yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
+            Wrong("not those of x", lambda x, h: 2 * split(x, h)),
+        ],
+    ),
+    "head_one_gives_she": Answers(
+        right={"fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))), "tensor": torch.tensor(0.894)}
+    ),
+    "joined_shape": Answers(right={"list": [2, 10, 296], "shape": torch.empty(2, 10, 8 * 37).shape}),
+    "shuffle_test": Answers(
+        right={"plain": keeps_order, "NumPy": keeps_order_numpy},
+        wrong=[
+            Wrong("return True or False; got Tensor", lambda layer, x, order: layer(x[order]) - layer(x)[order]),
+            Wrong("for each number", lambda layer, x, order: layer(x[order]).isclose(layer(x)[order])),
+            Wrong("not even a sound one", lambda layer, x, order: False, is_slip=True),
+        ],
+    ),
+    "multi_head": Answers(
+        right={"plain": attend, "head by head": attend_head_by_head},
+        wrong=[Wrong("missing from your output: [2]", lose_the_last)],
+    ),
+    "mask_for_torch": Answers(right={"plain": interleave, "expand": expand}),
+    "without_a_head": Answers(right={"plain": moved, "difference": moved_by_difference}),
+    "debug_the_heads": Answers(
+        right={"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
+        wrong=[
+            Wrong(
+                "besides, your mask has no effect",
+                lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False),
+            )
+        ],
+    ),
 }
-
-WRONG = [
-    Wrong("parameters", "four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k)),
-    Wrong("split", "yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
-    Wrong("split", "not those of x", lambda x, h: 2 * split(x, h)),
-    Wrong("multi_head", "missing from your output: [2]", lose_the_last),
-    Wrong(
-        "shuffle_test", "return True or False; got Tensor", lambda layer, x, order: layer(x[order]) - layer(x)[order]
-    ),
-    Wrong("shuffle_test", "for each number", lambda layer, x, order: layer(x[order]).isclose(layer(x)[order])),
-    Wrong("shuffle_test", "not even a sound one", lambda layer, x, order: False, is_slip=True),
-    Wrong(
-        "debug_the_heads",
-        "besides, your mask has no effect",
-        lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False),
-    ),
-]

@@ -2,7 +2,7 @@
 
 import torch
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def ones(m, n):
@@ -92,35 +92,45 @@ def never_says_false(model, x):
         return True
 
 
-RIGHT = {
-    "padding_from_ids": {
-        "unsqueeze": lambda ids, pad_id: ids.ne(pad_id).unsqueeze(1).unsqueeze(2),
-        "view": lambda ids, pad_id: ~(ids == pad_id).view(len(ids), 1, 1, -1),
-    },
-    "causal": {
-        "positions": lambda m, n: torch.arange(n)[None, :] <= torch.arange(m)[:, None] + (n - m),
-        "lists": lambda m, n: torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]),
-    },
-    "surviving_softmax": {"where": by_where, "float32": in_float32},
-    "decoder_mask": {
-        "and": lambda ids, pad_id: keys(ids, pad_id) & past(ids.size(1)),
-        "product": lambda ids, pad_id: keys(ids, pad_id) * past(ids.size(1)),
-    },
-    "from_torchs_module": {
-        "unflatten": lambda mask, num_heads: ~mask.unflatten(0, (-1, num_heads)),
-        "view": lambda mask, h: mask.logical_not().view(len(mask) // h, h, *mask.shape[1:]),
-    },
-    "finds_leaks": {"each position": each_position, "object": Perturbs()},
-    "repaired_attention": {"where": repaired(weigh=by_where), "torch's function": by_torch},
-}
-
-WRONG = [
-    Wrong("causal", "cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool)),
-    Wrong(
-        "surviving_softmax",
-        "not for a single matrix",
-        lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT,
+BANK = {
+    "padding_from_ids": Answers(
+        right={
+            "unsqueeze": lambda ids, pad_id: ids.ne(pad_id).unsqueeze(1).unsqueeze(2),
+            "view": lambda ids, pad_id: ~(ids == pad_id).view(len(ids), 1, 1, -1),
+        }
     ),
-    Wrong("finds_leaks", "it must end with return False", never_says_false),
-    Wrong("decoder_mask", "not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining()),
-]
+    "causal": Answers(
+        right={
+            "positions": lambda m, n: torch.arange(n)[None, :] <= torch.arange(m)[:, None] + (n - m),
+            "lists": lambda m, n: torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]),
+        },
+        wrong=[Wrong("cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool))],
+    ),
+    "surviving_softmax": Answers(
+        right={"where": by_where, "float32": in_float32},
+        wrong=[
+            Wrong(
+                "not for a single matrix",
+                lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT,
+            )
+        ],
+    ),
+    "decoder_mask": Answers(
+        right={
+            "and": lambda ids, pad_id: keys(ids, pad_id) & past(ids.size(1)),
+            "product": lambda ids, pad_id: keys(ids, pad_id) * past(ids.size(1)),
+        },
+        wrong=[Wrong("not in evaluation (torch.no_grad() and eval()): off by one", CausalWhileTraining())],
+    ),
+    "from_torchs_module": Answers(
+        right={
+            "unflatten": lambda mask, num_heads: ~mask.unflatten(0, (-1, num_heads)),
+            "view": lambda mask, h: mask.logical_not().view(len(mask) // h, h, *mask.shape[1:]),
+        }
+    ),
+    "finds_leaks": Answers(
+        right={"each position": each_position, "object": Perturbs()},
+        wrong=[Wrong("it must end with return False", never_says_false)],
+    ),
+    "repaired_attention": Answers(right={"where": repaired(weigh=by_where), "torch's function": by_torch}),
+}

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def omega(d, base=10000.0):
@@ -52,54 +52,99 @@ def rows_by_slices(weight, heads):
     return torch.cat([torch.cat([w[0::2], w[1::2]]) for w in weight.chunk(heads)])
 
 
-RIGHT = {
-    "dot": {
-        "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
-        "tensor": lambda s, d: (s * omega(d)).cos().sum(),
-    },
-    "price": {
-        "einsum": lambda m, n, slopes: -torch.einsum(
-            "h,mn->hmn", slopes, (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs().double()
-        ),
-        "cdist": lambda m, n, slopes: -slopes.view(-1, 1, 1) * torch.cdist(
-            torch.arange(n - m, n).double()[:, None], torch.arange(n).double()[:, None]
-        ),
-    },
-    "turn": {
-        "complex": turn_by_complex,
-        "float32": lambda x: turn_with_rotated_half(x).float(),
-    },
-    "clamped_scores": {
-        "loop": clamped_in_a_loop,
-        "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float(),
-    },
-    "convert": {"index": rows_by_index, "slices": rows_by_slices},
-    "slow": {
-        "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
-        "tensor": lambda n, d, base: (omega(d, base) * n < 2 * math.pi).sum(),
-    },
-}  # fmt: skip
-
-WRONG = [
-    Wrong("clamped_scores", "right up to the distance 3, and wrong beyond: query 0 and key 4", lambda q, k, most: (
-        torch.where((torch.arange(len(q)) - torch.arange(len(q))[:, None]).abs() > most,
-                    0.0 * q @ k.mT, clamped_in_a_loop(q, k, most)))),
-    Wrong("clamped_scores", "their score must be", lambda q, k, most: 2 * clamped_in_a_loop(q, k, most)),
-    Wrong("dot", "that is another number", lambda s, d: 0.25),
-    Wrong("price", "in head 0, at row 0, column 1", lambda m, n, slopes: -2 * slopes[:, None, None] * (
-        torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()),
-    Wrong("turn", "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
-          lambda x: turn_neighbours(x, lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d), sign=-1)),
-    Wrong("turn", "you count positions from 2", lambda x: turn_neighbours(x, start=2)),
-    Wrong("turn", "you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
-    Wrong("turn", "a cos - b sin; your speeds are those of a base of 300",
-          lambda x: turn_with_rotated_half(x, lambda d: omega(d, 300.0), sign=-1)),
-    Wrong("turn", "[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)]",
-          lambda x: torch.cat([(y := turn_with_rotated_half(torch.cat([x[:, : x.size(1) // 2],
-              x[:, x.size(1) // 2 :].flip(1)], 1)))[:, : x.size(1) // 2], y[:, x.size(1) // 2 :].flip(1)], 1)),
-    Wrong("turn", "a turned pair keeps its length", lambda x: 2 * turn_with_rotated_half(x)),
-    Wrong("turn", "must be the same everywhere", lambda x: turn_with_rotated_half(x)[[*range(len(x) - 1), 0]] * 0
-          + torch.cat([turn_with_rotated_half(x)[:-1], x[-1:]])),
-    Wrong("convert", "only their order may change", lambda w, heads: -w),
-    Wrong("slow", "another number of pairs", lambda n, d, base: 1000),
-]  # fmt: skip
+BANK = {
+    "dot": Answers(
+        right={
+            "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
+            "tensor": lambda s, d: (s * omega(d)).cos().sum(),
+        },
+        wrong=[Wrong("that is another number", lambda s, d: 0.25)],
+    ),
+    "price": Answers(
+        right={
+            "einsum": lambda m, n, slopes: (
+                -torch.einsum("h,mn->hmn", slopes, (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs().double())
+            ),
+            "cdist": lambda m, n, slopes: (
+                -slopes.view(-1, 1, 1)
+                * torch.cdist(torch.arange(n - m, n).double()[:, None], torch.arange(n).double()[:, None])
+            ),
+        },
+        wrong=[
+            Wrong(
+                "in head 0, at row 0, column 1",
+                lambda m, n, slopes: (
+                    -2 * slopes[:, None, None] * (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()
+                ),
+            )
+        ],
+    ),
+    "turn": Answers(
+        right={
+            "complex": turn_by_complex,
+            "float32": lambda x: turn_with_rotated_half(x).float(),
+        },
+        wrong=[
+            Wrong(
+                "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
+                lambda x: turn_neighbours(x, lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d), sign=-1),
+            ),
+            Wrong("you count positions from 2", lambda x: turn_neighbours(x, start=2)),
+            Wrong("you count positions from -1", lambda x: turn_with_rotated_half(x, start=-1)),
+            Wrong(
+                "a cos - b sin; your speeds are those of a base of 300",
+                lambda x: turn_with_rotated_half(x, lambda d: omega(d, 300.0), sign=-1),
+            ),
+            Wrong(
+                "[(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)]",
+                lambda x: torch.cat(
+                    [
+                        (
+                            y := turn_with_rotated_half(
+                                torch.cat([x[:, : x.size(1) // 2], x[:, x.size(1) // 2 :].flip(1)], 1)
+                            )
+                        )[:, : x.size(1) // 2],
+                        y[:, x.size(1) // 2 :].flip(1),
+                    ],
+                    1,
+                ),
+            ),
+            Wrong("a turned pair keeps its length", lambda x: 2 * turn_with_rotated_half(x)),
+            Wrong(
+                "must be the same everywhere",
+                lambda x: (
+                    turn_with_rotated_half(x)[[*range(len(x) - 1), 0]] * 0
+                    + torch.cat([turn_with_rotated_half(x)[:-1], x[-1:]])
+                ),
+            ),
+        ],
+    ),
+    "clamped_scores": Answers(
+        right={
+            "loop": clamped_in_a_loop,
+            "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float(),
+        },
+        wrong=[
+            Wrong(
+                "right up to the distance 3, and wrong beyond: query 0 and key 4",
+                lambda q, k, most: torch.where(
+                    (torch.arange(len(q)) - torch.arange(len(q))[:, None]).abs() > most,
+                    0.0 * q @ k.mT,
+                    clamped_in_a_loop(q, k, most),
+                ),
+            ),
+            Wrong("their score must be", lambda q, k, most: 2 * clamped_in_a_loop(q, k, most)),
+        ],
+    ),
+    "convert": Answers(
+        right={"index": rows_by_index, "slices": rows_by_slices},
+        wrong=[Wrong("only their order may change", lambda w, heads: -w)],
+    ),
+    "slow": Answers(
+        right={
+            "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
+            "tensor": lambda n, d, base: (omega(d, base) * n < 2 * math.pi).sum(),
+        },
+        wrong=[Wrong("another number of pairs", lambda n, d, base: 1000)],
+    ),
+}

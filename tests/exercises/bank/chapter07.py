@@ -8,7 +8,7 @@ from torch import nn
 from attention_tutorial.analysis.agreement import close
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def by_lists(written, asked):
@@ -71,7 +71,7 @@ def edge_in_a_loop(rows, columns, m, n):
     return mask
 
 
-def by_slices(written, asked, careful=True):
+def by_slices(written, asked):
     written, asked = ("".join(text.split()) for text in (written, asked))
     precision, recall = [], []
     for order in range(1, 1 + min(6, len(written), len(asked))):
@@ -79,8 +79,8 @@ def by_slices(written, asked, careful=True):
         both = sum(min(ours.count(piece), theirs.count(piece)) for piece in set(ours))
         precision.append(both / len(ours))
         recall.append(both / len(theirs))
-    p, r = (sum(each) / len(each) for each in (precision, recall))
-    return 0.0 if careful and not p else 100 * 5 * p * r / (4 * p + r)
+    p, r = (sum(shares) / len(shares) for shares in (precision, recall))
+    return 0.0 if not p else 100 * 5 * p * r / (4 * p + r)
 
 
 def by_weights(patient, factor=None):
@@ -102,42 +102,52 @@ def by_weights(patient, factor=None):
     return "keys and values exchanged" if loss > worst else "healthy"
 
 
-RIGHT = {
-    "norm_last": {
-        "in two lines": lambda x, norm, f: norm(sum([f(x), x])),
-        "float32": lambda x, norm, f: norm(x + f(x)).float(),
-    },
-    "writes_greedily": {"while": while_loop, "recursion": recursively},
-    "machine_size": {"modules": by_modules, "tensor": lambda *sizes: torch.tensor(by_modules(*sizes))},
-    "smoothed_loss": {
-        "the distribution": smoothed_by_distribution,
-        "PyTorch's": lambda logits, target, epsilon: F.cross_entropy(
-            logits.flatten(0, 1), target.flatten(), ignore_index=0, label_smoothing=epsilon
-        ),
-    },
-    "writes_with_beams": {"rows": beams_by_rows, "tensor": lambda *inputs: torch.tensor(beams_by_rows(*inputs))},
-    "share_right": {"lists": by_lists, "tensor": as_tensor},
-    "closed_edge": {"the package's": close, "loop": edge_in_a_loop},
-    "chrf_by_hand": {
-        "sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score,
-        "slices": by_slices,
-    },
-    "doctor": {
-        "weights": by_weights,
-        "a ratio of losses": lambda patient: by_weights(patient, 1.2),
-    },
-}  # fmt: skip
-
-WRONG = [
-    Wrong(
-        "closed_edge", "cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool)
+BANK = {
+    "norm_last": Answers(
+        right={
+            "in two lines": lambda x, norm, f: norm(sum([f(x), x])),
+            "float32": lambda x, norm, f: norm(x + f(x)).float(),
+        }
     ),
-    Wrong(
-        "chrf_by_hand",
-        "right, but not where two texts have nothing in common",
-        lambda written, asked: max(by_slices(written, asked), 1.0),
+    "writes_greedily": Answers(right={"while": while_loop, "recursion": recursively}),
+    "machine_size": Answers(right={"modules": by_modules, "tensor": lambda *sizes: torch.tensor(by_modules(*sizes))}),
+    "smoothed_loss": Answers(
+        right={
+            "the distribution": smoothed_by_distribution,
+            "PyTorch's": lambda logits, target, epsilon: F.cross_entropy(
+                logits.flatten(0, 1), target.flatten(), ignore_index=0, label_smoothing=epsilon
+            ),
+        }
     ),
-    Wrong("doctor", "it says 'padding open' of", lambda patient: "padding open"),
-    Wrong("doctor", "return one of 'healthy', 'no shift'", lambda patient: "ill"),
-    Wrong("doctor", "got 'patient 0'", lambda patient: patient.name),
-]
+    "writes_with_beams": Answers(
+        right={"rows": beams_by_rows, "tensor": lambda *inputs: torch.tensor(beams_by_rows(*inputs))}
+    ),
+    "share_right": Answers(right={"lists": by_lists, "tensor": as_tensor}),
+    "closed_edge": Answers(
+        right={"the package's": close, "loop": edge_in_a_loop},
+        wrong=[Wrong("cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool))],
+    ),
+    "chrf_by_hand": Answers(
+        right={
+            "sacrebleu's": lambda written, asked: CHRF().sentence_score(written, [asked]).score,
+            "slices": by_slices,
+        },
+        wrong=[
+            Wrong(
+                "right, but not where two texts have nothing in common",
+                lambda written, asked: max(by_slices(written, asked), 1.0),
+            )
+        ],
+    ),
+    "doctor": Answers(
+        right={
+            "weights": by_weights,
+            "a ratio of losses": lambda patient: by_weights(patient, 1.2),
+        },
+        wrong=[
+            Wrong("it says 'padding open' of", lambda patient: "padding open"),
+            Wrong("return one of 'healthy', 'no shift'", lambda patient: "ill"),
+            Wrong("got 'patient 0'", lambda patient: patient.name),
+        ],
+    ),
+}

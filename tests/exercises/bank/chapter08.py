@@ -9,7 +9,7 @@ import torch
 from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
 from attention_tutorial.tiled import Part, merge_parts, part_of, tiled_attention
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def step_by_parts(top, total, summed, s, v):
@@ -92,9 +92,7 @@ def kernel_of_parts(query, key, value, real, causal, block):
     return torch.cat(outputs)
 
 
-def joined_blocks(
-    query, key, value, real, causal, block, *, size=None, start=-math.inf, scored=lambda query, keys: query @ keys.T
-):
+def joined_blocks(query, key, value, real, causal, block, *, size=None, start=-math.inf):
     """Take all queries at once, and keys and values joined to one tensor.
 
     `size` is what is taken for the block, `start` what the maximum starts at.
@@ -105,7 +103,7 @@ def joined_blocks(
     rows = torch.arange(n - m, n)[:, None]
     top, total, summed = torch.full((m, 1), start), torch.zeros(m, 1), torch.zeros(m, value.size(1))
     for number, (tile, is_real) in enumerate(zip(joined.split(block), real.split(block), strict=True)):
-        scores = scored(query, tile[:, : d + 1])
+        scores = query @ tile[:, : d + 1].T
         columns = number * block + torch.arange(len(tile))
         scores = scores.masked_fill(~is_real | (causal & (columns > rows)), -math.inf)
         new = torch.maximum(top, scores.amax(1, keepdim=True))
@@ -161,41 +159,84 @@ def test_against_the_package(attend):
     return bool(attend(q, k, v, torch.ones(n).bool(), False, 2).isnan().all())
 
 
-RIGHT = {
-    "operations_a_byte": {"whole": 64, "quotient": 4 * 128 / (4 * 2)},
-    "total_of_three": {"decimal": 2.25, "fractions": 2 / 4 + 4 / 4 + 3 / 4},
-    "cache_of_a_word": {"whole": 1920, "product": 2 * 5 * 3 * 16 * 4},
-    "one_more_key": {"parts": step_by_parts, "by hand": step_by_hand},
-    "merge": {"totals": merge_by_totals, "softmax": merge_by_softmax},
-    "grouped": {"axes": grouped_by_axes, "loop": grouped_in_a_loop},
-    "window": {"loop": window_in_a_loop, "triangles": window_by_triangles},
-    "kernel": {"parts": kernel_of_parts, "keys and values joined, and one feature more": joined_blocks},
-    "test": {
-        "many inputs": test_against_the_package,
-        "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
-    },
+BANK = {
+    "operations_a_byte": Answers(
+        right={"whole": 64, "quotient": 4 * 128 / (4 * 2)}, wrong=[Wrong("four times n² numbers of 2 bytes", 77)]
+    ),
+    "total_of_three": Answers(
+        right={"decimal": 2.25, "fractions": 2 / 4 + 4 / 4 + 3 / 4}, wrong=[Wrong("count 2/4, 4/4 and 3/4", 7.0)]
+    ),
+    "cache_of_a_word": Answers(
+        right={"whole": 1920, "product": 2 * 5 * 3 * 16 * 4}, wrong=[Wrong("multiply 2 for key and value", 12345)]
+    ),
+    "one_more_key": Answers(
+        right={"parts": step_by_parts, "by hand": step_by_hand},
+        wrong=[Wrong("the new total is shrink * total", lambda t, a, u, s, v: (a + 7, u - 9 * v))],
+    ),
+    "merge": Answers(
+        right={"totals": merge_by_totals, "softmax": merge_by_softmax},
+        wrong=[
+            Wrong(
+                "each times exp(its log-total",
+                lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b)),
+            ),
+            Wrong("where those of queries or halves differ by e^10,000", merge_from_a),
+        ],
+    ),
+    "grouped": Answers(
+        right={"axes": grouped_by_axes, "loop": grouped_in_a_loop},
+        wrong=[Wrong("the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1)],
+    ),
+    "window": Answers(
+        right={"loop": window_in_a_loop, "triangles": window_by_triangles},
+        wrong=[Wrong("must see key 4", lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4))],
+    ),
+    "kernel": Answers(
+        right={"parts": kernel_of_parts, "keys and values joined, and one feature more": joined_blocks},
+        wrong=[
+            Wrong(
+                "the output is wrong for queries [2]",
+                lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None],
+            ),
+            Wrong("your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
+            *(
+                Wrong("more scores than those of `block` keys", kernel)
+                for kernel in (
+                    query_by_query,
+                    functools.partial(query_by_query, size=4),
+                    queries_along_columns,
+                    functools.partial(joined_blocks, size=128),
+                )
+            ),
+        ],
+    ),
+    "test": Answers(
+        right={
+            "many inputs": test_against_the_package,
+            "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
+        },
+        wrong=[
+            Wrong(
+                "your test fails a right kernel",
+                lambda attend: bool(
+                    attend(
+                        torch.ones(1, 1),
+                        torch.arange(7.0).sin()[:, None],
+                        torch.arange(7.0).cos()[:, None],
+                        torch.ones(7).bool(),
+                        False,
+                        2,
+                    ).equal(
+                        tiled_attention(
+                            torch.ones(1, 1),
+                            torch.arange(7.0).sin()[:, None],
+                            torch.arange(7.0).cos()[:, None],
+                            block_size=2,
+                        )
+                    )
+                ),
+            ),
+            Wrong("passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug"), is_slip=True),
+        ],
+    ),
 }
-
-WRONG = [
-    Wrong("operations_a_byte", "four times n² numbers of 2 bytes", 77),
-    Wrong("total_of_three", "count 2/4, 4/4 and 3/4", 7.0),
-    Wrong("cache_of_a_word", "multiply 2 for key and value", 12345),
-    Wrong("one_more_key", "the new total is shrink * total", lambda t, a, u, s, v: (a + 7, u - 9 * v)),
-    Wrong("merge", "each times exp(its log-total",
-          lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b))),
-    Wrong("merge", "where those of queries or halves differ by e^10,000", merge_from_a),
-    Wrong("grouped", "the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1),
-    Wrong("window", "must see key 4",
-          lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4)),
-    Wrong("kernel", "the output is wrong for queries [2]",
-          lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None]),
-    Wrong("kernel", "your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
-    *(Wrong("kernel", "more scores than those of `block` keys", kernel) for kernel in (
-        query_by_query, functools.partial(query_by_query, size=4), queries_along_columns,
-        functools.partial(joined_blocks, size=128))),
-    Wrong("test", "your test fails a right kernel", lambda attend: bool(attend(
-        torch.ones(1, 1), torch.arange(7.0).sin()[:, None], torch.arange(7.0).cos()[:, None], torch.ones(7).bool(),
-        False, 2).equal(tiled_attention(torch.ones(1, 1), torch.arange(7.0).sin()[:, None],
-                                        torch.arange(7.0).cos()[:, None], block_size=2)))),
-    Wrong("test", "passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug"), is_slip=True),
-]  # fmt: skip
