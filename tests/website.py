@@ -201,6 +201,13 @@ def pages(browser):
     return Pages(browser)
 
 
+def await_widget(page):
+    """Ask for the widget of a page, where it has to be asked for, and wait until it is there."""
+    if (later := page.locator(".attention-widget-later:enabled")).count():
+        later.click()
+    page.wait_for_selector("[data-widget][data-mounted=yes]")
+
+
 @contextlib.contextmanager
 def visiting(pages, addresses):
     """Open pages of widgets. At the end no script may have failed or warned, and no other server been asked."""
@@ -211,7 +218,7 @@ def visiting(pages, addresses):
         opened.append((way, page))
         page.goto(f"{addresses[way]}/{module}.html")
         if options.get("java_script_enabled", True):
-            page.wait_for_selector("[data-widget][data-mounted=yes]")
+            await_widget(page)
         return page
 
     yield open_page
@@ -282,12 +289,13 @@ def bytes_sent(path):
 
 def state_in(page):
     """Return the state of the first widget in a page's HTML."""
-    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
+    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-state]")["data-state"])
 
 
 def put(page, widget):
     """Show a widget on a page of its own, which holds nothing else."""
-    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{widget.to_html()}")
+    shown = widget.to_html().replace("data-later-widget=", "data-widget=")  # its bundle is there at once
+    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{shown}")
     sources = json.dumps({widget.module: str(widget._esm)})
     page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
     page.wait_for_selector("[data-mounted=yes]")
