@@ -71,7 +71,10 @@ NEXT_PROBABILITIES = Exercise(
             lambda x, t, k: _top(x / t, k - 1).softmax(-1),
         ),
         Slip("return probabilities: the softmax is missing", lambda x, t, k: _top(x / t, k).nan_to_num(neginf=-1e9)),
-        Slip("you keep the smallest logits; keep the largest", lambda x, t, k: -_top(-x / t, k)),
+        Slip(
+            "you keep the smallest logits; keep the largest",
+            lambda x, t, k: (x / t).masked_fill(_top(-x, k).isinf(), -torch.inf).softmax(-1),
+        ),
     ],
 )
 
@@ -102,7 +105,7 @@ PREVIOUS_SCORE = Exercise(
     ],
 )  # fmt: skip
 
-# ---- temperature_of_odds ------------------------------------------------------------------------------------------------
+# ---- temperature_of_odds --------------------------------------------------------------------------------------------
 
 TEMPERATURE_OF_ODDS = Exercise(
     name="temperature_of_odds",
@@ -130,15 +133,14 @@ def _pair_loss(
     test: _Ids,
     size: int,
     *,
-    pairs: Callable[[_Ids], Any] = pairwise,
     above: float = 1.0,
     below: float | None = None,
     ending: int = 0,
 ) -> Tensor:
-    counts = Counter(pairs(train))
+    counts = Counter(pairwise(train))
     firsts = Counter(train[: len(train) - 1 + ending])
     below = above * size if below is None else below
-    p = [(counts[pair] + above) / (firsts[pair[0]] + below) for pair in pairs(test)]
+    p = [(counts[pair] + above) / (firsts[pair[0]] + below) for pair in pairwise(test)]
     return torch.tensor(p, dtype=torch.float64)
 
 

@@ -1,5 +1,6 @@
 """Right and wrong answers to the exercises of chapter 9."""
 
+import itertools
 import math
 
 import torch
@@ -30,7 +31,7 @@ def previous_in_a_loop(weights):
 
 def pair_loss_by_matrix(train, test, size):
     counts = torch.ones(size, size)
-    for a, b in zip(train, train[1:], strict=False):
+    for a, b in itertools.pairwise(train):
         counts[a, b] += 1
     p = counts / counts.sum(dim=1, keepdim=True)
     return -p[test[:-1], test[1:]].log2().mean()
@@ -38,8 +39,8 @@ def pair_loss_by_matrix(train, test, size):
 
 def pair_loss_in_a_loop(train, test, size):
     bits = 0.0
-    for a, b in zip(test, test[1:], strict=False):
-        follows = [y for x, y in zip(train, train[1:], strict=False) if x == a]
+    for a, b in itertools.pairwise(test):
+        follows = [y for x, y in itertools.pairwise(train) if x == a]
         bits -= math.log2((follows.count(b) + 1) / (len(follows) + size))
     return bits / (len(test) - 1)
 
