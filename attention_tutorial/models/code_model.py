@@ -1,7 +1,7 @@
 """The small language model of Python that chapter 9 opens: nothing but attention between tokens and logits.
 
 `python -m tools.code_model` trains it on the source of Python's standard library and writes its numbers in half
-precision; :func:`load_code_model` reads them. The widget :class:`~attention_tutorial.widgets.CodeModel` computes with
+precision; :func:`load_code_model` reads them. The widget :class:`~attention_tutorial.widgets.CodeReader` computes with
 the same numbers in the reader's browser.
 
 Heads are named as the chapter names them, by layer and place from 1: ``(2, 1)`` is head 2.1.
@@ -25,7 +25,15 @@ from ..layers import split_heads
 from ..masks import causal_mask
 from .translator import _pack_numbers, _unpack_numbers
 
-__all__ = ["CodeModel", "DistanceAttention", "Read", "load_code_model", "pack_code_model", "unpack_code_model"]
+__all__ = [
+    "CodeModel",
+    "DistanceAttention",
+    "Read",
+    "code_model_runs",
+    "load_code_model",
+    "pack_code_model",
+    "unpack_code_model",
+]
 
 Head = tuple[int, int]
 
@@ -300,6 +308,19 @@ def unpack_code_model(record: dict[str, Any], dtype: torch.dtype | None = None) 
 def code_model_record() -> dict[str, Any]:
     """Return the description that the package ships."""
     text = resources.files(__package__).joinpath("trained", "code_model.json").read_text("utf-8")
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+@functools.cache
+def code_model_runs() -> dict[str, Any]:
+    """Return the record of five other trainings: ``runs``, and beside them ``baselines`` and the ``shipped`` model.
+
+    Example:
+        >>> [run["seed"] for run in code_model_runs()["runs"]]
+        [11, 12, 13, 14, 15]
+    """
+    text = resources.files(__package__).joinpath("trained", "code_model_runs.json").read_text("utf-8")
     record: dict[str, Any] = json.loads(text)
     return record
 

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import assert_raises, mistakes
 
@@ -24,6 +24,7 @@ def shipped():
     return load_code_model().tokens
 
 
+@example("".join(map(chr, range(0x300))))
 @given(st.text() | CODE)
 def test_pieces_join_to_the_text(text):
     assert "".join(pieces(text)) == text
