@@ -237,8 +237,12 @@ def progress(model: CodeModel, texts: Texts) -> dict[str, Any]:
     held_out = windows(texts.ids(texts.held_out[:60_000]), 8, model.context, seed=5)
     scores = job_scores(model, held_out)
     copying = copy_score(model, 4, 64, torch.Generator().manual_seed(5))
-    found = {job: round(float(score.target.max()), 3) for job, score in {**scores, "copy": copying}.items()}
-    return {"loss": round(loss_by_token(model, held_out).mean().item(), 3), "jobs": found}
+    best = {job: round(float(score.target.max()), 3) for job, score in {**scores, "copy": copying}.items()}
+    return {
+        "loss": round(loss_by_token(model, held_out).mean().item(), 3),
+        "jobs": best,
+        "previous in layer 1": round(float(scores["previous"].target[0].max()), 3),
+    }
 
 
 @torch.no_grad()
@@ -283,7 +287,7 @@ def removals(model: CodeModel, ids: Tensor) -> dict[str, Any]:
     names = ("closing bracket", "line end", "again", "other")
 
     def means(without: tuple[Head, ...] = ()) -> np.ndarray:
-        loss = loss_by_token(model, ids, without).numpy()
+        loss = loss_by_token(model, ids, without).double().numpy()
         return np.array([loss[kind == name].mean() for name in names])
 
     whole = means()
@@ -358,7 +362,14 @@ def judged(job: str, scores: dict[str, JobScore]) -> dict[str, Any]:
         name: [round(float(score.target[at]), 3), round(float(score.decoy[at]), 3)] for name, score in scores.items()
     }
     held = all(target >= max(JOBS[job][1], 2 * decoy) for target, decoy in (values["held out"], values["foreign"]))
-    return {"head": [layer, head], "held": held, "looks": scores["held out"].looks, "scores": values}
+    every = [[round(float(weight), 3) for weight in row] for row in scores["held out"].target]
+    return {
+        "head": [layer, head],
+        "held": held,
+        "looks": scores["held out"].looks,
+        "scores": values,
+        "every head": every,
+    }
 
 
 def baselines(texts: Texts) -> dict[str, Any]:
@@ -402,7 +413,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=0, help="train so many more, and test their heads")
     runs = parser.parse_args().runs
     torch.set_num_threads(1)
-    shipped = TRAINED / "code_model.json"
+    shipped, kept = TRAINED / "code_model.json", ROOT / "_build" / "code_models"
     if not runs:
         texts = Texts()
         record = pack_code_model(train_code_model(texts, SHIPPED_SEED))
@@ -420,6 +431,8 @@ def main() -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + runs):
         growth: list[dict[str, Any]] = []
         trained = train_code_model(texts, seed, growth=growth)
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / f"{seed}.json").write_text(json.dumps(pack_code_model(trained)), encoding="utf-8")
         record["runs"].append({**report(trained, texts, seed), "growth": growth})
         (TRAINED / "code_model_runs.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
