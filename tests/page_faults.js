@@ -11,7 +11,7 @@ function unsetFormulas() {
 
 /* The text of the page without code, formulas and widgets. */
 function prose() {
-  const left = "code, pre, script, style, mjx-container, dl.py, [data-widget]";
+  const left = "code, pre, script, style, mjx-container, dl.py, [data-state]";
   const found = [];
   for (const article of all("article.bd-article")) {
     const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);

@@ -204,6 +204,13 @@ def pages(browser):
     return Pages(browser)
 
 
+def await_widget(page):
+    """Ask for the widget of a page, where it has to be asked for, and wait until it is there."""
+    if (later := page.locator(".attention-widget-later:enabled")).count():
+        later.click()
+    page.wait_for_selector("[data-widget][data-mounted=yes]")
+
+
 @pytest.fixture
 def visit_widget(pages, widget_addresses):
     """Open a widget's page. At the end no script may have failed or warned, and no other server been asked."""
@@ -214,7 +221,7 @@ def visit_widget(pages, widget_addresses):
         opened.append((way, page))
         page.goto(f"{widget_addresses[way]}/{module}.html")
         if options.get("java_script_enabled", True):
-            page.wait_for_selector("[data-widget][data-mounted=yes]")
+            await_widget(page)
         return page
 
     yield open_page
@@ -278,12 +285,13 @@ def bytes_sent(path):
 
 def state_in(page):
     """Return the state of the first widget in a page's HTML."""
-    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-widget]")["data-state"])
+    return json.loads(BeautifulSoup(page, "html.parser").select_one("[data-state]")["data-state"])
 
 
 def put(page, widget):
     """Show a widget on a page of its own, which holds nothing else."""
-    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{widget.to_html()}")
+    shown = widget.to_html().replace("data-later-widget=", "data-widget=")  # its bundle is there at once
+    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{shown}")
     sources = json.dumps({widget.module: str(widget._esm)})
     page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
     page.wait_for_selector("[data-mounted=yes]")

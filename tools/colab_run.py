@@ -225,7 +225,8 @@ def views(cell: NotebookNode) -> list[NotebookNode]:
 def widget_faults(stored: NotebookNode, client: NotebookClient) -> Iterator[str]:
     """Say which widgets Colab could not show."""
     for old, new in zip(stored.cells, client.nb.cells, strict=True):
-        static = [o for o in old.get("outputs", []) if "data-widget" in o.get("data", {}).get("text/html", "")]
+        pages = [output.get("data", {}).get("text/html", "") for output in old.get("outputs", [])]
+        static = [page for page in pages if re.search("data-(later-)?widget=", page)]
         if len(static) > len(views(new)):
             yield f"cell {old.id}: {len(static)} widgets are stored, and {len(views(new))} came up live"
         for view in views(new):

@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 
 from .attention_steps import AttentionSteps
 from .bottleneck import Bottleneck
+from .code_reader import CodeReader
 from .heads import Heads
 from .mask_builder import MaskBuilder
 from .move_a_word import MoveAWord
@@ -25,6 +26,7 @@ from .your_turn import YourTurn
 __all__ = [
     "AttentionSteps",
     "Bottleneck",
+    "CodeReader",
     "Heads",
     "MaskBuilder",
     "MoveAWord",

@@ -58,6 +58,7 @@ class BookWidget(anywidget.AnyWidget):
 
     module: ClassVar[str]
     html_class: ClassVar[str] = "attention-widget"  # a demonstration; a question has another
+    later: ClassVar[str] = ""  # a heavy one is fetched by the site when a reader presses a button that says this
 
     _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the names of the state, which the module asks for
 
@@ -93,7 +94,8 @@ class BookWidget(anywidget.AnyWidget):
     def to_html(self) -> str:
         """Return an element that the site's script turns into the widget; without a script it shows a table."""
         state = html.escape(json.dumps(self.state(), ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-        opening = f'<div class="{self.html_class}" data-widget="{self.module}" data-state="{state}">'
+        offer = f'data-offer="{html.escape(self.later)}" data-later-' if self.later else "data-"
+        opening = f'<div class="{self.html_class}" {offer}widget="{self.module}" data-state="{state}">'
         return f"{opening}\n{self.static_html()}\n</div>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 import type { ComponentChildren, RefObject, SVGAttributes } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { RAMP } from "./colour.ts";
+import { show } from "./text.ts";
 
 interface PictureProps extends Omit<SVGAttributes<SVGSVGElement>, "label"> {
   /** What the picture shows, in a sentence. */
@@ -105,5 +106,15 @@ export function Ramp() {
     <span class="bw-scale">
       0 <span class="bw-ramp" style={{ background: RAMP }} aria-hidden="true" /> 1
     </span>
+  );
+}
+
+/** A cell of a table that shows a probability as a bar, and as a number. */
+export function Bar({ value, kind = "" }: { value: number; kind?: string }) {
+  return (
+    <td class={`bw-bar ${kind}`} data-value={value}>
+      <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
+      <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
+    </td>
   );
 }

@@ -185,3 +185,33 @@ export function NumberField({ label, value, tabIndex, largest, onChange, onInval
     />
   );
 }
+
+interface RovingRowProps {
+  label: string;
+  kind: string;
+  /** The place of the button that Tab leads to. */
+  stop: number;
+  /** A key led to the button at this place. */
+  onWalk?: (place: number) => void;
+  children: ComponentChildren;
+}
+
+/** A row of buttons that are one stop of the Tab key; arrows, Home and End lead from one to the next. */
+export function RovingRow({ label, kind, stop, onWalk, children }: RovingRowProps) {
+  function walk(event: KeyboardEvent) {
+    const row = event.currentTarget as HTMLElement;
+    const all = [...row.querySelectorAll<HTMLElement>("button")];
+    const here = all.indexOf((event.target as HTMLElement).closest("button") as HTMLElement);
+    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
+    const next = here < 0 ? null : nextCell(key, [0, here], 1, all.length);
+    if (/^(Arrow|Home$|End$)/.test(event.key)) event.preventDefault(); // the page must not scroll
+    if (!next) return;
+    all[next[1]]!.focus();
+    onWalk?.(next[1]);
+  }
+  return (
+    <div class={kind} role="group" aria-label={label} data-roving={stop} onKeyDown={walk}>
+      {children}
+    </div>
+  );
+}

@@ -132,7 +132,7 @@ def test_a_deck_holds_the_figures_formulas_and_demonstrations(deck, site):
     alts = [cell.metadata.mystnb.image.alt for cell, data in outputs if "image/png" in data]
     assert page.evaluate(FIGURES) == [[alt, True] for alt in alts]
 
-    shown = re.findall(r'data-widget="(\w+)"', " ".join(data.get("text/html", "") for _, data in outputs))
+    shown = re.findall(r'data-(?:later-)?widget="(\w+)"', " ".join(data.get("text/html", "") for _, data in outputs))
     assert page.evaluate(DEMONSTRATIONS) == [[name, "yes"] for name in shown if name != "your_turn"]
 
     article = soup_of(site / f"{chapter}.html").select_one("article")

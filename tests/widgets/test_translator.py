@@ -420,7 +420,7 @@ def agrees(page, widget):
     step = int(page.locator(".tr-step[aria-pressed=true]").get_attribute("data-written"))
     rows = page.eval_on_selector_all(
         "[data-candidate]",
-        "all => all.map(x => [x.dataset.candidate, x.querySelector('.tr-now').dataset.value].map(Number))",
+        "all => all.map(x => [x.dataset.candidate, x.querySelector('.bw-now').dataset.value].map(Number))",
     )
     assert len(rows) == 5
     read = torch.cat([torch.tensor([BEGIN]), ids[:step]])

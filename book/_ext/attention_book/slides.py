@@ -277,6 +277,8 @@ def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
         str(each) for each in cell.select(".cell_output .stream") if each.get_text().count("\n") <= LONGEST
     )
     if widget := cell.select_one("[data-widget], [data-later-widget]"):
+        if later := widget.attrs.pop("data-later-widget", None):  # a deck is opened to show what is in it
+            widget["data-widget"] = later
         yield Part(f'{lead}<div class="demonstration">{widget}</div>', notes, SPACIOUS)
     elif pictures := cell.select(".cell_output img"):
         for picture in pictures:

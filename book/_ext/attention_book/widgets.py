@@ -11,7 +11,8 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
     ```
 
 The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
-shows the widget's table, and with one a button of this name that fetches it.
+shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is offered
+like this wherever it stands.
 """
 
 import json
@@ -33,6 +34,7 @@ WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__
 HOST = Path(__file__).with_name("widgets_host.js")
 MARK = re.compile(r'data-widget="(\w+)"')
 LATER = "data-later-widget="
+ANY = re.compile(r'data-(?:later-)?widget="\w+"')
 
 
 def script(widget: type[BookWidget]) -> str:
@@ -80,7 +82,7 @@ class ChapterWidget(SphinxDirective):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             for output in cell.get("outputs", []):
                 page = "".join(output.get("data", {}).get("text/html", ""))
-                if cell["id"] == wanted and MARK.search(page):
+                if cell["id"] == wanted and ANY.search(page):
                     if "offer" in self.options:
                         words = f'data-offer="{escape(self.options["offer"])}" {LATER}'
                         page = page.replace("data-widget=", words, 1)

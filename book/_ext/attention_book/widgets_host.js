@@ -5,7 +5,7 @@
 
 (() => {
   "use strict";
-  const sources = window.attentionWidgets ?? {};
+  const sources = (window.attentionWidgets ??= {}); // a bundle that is fetched later comes here too
   const modules = {};
 
   // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
@@ -74,7 +74,7 @@
     }
   }
 
-  // A widget that is heavy stands on some pages as a table, with a button that fetches its bundle.
+  // A heavy widget stands there as a table, with a button that fetches its bundle. The table is seen on paper alone.
   const home = document.currentScript?.src ?? "";
 
   function fetched(kind, name) {
@@ -90,27 +90,31 @@
     });
   }
 
-  function offer(element) {
+  function offer(element, place) {
     const name = element.dataset.laterWidget;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "attention-widget-later";
     button.textContent = element.dataset.offer;
-    const rest = [...element.childNodes];
-    element.replaceChildren(button);
-    button.addEventListener("click", async () => {
+    element.prepend(button);
+
+    async function open() {
       button.disabled = true;
       try {
         await Promise.all([fetched("css", name), fetched("js", name)]);
+        button.remove();
         element.dataset.widget = name;
-        element.replaceChildren(...rest);
-        await mount(element, `later ${name}`);
-        element.querySelector("input, button, select")?.focus({ preventScroll: true });
+        await mount(element, `later ${place}`);
       } catch (error) {
-        element.replaceChildren(...rest); // the table of results stands there, as without a script
+        button.remove(); // the table of results stands there, as without a script
         console.error(`The widget ${name} could not be fetched.`, error);
       }
+    }
+    button.addEventListener("click", async () => {
+      await open();
+      element.querySelector("input, button, select")?.focus({ preventScroll: true });
     });
+    if (before[`later ${place}`]) open(); // its reader had opened it
   }
 
   const mountAll = () => {

@@ -1,10 +1,10 @@
 /* The translator: a trained machine that one may type into, look into, and operate on. */
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
+import { Bar } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
-import { FaintDot, Grid, NumberField, nextCell, type Place } from "../../kit/grid.tsx";
+import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { range, rememberLast } from "../../kit/maths.ts";
 import { Folded, InWords, Panel, Scroll } from "../../kit/panel.tsx";
@@ -336,24 +336,6 @@ function aboutSentence(parsed: Data["parsed"]): string {
   return parsed.heldOut ? `${made} In training it never met “${parsed.noun}” and “${parsed.verb}” together.` : made;
 }
 
-/** A row of words that are one stop of the Tab key; arrows lead from one to the next. */
-function WordRow({ label, children, stop }: { label: string; children: ComponentChildren; stop: number }) {
-  function walk(event: KeyboardEvent) {
-    const row = event.currentTarget as HTMLElement;
-    const all = [...row.querySelectorAll<HTMLElement>("button")];
-    const here = all.indexOf((event.target as HTMLElement).closest("button") as HTMLElement);
-    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
-    const next = here < 0 ? null : nextCell(key, [0, here], 1, all.length);
-    if (/^(Arrow|Home$|End$)/.test(event.key)) event.preventDefault(); // the page must not scroll
-    if (next) all[next[1]]!.focus();
-  }
-  return (
-    <div class="tr-words" role="group" aria-label={label} data-roving={stop} onKeyDown={walk}>
-      {children}
-    </div>
-  );
-}
-
 /** What it reads: each word in the colour of the weight with which the chosen step looks at it. */
 function Reading({ state, data: { machine, words, trace, step, layer, every }, write }: Props) {
   const kind = state.attention === "cross" ? layer : 0;
@@ -367,7 +349,7 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
           it.
         </span>
       </p>
-      <WordRow label="English words" stop={0}>
+      <RovingRow kind="tr-words" label="English words" stop={0}>
         {words.map((word, j) => {
           const hidden = isHidden(state, machine, j);
           return (
@@ -388,7 +370,7 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
             </button>
           );
         })}
-      </WordRow>
+      </RovingRow>
     </div>
   );
 }
@@ -450,7 +432,7 @@ function Writing({ state, data, write }: Props) {
         <b>{touched ? "Touched, it writes" : "Word by word"}</b> {touched && verdict(written.ids)}{" "}
         {!touched && <span class="tr-quiet">tap a word to see how it came about</span>}
       </p>
-      <WordRow label={touched ? "Italian words of the touched machine" : "Italian words"} stop={step}>
+      <RovingRow kind="tr-words" label={touched ? "Italian words of the touched machine" : "Italian words"} stop={step}>
         {written.ids.map((id, i) => {
           const later = !state.rest && i >= step;
           const kinds = [
@@ -475,7 +457,7 @@ function Writing({ state, data, write }: Props) {
             </button>
           );
         })}
-      </WordRow>
+      </RovingRow>
       {steps >= MOST_WRITTEN && written.ids.at(-1) !== END && (
         <p class="tr-quiet">It finds no end: here it is stopped after {MOST_WRITTEN} words.</p>
       )}
@@ -511,15 +493,6 @@ function candidates({ now, before }: Data, most = 5): number[] {
   return [...first.slice(0, most - lost.length), ...lost];
 }
 
-function Bar({ value, kind }: { value: number; kind: string }) {
-  return (
-    <td class={`tr-bar ${kind}`} data-value={value}>
-      <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
-      <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
-    </td>
-  );
-}
-
 function Candidates({ data }: { data: Data }) {
   const { machine, now, before, step, every } = data;
   const prefix = every.steps.slice(0, step - 1);
@@ -544,8 +517,8 @@ function Candidates({ data }: { data: Data }) {
           {candidates(data).map((id) => (
             <tr key={id} data-candidate={id}>
               <th scope="row">{id === END ? END_NAME : machine.italian[id]}</th>
-              <Bar value={before[id]!} kind="tr-before" />
-              <Bar value={now[id]!} kind="tr-now" />
+              <Bar value={before[id]!} />
+              <Bar value={now[id]!} kind="bw-now" />
             </tr>
           ))}
         </tbody>

@@ -5,6 +5,9 @@
 
 import trained from "../../../attention_tutorial/models/trained/translator.json";
 import { range } from "../../kit/maths.ts";
+import { bytesOf, unpackHalves } from "../../kit/packed.ts";
+
+export { half } from "../../kit/packed.ts";
 
 export interface Sheet {
   rows: number;
@@ -77,41 +80,17 @@ export const [PAD, BEGIN, END] = [0, 1, 2];
 /** What `pack_translator` in Python writes. */
 export type Packed = Omit<typeof trained, "loss_of_precision">;
 
-/** A number of half precision from its 16 bits. */
-export function half(bits: number): number {
-  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-}
-
-const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/** The i-th ten bits of some bytes. */
-function tenBits(bytes: Uint8Array, i: number): number {
-  const [at, skip] = [(10 * i) >> 3, (10 * i) & 7];
-  return (((bytes[at]! << 8) | (bytes[at + 1] ?? 0)) >> (6 - skip)) & 1023;
-}
-
-/** The parameters: sign and exponent of each are a letter, the ten bits of all fractions stand behind a colon. */
+/** The parameters, in half precision or in single. */
 export function unpack(record: Packed): Machine {
-  const [tops, rest = tops] = record.numbers.split(":") as [string, string?];
-  const bytes = Uint8Array.from(atob(rest), (character) => character.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  const number =
+  const numbers =
     record.precision === "float16"
-      ? (i: number) => half((LETTERS.indexOf(tops[i]!) << 10) | tenBits(bytes, i))
-      : (i: number) => view.getFloat32(4 * i, true);
+      ? unpackHalves(record.numbers)
+      : Float64Array.from(new Float32Array(bytesOf(record.numbers).buffer));
   const parameters = new Map<string, Sheet>();
   let at = 0;
   for (const [name, shape] of record.parameters as [string, number[]][]) {
     const [rows, columns] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
-    const from = at;
-    parameters.set(name, {
-      rows,
-      columns,
-      data: Float64Array.from({ length: rows * columns }, (_, i) => number(from + i)),
-    });
+    parameters.set(name, { rows, columns, data: numbers.subarray(at, at + rows * columns) });
     at += rows * columns;
   }
   const { sizes, english, italian } = record;

@@ -1,0 +1,208 @@
+"""The code model in the page: type Python, see what each head looks at and what comes next, and take heads away."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+import traitlets
+
+from ..analysis.jobs import JOBS, JobScore, copy_score, job_scores
+from ..data.byte_pairs import BEGIN
+from ..data.library import held_out_files
+from ..models.code_model import CodeModel, Head, Read, load_code_model
+from ..notebook.display import rounded
+from .base import BookWidget, html_table
+
+__all__ = ["CodeReader"]
+
+INVENTED = """\
+def frobnicate(wug, blicket):
+    if wug is None:
+        return blicket
+    return frobnicate(w"""
+
+#: What a reader may try: a text, or what :class:`CodeReader` takes.
+EXAMPLES: dict[str, Any] = {
+    "an invented name": INVENTED,
+    "nonsense, twice": "gostak_distims[the]{doshes}\ngostak_distims[the]{doshes",
+    "brackets in brackets": {"text": "value = outer(first[index", "head": "nearest bracket"},
+    "English": "Return the name of the file. If the name is not given, return the name of the f",
+}
+MOST_CHARACTERS = 10_000  # of a text; no token is so long that more could be within the context
+ROWS = 12  # of the table for pages without a script
+
+Example = Mapping[str, Any]
+
+
+class CodeReader(BookWidget):
+    """Read Python with the small language model of chapter 9, look into its heads, and take some away.
+
+    Everything on the screen is computed in the browser, in double precision, with the numbers that
+    :func:`~attention_tutorial.models.code_model.load_code_model` returns. Where heads are taken away, what the whole
+    model says stands beside.
+
+    Args:
+        text: what it reads, at most 255 tokens.
+        head: the head whose weights are shown, as ``(layer, head)`` from 1, or a job of
+            ``attention_tutorial.analysis.jobs.JOBS``: the head that does it best.
+        token: the token that is looked at. 0 is the one that begins every text, -1 the last.
+        heads_off: heads to take away.
+        examples: what is offered to try: for each name a text, or a mapping with ``text`` and any of ``head``,
+            ``token`` and ``heads_off``.
+        note: a line of text above.
+
+    Raises:
+        TypeError: if an argument is of another kind.
+        ValueError: if the text has too many tokens, or there is no such head, job or token.
+
+    Example:
+        >>> reader = CodeReader("for i in ra", heads_off=[(2, 1)])
+        >>> reader
+        CodeReader('for i in ra', head=(2, 1), without head 2.1)
+        >>> reader.read().logits.shape
+        torch.Size([1, 8, 1024])
+    """
+
+    module = "code_reader"
+    later: ClassVar[str] = "Open the code model (0.5 MB)"
+
+    text = traitlets.Unicode().tag(sync=True)
+    head = traitlets.List(traitlets.Int()).tag(sync=True)
+    token = traitlets.Int(-1).tag(sync=True)
+    heads_off: "traitlets.List[list[int]]" = traitlets.List().tag(sync=True)
+    jobs: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    examples: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+
+    def __init__(
+        self,
+        text: str = INVENTED,
+        *,
+        head: Head | str = "copy",
+        token: int = -1,
+        heads_off: Sequence[Head] = (),
+        examples: Mapping[str, str | Example] | None = None,
+        note: str = "",
+    ) -> None:
+        offered = []
+        for label, example in (EXAMPLES if examples is None else examples).items():
+            settings = {"text": example} if isinstance(example, str) else dict(example)
+            known = {"text", "head", "token", "heads_off"}
+            if unknown := set(settings) - known:
+                raise ValueError(f"examples may have {', '.join(sorted(known))}; got {', '.join(sorted(unknown))}")
+            offered.append({"label": str(label), **_state_of(**settings)})
+        state = _state_of(text, head, token, heads_off)
+        super().__init__(**state, jobs=_jobs(), examples=offered, note=note)
+
+    def __repr__(self) -> str:
+        without = f", without {_say_heads(self.heads_off)}" if self.heads_off else ""
+        return f"CodeReader({self.text!r}, head={tuple(self.head)}{without})"
+
+    def read(self) -> Read:
+        """Return what the model, without the heads that are taken away, makes of the text that is shown, in float64.
+
+        Of a text that is too long, as a reader may type it, the model reads as many tokens as it can.
+        """
+        model = _model()
+        ids = [BEGIN, *model.tokens.encode(_well_formed(self.text)[:MOST_CHARACTERS])][: model.context]
+        with torch.no_grad():
+            return model(torch.tensor([ids]), [(layer, head) for layer, head in self.heads_off])
+
+    def static_html(self) -> str:
+        """Return a table: the last tokens, what the model expects after each, and where the chosen head looks."""
+        model, read = _model(), self.read()
+        ids = model.encode(self.text)[0].tolist()
+        layer, head = self.head
+        names = ["(start)", *(_visible(model.tokens.text(i)) for i in ids[1:])]
+        guesses = read.logits[0].softmax(dim=-1).max(dim=-1)
+        looks = read.weights[layer - 1][0, head - 1].max(dim=-1)
+        shown = range(max(len(ids) - ROWS, 0), len(ids))
+        cells = [
+            [
+                f"{_visible(model.tokens.text(int(guesses.indices[i])))} ({rounded(float(guesses.values[i]))})",
+                f"{names[int(looks.indices[i])]} ({rounded(float(looks.values[i]))})",
+            ]
+            for i in shown
+        ]
+        without = f" without {_say_heads(self.heads_off)}" if self.heads_off else ""
+        caption = (
+            f"The last {len(shown)} of {len(ids)} tokens that the code model{without} reads: what it expects next, and "
+            f"where head {layer}.{head} looks most."
+        )
+        columns = ["expects (probability)", f"head {layer}.{head} looks at (weight)"]
+        return html_table(caption, [names[i] for i in shown], columns, cells)
+
+
+@functools.cache
+def _model() -> CodeModel:
+    return load_code_model(torch.float64)
+
+
+@functools.cache
+def _scores() -> dict[str, JobScore]:
+    """Test each head for each job: on two passages of every file that the model never saw, and on random tokens."""
+    model = load_code_model(torch.float32)
+    length = model.context - 1
+    texts = [model.tokens.encode(text) for text in held_out_files().values()]
+    rows = [[BEGIN, *ids[at : at + length]] for ids in texts for at in (0, len(ids) - length)]
+    copying = copy_score(model, 8, 64, torch.Generator().manual_seed(9))
+    return {**job_scores(model, torch.tensor(rows)), "copy": copying}
+
+
+def _jobs() -> list[dict[str, Any]]:
+    """List the jobs that heads hold, with the weight that ``JOBS`` asks for and twice the decoy's, the surest first."""
+    found = []
+    for job, score in _scores().items():
+        looks_at, least = JOBS[job]
+        held = (score.target >= least) & (score.target >= 2 * score.decoy)
+        for layer, head in held.nonzero().tolist():
+            record = {"head": [layer + 1, head + 1], "job": job, "looks_at": looks_at}
+            found.append((float(score.target[layer, head]), record))
+    return [record for _, record in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _visible(text: str) -> str:
+    return text.replace("\n", "⏎").replace(" ", "·")
+
+
+def _well_formed(text: str) -> str:
+    """Replace halves of surrogate pairs by U+FFFD, as a browser does: they are no text."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _say_heads(heads: Sequence[Sequence[int]]) -> str:
+    return f"head{'s' * (len(heads) > 1)} " + ", ".join(f"{layer}.{head}" for layer, head in heads)
+
+
+def _state_of(text: Any, head: Any = "copy", token: Any = -1, heads_off: Any = ()) -> dict[str, Any]:
+    """Check what is to be shown, and return the traits that say so."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str; got {type(text).__name__}")
+    text = _well_formed(text)
+    length = _model().encode(text).size(1)
+    if isinstance(head, str):
+        if head not in JOBS:
+            raise ValueError(f"head must be (layer, head) or one of {', '.join(map(repr, JOBS))}; got {head!r}")
+        head = _scores()[head].best()
+    if not isinstance(token, int) or isinstance(token, bool):
+        raise TypeError(f"token must be an int; got {type(token).__name__}")
+    if not -length <= token < length:
+        raise ValueError(f"token must be from {-length} to {length - 1}; got {token}")
+    return {
+        "text": text,
+        "head": _checked("head", head),
+        "token": token if token >= -1 else token + length,
+        "heads_off": sorted({tuple(_checked("heads_off", one)) for one in heads_off}),
+    }
+
+
+def _checked(name: str, head: Any) -> list[int]:
+    """Return a head as a list."""
+    model = _model()
+    first: Any = model.layers[0]
+    layers, heads = range(1, len(model.layers) + 1), range(1, first.num_heads + 1)
+    if not isinstance(head, Sequence) or len(head) != 2 or head[0] not in layers or head[1] not in heads:
+        expected = f"(layer, head) from (1, 1) to ({layers[-1]}, {heads[-1]})"
+        raise ValueError(f"{name} must be {expected}; got {head!r}")
+    return list(head)

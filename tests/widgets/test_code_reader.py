@@ -1,0 +1,303 @@
+"""Laws of the code model in the page: its tokens are those of the package, its numbers PyTorch's, whatever is taken away."""
+
+import itertools
+import random
+import re
+
+import pytest
+import torch
+from website import bytes_sent, put, state_in
+
+from attention_tutorial.data.library import held_out_files
+from attention_tutorial.models.code_model import load_code_model
+from attention_tutorial.widgets import CodeReader
+from attention_tutorial.widgets.base import STATIC
+from attention_tutorial.widgets.code_reader import EXAMPLES, MOST_CHARACTERS
+
+CLOSE = 1e-6
+
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as t from "./widget.mjs";
+const model = t.theModel();
+const cases = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(cases.map(([text, off]) => {
+  const ids = t.encode(text, model).slice(0, model.context);
+  const places = t.read(model, ids, off);
+  return {
+    ids: t.encode(text, model),
+    names: ids.map((id) => t.nameOf(id, model)),
+    likely: places.map((place) => [...t.likely(model, place)]),
+    weights: places.map(({ weights }) => weights.map((heads) => heads.map((row) => [...row]))),
+  };
+})));
+"""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_code_model(torch.float64)
+
+
+def code(file, length):
+    return held_out_files()[file][:length]
+
+
+STRANGE = [
+    "", " ", "\n", "\n\n\n  \n", "\t\tif x:\r\n\t\t\ty\r\n", "x  =   1" + " " * 40 + "# far", " " * 60,
+    "naïve = 'Ærøskøbing' + \"日本語\"", "🦜 = '🏳️‍🌈👩‍👩‍👧'", "e\u0301 \u00a0\u2009\ufeff\u200bx", "\x00\x07\x7f\u0085\u2028",
+    "\ud83d alone, \udc9a and \ud800\ud800 \udc00\ud83d", "____init____ ===== ((((((([[[{{{", "a" * 300, "=" * 500,
+    "print(\"don't\") ;; 3.14159e-10 @@ %% \\\\ `", "İıſK ǅ",
+]  # fmt: skip
+
+
+def test_strange_texts_have_the_tokens_of_python(run_in_node, model):
+    dice = random.Random(3)
+    letters = "ab_ \n\t()[]{}=.,:'\"#019é🦜\r\u00a0"
+    texts = [*STRANGE, *("".join(dice.choices(letters, k=dice.randrange(60))) for _ in range(200)), code("trace", 900)]
+    answers = run_in_node("code_reader", IN_NODE, [[text, []] for text in texts])
+    for text, answer in zip(texts, answers, strict=True):
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        expected = [0, *model.tokens.encode(whole)]
+        assert answer["ids"] == expected[: model.context + 1], text
+
+
+def test_no_text_that_is_cut_would_fit(model):
+    assert max(map(len, model.tokens.contents)) * model.context < MOST_CHARACTERS
+
+
+TEXTS = [
+    "",
+    "def f(x):\n    return x",
+    code("copyreg", 550),
+    "The quick brown fox. " * 12,
+    "é🦜\t\r\n",
+    code("sched", 400),
+]
+
+
+def test_every_number_is_pytorchs_with_all_heads_and_without_some(run_in_node, model):
+    offs = [
+        [],
+        [[2, 1]],
+        [[1, 1]],
+        [[1, 3], [2, 2], [2, 4]],
+        [list(head) for head in itertools.product((1, 2), range(1, 5))],
+    ]
+    cases = [[text, off] for text in TEXTS for off in offs]
+    worst = 0.0
+    for (text, off), answer in zip(cases, run_in_node("code_reader", IN_NODE, cases), strict=True):
+        with torch.no_grad():
+            read = model(model.encode(text), [tuple(head) for head in off])
+        likely = torch.tensor(answer["likely"], dtype=torch.float64)
+        worst = max(worst, (likely - read.logits[0].softmax(dim=-1)).abs().max().item())
+        for i, layers in enumerate(answer["weights"]):
+            for layer, heads in enumerate(layers):
+                row = torch.tensor(heads, dtype=torch.float64)
+                worst = max(worst, (row - read.weights[layer][0, :, i, : i + 1]).abs().max().item())
+    print(f"\nlargest difference: {worst:.1e}")
+    assert worst <= CLOSE
+
+
+def test_a_text_that_grows_or_changes_is_read_as_if_it_were_new(run_in_node, model):
+    """What an earlier reading had in common is used again."""
+    text = code("secrets", 460)
+    grown = [text[:400], text[:450], text[:440], text, "x" + text[1:], text, text[:100] + "!" + text[100:]]
+    cases = [[step, off] for step in grown for off in ([], [[2, 1]])]
+    for (step, off), answer in zip(cases, run_in_node("code_reader", IN_NODE, cases), strict=True):
+        with torch.no_grad():
+            expected = model(model.encode(step), [tuple(head) for head in off]).logits[0].softmax(dim=-1)
+        assert torch.allclose(torch.tensor(answer["likely"], dtype=torch.float64), expected, atol=CLOSE, rtol=0)
+
+
+# ---- The class ----------------------------------------------------------------------------------------------------
+
+
+def test_a_head_may_be_named_by_its_job():
+    reader = CodeReader("x", head="copy")
+    assert tuple(reader.head) in {tuple(job["head"]) for job in reader.jobs if job["job"] == "copy"}
+
+
+def test_read_gives_what_is_shown_also_of_a_text_that_a_reader_has_typed():
+    reader = CodeReader("for i in ra", heads_off=[(2, 1), (1, 2)])
+    model = load_code_model(torch.float64)
+    assert torch.equal(reader.read().logits, model(model.encode("for i in ra"), [(1, 2), (2, 1)]).logits)
+    reader.text = "x = 1\n" * 200 + "\ud800"
+    ids = model.tokens.encode("x = 1\n" * 200)[:255]
+    assert torch.equal(reader.read().logits[0], model(torch.tensor([[0, *ids]]), [(1, 2), (2, 1)]).logits[0])
+
+
+def test_the_table_says_what_the_model_expects_and_where_the_head_looks():
+    reader = CodeReader("for i in ra", head=(1, 1))
+    read = reader.read()
+    likeliest = read.logits[0, -1].softmax(-1).max(dim=-1)
+    guess = load_code_model().tokens.text(int(likeliest.indices))
+    cells = f"<td>{guess} ({likeliest.values:.3f})</td><td>· ({read.weights[0][0, 0, -1].max():.3f})</td>"
+    assert f'<th scope="row">ra</th>{cells}' in reader.static_html()
+    assert "without head 2.1" in CodeReader("x", heads_off=[(2, 1)]).static_html()
+
+
+def test_halves_of_surrogate_pairs_do_not_reach_a_page():
+    reader = CodeReader("x = '\ud83d'")
+    assert reader.text == "x = '\ufffd'"
+    reader.to_html().encode()
+
+
+def test_what_the_button_says_of_the_weight_is_so():
+    said = float(re.search(r"\((.*) MB\)", CodeReader.later)[1])
+    assert said == round(sum(bytes_sent(STATIC / f"code_reader.{kind}") for kind in ("js", "css")) / 1e6, 1)
+    assert (STATIC / "code_reader.js").stat().st_size < 1.2e6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"text": 3}, TypeError, "text must be a str; got int"),
+        ({"text": "x" * 3000}, ValueError, "text must have at most 255 tokens; got"),
+        ({"text": "x", "head": (3, 1)}, ValueError, r"head must be \(layer, head\) from \(1, 1\) to \(2, 4\); got \(3, 1\)"),
+        ({"text": "x", "head": "juggling"}, ValueError, "head must be .* or one of 'previous', .*; got 'juggling'"),
+        ({"text": "x", "token": 2}, ValueError, "token must be from -2 to 1; got 2"),
+        ({"text": "x", "token": "x"}, TypeError, "token must be an int; got str"),
+        ({"text": "x", "heads_off": [(1, 5)]}, ValueError, r"heads_off must be .*; got \(1, 5\)"),
+        ({"text": "x", "examples": {"a": {"words": "y"}}}, ValueError, "examples may have .*; got words"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_explained(arguments, error, message):
+    with pytest.raises(error, match=message):
+        CodeReader(**arguments)
+
+
+# ---- The page, in Chromium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(visit):
+    return visit()
+
+
+def agrees(page, reader):
+    """Assert that the tokens, the weights from the chosen one, and the probabilities after it are PyTorch's."""
+    model, read = load_code_model(torch.float64), reader.read()
+    whole = load_code_model(torch.float64)(model.encode(reader.text)).logits
+    layer, head = reader.head
+    shown = page.eval_on_selector_all("[data-token]", "all => all.map(x => [x.ariaPressed, x.dataset.weight])")
+    at = [pressed for pressed, _ in shown].index("true")
+    assert len(shown) == read.logits.size(1) and at == reader.token % len(shown)
+    weights = [float(weight) for _, weight in shown if weight is not None]
+    assert weights == pytest.approx(read.weights[layer - 1][0, head - 1, at, : at + 1].tolist(), abs=CLOSE)
+    rows = page.eval_on_selector_all(
+        "[data-candidate]",
+        "all => all.map(x => [x.dataset.candidate, ...[...x.querySelectorAll('[data-value]')].map(y => y.dataset.value)])",
+    )
+    columns = [whole, read.logits] if reader.heads_off else [whole]
+    likely = torch.stack([logits[0, at].softmax(dim=-1) for logits in columns])
+    assert len(rows) == 5
+    assert likely[-1].argmax() == int(rows[0][0])
+    for token, *values in rows:
+        assert [float(value) for value in values] == pytest.approx(likely[:, int(token)].tolist(), abs=CLOSE)
+
+
+def test_what_is_typed_is_read_at_once_and_agrees_with_pytorch(page):
+    field = page.get_by_label("Type Python")
+    agrees(page, CodeReader())
+    field.press("Control+End")
+    field.press_sequentially("u")
+    agrees(page, CodeReader(EXAMPLES["an invented name"] + "u"))
+    field.press_sequentially("g)\n")
+    agrees(page, CodeReader(EXAMPLES["an invented name"] + "ug)\n"))
+    for text in ("", "  ", "%$ §§ 🦜 ''' <b>x</b>\n\n\t", code("chunk", 300)):
+        field.fill(text)
+        agrees(page, CodeReader(text))
+
+
+def test_of_a_text_that_is_too_long_the_start_is_read_and_nothing_is_lost(page):
+    field = page.get_by_label("Type Python")
+    long = "value = 3 + 4\n" * 90
+    field.fill(long)
+    assert "at most 255 tokens" in page.text_content(".cr-trouble")
+    assert field.input_value() == long
+    shown = CodeReader()
+    shown.text = long
+    assert page.locator("[data-token]").count() == shown.read().logits.size(1) == 256
+    field.fill("x")
+    assert page.locator(".cr-trouble").count() == 0
+    agrees(page, CodeReader("x"))
+
+
+def test_a_tap_and_the_arrow_keys_choose_a_token(page):
+    page.locator("[data-token='9']").click()
+    agrees(page, CodeReader(token=9))
+    for key, token in (("ArrowRight", 10), ("ArrowLeft", 9), ("Home", 0), ("End", 46)):
+        page.keyboard.press(key)
+        agrees(page, CodeReader(token=token))
+    square = page.locator(".cr-map").bounding_box()["height"] / 47
+    page.locator(".cr-map").click(position={"x": 1, "y": 20.5 * square})
+    agrees(page, CodeReader(token=20))
+
+
+def test_a_head_is_taken_away_put_back_and_chosen(page):
+    reader = CodeReader()
+    layer, head = reader.head
+    copying = f"{layer}.{head}"
+    page.get_by_role("button", name=f"Take away head {copying}, which copies").click()
+    agrees(page, CodeReader(heads_off=[(layer, head)]))
+    harder = page.locator(".cr-harder").count()
+    assert f"{harder} tokens of this text are less than half as likely" in page.text_content(".cr-price")
+    page.get_by_role("button", name=f"Put head {copying} back").click()
+    agrees(page, CodeReader())
+    page.get_by_role("checkbox", name="1.3").click()
+    page.get_by_role("checkbox", name="2.2").click()
+    page.get_by_role("button", name="Look at head 2.4").click()
+    agrees(page, CodeReader(head=(2, 4), heads_off=[(1, 3), (2, 2)]))
+    page.get_by_role("button", name="Undo").click()
+    agrees(page, CodeReader(head=(2, 4), heads_off=[(1, 3)]))
+
+
+def test_wavy_lines_stand_where_a_token_lost_half_its_probability(page):
+    reader = CodeReader(heads_off=[(2, 1)])
+    page.get_by_role("checkbox", name="2.1").click()
+    ids = load_code_model().encode(reader.text)[0]
+    now, whole = (
+        each.read().logits[0].softmax(-1)[torch.arange(len(ids) - 1), ids[1:]] for each in (reader, CodeReader())
+    )
+    expected = (torch.nonzero(now < whole / 2).flatten() + 1).tolist()
+    assert page.eval_on_selector_all(".cr-harder", "all => all.map(x => Number(x.dataset.token))") == expected
+
+
+def test_examples_and_the_likeliest_token_can_be_undone(page):
+    field = page.get_by_label("Type Python")
+    field.fill("mine = 1")
+    page.get_by_role("button", name="brackets in brackets").click()
+    agrees(page, CodeReader(**EXAMPLES["brackets in brackets"]))
+    page.get_by_role("button", name="Write its likeliest token").click()
+    assert field.input_value() == "value = outer(first[index]"
+    page.get_by_role("button", name="Undo").click()
+    assert field.input_value() == "value = outer(first[index"
+    page.get_by_role("button", name="Undo").click()
+    assert field.input_value() == "mine = 1"
+    assert page.get_by_role("button", name="Undo").is_disabled()
+
+
+def test_on_a_page_the_bundle_comes_when_a_reader_asks_for_it_and_paper_gets_the_table(pages, widget_addresses):
+    page = pages.take(viewport={"width": 360, "height": 900})
+    page.goto(f"{widget_addresses['http']}/code_reader.html")
+    assert not [url for _, url in page.heard if "widgets/code_reader" in url]
+    table = page.locator("[data-later-widget=code_reader] table")
+    assert not table.is_visible()
+    page.emulate_media(media="print")
+    assert table.is_visible() and not page.get_by_role("button", name=CodeReader.later).is_visible()
+    page.emulate_media(media="screen")
+    page.get_by_role("button", name=CodeReader.later).click()
+    page.wait_for_selector("[data-mounted=yes]")
+    agrees(page, CodeReader())
+    pages.give_back()
+
+
+def test_a_note_stands_above_and_a_state_of_ones_own_is_shown(browser):
+    page = browser.new_page()
+    reader = CodeReader("a = [b", head=(1, 2), token=2, heads_off=[(2, 3)], note="Watch the bracket.")
+    put(page, reader)
+    assert page.text_content(".bw-note") == "Watch the bracket."
+    assert state_in(reader.to_html())["token"] == 2
+    agrees(page, reader)
+    page.close()
