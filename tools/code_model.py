@@ -37,7 +37,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_tutorial.analysis.jobs import JOBS, JobScore, copy_score, job_scores, repeated_tokens
-from attention_tutorial.data.byte_pairs import BEGIN, BytePairs, learn_merges, pieces
+from attention_tutorial.data.byte_pairs import BEGIN, BytePairs, cut_pieces, learn_merges
 from attention_tutorial.models.code_model import CodeModel, Head, pack_code_model, unpack_code_model
 from tools.book import ROOT
 
@@ -148,7 +148,7 @@ class Texts:
         self.foreign = foreign()
         self.training = "\n".join(self.read.values())
         if tokens is None:
-            counts = Counter(piece.encode() for piece in pieces(self.training))
+            counts = Counter(piece.encode() for piece in cut_pieces(self.training))
             tokens = BytePairs(learn_merges(counts, TOKENS - 257))
         self.tokens = tokens
         self.plain = self.ids(self.training)

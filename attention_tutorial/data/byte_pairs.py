@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .._validation import check_size
 
-__all__ = ["BEGIN", "BytePairs", "learn_merges", "pieces"]
+__all__ = ["BEGIN", "BytePairs", "cut_pieces", "learn_merges"]
 
 BEGIN = 0  # the token that stands before every text
 BYTES = 256
@@ -31,7 +31,7 @@ PIECE = re.compile(
 )
 
 
-def pieces(text: str) -> list[str]:
+def cut_pieces(text: str) -> list[str]:
     r"""Cut a text into the pieces that tokens stay within.
 
     Args:
@@ -44,7 +44,7 @@ def pieces(text: str) -> list[str]:
         TypeError: if ``text`` is not a str.
 
     Example:
-        >>> pieces("def f(x):\n    return x + 10")
+        >>> cut_pieces("def f(x):\n    return x + 10")
         ['def', ' ', 'f', '(', 'x', ')', ':', '\n    ', 'return', ' ', 'x', ' + ', '1', '0']
     """
     if not isinstance(text, str):
@@ -154,7 +154,7 @@ class BytePairs:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without the token that begins it."""
-        return [i for piece in pieces(text) for i in self._encode_piece(piece)]
+        return [i for piece in cut_pieces(text) for i in self._encode_piece(piece)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids; bytes that are no character come out as U+FFFD.

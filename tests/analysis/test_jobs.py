@@ -6,7 +6,7 @@ import pytest
 import torch
 from oracles import assert_raises, mistakes
 
-from attention_tutorial.analysis.jobs import JOBS, Look, copy_score, job_scores, looks, repeated_tokens, weight_on
+from attention_tutorial.analysis.jobs import JOBS, Look, copy_score, job_scores, list_looks, repeated_tokens, weight_on
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs
 from attention_tutorial.data.library import held_out_files
 from attention_tutorial.models.code_model import CodeModel, load_code_model
@@ -114,7 +114,7 @@ def test_looks_are_those_of_looking_back_from_each_place(job, tokens, rows):
     for row in rows.tolist():
         texts = [tokens.text(token) for token in row]
         expected = [Look(job, i, *places) for i in range(len(row)) if (places := ONCE_MORE[job](texts, i))]
-        assert [look for look in looks(texts) if look.job == job] == expected
+        assert [look for look in list_looks(texts) if look.job == job] == expected
 
 
 def test_looks_of_a_text_by_hand():
@@ -141,10 +141,10 @@ def test_looks_of_a_text_by_hand():
         "\n",
         "i",
     ]
-    assert [look[1:] for look in looks(texts) if look.job == "matching bracket"] == [(6, 3, 4)]
-    assert [look[1:] for look in looks(texts) if look.job == "nearest bracket"] == [(5, 4, 3), (6, 4, 3)]
-    assert [look[1:] for look in looks(texts) if look.job == "line"] == [(13, 8, 1), (18, 14, 8)]
-    assert [look[1:] for look in looks(texts) if look.job == "indentation"] == [(14, 1, 8), (19, 14, 8)]
+    assert [look[1:] for look in list_looks(texts) if look.job == "matching bracket"] == [(6, 3, 4)]
+    assert [look[1:] for look in list_looks(texts) if look.job == "nearest bracket"] == [(5, 4, 3), (6, 4, 3)]
+    assert [look[1:] for look in list_looks(texts) if look.job == "line"] == [(13, 8, 1), (18, 14, 8)]
+    assert [look[1:] for look in list_looks(texts) if look.job == "indentation"] == [(14, 1, 8), (19, 14, 8)]
 
 
 @pytest.mark.parametrize("job", ONCE_MORE)
@@ -171,7 +171,7 @@ def test_a_score_is_the_mean_weight_over_all_looks(tokens, rows, generator):
     scores = job_scores(model, ids)
     with torch.no_grad():
         weights = model(ids).weights
-    listed = [(row, *look) for row in range(5) for look in looks([tokens.text(int(token)) for token in ids[row]])]
+    listed = [(row, *look) for row in range(5) for look in list_looks([tokens.text(int(token)) for token in ids[row]])]
     assert scores.keys() == {job for _, job, *_ in listed} <= JOBS.keys()
     for job, score in scores.items():
         places = [(row, i, target, decoy) for row, name, i, target, decoy in listed if name == job]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import assert_raises, mistakes
 
-from attention_tutorial.data.byte_pairs import BYTES, BytePairs, learn_merges, pieces
+from attention_tutorial.data.byte_pairs import BYTES, BytePairs, cut_pieces, learn_merges
 from attention_tutorial.data.library import held_out_files
 from attention_tutorial.models.code_model import load_code_model
 
@@ -27,7 +27,7 @@ def shipped():
 @example("".join(map(chr, range(0x300))))
 @given(st.text() | CODE)
 def test_pieces_join_to_the_text(text):
-    assert "".join(pieces(text)) == text
+    assert "".join(cut_pieces(text)) == text
 
 
 @given(st.text() | CODE)
@@ -77,7 +77,7 @@ def test_a_piece_is_joined_merge_by_merge_in_the_order_in_which_they_were_learne
 
 def test_no_token_reaches_over_the_edge_of_a_piece_and_a_name_is_the_same_anywhere(shipped):
     for text in held_out_files().values():
-        joined = [part for piece in pieces(text) for part in list(shipped.steps(piece))[-1]]
+        joined = [part for piece in cut_pieces(text) for part in list(shipped.steps(piece))[-1]]
         assert [shipped.contents[i] for i in shipped.encode(text)] == joined
     alone = shipped.encode("frobnicate")
     for text, before, after in (("x = frobnicate(y)", "x = ", "(y)"), ("\n    frobnicate\n", "\n    ", "\n")):
@@ -99,7 +99,7 @@ def test_a_copy_has_the_same_tokens():
 @mistakes(
     {
         TypeError: [
-            (lambda: pieces(5), "text must be a str; got int"),
+            (lambda: cut_pieces(5), "text must be a str; got int"),
             (lambda: HUGS.encode(b"hug"), "text must be a str; got bytes"),
             (lambda: learn_merges({"hug": 1}, 1), "counts must be of pieces of type bytes; got 'hug'"),
             (lambda: learn_merges({b"hug": 1}, 1.0), "size must be an int; got float"),

@@ -66,7 +66,7 @@ def test_the_shipped_files_are_held_out_of_the_running_library_too():
 def test_held_out_text_is_neither_read_nor_learned_from(texts):
     assert texts.held_out == HELD_OUT["sched.py"] and texts.read.keys() == {"read0.py", "read1.py", "read2.py"}
     assert texts.training == "\n".join(texts.read.values())
-    counts = tool.Counter(piece.encode() for piece in tool.pieces(texts.training))
+    counts = tool.Counter(piece.encode() for piece in tool.cut_pieces(texts.training))
     assert texts.tokens.merges == BytePairs(tool.learn_merges(counts, 300 - 257)).merges
     assert texts.tokens.decode(texts.plain) == texts.training
     assert len(texts.renamed) == tool.COPIES
