@@ -434,7 +434,7 @@ def main() -> None:
         kept.mkdir(parents=True, exist_ok=True)
         (kept / f"{seed}.json").write_text(json.dumps(pack_code_model(trained)), encoding="utf-8")
         record["runs"].append({**report(trained, texts, seed), "growth": growth})
-        (TRAINED / "code_model_runs.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (TRAINED / "code_model_runs.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class BytePairs:
     """
 
     def __init__(self, merges: Iterable[Pair]) -> None:
-        self.merges = tuple(tuple(pair) for pair in merges)
+        self.merges = tuple((left, right) for left, right in merges)
         self.contents = [b"", *(bytes([byte]) for byte in range(BYTES))]
         self._ids = {content: i for i, content in enumerate(self.contents)}
         self._ranks: dict[Pair, int] = {}

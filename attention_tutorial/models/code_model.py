@@ -247,8 +247,8 @@ class CodeModel(nn.Module):
             What it wrote, without ``text``.
 
         Example:
-            >>> load_code_model().write("zarf = 1\nprint(z", 2, top_k=1)
-            'arf'
+            >>> load_code_model().write("    def __init__(", 2, top_k=1)
+            'self, '
         """
         check_size("length", length)
         check_positive(temperature=temperature)
@@ -336,8 +336,8 @@ def load_code_model(dtype: torch.dtype | None = None) -> CodeModel:
 
     Example:
         >>> model = load_code_model()
-        >>> logits = model(model.encode("outer(inner[0")).logits
+        >>> logits = model(model.encode("    def __init__(")).logits
         >>> model.tokens.text(int(logits[0, -1].argmax()))
-        ']'
+        'self'
     """
     return unpack_code_model(code_model_record(), dtype)
