@@ -11,8 +11,8 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
     ```
 
 The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
-shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is offered
-like this wherever it stands.
+shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is
+offered like this wherever it stands.
 """
 
 import json
