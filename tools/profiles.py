@@ -49,7 +49,12 @@ PROFILES: dict[str, dict[str, str]] = {
 }
 WITHOUT_NUMBERS = ("widgets", "exercises")  # parts of the package that no stored number comes from
 # Data, and the name whose import reads it: a notebook's results may come from it if it imports this ("": in any way).
-DATA = {"models/trained/translator.json": "", "widgets/recorded/bottleneck.json": "Bottleneck"}
+DATA = {
+    "models/trained/translator.json": "",
+    "widgets/recorded/bottleneck.json": "Bottleneck",
+    "models/trained/code_model.json": "code_model",
+    "models/trained/code_model_runs.json": "code_model_runs",
+}
 
 
 # ---- What a notebook's outputs depend on ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..data.byte_pairs import BEGIN
 from ..models.code_model import CodeModel, Head
 
-__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "looks", "repeated_tokens", "weight_on"]
+__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "list_looks", "repeated_tokens", "weight_on"]
 
 OPENING, CLOSING = "([{", ")]}"
 
@@ -38,7 +38,7 @@ class Look(NamedTuple):
     decoy: int
 
 
-def looks(texts: Sequence[str]) -> list[Look]:
+def list_looks(texts: Sequence[str]) -> list[Look]:
     """List where each job but ``copy`` tells a head to look.
 
     Args:
@@ -49,7 +49,7 @@ def looks(texts: Sequence[str]) -> list[Look]:
         to prepare it.
 
     Example:
-        >>> [look for look in looks(["", "f", "(", "a", ")", " + ", "g", "(", "b", ")"]) if look.job != "previous"]
+        >>> [look for look in list_looks(["", "f", "(", "a", ")", " + ", "g", "(", "b", ")"]) if look.job != "previous"]
         [Look(job='nearest bracket', query=8, target=7, decoy=2)]
     """
     found = [Look("previous", i, i - 1, i - 2) for i in range(8, len(texts))]
@@ -116,7 +116,7 @@ def job_scores(model: CodeModel, ids: Tensor) -> dict[str, JobScore]:
     weights = torch.stack(model(ids).weights)  # (layers, batch, heads, n, n)
     places: dict[str, list[tuple[int, int, int, int]]] = {}
     for row, tokens in enumerate(ids.tolist()):
-        for look in looks([model.tokens.text(token) for token in tokens]):
+        for look in list_looks([model.tokens.text(token) for token in tokens]):
             places.setdefault(look.job, []).append((row, *look[1:]))
     scores = {}
     for job, where in places.items():

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .._validation import check_size
 
-__all__ = ["BEGIN", "BytePairs", "learn_merges", "pieces"]
+__all__ = ["BEGIN", "BytePairs", "cut_pieces", "learn_merges"]
 
 BEGIN = 0  # the token that stands before every text
 BYTES = 256
@@ -31,7 +31,7 @@ PIECE = re.compile(
 )
 
 
-def pieces(text: str) -> list[str]:
+def cut_pieces(text: str) -> list[str]:
     r"""Cut a text into the pieces that tokens stay within.
 
     Args:
@@ -40,10 +40,15 @@ def pieces(text: str) -> list[str]:
     Returns:
         Its pieces; joined, they are the text.
 
+    Raises:
+        TypeError: if ``text`` is not a str.
+
     Example:
-        >>> pieces("def f(x):\n    return x + 10")
+        >>> cut_pieces("def f(x):\n    return x + 10")
         ['def', ' ', 'f', '(', 'x', ')', ':', '\n    ', 'return', ' ', 'x', ' + ', '1', '0']
     """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str; got {type(text).__name__}")
     return PIECE.findall(text)
 
 
@@ -59,7 +64,7 @@ def learn_merges(counts: Mapping[bytes, int], size: int) -> list[Pair]:
         alphabetical order.
 
     Raises:
-        TypeError: if ``size`` is not an int.
+        TypeError: if a piece is not bytes, or ``size`` not an int.
         ValueError: if ``size`` is negative.
 
     Example:
@@ -70,6 +75,8 @@ def learn_merges(counts: Mapping[bytes, int], size: int) -> list[Pair]:
         Sennrich, Haddow and Birch (2016), algorithm 1.
     """
     check_size("size", size)
+    if strange := next((piece for piece in counts if not isinstance(piece, bytes)), None):
+        raise TypeError(f"counts must be of pieces of type bytes; got {strange!r}")
     words = {piece: [bytes([byte]) for byte in piece] for piece in counts}
     pairs: Counter[Pair] = Counter()
     for piece, word in words.items():
@@ -125,7 +132,7 @@ class BytePairs:
     """
 
     def __init__(self, merges: Iterable[Pair]) -> None:
-        self.merges = tuple(tuple(pair) for pair in merges)
+        self.merges = tuple((left, right) for left, right in merges)
         self.contents = [b"", *(bytes([byte]) for byte in range(BYTES))]
         self._ids = {content: i for i, content in enumerate(self.contents)}
         self._ranks: dict[Pair, int] = {}
@@ -138,16 +145,26 @@ class BytePairs:
             self.contents.append(joined)
         self._encode_piece = functools.lru_cache(maxsize=100_000)(self._encode_one)
 
+    def __reduce__(self) -> tuple[type["BytePairs"], tuple[tuple[Pair, ...]]]:
+        return BytePairs, (self.merges,)  # a cache cannot be pickled
+
     def __len__(self) -> int:
         """Return the number of tokens."""
         return len(self.contents)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without the token that begins it."""
-        return [i for piece in pieces(text) for i in self._encode_piece(piece)]
+        return [i for piece in cut_pieces(text) for i in self._encode_piece(piece)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ids; bytes that are no character come out as U+FFFD."""
+        """Return the text of ids; bytes that are no character come out as U+FFFD.
+
+        Raises:
+            ValueError: if there is no such token.
+        """
+        ids = list(ids)
+        if strange := [i for i in ids if not 0 <= i < len(self)]:
+            raise ValueError(f"ids must be from 0 to {len(self) - 1}; got {strange[0]}")
         return b"".join(self.contents[i] for i in ids).decode("utf-8", "replace")
 
     def text(self, i: int) -> str:

@@ -1,13 +1,14 @@
 """The small language model of Python that chapter 9 opens: nothing but attention between tokens and logits.
 
 `python -m tools.code_model` trains it on the source of Python's standard library and writes its numbers in half
-precision; :func:`load_code_model` reads them. The widget :class:`~attention_tutorial.widgets.CodeModel` computes with
+precision; :func:`load_code_model` reads them. The widget :class:`~attention_tutorial.widgets.CodeReader` computes with
 the same numbers in the reader's browser.
 
 Heads are named as the chapter names them, by layer and place from 1: ``(2, 1)`` is head 2.1.
 """
 
 import functools
+import itertools
 import json
 from collections.abc import Collection
 from importlib import resources
@@ -24,7 +25,15 @@ from ..layers import split_heads
 from ..masks import causal_mask
 from .translator import _pack_numbers, _unpack_numbers
 
-__all__ = ["CodeModel", "DistanceAttention", "Read", "load_code_model", "pack_code_model", "unpack_code_model"]
+__all__ = [
+    "CodeModel",
+    "DistanceAttention",
+    "Read",
+    "code_model_runs",
+    "load_code_model",
+    "pack_code_model",
+    "unpack_code_model",
+]
 
 Head = tuple[int, int]
 
@@ -67,10 +76,16 @@ class DistanceAttention(nn.Module):
         self.distance = nn.Parameter(torch.zeros(num_heads, context))
 
     def weights(self, x_query: Tensor, x_key: Tensor) -> Tensor:
-        """Return the weights (batch, heads, n, n) of queries and keys made from two inputs (batch, n, d_model)."""
+        """Return the weights (batch, heads, n, n) of queries and keys made from two inputs (batch, n, d_model).
+
+        Raises:
+            ValueError: if there are more positions than known distances.
+        """
+        n, context = x_key.size(1), self.distance.size(1)
+        if n > context:
+            raise ValueError(f"x must have at most {context} positions; got {shape_of(x_key)}")
         query = split_heads(self.w_q(x_query), self.num_heads)
         key = split_heads(self.w_k(x_key), self.num_heads)
-        n = query.size(2)
         places = torch.arange(n, device=query.device)
         back = places.unsqueeze(1) - places  # (n, n): how far back the key stands
         scores = query @ key.mT / query.size(-1) ** 0.5 + self.distance[:, back.clamp(min=0)]
@@ -199,12 +214,11 @@ class CodeModel(nn.Module):
 
     def _check_heads(self, without: Collection[Head]) -> None:
         first: Any = self.layers[0]
-        num_heads = first.num_heads
+        last = len(self.layers), first.num_heads
+        known = list(itertools.product(range(1, last[0] + 1), range(1, last[1] + 1)))
         for head in without:
-            layer, number = head if len(head) == 2 else (0, 0)
-            if not (1 <= layer <= len(self.layers) and 1 <= number <= num_heads):
-                expected = f"(layer, head) from (1, 1) to ({len(self.layers)}, {num_heads})"
-                raise ValueError(f"without must hold {expected}; got {head!r}")
+            if head not in known:
+                raise ValueError(f"without must hold (layer, head) from (1, 1) to {last}; got {head!r}")
 
     @torch.no_grad()
     def write(
@@ -233,8 +247,8 @@ class CodeModel(nn.Module):
             What it wrote, without ``text``.
 
         Example:
-            >>> load_code_model().write("for i in ra", 3, top_k=1)
-            'nge('
+            >>> load_code_model().write("    def __init__(", 2, top_k=1)
+            'self, '
         """
         check_size("length", length)
         check_positive(temperature=temperature)
@@ -260,6 +274,8 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
         >>> unpack_code_model(pack_code_model(model)).tokens.merges
         ((b'e', b'r'),)
     """
+    if not isinstance(model, CodeModel):
+        raise TypeError(f"model must be a CodeModel; got {type(model).__name__}")
     state = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     numbers = np.concatenate([tensor.double().numpy().ravel() for tensor in state.values()])
     first: Any = model.layers[0]
@@ -296,6 +312,19 @@ def code_model_record() -> dict[str, Any]:
     return record
 
 
+@functools.cache
+def code_model_runs() -> dict[str, Any]:
+    """Return the record of five other trainings: ``runs``, and beside them ``baselines`` and the ``shipped`` model.
+
+    Example:
+        >>> [run["seed"] for run in code_model_runs()["runs"]]
+        [11, 12, 13, 14, 15]
+    """
+    text = resources.files(__package__).joinpath("trained", "code_model_runs.json").read_text("utf-8")
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
 def load_code_model(dtype: torch.dtype | None = None) -> CodeModel:
     """Return the trained code model of chapter 9.
 
@@ -307,8 +336,8 @@ def load_code_model(dtype: torch.dtype | None = None) -> CodeModel:
 
     Example:
         >>> model = load_code_model()
-        >>> logits = model(model.encode("for i in ra")).logits
+        >>> logits = model(model.encode("    def __init__(")).logits
         >>> model.tokens.text(int(logits[0, -1].argmax()))
-        'nge'
+        'self'
     """
     return unpack_code_model(code_model_record(), dtype)

@@ -93,15 +93,25 @@ def test_the_text_of_a_syntax_tree_says_all_that_counts_and_nothing_that_is_empt
 
 
 def test_the_pinned_versions_and_the_data_count(monkeypatch):
-    notebook = chapter("from attention_tutorial.widgets import Bottleneck")
+    package = ROOT / "attention_tutorial"
+    data = {name: (package / name).read_text(encoding="utf-8") for name in profiles.DATA}
+    notebook = chapter(
+        "from attention_tutorial.models.code_model import code_model_runs",
+        "from attention_tutorial.widgets import Bottleneck",
+    )
     sources = profiles.sources_of(notebook)
     assert {"torch==", "numpy=="} == {line.partition("==")[0] + "==" for line in profiles.pinned()}
     assert set(profiles.pinned()) <= set(sources)
-    assert all((ROOT / "attention_tutorial" / name).read_text(encoding="utf-8") in sources for name in profiles.DATA)
-    others = profiles.sources_of(chapter("from attention_tutorial.widgets import Heads"))
-    assert [
-        name for name in profiles.DATA if (ROOT / "attention_tutorial" / name).read_text("utf-8") not in others
-    ] == ["widgets/recorded/bottleneck.json"]
+    assert set(data.values()) <= set(sources)
+    for reads, names in {
+        "from attention_tutorial.widgets import Heads": {"models/trained/translator.json"},
+        "from attention_tutorial.models.code_model import load_code_model": {
+            "models/trained/translator.json",
+            "models/trained/code_model.json",
+        },
+    }.items():
+        sources = profiles.sources_of(chapter(reads))
+        assert {name for name, text in data.items() if text in sources} == names
 
 
 # ---- The profiles see what they are for -----------------------------------------------------------------------------

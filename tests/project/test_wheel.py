@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(archives):
     information = {name for name in names if ".dist-info/" in name}
     assert names - information == SOURCES
     elsewhere = {name for name in SOURCES if "/templates/" not in name}
-    assert {Path(name).suffix for name in elsewhere} == {".css", ".js", ".json", ".py", ".typed"}
+    assert {Path(name).suffix for name in elsewhere} == {".css", ".js", ".json", ".md", ".py", ".txt", ".typed"}
     assert f"attention_tutorial-{PROJECT['version']}.dist-info/licenses/LICENSE" in information
 
 

@@ -1,0 +1,114 @@
+"""Right and wrong answers to the exercises of chapter 9."""
+
+import itertools
+import math
+
+import torch
+
+from . import Wrong
+
+
+def probabilities_by_sorting(logits, temperature, top_k):
+    order = logits.argsort(descending=True)[:top_k]
+    odds = ((logits[order] - logits.max()) / temperature).exp()
+    return torch.zeros_like(logits).index_copy(0, order, odds / odds.sum())
+
+
+def probabilities_by_topk(logits, temperature, top_k):
+    best = logits.topk(top_k)
+    return torch.zeros_like(logits).scatter(0, best.indices, (best.values / temperature).softmax(-1))
+
+
+def previous_by_places(weights):
+    places = torch.arange(1, weights.size(-1))
+    return weights[:, places, places - 1].mean(dim=1)
+
+
+def previous_in_a_loop(weights):
+    n = weights.size(1)
+    return sum(weights[:, i, i - 1] for i in range(1, n)) / (n - 1)
+
+
+def pair_loss_by_matrix(train, test, size):
+    counts = torch.ones(size, size)
+    for a, b in itertools.pairwise(train):
+        counts[a, b] += 1
+    p = counts / counts.sum(dim=1, keepdim=True)
+    return -p[test[:-1], test[1:]].log2().mean()
+
+
+def pair_loss_in_a_loop(train, test, size):
+    bits = 0.0
+    for a, b in itertools.pairwise(test):
+        follows = [y for x, y in itertools.pairwise(train) if x == a]
+        bits -= math.log2((follows.count(b) + 1) / (len(follows) + size))
+    return bits / (len(test) - 1)
+
+
+def bracket_score_by_search(texts, weights):
+    total, count = 0, 0
+    for i, text in enumerate(texts[1:]):  # the next token
+        if text in (")", "]", "}"):
+            j = i
+            while texts[j] not in ("(", "[", "{"):
+                j -= 1
+            total, count = total + weights[:, i, j], count + 1
+    return total / count
+
+
+def bracket_score_by_lists(texts, weights):
+    queries = [i - 1 for i, text in enumerate(texts) if text in {*")]}"}]
+    keys = [max(j for j in range(i + 1) if texts[j] in {*"([{"}) for i in queries]
+    return weights[:, queries, keys].mean(dim=-1)
+
+
+def copying_by_diagonal(weights):
+    half = weights.size(-1) // 2
+    return weights.diagonal(1 - half, -2, -1)[:, 2:].mean(dim=-1)
+
+
+def copying_in_a_loop(weights):
+    half = weights.size(-1) // 2
+    return sum(weights[:, i, i - half + 1] for i in range(half + 1, 2 * half + 1)) / half
+
+
+def keys_without_in_a_loop(x, added, w_q, w_k):
+    q, k = x @ w_q, (x - added) @ w_k
+    weights = torch.zeros(len(x), len(x))
+    for i in range(len(x)):
+        weights[i, : i + 1] = (k[: i + 1] @ q[i] / math.sqrt(k.size(1))).softmax(-1)
+    return weights
+
+
+def keys_without_by_parts(x, added, w_q, w_k):
+    q = x @ w_q / w_k.size(-1) ** 0.5
+    scores = q @ (x @ w_k).T - q @ (added @ w_k).T
+    return (scores + torch.full_like(scores, -torch.inf).triu(1)).softmax(dim=-1)
+
+
+RIGHT = {
+    "next_pair": {"choice": "s + el"},
+    "bits_a_byte": {"decimal": 1.6, "computed": 2.77 / 0.693 / 2.5},
+    "next_probabilities": {"sorting": probabilities_by_sorting, "topk": probabilities_by_topk},
+    "previous_score": {"places": previous_by_places, "loop": previous_in_a_loop},
+    "temperature_of_odds": {
+        "base 10": lambda difference, times: difference * math.log10(math.e) / math.log10(times),
+        "tensor": lambda difference, times: difference / torch.tensor(times, dtype=torch.float64).log(),
+    },
+    "pair_loss": {"matrix": pair_loss_by_matrix, "loop": pair_loss_in_a_loop},
+    "bracket_score": {"search": bracket_score_by_search, "lists": bracket_score_by_lists},
+    "copying_score": {"diagonal": copying_by_diagonal, "loop": copying_in_a_loop},
+    "keys_without": {"loop": keys_without_in_a_loop, "parts": keys_without_by_parts},
+}
+
+WRONG = [
+    Wrong("next_pair", "choose one of", "e + l"),
+    Wrong("bits_a_byte", "divide by ln 2", 3.0),
+    Wrong("next_probabilities", "it is not the right result", lambda x, t, k: torch.ones_like(x) / len(x)),
+    Wrong("previous_score", "it is not the right result", lambda weights: previous_by_places(weights) ** 2),
+    Wrong("temperature_of_odds", "it is not the right result", lambda difference, times: difference + times),
+    Wrong("pair_loss", "it is not the right result", lambda *a: pair_loss_in_a_loop(*a) + 1),
+    Wrong("bracket_score", "it is not the right result", lambda texts, w: 1 - bracket_score_by_lists(texts, w)),
+    Wrong("copying_score", "it is not the right result", lambda weights: weights.amax(dim=(1, 2))),
+    Wrong("keys_without", "it is not the right result", lambda x, *a: keys_without_by_parts(x * 2, *a)),
+]
