@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from . import Wrong
+from . import Answers, Wrong
 
 
 def probabilities_by_sorting(logits, temperature, top_k):
@@ -86,29 +86,40 @@ def keys_without_by_parts(x, added, w_q, w_k):
     return (scores + torch.full_like(scores, -torch.inf).triu(1)).softmax(dim=-1)
 
 
-RIGHT = {
-    "next_pair": {"choice": "s + el"},
-    "bits_a_byte": {"decimal": 1.6, "computed": 2.77 / 0.693 / 2.5},
-    "next_probabilities": {"sorting": probabilities_by_sorting, "topk": probabilities_by_topk},
-    "previous_score": {"places": previous_by_places, "loop": previous_in_a_loop},
-    "temperature_of_odds": {
-        "base 10": lambda difference, times: difference * math.log10(math.e) / math.log10(times),
-        "tensor": lambda difference, times: difference / torch.tensor(times, dtype=torch.float64).log(),
-    },
-    "pair_loss": {"matrix": pair_loss_by_matrix, "loop": pair_loss_in_a_loop},
-    "bracket_score": {"search": bracket_score_by_search, "lists": bracket_score_by_lists},
-    "copying_score": {"diagonal": copying_by_diagonal, "loop": copying_in_a_loop},
-    "keys_without": {"loop": keys_without_in_a_loop, "parts": keys_without_by_parts},
+BANK = {
+    "next_pair": Answers(right={"choice": "s + el"}, wrong=[Wrong("choose one of", "e + l")]),
+    "bits_a_byte": Answers(
+        right={"decimal": 1.6, "computed": 2.77 / 0.693 / 2.5}, wrong=[Wrong("divide by ln 2", 3.0)]
+    ),
+    "next_probabilities": Answers(
+        right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk},
+        wrong=[Wrong("it is not the right result", lambda x, t, k: torch.ones_like(x) / len(x))],
+    ),
+    "previous_score": Answers(
+        right={"places": previous_by_places, "loop": previous_in_a_loop},
+        wrong=[Wrong("it is not the right result", lambda weights: previous_by_places(weights) ** 2)],
+    ),
+    "temperature_of_odds": Answers(
+        right={
+            "base 10": lambda difference, times: difference * math.log10(math.e) / math.log10(times),
+            "tensor": lambda difference, times: difference / torch.tensor(times, dtype=torch.float64).log(),
+        },
+        wrong=[Wrong("it is not the right result", lambda difference, times: difference + times)],
+    ),
+    "pair_loss": Answers(
+        right={"matrix": pair_loss_by_matrix, "loop": pair_loss_in_a_loop},
+        wrong=[Wrong("it is not the right result", lambda *a: pair_loss_in_a_loop(*a) + 1)],
+    ),
+    "bracket_score": Answers(
+        right={"search": bracket_score_by_search, "lists": bracket_score_by_lists},
+        wrong=[Wrong("it is not the right result", lambda texts, w: 1 - bracket_score_by_lists(texts, w))],
+    ),
+    "copying_score": Answers(
+        right={"diagonal": copying_by_diagonal, "loop": copying_in_a_loop},
+        wrong=[Wrong("it is not the right result", lambda weights: weights.amax(dim=(1, 2)))],
+    ),
+    "keys_without": Answers(
+        right={"loop": keys_without_in_a_loop, "parts": keys_without_by_parts},
+        wrong=[Wrong("it is not the right result", lambda x, *a: keys_without_by_parts(x * 2, *a))],
+    ),
 }
-
-WRONG = [
-    Wrong("next_pair", "choose one of", "e + l"),
-    Wrong("bits_a_byte", "divide by ln 2", 3.0),
-    Wrong("next_probabilities", "it is not the right result", lambda x, t, k: torch.ones_like(x) / len(x)),
-    Wrong("previous_score", "it is not the right result", lambda weights: previous_by_places(weights) ** 2),
-    Wrong("temperature_of_odds", "it is not the right result", lambda difference, times: difference + times),
-    Wrong("pair_loss", "it is not the right result", lambda *a: pair_loss_in_a_loop(*a) + 1),
-    Wrong("bracket_score", "it is not the right result", lambda texts, w: 1 - bracket_score_by_lists(texts, w)),
-    Wrong("copying_score", "it is not the right result", lambda weights: weights.amax(dim=(1, 2))),
-    Wrong("keys_without", "it is not the right result", lambda x, *a: keys_without_by_parts(x * 2, *a)),
-]
