@@ -255,12 +255,12 @@ def loss_by_token(model: CodeModel, ids: Tensor, without: tuple[Head, ...] = ())
     )
 
 
-def bits_per_byte(model: CodeModel, text: str, without: tuple[Head, ...] = (), count: int = 160) -> float:
+def bits_per_byte(model: CodeModel, text: str) -> float:
     """Return the loss in bits a byte, of tokens with at least half a context before them."""
     ids = model.tokens.encode(text)
     half = model.context // 2
-    rows = [[BEGIN, *ids[at : at + model.context]] for at in range(0, len(ids) - model.context, half)][:count]
-    loss = loss_by_token(model, torch.tensor(rows), without)[:, -half:]
+    rows = [[BEGIN, *ids[at : at + model.context]] for at in range(0, len(ids) - model.context, half)]
+    loss = loss_by_token(model, torch.tensor(rows))[:, -half:]
     size = sum(len(model.tokens.contents[i]) for row in rows for i in row[-half:])
     return float(loss.sum()) / math.log(2) / size
 

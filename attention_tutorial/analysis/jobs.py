@@ -23,8 +23,8 @@ JOBS = {
     "first": ("the token that begins the text", 0.25),
     "line": ("before a line ends: its first token", 0.25),
     "nearest bracket": ("before a closing bracket: the last opening one", 0.2),
-    "matching bracket": ("the same, where the last opening one is closed already: the one still open", 0.2),
-    "indentation": ("at a line's start: the last line with the same indentation", 0.25),
+    "matching bracket": ("the same, if that is closed: the one still open", 0.2),
+    "indentation": ("at a line's start: the last line as deep", 0.25),
     "copy": ("what followed this token last time", 0.4),
 }
 
