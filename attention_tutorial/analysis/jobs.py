@@ -94,7 +94,16 @@ class JobScore(NamedTuple):
 
 
 def weight_on(weights: Sequence[Tensor], queries: Sequence[int], keys: Sequence[int]) -> Tensor:
-    """Return the mean weight from each query on its key, (layers, heads), of weights (batch, heads, n, n) a layer."""
+    """Return the mean weight from each query on its key.
+
+    Args:
+        weights: of each layer, (batch, heads, n, n).
+        queries: places that look.
+        keys: the place that each of them looks at.
+
+    Returns:
+        (layers, heads).
+    """
     return torch.stack([layer[:, :, list(queries), list(keys)].mean(dim=(0, 2)) for layer in weights])
 
 
@@ -147,7 +156,17 @@ def repeated_tokens(model: CodeModel, rows: int, half: int, generator: torch.Gen
 def copy_score(model: CodeModel, rows: int, half: int, generator: torch.Generator) -> JobScore:
     """Score every head at copying: from a token of ``a a``'s second half, at what followed it in the first.
 
-    The decoy is the same place in ``b a``, where nothing is repeated.
+    Args:
+        model: the model.
+        rows: how many texts to draw.
+        half: how many tokens before the text is repeated.
+        generator: source of the draws (on the CPU).
+
+    Returns:
+        The score; its decoy is the same place in ``b a``, where nothing is repeated.
+
+    Source:
+        Olsson et al. (2022), "prefix matching score".
     """
     twice, once = repeated_tokens(model, rows, half, generator)
     queries = range(half + 1, 2 * half + 1)

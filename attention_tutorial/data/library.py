@@ -8,7 +8,10 @@ NAMES = ("chunk", "copyreg", "html_parser", "sched", "secrets", "trace")
 
 
 def held_out_files() -> dict[str, str]:
-    """Return the text of each file, by name: the same on every machine, whatever Python runs there.
+    """Read the files.
+
+    Returns:
+        The text of each file, by name: the same on every machine, whatever Python runs there.
 
     Example:
         >>> files = held_out_files()

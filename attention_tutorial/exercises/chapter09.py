@@ -17,7 +17,7 @@ from .turns import turn
 
 NEXT_PAIR = turn(
     "next_pair",
-    "self occurs 5 times, else 4, elif 3, select 2. First e and l are joined. Which pair is joined next?",
+    "In a text, self occurs 5 times, else 4, elif 3, select 2. First e and l are joined. Which pair is joined next?",
     "s + el",
     {
         "s + e": "s and e stood together 11 times before; in self and select that e now belongs to el, so 4 are left",

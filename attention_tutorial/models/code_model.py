@@ -267,7 +267,16 @@ class CodeModel(nn.Module):
 
 
 def pack_code_model(model: CodeModel) -> dict[str, Any]:
-    """Describe a model so that a page can compute with it: sizes, merges, and all parameters in half precision.
+    """Describe a model so that a page can compute with it.
+
+    Args:
+        model: the model.
+
+    Returns:
+        What JSON can hold: sizes, merges, and all parameters in half precision, as letters.
+
+    Raises:
+        TypeError: if ``model`` is not a ``CodeModel``.
 
     Example:
         >>> model = CodeModel(BytePairs([(b"e", b"r")]), d_model=8, num_heads=2, context=16)
@@ -293,7 +302,15 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
 
 
 def unpack_code_model(record: dict[str, Any], dtype: torch.dtype | None = None) -> CodeModel:
-    """Make the model that :func:`pack_code_model` described, in ``dtype`` or torch's default one."""
+    """Make the model that :func:`pack_code_model` described.
+
+    Args:
+        record: the description.
+        dtype: of its parameters; torch's default one if left out.
+
+    Returns:
+        A model, ready to read.
+    """
     merges = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in record["merges"]]
     model = CodeModel(BytePairs(merges), **record["sizes"]).to(dtype or torch.get_default_dtype())
     numbers = _unpack_numbers(record["numbers"], "float16")
@@ -314,7 +331,10 @@ def code_model_record() -> dict[str, Any]:
 
 @functools.cache
 def code_model_runs() -> dict[str, Any]:
-    """Return the record of five other trainings: ``runs``, and beside them ``baselines`` and the ``shipped`` model.
+    """Return what `python -m tools.code_model --runs 5` found in five other trainings.
+
+    Returns:
+        Under ``"runs"`` a report of each; beside them ``"baselines"`` and a report of the ``"shipped"`` model.
 
     Example:
         >>> [run["seed"] for run in code_model_runs()["runs"]]

@@ -291,7 +291,7 @@ def test_on_a_page_the_bundle_comes_when_a_reader_asks_for_it_and_paper_gets_the
     page.get_by_role("button", name=CodeReader.later).click()
     page.wait_for_selector("[data-mounted=yes]")
     agrees(page, CodeReader())
-    pages.give_back()
+    pages.give_back(page)
 
 
 def test_a_note_stands_above_and_a_state_of_ones_own_is_shown(browser):
