@@ -134,7 +134,7 @@ def code_of(notebook: NotebookNode) -> str:
     for node in itertools.chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
             node.args[1] = ast.Constant("")
-            node.keywords = [statement for statement in node.keywords if statement.arg not in SHOWN]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in SHOWN]
     return "\n".join(map(syntax, trees))
 
 
@@ -206,7 +206,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     claims = {}
     for id in ids:
         results = [run["claims"][id] for run in runs if id in run["claims"]]
-        values, held = [run[0] for run in results], [run[1] for run in results]
+        values, held = [result[0] for result in results], [result[1] for result in results]
         claims[id] = {"runs": len(runs), "held": sum(held), **spread(values)}
     failed: dict[str, dict[str, Any]] = {}
     for run in runs:

@@ -208,12 +208,8 @@ def poll_of_turn(state: dict[str, Any]) -> str:
         }
         offered = sorted(values, key=values.__getitem__)
     options = [
-        (
-            html.escape(wrong_answer),
-            wrong_answer == right,
-            html.escape(sentence_case(wrong[wrong_answer]["words"] if wrong_answer in wrong else "")),
-        )
-        for wrong_answer in offered
+        (html.escape(name), name == right, html.escape(sentence_case(wrong[name]["words"] if name in wrong else "")))
+        for name in offered
     ]
     return poll(f"<p>{html.escape(state['question'])}</p>", options)
 
