@@ -24,6 +24,8 @@ TSC    := $(NODE) node_modules/typescript/bin/tsc
 BIOME  := $(NODE) node_modules/@biomejs/biome/bin/biome check
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Dozens of processes import PyTorch: what one of them has compiled the others read, or each takes five seconds more.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -138,8 +140,8 @@ clean: ## Remove what the build and the tests made; the environment stays
 distclean: clean ## Remove the environments as well
 	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules
 
-# uv, where it is on the path, is many times quicker than pip and installs the same versions. It reads no settings of
-# pip's, so those of the environment are handed on; among all indexes it is to take the best match, as pip does.
+# uv is five times quicker than pip and installs the same versions. It reads no settings of pip's, so those of the
+# environment are handed on; among all indexes it is to take the best match, as pip does. Where it fails, pip is asked.
 REQUIREMENTS := --requirement requirements.txt --constraint constraints.txt
 UV_OPTIONS := --index-strategy unsafe-best-match $(addprefix --index-url ,$(PIP_INDEX_URL)) \
 	$(addprefix --extra-index-url ,$(PIP_EXTRA_INDEX_URL)) $(addprefix --find-links ,$(PIP_FIND_LINKS))
@@ -149,7 +151,8 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	@echo "Making the environment in $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes."
 	@$(PYTHON) -m venv $(VENV) \
 		|| { echo "No virtual environment could be made; on Debian or Ubuntu first run: sudo apt install python3-venv"; exit 1; }
-	@{ command -v uv >/dev/null && uv pip install --python $(PY) $(UV_OPTIONS) $(REQUIREMENTS); } \
+	@{ $(PY) -m pip install --quiet "$$(grep -o '^uv==[0-9.]*' requirements.txt)" \
+		&& uv pip install --python $(PY) $(UV_OPTIONS) $(REQUIREMENTS); } \
 		|| $(PY) -m pip install --no-compile $(REQUIREMENTS) \
 		|| { echo; echo "pip could not install the requirements (see above). If the network failed, run the same command again;"; \
 		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book"; exit 1; }
