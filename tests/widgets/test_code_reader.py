@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from website import bytes_sent, put, state_in
+from website import DRESS, bytes_sent, put, state_in
 
 from attention_tutorial.data.library import held_out_files
 from attention_tutorial.models.code_model import load_code_model
@@ -251,9 +251,10 @@ def test_a_tap_and_the_arrow_keys_choose_a_token(page):
 
 def test_arcs_of_all_tokens_lead_to_where_each_looks_most_also_on_a_phone(page):
     page.get_by_role("checkbox", name="Arcs of all tokens").click()
-    for width, (layer, head) in ((1280, (2, 1)), (320, (1, 1))):
-        page.set_viewport_size({"width": width, "height": 900})
+    for width, (layer, head) in itertools.product((1280, 320), ((2, 1), (1, 1))):
         page.get_by_role("button", name=f"Look at head {layer}.{head}").click()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(DRESS, ["light", width])
         most = CodeReader().read().weights[layer - 1][0, head - 1].max(dim=-1)
         thickest = most.values.argsort(descending=True).tolist()
         assert page.evaluate(ENDS_OF_ARCS) == [
