@@ -225,12 +225,6 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
           another with a tap or the arrow keys.
         </span>
       </p>
-      <Toggle
-        name="all-arcs"
-        label="Arcs of all tokens: where each looks most, if not at (start)"
-        on={all}
-        onChange={showAll}
-      />
       <RovingRow label="Tokens" kind="cr-tokens" stop={at} onWalk={(place) => write({ token: place })}>
         {names.map((token, i) => {
           const weight = weights[i];
@@ -258,6 +252,12 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
         })}
       </RovingRow>
       <Arcs places={now} head={state.head} from={all ? null : at} />
+      <Toggle
+        name="all-arcs"
+        label="Arcs of all tokens: where each looks most, if not at (start)"
+        on={all}
+        onChange={showAll}
+      />
     </div>
   );
 }
