@@ -1,5 +1,6 @@
 /* Arcs from a token that looks to one that is looked at: which are drawn, and along which curves. */
 
+import { range } from "../../kit/maths.ts";
 import { largest } from "./words.ts";
 
 export interface Arc {
@@ -14,12 +15,12 @@ const LEAST = 0.05; // a weight below this has no arc
 export const arcsFrom = (from: number, weights: Float64Array): Arc[] =>
   Array.from(weights, (weight, to) => ({ from, to, weight })).filter(({ weight }) => weight >= LEAST);
 
-/** From each token the arc to the one that it looks at most, except to token 0, where a head looks that finds nothing. */
-export const arcsOfAll = (tokens: number, looks: (place: number) => Float64Array): Arc[] =>
-  Array.from({ length: tokens }, (_, from) => {
-    const to = largest(looks(from));
-    return { from, to, weight: looks(from)[to]! };
-  }).filter(({ to, weight }) => to > 0 && weight >= LEAST);
+/** From each token the arc to the one that it looks at most; none to token 0, where heads look that find nothing. */
+export const strongestArcs = (tokens: number, looks: (place: number) => Float64Array): Arc[] =>
+  range(tokens)
+    .map((from) => ({ from, to: largest(looks(from)) }))
+    .map((arc) => ({ ...arc, weight: looks(arc.from)[arc.to]! }))
+    .filter(({ to, weight }) => to > 0 && weight >= LEAST);
 
 /** A curve between two elements: a bow above a line; else from the upper edge of the one to the lower edge of the other. */
 export function curveBetween(from: HTMLElement, to: HTMLElement): string {
