@@ -98,7 +98,8 @@ BY_LOOPS = """def weigh(q, k):
 
 BY_SUM = """%matplotlib inline
 !pip install einops
-import sys, tqdm, warnings
+import sys, tqdm, warnings, not_installed
+from attention_tutorial.masks import causal_mask
 warnings.warn('careful')
 print('on stderr', file=sys.stderr)
 def double(x):
@@ -135,7 +136,8 @@ def test_a_figure_comes_back_and_other_rich_output_does_not():
 
 LATER = "def weigh(q, k):\n    return rows(q @ k.T / math.sqrt(k.size(-1)))"
 TWICE = "@twice\nclass Double(torch.nn.Module):\n    def forward(self, x):\n        return x\ndouble = Double()"
-HELPERS = """def rows(scores):
+HELPERS = """@torch.compile
+def rows(scores):
     return scores.softmax(-1)
 def twice(module):
     forward = module.forward
@@ -165,6 +167,23 @@ def test_code_that_differs_only_in_names_has_the_same_print():
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
     first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
     assert first == second != third and graded(submission())["prints"]["weigh"]["print"] == first
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__import__('g' + 'c')",
+        "eval('1')",
+        "getattr(torch, 'ones' + '_like')",
+        "importlib.import_module(name)",
+        "vars(torch)['equal'] = print",
+        "type.__setattr__(torch.Tensor, 'max', print)",
+        "check = print",
+    ],
+)
+def test_a_way_round_a_name_is_unusual_too(source):
+    honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
+    assert read_cell(honest)["unusual"] == [] and read_cell(honest + source)["unusual"]
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------
@@ -214,7 +233,7 @@ def test_exceptions_and_syntax_errors_cost_their_task_only():
 def test_a_function_that_exits_or_changes_its_arguments_is_told_so():
     result = graded(submission("def weigh(q, k):\n    q += 1\n    return q", "def double(x):\n    exit()"))
     assert points(result) == {"weigh": 0, "double": 0} and result["flags"] == []
-    assert "changed its arguments (q)" in words(result, "weigh") and "exit" in words(result, "double")
+    assert "changed its arguments (q)" in words(result, "weigh") and "called exit()" in words(result, "double")
 
 
 def test_results_that_are_no_numbers_pass_no_comparison():

@@ -274,8 +274,8 @@ UNREADABLE = {
     "object": (b'{"a": 1}', "no cells"),
     "cells": (b'{"cells": {"a": 1}}', "no cells"),
     "deep": (b'{"cells": ' + b"[" * 200_000, "nested"),
-    "no cells": (b'{"cells": []}', "none of its cells"),
-    "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its cells"),
+    "empty": (b'{"cells": []}', "it has no cells"),
+    "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
     "long": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 3_000_000}]}).encode(), "more than"),
 }
