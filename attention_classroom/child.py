@@ -738,6 +738,7 @@ def main() -> None:
     wire = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(wire)
     os.chdir(settings["home"])
+    sys.path.append(settings["home"])  # a notebook may write a module and import it
     worker = Worker(settings)
     limit(settings)
     done, threads, fault = [], 1, ""

@@ -132,8 +132,9 @@ def _parse(received: bytes) -> dict[str, Any]:
     except ValueError as error:
         if "{" not in text[:200]:
             raise Unreadable("it is a text, such as a program, but no notebook; hand in the .ipynb file") from error
-        lines = f" at line {error.lineno} of {text.count(chr(10)) + 1}" if isinstance(error, json.JSONDecodeError) else ""
-        raise Unreadable(f"its JSON is broken{lines}; perhaps the upload broke off") from error
+        line = getattr(error, "lineno", 0)
+        where = f" at line {line} of {text.count(chr(10)) + 1}" if line else ""
+        raise Unreadable(f"its JSON is broken{where}; perhaps the upload broke off") from error
     if not isinstance(data, dict):
         raise Unreadable("it is JSON, but no notebook")
     return data
@@ -310,6 +311,8 @@ class _Laying:
         """Lay one answer."""
         if not slot.found:
             self.flag("missing", slot.task, f"the cell {slot.id} is gone")
+            if slot.cell.cell_type == "code":
+                cell.source = ""  # its stub would take the place of an answer that stands in another cell
             return
         if slot.beside:
             cell.source = "\n\n".join(self.cells[i].source for i in slot.beside)

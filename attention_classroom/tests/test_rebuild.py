@@ -158,10 +158,10 @@ def test_a_split_answer_stays_whole():
     assert "scale(k)" in notebook.cells[at + 1].source and notebook.cells[at + 1].id == "extra-1"
 
 
-def test_a_deleted_answer_is_flagged_and_the_stub_stands():
+def test_a_deleted_answer_is_flagged_and_no_stub_stands_in_its_place():
     notebook, flags = laid(toy.changed(remove("weigh")))
     assert [(flag["kind"], flag["task"]) for flag in flags] == [("missing", "weigh")]
-    assert named(notebook, "weigh").source == toy.STUBS["weigh"]
+    assert named(notebook, "weigh").source == ""
 
 
 def test_a_text_that_lost_its_ids_is_found_by_its_place_and_said_to_be_a_guess():

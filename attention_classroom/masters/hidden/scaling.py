@@ -257,7 +257,7 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
         "slope",
         "The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
         _slope(name),
-        ("tensor", "the derivatives", "that of the scores"),
+        ("tensor", "the derivatives", "(..., n)"),
         cases=_slope_cases(v["seed"] + 3, [(3, 5), (7,)], [1.7, 0.6]),
         tolerance=1e-7,
         slips=[
