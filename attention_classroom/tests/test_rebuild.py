@@ -274,7 +274,7 @@ UNREADABLE = {
     "object": (b'{"a": 1}', "no cells"),
     "cells": (b'{"cells": {"a": 1}}', "no cells"),
     "deep": (b'{"cells": ' + b"[" * 200_000, "nested"),
-    "empty": (b'{"cells": []}', "it has no cells"),
+    "no cells": (b'{"cells": []}', "it has no cells"),
     "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
     "long": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 3_000_000}]}).encode(), "more than"),
@@ -286,6 +286,18 @@ def test_what_is_no_notebook_is_refused_with_a_reason(name):
     received, words = UNREADABLE[name]
     with pytest.raises(Unreadable, match=words):
         rebuild(received, toy.release())
+
+
+def test_the_notebook_of_another_assignment_is_refused_by_its_name():
+    notebook = submission("def other(q):\n    return q", "def another(q):\n    return 2 * q")
+    notebook.metadata["attention_tutorial"]["assignment"] = "masking"
+    for cell in notebook.cells:
+        if cell.id in ("weigh", "double", "why"):
+            cell.id, cell.metadata = f"other-{cell.id}", {}
+    with pytest.raises(Unreadable, match="notebook of 'masking'"):
+        laid(notebook)
+    notebook.cells.append(new_code_cell(WEIGH))
+    assert "variant" in kinds(laid(notebook)[1])  # here an answer is of this assignment
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
