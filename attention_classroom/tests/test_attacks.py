@@ -204,9 +204,9 @@ def test_a_mangled_notebook_earns_what_its_answers_are_worth(change, flagged):
 
 
 def test_an_answer_whose_cell_is_gone_counts_in_another_cell_and_a_renamed_function_does_not():
-    result = graded(changed(remove("weigh"), double=f"{WEIGH}\ndef doubled(x):\n    return 2 * x"))
-    assert points(result) == {"weigh": 4, "double": 0}
-    assert about(result) == {("missing", "weigh"), ("missing", "double")} and "no `double`" in words(result, "double")
+    result = graded(changed(remove("double"), weigh=f"{DOUBLE}\n{WEIGH.replace('weigh', 'weights')}"))
+    assert points(result) == {"weigh": 0, "double": 2}
+    assert about(result) == {("missing", "weigh"), ("missing", "double")} and "no `weigh`" in words(result, "weigh")
 
 
 def test_an_answer_behind_its_check_is_found_and_what_comes_behind_changes_nothing():
