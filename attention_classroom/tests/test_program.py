@@ -92,9 +92,9 @@ def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, c
     assert "0 new files of 0 students; 5 were there already." in printed
     assert "Nothing yet from 1 of 6: mia." in printed
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "homework.ipynb").write_text("{}")
+    (tmp_path / "in" / "\x1b[2Jhomework\n.ipynb").write_text("{}")
     assert main(["collect", NAME, str(tmp_path / "in"), "--course", str(course.root)]) == LOOK
-    assert "Not taken: homework.ipynb: no part of its name is a student" in capsys.readouterr().err
+    assert "Not taken: �[2Jhomework�.ipynb: no part of its name is a student" in capsys.readouterr().err
 
 
 def test_a_master_is_tried_and_its_faults_are_named(course, capsys):
