@@ -79,13 +79,6 @@ def test_a_handout_is_a_students_own(course):
     assert "product =" not in "".join(texts.values())
 
 
-def test_grading_again_grades_nothing_again(course, capsys):
-    before = {path: path.stat().st_mtime_ns for path in (course.root / "results").rglob("*.json")}
-    assert main(["grade", NAME, "--course", str(course.root), "--quiet", *UNSAFE]) == DONE
-    assert before == {path: path.stat().st_mtime_ns for path in (course.root / "results").rglob("*.json")}
-    assert "5 submissions graded." in capsys.readouterr().out
-
-
 def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, capsys):
     assert main(["collect", NAME, str(course.root / "examples" / f"{NAME}.zip"), "--course", str(course.root)]) == DONE
     printed = capsys.readouterr().out
