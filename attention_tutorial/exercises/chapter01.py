@@ -48,7 +48,7 @@ WEIGHT_OF_H3 = turn(
         64.0: "that is the exponential of the score; divide it by the sum of all three exponentials",
         3 * math.log(4): "that is the score; take its exponential, and divide by the sum of all three exponentials",
         64 / 68: "the score of the second state is 0, but its exponential is 1; it belongs to the sum",
-        16 / 15: "divide by the sum of all three exponentials, that of the third included",
+        64 / 5: "divide by the sum of all three exponentials, that of the third included",
         1 / 6: "that is its weight for the decoder's state (0, ln 4); here it is (ln 4, 0)",
         1 / 3: "that is the plain average; take the exponential of each score",
     },

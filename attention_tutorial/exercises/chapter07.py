@@ -52,12 +52,12 @@ NORM_LAST = Exercise(
     returns=tensor("(batch, n, d)"),
     cases=[Case((random(2, 3, 5), _norm, _some_part))],
     slips=[
-        Slip("that is the norm first, as in `step`; the norm last takes in the sum", lambda x, norm, f: x + f(norm(x))),
+        Slip("that is the norm first, as in `step`; apply the norm to the sum", lambda x, norm, f: x + f(norm(x))),
         Slip("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
-        Slip("x is added after the norm; the norm last takes in the sum", lambda x, norm, f: x + norm(f(x))),
+        Slip("x is added after the norm; apply the norm to the sum", lambda x, norm, f: x + norm(f(x))),
         Slip("the norm is missing", lambda x, norm, f: x + f(x)),
         Slip("in yours f reads the normalised x; it must read x itself", lambda x, norm, f: norm(x + f(norm(x)))),
-        Slip("yours adds x twice, the second time past the norm", lambda x, norm, f: x + norm(x + f(x))),
+        Slip("yours adds x twice, once inside the norm and once after it", lambda x, norm, f: x + norm(x + f(x))),
         Slip("path and norm are missing", lambda x, norm, f: f(x)),
     ],
 )
