@@ -95,6 +95,11 @@ def _why(error: Exception) -> str | None:
     return str(error) if isinstance(error, ValueError | OSError) else None
 
 
+def _printable(name: str) -> str:
+    """Return a file's name without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "�" for c in name)
+
+
 def _refuse(words: str) -> int:
     print(
         textwrap.fill(f"{PROGRAM.split('.')[-1]}: {words}", 110, break_long_words=False, break_on_hyphens=False),
@@ -355,13 +360,13 @@ def _collect(options: argparse.Namespace) -> int:
     students = {student for student, _, _ in collected.new}
     print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
     if collected.system:
-        print(f"{len(collected.system)} files of the system were left out, such as {collected.system[0]}.")
+        print(f"{len(collected.system)} files of the system were left out, such as {_printable(collected.system[0])}.")
     there = set(course.received_from(options.name))
     missing = [student for student in course.students if student not in there]
     if missing:
         print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
     for file, why in collected.unmatched:
-        print(f"Not taken: {file}: {why}", file=sys.stderr)
+        print(f"Not taken: {_printable(file)}: {why}", file=sys.stderr)
     if collected.unmatched:
         print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
     if students:

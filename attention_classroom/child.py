@@ -310,6 +310,55 @@ class NotThere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             del sys.modules[name]
 
 
+class Absent:
+    """Stands for a package that is not there, so that an import which nothing uses costs nothing."""
+
+    def __init__(self, package: str) -> None:
+        self.__dict__["package"] = package
+        print(f"{package} is not there when you are graded")
+
+    def __getattr__(self, name: str) -> None:
+        """Refuse to be used."""
+        package = self.__dict__["package"]
+        raise ModuleNotFoundError(f"{package} is not there when you are graded", name=package)
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Refuse to be used."""
+        self.__getattr__("")
+
+
+class Imports(ast.NodeTransformer):
+    """Puts an `Absent` in place of what a cell imports at its outermost level and is not there."""
+
+    def visit_Module(self, tree: ast.Module) -> ast.Module:
+        """Change the statements of a cell."""
+        tree.body = [part for node in tree.body for part in self.without_absent(node)]
+        return ast.fix_missing_locations(tree)
+
+    def without_absent(self, node: ast.stmt) -> Iterator[ast.stmt]:
+        """Yield a statement, or what stands in its place."""
+        if not isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.ImportFrom) and node.level):
+            yield node
+            return
+        for alias in node.names:
+            package = (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).split(".")[0]
+            bound = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else package)
+            if _is_there(package):
+                yield ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}), node)
+            else:
+                target = "_" if bound == "*" else bound
+                yield ast.copy_location(ast.parse(f"{target} = __absent__({package!r})").body[0], node)
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ImportError:
+        return False
+    except ValueError:  # as of __main__
+        return True
+
+
 # ---- Reading code ---------------------------------------------------------------------------------------------------
 
 MODULES = (
@@ -317,12 +366,14 @@ MODULES = (
     "socket ssl subprocess urllib"
 )
 NAMES = (
-    "_exit _getframe __builtins__ __closure__ __globals__ __reduce__ __reduce_ex__ __subclasses__ __torch_function__ "
-    "__torch_dispatch__ abort cell_contents currentframe environ execv execve f_back f_globals f_locals fork forkpty "
-    "get_objects get_referrers getenv getppid gi_frame kill killpg meta_path popen posix_spawn settrace setprofile "
-    "system tb_frame addaudithook"
+    "_exit _getframe __builtins__ __closure__ __del__ __dict__ __eq__ __globals__ __import__ __reduce__ __reduce_ex__ "
+    "__setattr__ __subclasses__ __torch_function__ __torch_dispatch__ abort addaudithook cell_contents currentframe "
+    "execv execve f_back f_globals f_locals fork forkpty get_objects get_referrers getppid gi_frame import_module kill "
+    "killpg meta_path popen posix_spawn settrace setprofile system tb_frame"
 )
 UNUSUAL_MODULES, UNUSUAL_NAMES = frozenset(MODULES.split()), frozenset(NAMES.split())
+UNUSUAL_CALLS = frozenset(("compile", "eval", "exec", "vars"))  # as methods they are usual: model.eval()
+ATTRIBUTES = ("delattr", "getattr", "setattr")
 UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 
 
@@ -347,14 +398,17 @@ def read_cell(source: str) -> dict[str, Any]:
                 modules |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name):
             names = [node.id]
+            unusual |= {node.id} & UNUSUAL_CALLS
+            unusual |= {f"{node.id} = ..."} if isinstance(node.ctx, ast.Store) and node.id == "check" else set()
         elif isinstance(node, ast.Attribute):
             names = [] if ast.unparse(node.value) == "get_ipython()" else [node.attr]  # what magics become
             if isinstance(node.ctx, ast.Store) and _root(node) in modules:
                 unusual.add(f"{ast.unparse(node)} = ...")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             unusual |= {text for text in UNUSUAL_TEXTS if text in node.value}
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"):
-            if node.args and _root(node.args[0]) in modules:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ATTRIBUTES:
+            computed = len(node.args) > 1 and not isinstance(node.args[1], ast.Constant)
+            if node.args and _root(node.args[0]) in modules and (computed or node.func.id != "getattr"):
                 unusual.add(f"{node.func.id}({ast.unparse(node.args[0])}, ...)")
         elif isinstance(node, ast.FunctionDef) and node.name in UNUSUAL_NAMES:
             unusual.add(node.name)
@@ -456,6 +510,10 @@ class Worker:
             def enable_gui(self, gui: Any = None) -> None:
                 """There is no window."""
 
+            def ask_exit(self) -> None:
+                """Do what exit() does where nobody is asked."""
+                raise SystemExit
+
         config = Config()
         config.HistoryManager.enabled = False
         config.HistoryManager.hist_file = ":memory:"
@@ -467,6 +525,8 @@ class Worker:
             self.shell.register_magic_function(silent, "line", magic)  # type: ignore[arg-type]
         self.shell.compile.get_code_name = lambda *args: f"<{self.cell}>"  # type: ignore[method-assign]
         self.shell.user_ns.update(check=silent, load=silent)  # the visible checks
+        self.shell.ast_transformers.append(Imports())
+        builtins.__absent__ = Absent  # type: ignore[attr-defined]
         self.cell = ""
         self.kept: dict[str, Any] = {}
         self.not_there = NotThere()
@@ -530,7 +590,9 @@ class Worker:
             return {"kind": "missing"}
         if not callable(value):
             return {"kind": "value", "value": value}
-        reply: dict[str, Any] = {"kind": "function", "type": type(value).__name__, "does": _does_something(value)}
+        reply: dict[str, Any] = {"kind": "function", "type": type(value).__name__, "does": True}
+        with contextlib.suppress(BaseException):
+            reply["does"] = _does_something(value)
         with contextlib.suppress(BaseException):
             reply["parameters"] = [str(name) for name in inspect.signature(value).parameters][:30]
         return reply
@@ -676,6 +738,7 @@ def main() -> None:
     wire = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(wire)
     os.chdir(settings["home"])
+    sys.path.append(settings["home"])  # a notebook may write a module and import it
     worker = Worker(settings)
     limit(settings)
     done, threads, fault = [], 1, ""

@@ -203,13 +203,14 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
     """
     parts = PurePosixPath(name).parts
     for i, part in enumerate(parts):
-        for pattern, number in ((MOODLE, "moodle_id"), (CANVAS, "canvas_id")):
+        for pattern, platform in ((MOODLE, "Moodle"), (CANVAS, "Canvas")):
             form = pattern.fullmatch(part)
             if form and (pattern is MOODLE or i == len(parts) - 1):
-                fitting = [s for s in students.values() if getattr(s, number) == form["number"]]
-                fitting = fitting or [s for s in students.values() if _same_name(s, form["name"])]
-                platform = "Moodle" if pattern is MOODLE else "Canvas"
-                return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']})", number)
+                named = [s for s in students.values() if _same_name(s, form["name"])]
+                # Moodle has other numbers in each assignment, so they say nothing.
+                numbered = [s for s in students.values() if pattern is CANVAS and s.canvas_id == form["number"]]
+                fitting = [s for s in numbered if s in named] or numbered + named
+                return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']}), which fits")
     last = len(parts) - 1
     stems = [part if i < last else part.split(".")[0] or part for i, part in enumerate(parts)]
     rules: list[Callable[[Student, str], bool]] = [
@@ -225,16 +226,16 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
             if rule is rules[1] and all(s.id.casefold() in longest[0].id.casefold() for s in fitting):
                 fitting = longest  # "anna-b" is not also "anna"
             if fitting:
-                return _one(fitting, i, f"{part!r} fits", "id")
+                return _one(fitting, i, f"{part!r} fits")
     return "no part of its name is a student of students.csv", -1
 
 
-def _one(fitting: list[Student], part: int, says: str, column: str) -> tuple[Student | str, int]:
+def _one(fitting: list[Student], part: int, says: str) -> tuple[Student | str, int]:
     if len(fitting) == 1:
         return fitting[0], part
     if fitting:
-        return f"{says} {'and ' * (column != 'id')}several students: {', '.join(s.id for s in fitting)}", -1
-    return f"{says}, and no student of students.csv has this name or {column}", -1
+        return f"{says} several students: {', '.join(s.id for s in fitting)}", -1
+    return f"{says} no student of students.csv", -1
 
 
 def _plain(text: str) -> str:

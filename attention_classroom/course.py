@@ -15,7 +15,7 @@ __all__ = ["Course", "CourseError", "Student", "open_course", "read_table"]
 # What may be the name of a folder on every system, in nbgrader's patterns and on a command line.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
 COLUMNS = ("id", "last_name", "first_name", "email")
-FURTHER_COLUMNS = ("canvas_id", "moodle_id")
+ALL_COLUMNS = (*COLUMNS, "canvas_id")
 # The settings of course.toml, with what stands for one that is not there.
 SETTINGS: Mapping[str, Any] = {
     "title": "A course on attention",
@@ -48,7 +48,6 @@ class Student:
         first_name: as the teacher's list writes it.
         email: an address, or nothing.
         canvas_id: the number in the names of Canvas's downloads, if known.
-        moodle_id: the number in the names of Moodle's downloads, if known.
     """
 
     id: str
@@ -56,7 +55,6 @@ class Student:
     first_name: str = ""
     email: str = ""
     canvas_id: str = ""
-    moodle_id: str = ""
 
     @property
     def name(self) -> str:
@@ -240,8 +238,8 @@ def _students(path: Path) -> dict[str, Student]:
         )
     header, rows = read_table(path)
     if "id" not in header:
-        raise CourseError(f"{path} must have a column 'id' (and may have {', '.join(COLUMNS[1:])}); got {header}")
-    known = [column for column in header if column in COLUMNS + FURTHER_COLUMNS]
+        raise CourseError(f"{path} must have a column 'id' (and may have {', '.join(ALL_COLUMNS[1:])}); got {header}")
+    known = [column for column in header if column in ALL_COLUMNS]
     students: dict[str, Student] = {}
     seen: dict[str, str] = {}
     for line, row in enumerate(rows, start=2):

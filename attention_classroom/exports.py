@@ -281,17 +281,11 @@ def _who(course: Course, cells: dict[str, str], kind: str) -> Student | str:
     """Find the student of a row, by numbers and addresses first, by the name last."""
     from .collect import _same_name
 
-    if kind == "Canvas":
-        number, column = cells.get("ID", "").strip(), "canvas_id"
-        numbers = [cells.get("SIS User ID", ""), cells.get("SIS Login ID", "")]
-        name = cells.get("Student", "")
-    else:
-        number, column = re.sub(r"\D", "", cells.get("Identifier", "")), "moodle_id"
-        numbers = [cells.get("Email address", ""), cells.get("ID number", ""), cells.get("Username", "")]
-        name = cells.get("Full name", "")
-    keys = {text.strip().casefold() for text in numbers} - {""}
+    columns = ("SIS User ID", "SIS Login ID") if kind == "Canvas" else ("Email address", "ID number", "Username")
+    keys = {cells.get(column, "").strip().casefold() for column in columns} - {""}
+    number, name = cells.get("ID", "").strip(), cells.get("Student" if kind == "Canvas" else "Full name", "")
     students = list(course.students.values())
-    fitting = [s for s in students if number and getattr(s, column) == number]
+    fitting = [s for s in students if kind == "Canvas" and number and s.canvas_id == number]
     fitting = fitting or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
     fitting = fitting or [s for s in students if _same_name(s, name)]
     if len(fitting) == 1:

@@ -83,6 +83,7 @@ def _graded(root: Path) -> dict[str, Any]:
     notes = [f"{flag['kind']}: {flag['words']}" for flag in result["flags"]]
     by_hand = sum(task.by_hand for task in tasks.values())
     rest = [f"{by_hand:g} more points are given by hand."] if by_hand else []
+    rest += ["Your address is not in the class list, so the notebook for everybody was expected."] * (student == PLAIN)
     return {
         "score": sum(score["points"] for score in result["tasks"].values()),
         "tests": tests,

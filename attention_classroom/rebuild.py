@@ -132,8 +132,9 @@ def _parse(received: bytes) -> dict[str, Any]:
     except ValueError as error:
         if "{" not in text[:200]:
             raise Unreadable("it is a text, such as a program, but no notebook; hand in the .ipynb file") from error
-        where = f"line {error.lineno} of {text.count(chr(10)) + 1}" if isinstance(error, json.JSONDecodeError) else "it"
-        raise Unreadable(f"its JSON is broken at {where}; perhaps the upload broke off") from error
+        line = getattr(error, "lineno", 0)
+        where = f" at line {line} of {text.count(chr(10)) + 1}" if line else ""
+        raise Unreadable(f"its JSON is broken{where}; perhaps the upload broke off") from error
     if not isinstance(data, dict):
         raise Unreadable("it is JSON, but no notebook")
     return data
@@ -310,6 +311,8 @@ class _Laying:
         """Lay one answer."""
         if not slot.found:
             self.flag("missing", slot.task, f"the cell {slot.id} is gone")
+            if slot.cell.cell_type == "code":
+                cell.source = ""  # its stub would take the place of an answer that stands in another cell
             return
         if slot.beside:
             cell.source = "\n\n".join(self.cells[i].source for i in slot.beside)
@@ -378,8 +381,11 @@ def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", l
     cells, metadata = _read(received)
     slots = _slots(release)
     taken, guessed = _find(slots, cells)
-    if not taken:
-        raise Unreadable("none of its cells is of this assignment; is it the notebook of another?")
+    other = _other_assignment(metadata, release)
+    if not cells:
+        raise Unreadable("it has no cells")
+    if not taken or (other and not any(slot.answer and slot.found and slot not in guessed for slot in slots)):
+        raise Unreadable(f"none of its answers is of this assignment; is it the notebook of {other or 'another'}?")
     laying = _Laying(slots, cells)
     notebook = copy.deepcopy(release)
     _look_at_variant(laying, metadata, release)
@@ -427,14 +433,21 @@ def is_common(received: bytes, own: "NotebookNode", common: Callable[[], "Notebo
     return fits(other) and not fits(own)
 
 
+def _other_assignment(metadata: Mapping[str, Any], release: "NotebookNode") -> str:
+    """Return the assignment that a notebook says it is of, if that is another one."""
+    own, theirs = (data.get(METADATA) for data in (release.metadata, metadata))
+    other = theirs.get("assignment") if isinstance(theirs, dict) else None
+    return repr(other[:60]) if isinstance(other, str) and (own or {}).get("assignment") not in (None, other) else ""
+
+
 def _look_at_variant(laying: _Laying, metadata: Mapping[str, Any], release: "NotebookNode") -> None:
     """Flag a notebook that was made for another student, or for another assignment."""
     own = release.metadata.get(METADATA) or {}
     theirs = metadata.get(METADATA)
     theirs = theirs if isinstance(theirs, dict) else {}
-    other = theirs.get("assignment")
-    if isinstance(other, str) and own.get("assignment") not in (None, other):
-        laying.flag("variant", "", f"it says that it is a notebook of the assignment {other[:60]!r}")
+    other = _other_assignment(metadata, release)
+    if other:
+        laying.flag("variant", "", f"it says that it is a notebook of the assignment {other}")
         return
     differs = [
         slot.id

@@ -207,6 +207,7 @@ def _environment(home: str) -> dict[str, str]:
     return {
         **ONE_THREAD,
         "OMP_THREAD_LIMIT": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # torch.compile calls a compiler, and there is none: functions run as they are
         "HOME": home,
         "TMPDIR": home,
         "IPYTHONDIR": f"{home}/ipython",

@@ -12,6 +12,10 @@ for version in 3.12 3.13 3.11; do
         break
     fi
 done
+if [ -z "$python" ]; then
+    echo "No Python from 3.11 to 3.13 is to be had here: choose a newer Ubuntu as the base image" >&2
+    exit 1
+fi
 "$python" -m venv "$root/venv"
 "$root/venv/bin/pip" install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \
     --requirement "$root/source/requirements.txt"

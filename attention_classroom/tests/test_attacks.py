@@ -98,7 +98,8 @@ BY_LOOPS = """def weigh(q, k):
 
 BY_SUM = """%matplotlib inline
 !pip install einops
-import sys, tqdm, warnings
+import sys, tqdm, warnings, not_installed
+from attention_tutorial.masks import causal_mask
 warnings.warn('careful')
 print('on stderr', file=sys.stderr)
 def double(x):
@@ -135,15 +136,17 @@ def test_a_figure_comes_back_and_other_rich_output_does_not():
 
 LATER = "def weigh(q, k):\n    return rows(q @ k.T / math.sqrt(k.size(-1)))"
 TWICE = "@twice\nclass Double(torch.nn.Module):\n    def forward(self, x):\n        return x\ndouble = Double()"
-HELPERS = """def rows(scores):
+HELPERS = """from written import FACTOR
+@torch.compile
+def rows(scores):
     return scores.softmax(-1)
 def twice(module):
     forward = module.forward
-    module.forward = lambda self, x: 2 * forward(self, x)
+    module.forward = lambda self, x: FACTOR * forward(self, x)
     return module"""
 FIGURES = [
     "%config InlineBackend.figure_format = 'svg'\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);",
-    "%matplotlib notebook\nplt.plot([1, 2]);",
+    "%%writefile written.py\nFACTOR = 2",
     "%matplotlib widget\nplt.plot([1, 2]);",
     "%config InlineBackend.figure_formats = ['jpeg', 'pdf']\nplt.plot([1, 2]);",
     "%load_ext autoreload\n%autoreload 2\ntorch.set_num_threads(8)\ntorch.set_default_dtype(torch.float16)",
@@ -156,7 +159,7 @@ def test_cells_that_were_run_in_another_order_and_figures_of_every_format_earn_e
     result = graded(notebook)
     assert points(result) == FULL and about(result) == {("error", "double")}  # said, and done again at the end
     shown = [output for outputs in result["cells"].values() for output in outputs]
-    assert sum("png" in output for output in shown) == 4
+    assert sum("png" in output for output in shown) == 3
     assert "awaited" in said(result) and "Traceback" not in said(result)
 
 
@@ -165,6 +168,23 @@ def test_code_that_differs_only_in_names_has_the_same_print():
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
     first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
     assert first == second != third and graded(submission())["prints"]["weigh"]["print"] == first
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__import__('g' + 'c')",
+        "eval('1')",
+        "getattr(torch, 'ones' + '_like')",
+        "importlib.import_module(name)",
+        "vars(torch)['equal'] = print",
+        "type.__setattr__(torch.Tensor, 'max', print)",
+        "check = print",
+    ],
+)
+def test_a_way_round_a_name_is_unusual_too(source):
+    honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
+    assert read_cell(honest)["unusual"] == [] and read_cell(honest + source)["unusual"]
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------
@@ -183,10 +203,10 @@ def test_a_mangled_notebook_earns_what_its_answers_are_worth(change, flagged):
     assert points(result) == FULL and kinds(result["flags"]) == flagged
 
 
-def test_a_deleted_answer_and_a_renamed_function_earn_nothing_and_are_said_to_be_missing():
-    result = graded(changed(remove("weigh"), double="def doubled(x):\n    return 2 * x"))
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"missing"}
-    assert words(result, "weigh") == "not filled in yet" and "no `double`" in words(result, "double")
+def test_an_answer_whose_cell_is_gone_counts_in_another_cell_and_a_renamed_function_does_not():
+    result = graded(changed(remove("double"), weigh=f"{DOUBLE}\n{WEIGH.replace('weigh', 'weights')}"))
+    assert points(result) == {"weigh": 0, "double": 2}
+    assert about(result) == {("missing", "weigh"), ("missing", "double")} and "no `weigh`" in words(result, "weigh")
 
 
 def test_an_answer_behind_its_check_is_found_and_what_comes_behind_changes_nothing():
@@ -214,7 +234,7 @@ def test_exceptions_and_syntax_errors_cost_their_task_only():
 def test_a_function_that_exits_or_changes_its_arguments_is_told_so():
     result = graded(submission("def weigh(q, k):\n    q += 1\n    return q", "def double(x):\n    exit()"))
     assert points(result) == {"weigh": 0, "double": 0} and result["flags"] == []
-    assert "changed its arguments (q)" in words(result, "weigh") and "exit" in words(result, "double")
+    assert "changed its arguments (q)" in words(result, "weigh") and "called exit()" in words(result, "double")
 
 
 def test_results_that_are_no_numbers_pass_no_comparison():

@@ -106,6 +106,7 @@ def test_a_name_says_whose_it_is(course, name, student):
     [
         ("Min Kim_4711_assignsubmission_file_/x.ipynb", "s104, s105"),
         ("kimmin_4_5_x.ipynb", "s104, s105"),
+        ("vanderbergadamaria_71_5_x.ipynb", "s101, s103"),  # the number is of one, the name of another
         ("Nobody Known_4711_assignsubmission_file_/s101.ipynb", "'Nobody Known' (number 4711)"),
         ("s101 and s103.ipynb", "s101, s103"),
         ("notebook-1.ipynb", "no part"),

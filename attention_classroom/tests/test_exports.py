@@ -153,6 +153,12 @@ def test_the_scripts_are_shell_and_ask_for_what_the_package_needs(course, tmp_pa
         archive.extractall(tmp_path)
     for script in ("setup.sh", "run_autograder"):
         assert run(["bash", "-n", script], tmp_path).returncode == 0
+    apt = tmp_path / "bin" / "apt-get"
+    apt.parent.mkdir()
+    apt.write_text('#!/bin/sh\ncase "$*" in *python*) exit 1;; esac\n')
+    apt.chmod(0o755)
+    done = run(["bash", "setup.sh"], tmp_path, PATH=f"{apt.parent}:/usr/bin:/bin")
+    assert done.returncode == 1 and "choose a newer Ubuntu" in done.stderr
     needed = (tmp_path / "requirements.txt").read_text().split()
     project = (ROOT / "pyproject.toml").read_text()
     for requirement in re.findall(r'"((?:torch|numpy|matplotlib|tqdm)>=[\d.]+)"', project):

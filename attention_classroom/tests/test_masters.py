@@ -174,6 +174,21 @@ def test_an_answer_that_is_copied_from_another_variant_earns_little(name):
     assert copied(master(name), assignment(name), variants) < 0.25
 
 
+def filled(result, value):
+    """A result of the same shape, with one value everywhere."""
+    if isinstance(result, torch.Tensor):
+        return torch.full_like(result, value)
+    return type(result)(filled(part, value) for part in result) if isinstance(result, list | tuple) else value
+
+
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_number_everywhere_is_no_answer(name, value):
+    for task in judged(name, "ada"):
+        answer = lambda *inputs, right=task.table.right: filled(right(*inputs), value)  # noqa: E731
+        assert earned([task], {task.name: answer}) == {task.id: 0}
+
+
 ATTENTION = torch.nn.functional.scaled_dot_product_attention
 
 

@@ -79,22 +79,15 @@ def test_a_handout_is_a_students_own(course):
     assert "product =" not in "".join(texts.values())
 
 
-def test_grading_again_grades_nothing_again(course, capsys):
-    before = {path: path.stat().st_mtime_ns for path in (course.root / "results").rglob("*.json")}
-    assert main(["grade", NAME, "--course", str(course.root), "--quiet", *UNSAFE]) == DONE
-    assert before == {path: path.stat().st_mtime_ns for path in (course.root / "results").rglob("*.json")}
-    assert "5 submissions graded." in capsys.readouterr().out
-
-
 def test_collecting_again_says_so_and_lists_what_fits_nobody(course, tmp_path, capsys):
     assert main(["collect", NAME, str(course.root / "examples" / f"{NAME}.zip"), "--course", str(course.root)]) == DONE
     printed = capsys.readouterr().out
     assert "0 new files of 0 students; 5 were there already." in printed
     assert "Nothing yet from 1 of 6: mia." in printed
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "homework.ipynb").write_text("{}")
+    (tmp_path / "in" / "\x1b[2Jhomework\n.ipynb").write_text("{}")
     assert main(["collect", NAME, str(tmp_path / "in"), "--course", str(course.root)]) == LOOK
-    assert "Not taken: homework.ipynb: no part of its name is a student" in capsys.readouterr().err
+    assert "Not taken: �[2Jhomework�.ipynb: no part of its name is a student" in capsys.readouterr().err
 
 
 def test_a_master_is_tried_and_its_faults_are_named(course, capsys):

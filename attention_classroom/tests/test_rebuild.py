@@ -158,10 +158,10 @@ def test_a_split_answer_stays_whole():
     assert "scale(k)" in notebook.cells[at + 1].source and notebook.cells[at + 1].id == "extra-1"
 
 
-def test_a_deleted_answer_is_flagged_and_the_stub_stands():
+def test_a_deleted_answer_is_flagged_and_no_stub_stands_in_its_place():
     notebook, flags = laid(toy.changed(remove("weigh")))
     assert [(flag["kind"], flag["task"]) for flag in flags] == [("missing", "weigh")]
-    assert named(notebook, "weigh").source == toy.STUBS["weigh"]
+    assert named(notebook, "weigh").source == ""
 
 
 def test_a_text_that_lost_its_ids_is_found_by_its_place_and_said_to_be_a_guess():
@@ -274,8 +274,8 @@ UNREADABLE = {
     "object": (b'{"a": 1}', "no cells"),
     "cells": (b'{"cells": {"a": 1}}', "no cells"),
     "deep": (b'{"cells": ' + b"[" * 200_000, "nested"),
-    "no cells": (b'{"cells": []}', "none of its cells"),
-    "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its cells"),
+    "no cells": (b'{"cells": []}', "it has no cells"),
+    "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
     "long": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 3_000_000}]}).encode(), "more than"),
 }
@@ -286,6 +286,18 @@ def test_what_is_no_notebook_is_refused_with_a_reason(name):
     received, words = UNREADABLE[name]
     with pytest.raises(Unreadable, match=words):
         rebuild(received, toy.release())
+
+
+def test_the_notebook_of_another_assignment_is_refused_by_its_name():
+    notebook = submission("def other(q):\n    return q", "def another(q):\n    return 2 * q")
+    notebook.metadata["attention_tutorial"]["assignment"] = "masking"
+    for cell in notebook.cells:
+        if cell.id in ("weigh", "double", "why"):
+            cell.id, cell.metadata = f"other-{cell.id}", {}
+    with pytest.raises(Unreadable, match="notebook of 'masking'"):
+        laid(notebook)
+    notebook.cells.append(new_code_cell(WEIGH))
+    assert "variant" in kinds(laid(notebook)[1])  # here an answer is of this assignment
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])

@@ -1,4 +1,4 @@
-"""Laws of variants: drawn from secret and student alone, hardly ever the same, and answers fit their own only."""
+"""Laws of variants: drawn from secret and student alone, and hardly ever the same."""
 
 import json
 import random
@@ -8,10 +8,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from masters import ALL, FOLDER, SECRET, assignment, master, solved, tasks, variant
+from masters import ALL, FOLDER, SECRET, assignment, master, tasks, variant
 
 from attention_classroom import load, variant_for
-from attention_classroom.release import earned, run
 from attention_classroom.variants import TAG, TEMPLATE_SECRET, fill, plain_variant
 
 CLASS = [f"student-{number}" for number in range(100)]
@@ -68,19 +67,6 @@ def test_all_variants_have_the_same_tasks_and_points(name):
         ]
 
     assert all(outline(student) == outline("") for student in CLASS[:8])
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_answers_of_another_earn_less(name):
-    """Copied without a thought they fit where the repaired function is the same, and hardly anywhere else."""
-    shares = []
-    for first, other in [(CLASS[i], CLASS[i + 1]) for i in range(0, 8, 2)]:
-        names, _ = run(solved(name, first))
-        mine, copied = (list(tasks(name, student).values()) for student in (first, other))
-        full = sum(task.automatic for task in mine)
-        assert sum(earned(mine, names).values()) == full
-        shares.append(sum(earned(copied, names).values()) / full)
-    assert max(shares) < 0.95 and sum(shares) / len(shares) < 0.7, shares
 
 
 def test_a_mark_is_that_of_the_values():

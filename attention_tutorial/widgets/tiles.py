@@ -66,10 +66,10 @@ class Tiles(BookWidget):
 
     For each block, with the scores :math:`s_j` and values :math:`v_j` of its keys:
 
-    .. math:: m' = \max(m, \max_j s_j), \quad r = e^{m - m'}, \quad
-        l' = r\, l + \sum_j e^{s_j - m'}, \quad u' = r\, u + \sum_j e^{s_j - m'} v_j, \quad o = \frac{u'}{l'}
+    .. math:: t' = \max(t, \max_j s_j), \quad r = e^{t - t'}, \quad
+        l' = r\, l + \sum_j e^{s_j - t'}, \quad u' = r\, u + \sum_j e^{s_j - t'} v_j, \quad o = \frac{u'}{l'}
 
-    with :math:`m = -\infty` and :math:`l = u = 0` before the first. After the last block, :math:`o` is the output of
+    with :math:`t = -\infty` and :math:`l = u = 0` before the first. After the last block, :math:`o` is the output of
     the softmax over the whole row, which stands beside it. Three mistakes can be switched on.
 
     :meth:`of` shows your own scores.
@@ -92,7 +92,7 @@ class Tiles(BookWidget):
         >>> widget
         Tiles('ordinary', block=4, step=0)
         >>> steps = widget.steps()
-        >>> [round(m, 2) for m in steps["m"].tolist()], [round(o, 4) for o in steps["o"].tolist()]
+        >>> [round(t, 2) for t in steps["t"].tolist()], [round(o, 4) for o in steps["o"].tolist()]
         ([3.0, 4.0], [3.228, 5.7577])
         >>> round(steps["naive"].item(), 4)
         5.7577
@@ -177,7 +177,7 @@ class Tiles(BookWidget):
         """Compute what stands in the widget after every block, and with the package's own function the whole row.
 
         Returns:
-            Float64 tensors by name. One number for each block: the running maximum ``m``, the ``factor`` that what
+            Float64 tensors by name. One number for each block: the running maximum ``t``, the ``factor`` that what
             came before is multiplied by, the running sums ``l`` and ``u`` and the output ``o`` so far. For each block
             and key (blocks, keys): the ``weights`` so far, 0 for keys not yet read. Of the whole row: ``naive_weights``
             (keys,) and the output ``naive``.
@@ -187,20 +187,20 @@ class Tiles(BookWidget):
         is_open = torch.ones(len(scores), dtype=torch.bool)
         is_open[list(self.masked)] = False
         closed = scores.masked_fill(~is_open, -torch.inf)
-        m, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
+        t, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
         parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
-        steps: dict[str, list[Tensor]] = {name: [] for name in ("m", "factor", "l", "u", "o", "weights")}
+        steps: dict[str, list[Tensor]] = {name: [] for name in ("t", "factor", "l", "u", "o", "weights")}
         for first in range(0, len(scores), self.block):
             here = slice(first, first + self.block)
-            before, m = m, torch.maximum(m, closed[here].max())
-            taken_off = torch.zeros_like(m) if self.no_maximum or (m == -torch.inf and not self.careless) else m
-            factor = torch.ones_like(m) if self.forget or self.no_maximum else (before - taken_off).exp()
+            before, t = t, torch.maximum(t, closed[here].max())
+            taken_off = torch.zeros_like(t) if self.no_maximum or (t == -torch.inf and not self.careless) else t
+            factor = torch.ones_like(t) if self.forget or self.no_maximum else (before - taken_off).exp()
             parts = factor * parts
             parts[here] = (closed[here] - taken_off).exp()
             total = factor * total + parts[here].sum()
             u = factor * u + (parts[here] * values[here]).sum()
             below = torch.ones_like(total) if total == 0 and not self.careless else total
-            made = {"m": m, "factor": factor, "l": total, "u": u, "o": u / below, "weights": parts / below}
+            made = {"t": t, "factor": factor, "l": total, "u": u, "o": u / below, "weights": parts / below}
             for name, tensor in made.items():
                 steps[name].append(tensor)
         whole, weights = scaled_dot_product_attention(
@@ -214,7 +214,7 @@ class Tiles(BookWidget):
     def static_html(self) -> str:
         """Return what stands after each block as a table, for pages on which no script runs."""
         steps = self.steps()
-        names = {"m": "maximum m", "factor": "factor", "l": "sum l", "u": "sum u", "o": "output so far"}
+        names = {"t": "maximum t", "factor": "factor", "l": "sum l", "u": "sum u", "o": "output so far"}
         keys = range(0, len(self.scores), self.block)
         rows = [f"block {b + 1}" for b, _ in enumerate(keys)] + ["whole row"]
         cells = [[_told(steps[name][b]) for name in names] for b, _ in enumerate(keys)]

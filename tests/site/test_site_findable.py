@@ -257,6 +257,9 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("mask at inference", "notebooks/05_masking.html#section-5-10", 1),
     ("pre-norm vs post-norm", "book/glossary.html#term-Norm-first-norm-last", 1),
     ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 2),
+    ("NoPE", "book/glossary.html#term-Positional-encoding", 1),
+    ("perplexity", "book/glossary.html#term-Nat", 1),
+    ("hard attention", "book/glossary.html#term-Argmax", 1),
     ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
 ]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from website import bytes_sent, put, state_in
+from website import DRESS, bytes_sent, put, state_in
 
 from attention_tutorial.data.library import held_out_files
 from attention_tutorial.models.code_model import load_code_model
@@ -22,15 +22,20 @@ import * as t from "./widget.mjs";
 const model = t.theModel();
 const cases = JSON.parse(readFileSync(0, "utf8"));
 console.log(JSON.stringify(cases.map(([text, off]) => {
-  const ids = t.encode(text, model).slice(0, model.context);
-  const places = t.read(model, ids, off);
+  const places = t.read(model, t.encode(text, model), off);
   return {
-    ids: t.encode(text, model),
-    names: ids.map((id) => t.nameOf(id, model)),
     likely: places.map((place) => [...t.likely(model, place)]),
     weights: places.map(({ weights }) => weights.map((heads) => heads.map((row) => [...row]))),
   };
 })));
+"""
+
+
+TOKENS = """
+import { readFileSync } from "node:fs";
+import * as t from "./widget.mjs";
+const texts = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(texts.map((text) => t.encode(text, t.theModel()))));
 """
 
 
@@ -56,11 +61,10 @@ def test_strange_texts_have_the_tokens_of_python(run_in_node, model):
     dice = random.Random(3)
     letters = "ab_ \n\t()[]{}=.,:'\"#019é🦜\r\u00a0"
     texts = [*STRANGE, *("".join(dice.choices(letters, k=dice.randrange(60))) for _ in range(200)), code("trace", 900)]
-    answers = run_in_node("code_reader", IN_NODE, [[text, []] for text in texts])
-    for text, answer in zip(texts, answers, strict=True):
+    for text, ids in zip(texts, run_in_node("code_reader", TOKENS, texts), strict=True):
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         expected = [0, *model.tokens.encode(whole)]
-        assert answer["ids"] == expected[: model.context + 1], text
+        assert ids == expected[: model.context + 1], text
 
 
 def test_no_text_that_is_cut_would_fit(model):
@@ -85,7 +89,7 @@ def test_every_number_is_pytorchs_with_all_heads_and_without_some(run_in_node, m
         [[1, 3], [2, 2], [2, 4]],
         [list(head) for head in itertools.product((1, 2), range(1, 5))],
     ]
-    cases = [[text, off] for text in TEXTS for off in offs]
+    cases = [*zip(TEXTS, itertools.cycle(offs)), *((TEXTS[1], off) for off in offs)]
     worst = 0.0
     for (text, off), answer in zip(cases, run_in_node("code_reader", IN_NODE, cases), strict=True):
         with torch.no_grad():
@@ -102,8 +106,8 @@ def test_every_number_is_pytorchs_with_all_heads_and_without_some(run_in_node, m
 
 def test_a_text_that_grows_or_changes_is_read_as_if_it_were_new(run_in_node, model):
     """What an earlier reading had in common is used again."""
-    text = code("secrets", 460)
-    grown = [text[:400], text[:450], text[:440], text, "x" + text[1:], text, text[:100] + "!" + text[100:]]
+    text = code("secrets", 160)
+    grown = [text[:100], text[:150], text[:140], text, "x" + text[1:], text, text[:60] + "!" + text[60:]]
     cases = [[step, off] for step in grown for off in ([], [[2, 1]])]
     for (step, off), answer in zip(cases, run_in_node("code_reader", IN_NODE, cases), strict=True):
         with torch.no_grad():
@@ -176,8 +180,19 @@ def page(visit):
     return visit()
 
 
+ENDS_OF_ARCS = """(kind) => {
+  const tokens = [...document.querySelectorAll("[data-token]")].map((x) => x.getBoundingClientRect());
+  const { left, top } = document.querySelector(".cr-arcs").getBoundingClientRect();
+  const touched = ({ x, y }) => tokens.findIndex((box) =>
+    left + x > box.left && left + x < box.right && top + y > box.top - 2 && top + y < box.bottom + 2);
+  const thick = (arc) => Number(arc.style.strokeWidth);
+  return [...document.querySelectorAll(`.cr-arcs path${kind}`)].sort((a, b) => thick(b) - thick(a)).map((arc) =>
+    [touched(arc.getPointAtLength(0)), touched(arc.getPointAtLength(arc.getTotalLength()))]);
+}"""
+
+
 def agrees(page, reader):
-    """Assert that the tokens, the weights from the chosen one, and the probabilities after it are PyTorch's."""
+    """Assert that tokens, weights and arcs from the chosen one, and probabilities after it are PyTorch's."""
     read, plain = reader.read(), CodeReader()
     plain.text = reader.text
     whole = plain.read().logits
@@ -187,6 +202,9 @@ def agrees(page, reader):
     assert len(shown) == read.logits.size(1) and at == reader.token % len(shown)
     weights = [float(weight) for _, weight in shown if weight is not None]
     assert weights == pytest.approx(read.weights[layer - 1][0, head - 1, at, : at + 1].tolist(), abs=CLOSE)
+    least = [weight for weight in weights if weight >= 0.05]
+    thickest = [[at, weights.index(weight)] for weight in sorted(least, reverse=True)]
+    assert page.evaluate(ENDS_OF_ARCS, ".cr-chosen") == thickest
     values_of = "x => [x, ...x.querySelectorAll('[data-value]')].map(y => y.dataset.candidate ?? y.dataset.value)"
     rows = page.eval_on_selector_all("[data-candidate]", f"all => all.map({values_of})")
     columns = [whole, read.logits] if reader.heads_off else [whole]
@@ -197,7 +215,7 @@ def agrees(page, reader):
         assert [float(value) for value in values] == pytest.approx(likely[:, int(token)].tolist(), abs=CLOSE)
 
 
-def test_what_is_typed_is_read_at_once_and_agrees_with_pytorch(page):
+def test_what_is_typed_is_read_at_once_and_of_a_long_text_the_start(page):
     field = page.get_by_label("Type Python")
     agrees(page, CodeReader())
     field.press("Control+End")
@@ -208,10 +226,6 @@ def test_what_is_typed_is_read_at_once_and_agrees_with_pytorch(page):
     for text in ("", "  ", "%$ §§ 🦜 ''' <b>x</b>\n\n\t", code("chunk", 300)):
         field.fill(text)
         agrees(page, CodeReader(text))
-
-
-def test_of_a_text_that_is_too_long_the_start_is_read_and_nothing_is_lost(page):
-    field = page.get_by_label("Type Python")
     long = "value = 3 + 4\n" * 90
     field.fill(long)
     assert "at most 255 tokens" in page.text_content(".cr-trouble")
@@ -222,7 +236,6 @@ def test_of_a_text_that_is_too_long_the_start_is_read_and_nothing_is_lost(page):
     agrees(page, shown)
     field.fill("x")
     assert page.locator(".cr-trouble").count() == 0
-    agrees(page, CodeReader("x"))
 
 
 def test_a_tap_and_the_arrow_keys_choose_a_token(page):
@@ -236,14 +249,30 @@ def test_a_tap_and_the_arrow_keys_choose_a_token(page):
     agrees(page, CodeReader(token=20))
 
 
-def test_a_head_is_taken_away_put_back_and_chosen(page):
+def test_grey_arcs_lead_from_the_other_tokens_to_where_each_looks_most_also_on_a_phone(page):
+    for width, (layer, head) in itertools.product((1280, 320), ((2, 1), (1, 1))):
+        page.get_by_role("button", name=f"Look at head {layer}.{head}").click()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(DRESS, ["light", width])
+        most = CodeReader().read().weights[layer - 1][0, head - 1, :-1].max(dim=-1)  # the last token is chosen
+        thickest = most.values.argsort(descending=True).tolist()
+        assert page.evaluate(ENDS_OF_ARCS, ":not(.cr-chosen)") == [
+            [i, int(most.indices[i])] for i in thickest if most.indices[i] > 0 and most.values[i] >= 0.05
+        ]
+
+
+def test_a_head_is_taken_away_with_wavy_lines_where_it_is_missed_put_back_and_chosen(page):
     reader = CodeReader()
     layer, head = reader.head
     copying = f"{layer}.{head}"
     page.get_by_role("button", name=f"Take away head {copying}, which copies").click()
-    agrees(page, CodeReader(heads_off=[(layer, head)]))
-    harder = page.locator(".cr-harder").count()
-    assert f"{harder} tokens of this text are less than half as likely" in page.text_content(".cr-price")
+    without = CodeReader(heads_off=[(layer, head)])
+    agrees(page, without)
+    ids = load_code_model().encode(without.text)[0]
+    now, whole = (x.read().logits[0].softmax(-1)[torch.arange(len(ids) - 1), ids[1:]] for x in (without, reader))
+    harder = (torch.nonzero(now < whole / 2).flatten() + 1).tolist()
+    assert page.eval_on_selector_all(".cr-harder", "all => all.map(x => Number(x.dataset.token))") == harder
+    assert f"{len(harder)} tokens of this text are less than half as likely" in page.text_content(".cr-price")
     page.get_by_role("button", name=f"Put head {copying} back").click()
     agrees(page, CodeReader())
     page.get_by_role("checkbox", name="1.3").click()
@@ -252,17 +281,6 @@ def test_a_head_is_taken_away_put_back_and_chosen(page):
     agrees(page, CodeReader(head=(2, 4), heads_off=[(1, 3), (2, 2)]))
     page.get_by_role("button", name="Undo").click()
     agrees(page, CodeReader(head=(2, 4), heads_off=[(1, 3)]))
-
-
-def test_wavy_lines_stand_where_a_token_lost_half_its_probability(page):
-    reader = CodeReader(heads_off=[(2, 1)])
-    page.get_by_role("checkbox", name="2.1").click()
-    ids = load_code_model().encode(reader.text)[0]
-    now, whole = (
-        each.read().logits[0].softmax(-1)[torch.arange(len(ids) - 1), ids[1:]] for each in (reader, CodeReader())
-    )
-    expected = (torch.nonzero(now < whole / 2).flatten() + 1).tolist()
-    assert page.eval_on_selector_all(".cr-harder", "all => all.map(x => Number(x.dataset.token))") == expected
 
 
 def test_examples_and_the_likeliest_token_can_be_undone(page):

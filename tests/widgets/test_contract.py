@@ -187,6 +187,16 @@ def test_in_a_shadow_root_it_shows_the_same_and_keeps_the_focus(bench, widget):
     assert bench.evaluate(held, shaded) == []
 
 
+# The element with the focus, if its outline is not seen; null outside of widgets
+UNSEEN = """() => {
+  const x = document.activeElement;
+  if (!x.closest(".bw")) return null;
+  x.dataset.reached = "yes";
+  const { outlineStyle, outlineWidth } = getComputedStyle(x);
+  return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 ? "" : x.outerHTML.slice(0, 200);
+}"""
+
+
 @every
 def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget):
     number = mount(bench, widget, widget().state())
@@ -201,6 +211,7 @@ def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench, widget)
         for key in ("ArrowRight", "ArrowUp", "Home"):
             bench.keyboard.press(key)
         bench.keyboard.press("Tab")
+        assert not bench.evaluate(UNSEEN), "the focus is not seen without the site's style sheets"
     assert set(bench.evaluate("heard")) == {"Tab"}
 
 
@@ -251,17 +262,10 @@ def test_every_control_is_reached_by_tab_and_shows_the_focus(visit_widget, widge
     page = visit_widget(widget.module)
     page.evaluate(FOLD_OUT)
     page.locator(".bw :is(select, input, button)").first.focus()
-    seen = """() => {
-      const x = document.activeElement;
-      if (!x.closest(".bw")) return null;
-      x.dataset.reached = "yes";
-      const { outlineStyle, outlineWidth } = getComputedStyle(x);
-      return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 ? "" : x.outerHTML.slice(0, 200);
-    }"""
     page.keyboard.press("Tab")
     page.keyboard.press("Shift+Tab")
     for _ in range(200):
-        unseen = page.evaluate(seen)
+        unseen = page.evaluate(UNSEEN)
         if unseen is None:
             break
         assert unseen == "", "the focus is not seen"

@@ -14,7 +14,7 @@ from attention_tutorial.widgets import Tiles
 from attention_tutorial.widgets.tiles import LARGEST, ROWS
 
 MISTAKES = ("forget", "no_maximum", "careless")
-KEPT = ("m", "factor", "l", "u", "o")
+KEPT = ("t", "factor", "l", "u", "o")
 
 
 def same(actual, expected):
@@ -87,7 +87,7 @@ def test_a_computation_by_hand():
     """Scores 0 and ln 2 in one block, then ln 4: sums 3/2 and 1/2 * 3/2 + 1, weights 1/7, 2/7, 4/7."""
     widget = Tiles.of([0.0, math.log(2), math.log(4)], [7.0, 14.0, 21.0])
     steps = widget.steps()
-    assert steps["m"].tolist() == pytest.approx([math.log(2), math.log(4)])
+    assert steps["t"].tolist() == pytest.approx([math.log(2), math.log(4)])
     assert steps["factor"].tolist() == pytest.approx([0, 0.5])
     assert steps["l"].tolist() == pytest.approx([1.5, 1.75])
     assert steps["u"].tolist() == pytest.approx([17.5, 29.75])
@@ -172,7 +172,7 @@ def node(run_in_node):
 def test_the_browsers_numbers_are_torchs(node):
     for widget, made in zip(all_widgets(), node["made"], strict=True):
         steps = widget.steps()
-        assert len(made["steps"]) == len(steps["m"])
+        assert len(made["steps"]) == len(steps["t"])
         for b, step in enumerate(made["steps"]):
             for name in KEPT:
                 assert same(step[name], steps[name][b].item()), (widget.state(), b, name)
@@ -200,17 +200,17 @@ def test_what_is_said_fits_the_numbers(node):
             assert max(made["steps"], key=lambda s: s["end"])["l"] is None
             assert not steps["l"][-1].isfinite()
         if "−∞ − (−∞)" in made["said"]:
-            assert widget.careless and steps["m"][0] == -math.inf
+            assert widget.careless and steps["t"][0] == -math.inf
         if "by luck" in made["said"] or "nobody notices" in made["said"]:
             assert widget.forget
-        assert len(made["words"]) == len(steps["m"]) + 1
+        assert len(made["words"]) == len(steps["t"]) + 1
 
 
 def test_the_arithmetic_ends_in_the_number_it_explains(node):
     for made in node["made"]:
         for step, told in zip(made["steps"], made["told"], strict=True):
             lines = dict(told)
-            assert [*lines][::5] == ["m", "o"]
+            assert [*lines][::5] == ["t", "o"]
             if step["l"] is not None and 0.01 < step["l"] < 1000:
                 shown = float(lines["l"].rsplit("= ", 1)[1].replace("−", "-"))
                 assert shown == pytest.approx(step["l"], abs=5.1e-4)

@@ -1,8 +1,8 @@
 /* The code reader: a small language model of Python that one may type to, look into, and take heads from. */
 
 import type { VNode } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { Bar, Picture, Ramp } from "../../kit/chart.tsx";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { Bar, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
@@ -11,6 +11,7 @@ import { range, rememberLast } from "../../kit/maths.ts";
 import { InWords, Panel } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
 import { encode, type Head, likely, type Place, read, theModel } from "./maths.ts";
 import "./style.css";
 import { best, candidates, harder, largest, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
@@ -181,18 +182,52 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
 
 type Pointing = { point: (place: readonly [number, number] | null) => void };
 
+interface ArcsProps {
+  places: readonly Place[];
+  head: Head;
+  /** The chosen token. */
+  from: number;
+}
+
+/** Curves from the tokens that look to those looked at, over the text beside which this stands. */
+function Arcs({ places, head: [layer, head], from }: ArcsProps) {
+  const [area, width] = useWidth<HTMLDivElement>();
+  const [curves, draw] = useState<readonly (Arc & { path: string })[]>([]);
+  useLayoutEffect(() => {
+    const tokens = area.current!.parentElement!.querySelectorAll<HTMLElement>("[data-token]");
+    const looks = (place: number) => places[place]!.weights[layer - 1]![head - 1]!;
+    const others = strongestArcs(places.length, looks).filter((arc) => arc.from !== from);
+    const arcs = [...others, ...arcsFrom(from, looks(from))];
+    draw(arcs.map((arc) => ({ ...arc, path: curveBetween(tokens[arc.from]!, tokens[arc.to]!) })));
+  }, [places, layer, head, from, width]);
+  return (
+    <div ref={area} class="cr-arcs">
+      <svg aria-hidden="true">
+        {curves.map(({ path, to, weight, ...arc }) => (
+          <path
+            key={`${arc.from} ${to}`}
+            class={arc.from === from ? "cr-chosen" : ""}
+            d={path}
+            style={{ strokeWidth: 1 + 3 * weight, strokeOpacity: 0.3 + 0.6 * weight }}
+          />
+        ))}
+      </svg>
+    </div>
+  );
+}
+
 /** The text as tokens, each in the colour of the weight with which the chosen head looks at it from the chosen one. */
 function Tokens({ state, data, write, point }: Props & Pointing) {
-  const { names, at, looks } = data;
+  const { names, now, at, looks } = data;
   const weights = looks(at);
   const name = sayHead(state.head);
   return (
-    <div>
+    <div class="cr-text">
       <p class="cr-title">
         <b>What it reads: tokens</b>{" "}
         <span class="cr-quiet">
-          The stronger the colour, the more head {name} looks there from the chosen token. <Ramp /> Choose another with
-          a tap or the arrow keys.
+          The stronger the colour (<Ramp />) and the blue arc, the more head {name} looks there from the chosen token.
+          Grey arcs: where each other token looks most, if not at (start). Choose one with a tap or the arrow keys.
         </span>
       </p>
       <RovingRow label="Tokens" kind="cr-tokens" stop={at} onWalk={(place) => write({ token: place })}>
@@ -221,6 +256,7 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
           return token.startsWith("⏎") ? [<br key={`line ${i}`} />, button] : button;
         })}
       </RovingRow>
+      <Arcs places={now} head={state.head} from={at} />
     </div>
   );
 }

@@ -341,7 +341,7 @@ function Bars({ state, data }: Props) {
 // ---- What is kept from block to block -----------------------------------------------------------------------------
 
 const COLUMNS = [
-  ["m", "running maximum"],
+  ["t", "running maximum"],
   ["factor", "what everything before is multiplied by"],
   ["l", "running sum of exponentials"],
   ["u", "running sum of exponentials times values"],
@@ -359,7 +359,7 @@ function Ledger({ state, data: { steps, whole } }: Props) {
               <th key={name} scope="col">
                 {name === "factor" ? (
                   <span>
-                    e<sup>m − m′</sup>
+                    e<sup>t − t′</sup>
                   </span>
                 ) : (
                   name
@@ -378,7 +378,7 @@ function Ledger({ state, data: { steps, whole } }: Props) {
               </th>
               {COLUMNS.map(([name]) => {
                 const value = one[name];
-                const unused = name === "m" && state.no_maximum;
+                const unused = name === "t" && state.no_maximum;
                 const shown = b < state.step;
                 return (
                   <td
@@ -415,8 +415,8 @@ function Ledger({ state, data: { steps, whole } }: Props) {
 function Arithmetic({ state, data: { steps, now } }: Omit<Props, "write">) {
   if (now === null) {
     return (
-      <Panel title={`Nothing is read yet: m = ${minus("-∞")}, l = 0, u = 0`}>
-        Press “Next block”. Only one block is ever looked at, and m, l and u are all that is kept.
+      <Panel title={`Nothing is read yet: t = ${minus("-∞")}, l = 0, u = 0`}>
+        Press “Next block”. Only one block is ever looked at, and t, l and u are all that is kept.
       </Panel>
     );
   }

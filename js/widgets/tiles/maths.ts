@@ -33,7 +33,7 @@ export interface Step {
   /** The largest score of the block, the running maximum before and after it, and what was taken off the scores. */
   top: number;
   before: number;
-  m: number;
+  t: number;
   off: number;
   /** What everything before is multiplied by, and what it should be. */
   factor: number;
@@ -61,14 +61,14 @@ export const closedScores = ({ scores, masked }: Pick<State, "scores" | "masked"
 export function readTiles(given: Given): Step[] {
   const { values, block, forget, no_maximum, careless } = given;
   const scores = closedScores(given);
-  let [m, l, u] = [-Infinity, 0, 0];
+  let [t, l, u] = [-Infinity, 0, 0];
   let parts = scores.map(() => 0); // what each key has added to l
   return range(Math.ceil(scores.length / block)).map((b) => {
     const [first, end] = [b * block, Math.min((b + 1) * block, scores.length)];
     const here = scores.slice(first, end);
-    const [before, lBefore, uBefore, top] = [m, l, u, Math.max(...here)];
-    m = Math.max(before, top);
-    const safe = m === -Infinity && !careless ? 0 : m;
+    const [before, lBefore, uBefore, top] = [t, l, u, Math.max(...here)];
+    t = Math.max(before, top);
+    const safe = t === -Infinity && !careless ? 0 : t;
     const off = no_maximum ? 0 : safe;
     const due = no_maximum ? 1 : Math.exp(before - safe);
     const factor = forget ? 1 : due;
@@ -83,7 +83,7 @@ export function readTiles(given: Given): Step[] {
       end,
       top,
       before,
-      m,
+      t,
       off,
       factor,
       due,

@@ -28,25 +28,25 @@ export function compare(byTiles: number, whole: number): { right: boolean; diffe
 
 /** The arithmetic of a step, a line each. */
 export function arithmetic(step: Step, { no_maximum, forget }: State): [name: string, sum: string][] {
-  const { before, m, top, off, due, factor, lBefore, l, exps, gain, uBefore, u, o } = step;
+  const { before, t, top, off, due, factor, lBefore, l, exps, gain, uBefore, u, o } = step;
   const taken = off < 0 ? `+ ${tell(-off)}` : `− ${tell(off)}`;
   const first = before === -Infinity;
-  const less = `${tell(before)} − ${m < 0 ? `(${tell(m)})` : tell(m)}`;
+  const less = `${tell(before)} − ${t < 0 ? `(${tell(t)})` : tell(t)}`;
   const why = no_maximum
     ? "1, no maximum is subtracted"
     : forget
       ? `1, forgotten: e^(${less}) would be ${tell(due)}`
       : Number.isNaN(due)
         ? `e^(${less}) = NaN`
-        : m === -Infinity
+        : t === -Infinity
           ? `${tell(due)}: every key so far is masked, and 0 is subtracted in place of −∞`
           : `e^(${less}) = ${tell(due)}`;
   const kept = (part: number) => `${tell(factor)} · ${tell(part)}`;
   return [
-    ["m", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(m)}`],
+    ["t", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(t)}`],
     ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; nothing came before` : why],
     [
-      no_maximum ? "e^s" : "e^(s − m)",
+      no_maximum ? "e^s" : "e^(s − t)",
       exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
     ],
     ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
@@ -60,7 +60,7 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
   const last = steps.at(-1)!;
   const { right, difference } = compare(last.o, whole.output);
   const open = closedScores(state).filter((score) => score !== -Infinity);
-  if (right && last.m === -Infinity) return "Every key is masked. Both answer with 0, as the package does.";
+  if (right && last.t === -Infinity) return "Every key is masked. Both answer with 0, as the package does.";
   if (right && state.forget && steps.some((step) => step.due !== step.factor && step.lBefore > 0))
     return "Right by luck: what was not rescaled was next to nothing.";
   if (right && state.forget && !state.no_maximum)
@@ -84,8 +84,8 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
 export function describe(steps: readonly Step[], whole: Computed["whole"]): string[] {
   return [
     ...steps.map(
-      ({ first, end, m, factor, l, u, o }, b) =>
-        `Block ${b + 1}, keys ${first + 1} to ${end}: maximum ${tell(m)}, factor ${tell(factor)}, sum l ${tell(l)}, sum u ${tell(u)}, output so far ${tell(o)}.`,
+      ({ first, end, t, factor, l, u, o }, b) =>
+        `Block ${b + 1}, keys ${first + 1} to ${end}: maximum ${tell(t)}, factor ${tell(factor)}, sum l ${tell(l)}, sum u ${tell(u)}, output so far ${tell(o)}.`,
     ),
     `The whole row at once: weights ${whole.weights.map(tell).join(", ")}; output ${tell(whole.output)}.`,
   ];
