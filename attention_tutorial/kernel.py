@@ -29,7 +29,7 @@ from ._validation import (
     check_size,
     shape_of,
 )
-from .layers import _repeat_heads
+from .layers import repeat_heads
 from .tiled import _Rule, _TiledGradients
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class _Kernel(torch.autograd.Function):
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, mask, output, log_total = ctx.saved_tensors
         kv_heads, times = key.size(1), query.size(1) // key.size(1)
-        k, v = (_repeat_heads(x, query.size(1)) for x in (key, value))
+        k, v = (repeat_heads(x, query.size(1)) for x in (key, value))
         d_query, *shared = _TiledGradients.apply(
             given[0], query, k, v, mask, output, log_total[..., None], ctx.rule, ctx.scale, 128, False
         )

@@ -177,10 +177,6 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     check_size("num_heads", num_heads, minimum=1)
     if x.dim() != 3 or x.size(-1) % num_heads:
         raise ValueError(f"x must be (batch, n, heads * d_head) with heads={num_heads}; got {shape_of(x)}")
-    return _split_heads(x, num_heads)
-
-
-def _split_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
@@ -208,10 +204,6 @@ def merge_heads(x: Tensor) -> Tensor:
     check_tensor("x", x)
     if x.dim() != 4:
         raise ValueError(f"x must be (batch, heads, n, d_head); got {shape_of(x)}")
-    return _merge_heads(x)
-
-
-def _merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
@@ -245,10 +237,6 @@ def repeat_heads(x: Tensor, num_heads: int) -> Tensor:
     if x.dim() != 4 or x.size(1) == 0 or num_heads % x.size(1):
         raise ValueError(f"x must be (batch, kv_heads, n, d_head), its heads dividing heads={num_heads}; "
                          f"got {shape_of(x)}")  # fmt: skip
-    return _repeat_heads(x, num_heads)
-
-
-def _repeat_heads(x: Tensor, num_heads: int) -> Tensor:
     times = num_heads // x.size(1)
     return x if times == 1 else x.repeat_interleave(times, dim=1)
 
@@ -371,10 +359,7 @@ class MultiHeadAttention(nn.Module):
             if query.size(0) != key.size(0):
                 shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
                 raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
-        mask = self._checked_mask(mask, query, key.size(1))
-        check_flag("is_causal", is_causal)
-        check_flag("need_weights", need_weights)
-        return self._attend(query, *self._project(key, value), mask, is_causal=is_causal, need_weights=need_weights)
+        return self.attend(query, *self.project(key, value), mask, is_causal=is_causal, need_weights=need_weights)
 
     def project(self, key: Tensor, value: Tensor | None = None, *, start: int = 0) -> tuple[Tensor, Tensor]:
         """Make the keys and values of all heads, to be kept for queries to come (a key/value cache).
@@ -405,7 +390,9 @@ class MultiHeadAttention(nn.Module):
         value = key if value is None else value
         self._check_pair(key, value)
         check_size("start", start)
-        return self._project(key, value, start)
+        k = split_heads(self.w_k(key), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
+        v = split_heads(self.w_v(value), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
+        return self._place(k, start), v
 
     def attend(
         self,
@@ -445,25 +432,15 @@ class MultiHeadAttention(nn.Module):
         mask = self._checked_mask(mask, query, n)
         check_flag("is_causal", is_causal)
         check_flag("need_weights", need_weights)
-        return self._attend(query, keys, values, mask, is_causal=is_causal, need_weights=need_weights)
-
-    def _project(self, key: Tensor, value: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
-        k = _split_heads(self.w_k(key), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
-        v = _split_heads(self.w_v(value), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
-        return self._place(k, start), v
-
-    def _attend(
-        self, query: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, is_causal: bool, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        q = _split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
-        q = self._place(q, k.size(2) - q.size(2))
-        k, v = _repeat_heads(k, self.num_heads), _repeat_heads(v, self.num_heads)
+        q = split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
+        q = self._place(q, n - q.size(2))
+        k, v = repeat_heads(keys, self.num_heads), repeat_heads(values, self.num_heads)
         weights = None
         if need_weights:
             heads, weights = scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
         else:
             heads = fused_attention(q, k, v, mask, is_causal=is_causal)
-        return self.w_o(_merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
+        return self.w_o(merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
 
     def _place(self, x: Tensor, first: int) -> Tensor:
         """Tell queries or keys (batch, heads, n, d_head) their positions, from ``first`` on; here they need none."""

@@ -256,11 +256,6 @@ def rotate(
     else:
         _check_positions(positions, x)
     angles = positions.to(torch.float64).unsqueeze(-1) * frequencies(x.size(-1), base).to(x.device)  # (..., n, d/2)
-    return _turn(x, angles, pairing)
-
-
-def _turn(x: Tensor, angles: Tensor, pairing: Pairing) -> Tensor:
-    """Turn pair i of the last axis of x (..., n, d) by angles (..., n, d/2)."""
     dtype = torch.float32 if x.dtype in HALF_PRECISION else x.dtype
     cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
     pairs = x.to(dtype).unflatten(-1, (-1, 2) if pairing == "neighbours" else (2, -1))

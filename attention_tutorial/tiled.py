@@ -93,10 +93,6 @@ def part_of(scores: Tensor, value: Tensor) -> Part:
     if scores.size(-1) != value.size(-2):
         raise ValueError("scores and value need the same number of keys n; "
                          f"got scores {shape_of(scores)}, value {shape_of(value)}")  # fmt: skip
-    return _part_of(scores, value)
-
-
-def _part_of(scores: Tensor, value: Tensor) -> Part:
     if scores.size(-1) == 0:
         return _empty(scores, value)
     top = scores.amax(dim=-1, keepdim=True)  # (..., m, 1)
@@ -345,7 +341,7 @@ def _forward(
         part, some_open = _empty(q, value), torch.zeros_like(q[..., :1], dtype=torch.bool)
         for columns in rule.blocks(rows, size):
             scores, is_open = _scores(q, key, mask, rule, rows, columns)
-            part = merge_parts(part, _part_of(scores, _widen(value[..., columns, :])))
+            part = merge_parts(part, part_of(scores, _widen(value[..., columns, :])))
             some_open |= is_open
         lost = some_open & (part.total == 0)  # open scores, all of them minus infinity: NaN, as a softmax has it
         output[..., rows, :] = part.output.masked_fill(lost, torch.nan).to(output.dtype)

@@ -106,6 +106,7 @@ RELATIVES = {"uses": "usa", "needs": "richiede", "contains": "contiene"}
 PAST, FUTURE = tuple(range(2008, 2024)), tuple(range(2027, 2043))
 
 HELD_OUT_OF = 7  # one of so many pairs of noun and verb
+_HELD_OUT = {(noun, verb) for i, noun in enumerate(NOUNS) for j, verb in enumerate(VERBS) if (i + j) % HELD_OUT_OF == 0}
 
 
 def feminine_of(masculine: str) -> str:
@@ -115,7 +116,7 @@ def feminine_of(masculine: str) -> str:
 
 def is_held_out(noun: Noun, verb: str) -> bool:
     """Say whether a pair of a noun and a verb is held out from training."""
-    return (NOUNS.index(noun) + list(VERBS).index(verb)) % HELD_OUT_OF == 0
+    return (noun, verb) in _HELD_OUT
 
 
 @dataclass(frozen=True)

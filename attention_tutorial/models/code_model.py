@@ -23,7 +23,7 @@ from ..data.byte_pairs import BEGIN, BytePairs
 from ..functional import masked_softmax
 from ..layers import split_heads
 from ..masks import causal_mask
-from .translator import _pack_numbers, _unpack_numbers
+from .translator import load_numbers, pack_numbers
 
 __all__ = [
     "CodeModel",
@@ -297,7 +297,7 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
         },
         "merges": [[left.decode("latin-1"), right.decode("latin-1")] for left, right in model.tokens.merges],
         "parameters": [[name, list(tensor.shape)] for name, tensor in state.items()],
-        "numbers": _pack_numbers(numbers, "float16"),
+        "numbers": pack_numbers(numbers, "float16"),
     }
 
 
@@ -313,11 +313,7 @@ def unpack_code_model(record: dict[str, Any], dtype: torch.dtype | None = None) 
     """
     merges = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in record["merges"]]
     model = CodeModel(BytePairs(merges), **record["sizes"]).to(dtype or torch.get_default_dtype())
-    numbers = _unpack_numbers(record["numbers"], "float16")
-    shapes = [(name, tuple(shape)) for name, shape in record["parameters"]]
-    parts = np.split(numbers, np.cumsum([int(np.prod(shape)) for _, shape in shapes])[:-1])
-    named = zip(shapes, parts, strict=True)
-    model.load_state_dict({name: torch.from_numpy(part.reshape(shape)) for (name, shape), part in named})
+    load_numbers(model, record)
     return model.eval()
 
 

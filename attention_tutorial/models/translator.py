@@ -7,11 +7,13 @@ widget :class:`~attention_tutorial.widgets.Translator` computes in the reader's 
 import base64
 import functools
 import json
+import math
 from importlib import resources
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..data.translation import (
     ADJECTIVES,
@@ -33,7 +35,7 @@ PRECISIONS = ("float16", "float32")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
-def _pack_numbers(numbers: np.ndarray[Any, Any], precision: str) -> str:
+def pack_numbers(numbers: np.ndarray[Any, Any], precision: str) -> str:
     """Write numbers as letters: single precision in base64; half precision in two parts, with a colon between.
 
     A half number has 16 bits. The first part has a letter of base64's alphabet for the sign and exponent of each, the
@@ -47,7 +49,7 @@ def _pack_numbers(numbers: np.ndarray[Any, Any], precision: str) -> str:
     return f"{tops}:{base64.b64encode(np.packbits(fractions).tobytes()).decode('ascii')}"
 
 
-def _unpack_numbers(text: str, precision: str) -> np.ndarray[Any, Any]:
+def unpack_numbers(text: str, precision: str) -> np.ndarray[Any, Any]:
     if precision == "float32":
         return np.frombuffer(base64.b64decode(text), "<f4").astype(np.float64)
     tops, _, rest = text.partition(":")
@@ -111,7 +113,7 @@ def pack_translator(model: Transformer, precision: str = "float16") -> dict[str,
         },
         "parameters": [[name, list(tensor.shape)] for name, tensor in state.items()],
         "precision": precision,
-        "numbers": _pack_numbers(numbers, precision),
+        "numbers": pack_numbers(numbers, precision),
     }
 
 
@@ -137,14 +139,19 @@ def unpack_translator(record: dict[str, Any], dtype: torch.dtype | None = None) 
     if record["english"] != list(ENGLISH) or record["italian"] != list(ITALIAN):
         raise ValueError("record must have the vocabularies of attention_tutorial.data.translation")
     model = Transformer(len(ENGLISH), len(ITALIAN), **record["sizes"]).to(dtype or torch.get_default_dtype())
-    numbers = _unpack_numbers(record["numbers"], record["precision"])
+    load_numbers(model, record)
+    return model.eval()
+
+
+def load_numbers(model: nn.Module, record: dict[str, Any]) -> None:
+    """Give a model the parameters of a description; they stand one after the other in its numbers."""
+    numbers = unpack_numbers(record["numbers"], record.get("precision", "float16"))
     state, at = {}, 0
     for name, shape in record["parameters"]:
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         state[name] = torch.from_numpy(numbers[at : at + count].reshape(shape))
         at += count
     model.load_state_dict(state)
-    return model.eval()
 
 
 @functools.cache
