@@ -369,7 +369,7 @@ def test_every_step_can_be_read_as_text(node, number):
     assert set(words) == set(STEPS) - (set() if "x" in SENTENCES[TOLD[number][0]] else {"x"})
     for step in ("scores", "scaled", "masked", "softmax", "output"):
         assert len(words[step]) == rows
-        assert all(re.search(r"\d|closed", line) for line in words[step])
+        assert all(re.search(r"\d|masked", line) for line in words[step])
 
 
 def test_only_numbers_of_moderate_size_can_be_typed(node):

@@ -72,7 +72,7 @@ export function arithmetic([name, i, j]: Cell, state: Switches, all: Computed, s
     return { title, parts: [{ text: `${raw} ÷ √${d} = ${raw} ÷ ${show(Math.sqrt(d))}` }, ...result] };
   }
   if (name === "masked") {
-    if (all.open[i]![j]) return { title, parts: [shown, { text: ": this key is open, the score stays." }] };
+    if (all.open[i]![j]) return { title, parts: [shown, { text: ": this key is not masked, so the score stays." }] };
     const why = state.padding.includes(j) ? `“${column}” is padding` : `“${column}” comes after “${row}”`;
     return { title, parts: [{ text: `${show(all.scaled[i]![j]!)} becomes ` }, shown, { text: `: ${why}.` }] };
   }
@@ -91,13 +91,13 @@ function aboutWeight(about: string, scores: number[], j: number, result: Piece[]
   const largest = Math.max(...scores);
   if (largest === -Infinity) {
     const zero = { text: "0", kind: "result" };
-    const parts = [{ text: "No key is open to this query, so all its weights are " }, zero, { text: "." }];
+    const parts = [{ text: "Every key is masked for this query, so all its weights are " }, zero, { text: "." }];
     return { title: about, parts };
   }
   const shift = Math.abs(largest) > 20 ? largest : 0; // e to large powers: subtract the largest score first
   const powers = scores.map((score) => Math.exp(score - shift));
   const power = (score: number): Piece[] => [{ text: "e" }, { text: show(score - shift), sup: true }];
-  const taken = ` (${show(shift)} taken from every score of the row, which changes no weight)`;
+  const taken = ` (${show(shift)} subtracted from every score of the row, which changes no weight)`;
   return {
     title: shift ? about + taken : about,
     parts: [
@@ -120,7 +120,7 @@ export const NAMES: Record<Name, readonly [title: string, meaning: string, kind:
   w_v: ["W_V", "makes values", "value"],
   q: ["Q", "queries", "query"],
   k: ["K", "keys", "key"],
-  kT: ["Kᵀ", "keys, on their side", "key"],
+  kT: ["Kᵀ", "keys as columns", "key"],
   v: ["V", "values", "value"],
   raw: ["Q Kᵀ", "raw scores", "score"],
   scaled: ["S", "scores", "score"],
@@ -242,7 +242,7 @@ export function describe(step: string, state: Switches, all: Computed, sentence:
     const opening = name === "weights" ? "" : `${NAMES[name][1]}, `;
     return all[name]!.map((row, i) => {
       const cells = row.map((value, j) => {
-        const text = value === -Infinity ? "closed" : showCell(name, value);
+        const text = value === -Infinity ? "masked" : showCell(name, value);
         return /^\d+$/.test(columns[j]!) ? text : `${columns[j]} ${text}`;
       });
       return `${opening}${rows[i]}${name === "weights" ? " looks at " : ": "}${cells.join(", ")}`;
@@ -292,8 +292,8 @@ export function question(step: string, state: Switches, all: Computed, sentence:
       options: Array.from({ length: keys.length + 1 }, (_, c) => ({ label: String(c), right: c === seen.length })),
       why:
         seen.length === keys.length
-          ? "No mask closes a key to it."
-          : `Open to it: ${seen.length ? quoted(seen) : "none"}.`,
+          ? "No key is masked for it."
+          : `It may see ${seen.length ? quoted(seen) : "none"}.`,
     };
   }
   if (step === "softmax") {
