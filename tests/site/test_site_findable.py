@@ -252,7 +252,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("softmax", "book/glossary.html#term-Softmax", 3),
     ("temperature", "notebooks/03a_softmax_stops_listening.html#section-3a-6", 3),
     ("causal_mask", "book/package/masks.html#attention_tutorial.masks.causal_mask", 1),
-    ("rotate_half", "book/glossary.html#term-Rotary-positions", 1),
+    ("rotate_half", "notebooks/06a_rotary_up_close.html#section-6a-1", 1),
     ("residual connection", "book/glossary.html#term-Residual-path", 1),
     ("mask at inference", "notebooks/05_masking.html#section-5-10", 1),
     ("pre-norm vs post-norm", "book/glossary.html#term-Norm-first-norm-last", 1),
