@@ -71,7 +71,7 @@ _BANK_FEATURES = ["water", "money", "other"]
 _BANK_QUERY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 _BANK_NOTE = (
     "In both bank sentences the word bank begins with the same row of X. Compare its output. Then switch on the causal "
-    "mask: bank can no longer see the words behind it."
+    "mask: bank can no longer see the words after it."
 )
 
 #: The examples that the widget offers, by name. The numbers are made up by hand, for clean arithmetic.
