@@ -102,7 +102,7 @@ EMPTY = {
 FORMS = {
     "calls": "calls of the package",
     "bool": "True = may attend (package, torch’s function)",
-    "module": "True = closed (nn.MultiheadAttention)",
+    "module": "True = blocked (nn.MultiheadAttention)",
     "float": "float, added to the scores",
 }
 #: The masks of the small form, which a chapter opens with.
@@ -309,7 +309,7 @@ class MaskBuilder(BookWidget):
             ]
             for weights, row in zip(self.weights.tolist(), self.mask.tolist(), strict=True)
         ]
-        caption = f"Attention weights. {offer['label']}. Each row is a query, each column a key; × marks a closed key."
+        caption = f"Attention weights. {offer['label']}. Each row is a query, each column a key; × marks a masked key."
         return html_table(caption, queries, keys, cells)
 
 

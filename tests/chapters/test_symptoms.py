@@ -104,6 +104,14 @@ class Unstable(Logits):
         return (super().forward(source, target_in) + 100).exp().log()
 
 
+class Short(Logits):
+    """A translator that was trained on four positions, and guesses wildly beyond."""
+
+    def forward(self, source, target_in):
+        logits = super().forward(source, target_in)
+        return torch.cat([logits[:, :4], 20 * torch.randn(logits[:, 4:].shape, generator=drawn())], dim=1)
+
+
 class Half(nn.Module):
     """A translator whose readout is cut off from the loss."""
 
@@ -135,7 +143,7 @@ def sound():
     fresh = translator(1).train()
     return {
         "torch": torch, "F": F, "PAD": PAD, "d_model": D, "heads": 2, "vocabulary": IDS,
-        "model": model, "source": source, "target_in": target, "labels": labels,
+        "trained": 4, "model": model, "source": source, "target_in": target, "labels": labels,
         "batch": (source, target, labels), "loss_of": loss_of, "train_step": train(model),
         "mask": causal_mask(6) & padding_mask(torch.tensor([6, 3]), n=6), "scores": torch.randn(4, 6, 6),
         "logits": fresh(source, target).detach(), "padded_labels": padded,
@@ -173,6 +181,7 @@ def spoilt(heading, number):
         },
         ("The output is the same for every input", 0): lambda: {"model": Blind(names["model"].network)},
         ("Results are worse in batches", 0): lambda: {"model": faulty("padding open")},
+        ("It fails on long texts", 0): lambda: {"model": Short(names["model"].network)},
         ("It differs from PyTorch", 0): lambda: {
             "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs), "scrambled")
         },

@@ -292,10 +292,8 @@ def test_the_judgement_follows_from_the_cells(pairs):
         assert judged["kind"] == expected
         count = {"leak": leaks, "empty": empty, "blind": hidden}.get(expected)
         assert count is None or str(count) in judged["headline"]
-        closed = re.findall(
-            r"(\d+) cells? (?:is|are) closed that could be open", f"{judged['headline']}. {judged['text']}"
-        )
-        assert closed == [str(hidden)] * (hidden > 0), "said once, beside a leak or an empty row too"
+        masked = re.findall(r"(\d+) cells? (?:is|are) masked without need", f"{judged['headline']}. {judged['text']}")
+        assert masked == [str(hidden)] * (hidden > 0), "said once, beside a leak or an empty row too"
         unpadded = "padding" in state["preset"] or state["preset"] == "both_tokens"
         assert ("No key is padded yet" in judged["text"]) == (unpadded and not state["padding"])
         if leaks:
@@ -339,7 +337,7 @@ def test_every_cell_is_told_with_its_numbers(pairs):
         mask, _ = given(state)
         for i, row in enumerate(made["told"]):
             for j, told in enumerate(row):
-                assert told["title"].endswith("open" if mask[i, j] else "closed")
+                assert told["title"].endswith("allowed" if mask[i, j] else "masked")
                 assert told["text"].startswith("A leak") == (made["leaks"][i][j] and not made["emptyRows"][i])
                 numbers = re.findall(r"weight (\d\.\d+)|takes (\d\.\d+)", told["text"])
                 for number in filter(None, itertools.chain(*numbers)):
@@ -402,7 +400,7 @@ def test_the_other_conventions_give_the_same_output(pairs):
         m, n = mask.shape
         some = mask.any(dim=-1)
         scope = run_code(made["code"]["module"], m, n, leading=(1,), module=module)
-        assert torch.equal(scope["closed"], to_torch_mha_mask(mask))
+        assert torch.equal(scope["blocked"], to_torch_mha_mask(mask))
         expected, _ = ours(scope["query"], scope["key"], scope["value"], mask=mask)
         assert torch.allclose(scope["output"][:, some], expected[:, some])
         scope = run_code(made["code"]["float"], m, n)
@@ -701,7 +699,7 @@ def test_everything_is_done_by_keyboard(visit):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert rows(mask_on(page)) == ["10001", "11101", "11111", "11111", "11111"]
-    assert "Query “the”, key “sat”: closed" in page.text_content(".bw-panel")
+    assert "Query “the”, key “sat”: masked" in page.text_content(".bw-panel")
     page.focus("[id$='-mask-causal']")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id").endswith("-mask-causal"), "the focus stays where it was"
@@ -737,10 +735,10 @@ def test_a_cell_closed_without_need_is_marked_beside_a_leak(visit):
     choose(page, "causal")
     verdict = page.text_content(".mb-verdict")
     assert "Leak: 3 cells" in verdict
-    assert "1 cell is closed that could be open" in verdict
+    assert "1 cell is masked without need" in verdict
     signs = page.eval_on_selector_all(".mb-cell", "all => all.map(c => c.textContent || '.').join('')")
     assert signs == "...○××" + "....××" + "....!×" + "....!!"
-    assert page.get_attribute(cell(0, 3), "aria-label") == "query <start>, key dort: closed, could be open"
+    assert page.get_attribute(cell(0, 3), "aria-label") == "query <start>, key dort: masked without need"
 
 
 def test_a_mask_for_padding_pads_nothing_by_itself(visit):
@@ -797,7 +795,7 @@ def test_the_code_follows_the_mask_and_its_form(visit):
     assert page.input_value("[id$='-code']").startswith("mask = causal_mask(5)\n")
     page.select_option("[id$='-form']", "module")
     scope = run_code(page.input_value("[id$='-code']").rsplit("\n", 1)[0], 5, 5)
-    assert torch.equal(scope["closed"], ~causal_mask(5))
+    assert torch.equal(scope["blocked"], ~causal_mask(5))
     page.click("[id$='-copy']")
     page.wait_for_function("document.querySelector('[id$=-copy] + span').textContent !== ''")
     assert page.evaluate("document.querySelector('.mb-code').selectionEnd") > 50, "the code is selected"

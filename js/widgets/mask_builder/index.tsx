@@ -353,7 +353,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
       !all.read[i] && "mb-unread",
       isAt(looked, i, j) && "mb-on",
     ];
-    const said = `${on ? "open" : "closed"}${leak ? ", leak" : needless ? ", could be open" : ""}`;
+    const said = `${on ? "allowed" : "masked"}${leak ? ", leak" : needless ? " without need" : ""}`;
     return (
       <td key={j}>
         <button
@@ -385,7 +385,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
     <Box
       name="Mask"
       all={all}
-      legend={`Filled is open, × is closed, ○ is closed but could be open, ! is a leak. Click, or drag to paint. By keyboard: arrows, space, and shift with arrows.${cache}`}
+      legend={`Filled is allowed, × is masked, ○ is masked without need, ! is a leak. Click, or drag to paint. By keyboard: arrows, space, and shift with arrows.${cache}`}
     >
       <Scroll>
         <Grid
@@ -582,7 +582,7 @@ function About({
   if (looked === null) {
     return (
       <Panel title="Who may look at whom?">
-        Click a cell to close it or to open it. Each row is a query, each column a key.
+        Click a cell to mask it or to allow it. Each row is a query, each column a key.
       </Panel>
     );
   }

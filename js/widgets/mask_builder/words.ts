@@ -29,8 +29,8 @@ export function codeOf({ preset, form, masks }: Pick<State, "preset" | "form" | 
   const bits = (on: boolean) => rowsOfCode(all.open.map((row) => row.map((cell) => Number(cell === on))));
   const bool = `mask = torch.tensor([\n${bits(true)}\n], dtype=torch.bool)  # True = may attend`;
   if (form === "module") {
-    const last = "output, weights = module(query, key, value, attn_mask=closed)";
-    return `closed = torch.tensor([\n${bits(false)}\n], dtype=torch.bool)  # True = closed\n# the same as to_torch_mha_mask(mask)\n${last}`;
+    const last = "output, weights = module(query, key, value, attn_mask=blocked)";
+    return `blocked = torch.tensor([\n${bits(false)}\n], dtype=torch.bool)  # True = blocked\n# the same as to_torch_mha_mask(mask)\n${last}`;
   }
   if (form === "float") {
     const added = rowsOfCode(all.open.map((row) => row.map((on) => (on ? "0" : "-inf"))));
@@ -89,11 +89,11 @@ export function verdict(state: Judged, all: Audit, words: Labels): Verdict {
 
 function judge(state: Judged, all: Audit, words: Labels): Verdict {
   const blind = all.hidden.flat().filter(Boolean).length;
-  const closed = `${count(blind, "cell is", "cells are")} closed that could be open`;
-  const also = blind ? ` Besides, ${closed}.` : "";
+  const masked = `${count(blind, "cell is", "cells are")} masked without need`;
+  const also = blind ? ` Besides, ${masked}.` : "";
   if (all.leaks.flat().includes(true)) return aboutLeaks(all, words, also);
   if (all.emptyRows.includes(true)) return aboutEmpty(state, all, words, also);
-  if (blind) return aboutClosed(state, all, words, closed);
+  if (blind) return aboutMasked(state, all, words, masked);
   if (!all.read.includes(true)) {
     const text = "No word is left that looks, and none to look at: every mask does here. Untick a key above.";
     return { kind: "nothing", headline: "Every query is padding", text };
@@ -101,7 +101,7 @@ function judge(state: Judged, all: Audit, words: Labels): Verdict {
   const words_ = all.n - all.padding.length;
   const behind = all.padding.length > 0 && all.padding.every((position) => position >= words_);
   const unneeded = state.task === "write" && state.preset === "causal" && behind;
-  const more = unneeded ? " The padding comes after every word, so the causal mask closes it too." : "";
+  const more = unneeded ? " The padding comes after every word, so the causal mask hides it too." : "";
   return {
     kind: "fits",
     headline: "This mask fits the task",
@@ -134,7 +134,7 @@ function aboutEmpty({ empty }: Judged, all: Audit, { query }: Labels, also: stri
     nan: read.length
       ? "Its weights are 0 ÷ 0, not a number."
       : "Nobody reads these rows. But they are NaN, and NaN does not stay where it is.",
-    sentinel: "With −1e9 the row shares its weight among keys that the mask has closed.",
+    sentinel: "With −1e9 the row shares its weight among keys that the mask forbids.",
   }[empty];
   return {
     kind: "empty",
@@ -143,18 +143,18 @@ function aboutEmpty({ empty }: Judged, all: Audit, { query }: Labels, also: stri
   };
 }
 
-function aboutClosed({ preset, task }: Judged, all: Audit, { key, query }: Labels, closed: string): Verdict {
+function aboutMasked({ preset, task }: Judged, all: Audit, { key, query }: Labels, masked: string): Verdict {
   const i = all.hidden.findLastIndex((row) => row.includes(true));
   const missed = key.filter((_, j) => all.hidden[i]![j]);
   const itself = missed.includes(query[i]!) && task !== "translate" ? ", itself included" : "";
   const reason = {
-    window: "A window closes what is long past on purpose: less to compute in a long text.",
+    window: "A window masks what is long past on purpose: less to compute in a long text.",
     upper_left:
       "With a cache the newest query belongs to the newest key, so the triangle has to stand at the lower right.",
   }[preset];
   return {
     kind: "blind",
-    headline: `No leak, but ${closed}`,
+    headline: `No leak, but ${masked}`,
     text: `“${query[i]}” does not see ${quoted(missed)}${itself}. ${reason ?? "Nothing forbids it."}`,
   };
 }
@@ -205,7 +205,7 @@ export function aboutCell(i: number, j: number, { empty }: Pick<State, "empty">,
   const on = all.open[i]![j]!;
   const weight = show(all.weights[i]![j]!);
   const score = show(all.scores[i]![j]!);
-  const title = `Query “${query[i]}”, key “${key[j]}”: ${on ? "open" : "closed"}`;
+  const title = `Query “${query[i]}”, key “${key[j]}”: ${on ? "allowed" : "masked"}`;
   const why = all.why[i]![j];
   const reason = why ? REASONS[why] : "";
   if (all.emptyRows[i]) {
