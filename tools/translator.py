@@ -2,7 +2,7 @@
 
     python -m tools.translator
 
-trains it as the chapter does, but on more sentences (half a minute), writes `attention_tutorial/models/trained/translator.json` and says
+trains exactly as the chapter does (half a minute), writes `attention_tutorial/models/trained/translator.json` and says
 what half precision costs. After it: `make widgets`, since the browser's side holds the same file, and `make notebooks`.
 
     python -m tools.translator --check
@@ -39,7 +39,7 @@ STEPS, LEARNING_RATE = 600, 3e-3
 
 
 def train_translator() -> Transformer:
-    """Train the chapter's translator for longer, in double precision."""
+    """Train the chapter's translator, in double precision as there."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
