@@ -340,8 +340,8 @@ def test_what_the_chapter_says_of_its_cases_holds():
 
 def test_the_table_without_a_script_says_what_both_write():
     table = Translator(closed=[("cross", -1, "architecture")]).static_html()
-    assert "immagine transformer" in table and "Untouched, the machine writes" in table and ITALIAN_STORY[2:] in table
-    assert "Untouched" not in Translator().static_html()
+    assert "immagine transformer" in table and "Unchanged, the machine writes" in table and ITALIAN_STORY[2:] in table
+    assert "Unchanged" not in Translator().static_html()
 
 
 def test_a_model_of_ones_own_is_shown():
