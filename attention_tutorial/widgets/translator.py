@@ -224,7 +224,7 @@ class Translator(BookWidget):
         columns = [ENGLISH[i] for i in _ids(self.sentence).tolist()] + ["(padding)"] * self.padding
         caption = f"“{self.sentence}” becomes “{spell_italian(ids)}”."
         if self.touch() != Touch():
-            caption += f" Untouched, the machine writes “{self.written(touched=False)}”."
+            caption += f" Unchanged, the machine writes “{self.written(touched=False)}”."
         caption += " How much each step looks at each English word: cross-attention, mean of the heads."
         return html_table(caption, rows, columns, [[rounded(weight) for weight in row.tolist()] for row in looks])
 

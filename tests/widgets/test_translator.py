@@ -340,8 +340,8 @@ def test_what_the_chapter_says_of_its_cases_holds():
 
 def test_the_table_without_a_script_says_what_both_write():
     table = Translator(closed=[("cross", -1, "architecture")]).static_html()
-    assert "immagine transformer" in table and "Untouched, the machine writes" in table and ITALIAN_STORY[2:] in table
-    assert "Untouched" not in Translator().static_html()
+    assert "immagine transformer" in table and "Unchanged, the machine writes" in table and ITALIAN_STORY[2:] in table
+    assert "Unchanged" not in Translator().static_html()
 
 
 def test_a_model_of_ones_own_is_shown():
@@ -452,7 +452,7 @@ def test_rubbish_unknown_words_and_long_texts_get_a_clear_answer_and_nothing_is_
         ("", "Type some words"),
         ("the " * 60, "These are 60 words"),
         ("the model was tested in 1999", "Years near it: 2008"),
-        ("the xyzzyqvw was", "Nothing that it knows is like it"),
+        ("the xyzzyqvw was", "It knows nothing like it"),
     ]:
         field.fill(text)
         assert message in page.text_content(".tr-said")
@@ -487,7 +487,7 @@ def test_heads_swaps_masks_and_padding_do_what_they_do_in_pytorch(page):
     agrees(page, Translator(heads_off=[("cross", 2)], swapped=["cross"]))
     page.get_by_role("button", name="Undo everything").click()
     page.get_by_label("Padding is masked").click()
-    page.get_by_label("Padding behind the sentence").fill("8")
+    page.get_by_label("Padding after the sentence").fill("8")
     agrees(page, Translator(padding=8, unmasked=["cross"]))
     page.get_by_role("button", name="Undo everything").click()
     page.get_by_role("button", name="decoder, itself").click()
@@ -516,7 +516,7 @@ def test_any_matrix_opens_and_a_number_in_it_can_be_changed(page):
     page.locator("[id$='-matrix']").select_option("readout.bias")
     page.locator('.tr-matrix [data-row="0"][data-column="5"] input').fill("40")
     agrees(page, Translator(changes=[*changes, ("readout.bias", 0, 5, 40.0)]))
-    assert "It finds no end" in page.text_content(".bw")
+    assert "It comes to no end" in page.text_content(".bw")
     page.locator('.tr-matrix [data-row="0"][data-column="5"] input').fill("much")
     assert "Type a number" in page.text_content(".bw-panel")
     page.get_by_role("button", name="Undo everything").click()
@@ -558,7 +558,7 @@ def test_examples_bring_their_case_and_one_head_is_closed_alone(page):
     page.locator('.tr-map [data-row="1"][data-column="2"]').click()
     page.get_by_role("button", name="mean of all heads").click()
     agrees(page, Translator(closed=[("cross", 3, 1, 2)]))
-    assert "closed in some heads" in page.locator('.tr-map [data-row="1"][data-column="2"]').get_attribute("aria-label")
+    assert "masked in some heads" in page.locator('.tr-map [data-row="1"][data-column="2"]').get_attribute("aria-label")
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -210,7 +210,7 @@ function Whole(props: Props) {
   const [invalid, setInvalid] = useStateFor(state.matrix, false);
   return (
     <>
-      <Heading>The translator, opened</Heading>
+      <Heading>Inside the translator</Heading>
       {state.note && <p class="bw-note">{state.note}</p>}
       <Typing {...props} />
       <Reading {...props} />
@@ -230,7 +230,7 @@ function Whole(props: Props) {
 function sumUp({ plain, written, machine, touched }: Data): string {
   const [before, now] = [spell(plain.ids, machine), spell(written.ids, machine)];
   if (!touched) return "";
-  return before === now ? "It writes the same all the same." : `Now it writes “${now || "nothing"}”.`;
+  return before === now ? "It still writes the same." : `Now it writes “${now || "nothing"}”.`;
 }
 
 // ---- The sentence -------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
                     ))}
                   </span>
                 ) : (
-                  "Nothing that it knows is like it."
+                  "It knows nothing like it."
                 )}
               </p>
             ))}
@@ -332,7 +332,7 @@ function aboutSentence(parsed: Data["parsed"]): string {
   if (!parsed) {
     return "It knows these words, but its grammar makes no such sentence: it never saw one like it, and what it writes is a guess.";
   }
-  const made = parsed.answer ? "An answer: the question is only read." : "A sentence of its grammar.";
+  const made = parsed.answer ? "An answer: the question is read, but not translated." : "A sentence of its grammar.";
   return parsed.heldOut ? `${made} In training it never met “${parsed.noun}” and “${parsed.verb}” together.` : made;
 }
 
@@ -418,7 +418,7 @@ function Writing({ state, data, write }: Props) {
   return (
     <div class="tr-side">
       <p class="tr-title">
-        <b>Untouched, it writes</b> {verdict(plain.ids)}
+        <b>Unchanged, it writes</b> {verdict(plain.ids)}
       </p>
       <p class="tr-plain" data-untouched={spell(plain.ids, machine)}>
         {plain.ids.map((id, i) => (
@@ -429,10 +429,10 @@ function Writing({ state, data, write }: Props) {
         ))}
       </p>
       <p class="tr-title">
-        <b>{touched ? "Touched, it writes" : "Word by word"}</b> {touched && verdict(written.ids)}{" "}
+        <b>{touched ? "Changed, it writes" : "Word by word"}</b> {touched && verdict(written.ids)}{" "}
         {!touched && <span class="tr-quiet">tap a word to see how it came about</span>}
       </p>
-      <RovingRow kind="tr-words" label={touched ? "Italian words of the touched machine" : "Italian words"} stop={step}>
+      <RovingRow kind="tr-words" label={touched ? "Italian words of the changed machine" : "Italian words"} stop={step}>
         {written.ids.map((id, i) => {
           const later = !state.rest && i >= step;
           const kinds = [
@@ -459,7 +459,7 @@ function Writing({ state, data, write }: Props) {
         })}
       </RovingRow>
       {steps >= MOST_WRITTEN && written.ids.at(-1) !== END && (
-        <p class="tr-quiet">It finds no end: here it is stopped after {MOST_WRITTEN} words.</p>
+        <p class="tr-quiet">It comes to no end, and is stopped after {MOST_WRITTEN} words.</p>
       )}
       <div class="tr-player">
         <Button name="play" kind="main" data-follows-eye="" onClick={start}>
@@ -502,7 +502,7 @@ function Candidates({ data }: { data: Data }) {
         <b>Word {step}</b>{" "}
         <span class="tr-quiet">
           {prefix.length ? `after “${prefix.slice(-3).join(" ")}”: ` : ""}how likely each word is to come next. The
-          untouched machine has read the same words.
+          unchanged machine has read the same words.
         </span>
       </p>
       <table aria-label={`Likeliest words at step ${step}`}>
@@ -556,10 +556,10 @@ function Attention({ state, data, write, look }: Props & Looking) {
     const masked = kind === "decoder" ? j > i + state.shift : j >= data.words.length && !state.unmasked.includes(kind);
     const kinds = ["tr-cell", closed && "tr-closed", partly && "tr-partly", masked && "tr-masked"];
     const said = masked
-      ? "closed by the mask"
+      ? "hidden by the mask"
       : closed
-        ? "closed by you"
-        : `weight ${show(value)}${partly ? ", closed in some heads" : ""}`;
+        ? "masked by you"
+        : `weight ${show(value)}${partly ? ", masked in some heads" : ""}`;
     return (
       <td key={j} class={i === step - 1 && kind !== "encoder" ? "tr-now-row" : ""}>
         <button
@@ -618,7 +618,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
       <p class="tr-quiet">
         {KINDS.find((one) => one.value === kind)!.about}
         {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a place
-        to close this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to open it.
+        to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
       </p>
       <Scroll>
         <Grid
@@ -702,7 +702,7 @@ function Operations({ state, data: { machine, layer }, write }: Props) {
         ) : (
           <Slider
             name="padding"
-            label="Padding behind the sentence"
+            label="Padding after the sentence"
             min={0}
             max={8}
             value={state.padding}
@@ -894,8 +894,8 @@ function About({
   const [now, before] = [spell(written.ids, machine), spell(plain.ids, machine)];
   const result = touched
     ? now === before
-      ? "Touched, it writes the same."
-      : `Touched, it writes: ${now || "(nothing)"}`
+      ? "Changed, it writes the same."
+      : `Changed, it writes: ${now || "(nothing)"}`
     : now;
   if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
   if (looked?.what === "weight") {
@@ -909,7 +909,7 @@ function About({
       const same = i < other.rows && j < other.columns ? other.data[i * other.columns + j]! : null;
       return (
         <Panel
-          title={`${state.head ? `Head ${state.head}` : "Mean of the heads"}: “${row}” looks at “${column}” with ${show(value)}${touched && same !== null ? `; untouched ${show(same)}` : ""}.`}
+          title={`${state.head ? `Head ${state.head}` : "Mean of the heads"}: “${row}” looks at “${column}” with ${show(value)}${touched && same !== null ? `; unchanged ${show(same)}` : ""}.`}
         >
           {result}
         </Panel>
@@ -924,14 +924,14 @@ function About({
       const inPlain = i < other.rows && j < other.columns ? other.data[i * other.columns + j]! : null;
       return (
         <Panel
-          title={`${sayWhole(name)} [${i + 1}, ${j + 1}]: ${Number(sheet.data[at]!.toPrecision(9))}${touched && inPlain !== null ? `; untouched ${Number(inPlain.toPrecision(9))}` : ""}.`}
+          title={`${sayWhole(name)} [${i + 1}, ${j + 1}]: ${Number(sheet.data[at]!.toPrecision(9))}${touched && inPlain !== null ? `; unchanged ${Number(inPlain.toPrecision(9))}` : ""}.`}
         >
           {result}
         </Panel>
       );
     }
   }
-  return <Panel title={touched ? `Untouched, it writes: ${before}` : "Untouched, it writes"}>{result}</Panel>;
+  return <Panel title={touched ? `Unchanged, it writes: ${before}` : "Unchanged, it writes"}>{result}</Panel>;
 }
 
 /** Each step: what is written, how likely, and where each head looks most. */

@@ -106,16 +106,16 @@ export function listDone(touch: Touch, axes: Axes, layers: number): Done[] {
     ...(touch.shift
       ? [
           {
-            text: `causal mask shifted by ${touch.shift > 0 ? "one: the next word is open" : "minus one: its own word is closed"}`,
+            text: `causal mask shifted by ${touch.shift > 0 ? "one: the next word is visible" : "minus one: its own word is hidden"}`,
             without: { shift: 0 },
           },
         ]
       : []),
     ...(touch.padding
-      ? [{ text: `${count(touch.padding, "position")} of padding behind the sentence`, without: { padding: 0 } }]
+      ? [{ text: `${count(touch.padding, "position")} of padding after the sentence`, without: { padding: 0 } }]
       : []),
     ...touch.unmasked.map((kind, i) => ({
-      text: `${IN_WORDS[kind]}: padding open`,
+      text: `${IN_WORDS[kind]}: padding visible`,
       without: { unmasked: without(touch.unmasked, i) },
     })),
     ...touch.changes.map(([name, row, column, value], i) => ({
@@ -164,15 +164,15 @@ const ENDS: readonly (readonly [RegExp, string])[] = [
   [/_embedding\.weight$/, "table E (parameters)"],
   [/w_([qkvo12])\.weight$/, "matrix W$ (parameters, as PyTorch keeps it)"],
   [/w_([qkvo12])\.bias$/, "bias b$ (parameters)"],
-  [/readout\.weight$/, "readout matrix (parameters)"],
-  [/readout\.bias$/, "readout bias (parameters)"],
+  [/readout\.weight$/, "read-out matrix (parameters)"],
+  [/readout\.bias$/, "read-out bias (parameters)"],
   [/norm\.weight$/, "gain of the norm (parameters)"],
   [/norm\.bias$/, "bias of the norm (parameters)"],
   [/^encoder_norm$/, "states, from which keys and values are made"],
-  [/^decoder_norm$/, "states, normed"],
-  [/norm$/, "what goes in, normed"],
+  [/^decoder_norm$/, "states, normalised"],
+  [/norm$/, "what goes in, normalised"],
   [/feed_forward\.before$/, "before the ReLU"],
-  [/feed_forward\.hidden$/, "behind the ReLU"],
+  [/feed_forward\.hidden$/, "after the ReLU"],
   [/output$/, "output of the step"],
   [/after_\w+$/, "path with the step added"],
   [/^logits$/, "logits"],
