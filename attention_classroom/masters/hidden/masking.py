@@ -570,7 +570,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 ),
                 (
                     1,
-                    "names a place where it fails: float16 cannot hold it, a row without allowed keys, or very low scores",
+                    "names a place where it fails: float16 cannot hold it, a row that sees nothing, or very low scores",
                 ),
             ],
         ),
