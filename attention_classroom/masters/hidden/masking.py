@@ -42,8 +42,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "begins": "is the **first** token of its document: the token before it belongs to the document before",
     }[v["side"]]
     how = {
-        "put": "is **put in place of** the scores of closed keys",
-        "added": "is **added to** the scores of closed keys",
+        "put": "is **put in place of** the scores of masked keys",
+        "added": "is **added to** the scores of masked keys",
     }[v["how"]]
     return {
         "window_mask-yours": (
@@ -356,7 +356,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
     words = {"put": "put in place of the scores", "added": "added to the scores"}
     exercise = table(
         "leaked",
-        "The mean weight that leaks to closed keys, for each fill.",
+        "The mean weight that leaks to masked keys, for each fill.",
         _leaked(how),
         ("numbers", "the shares", "there is one for each fill"),
         cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
@@ -370,23 +370,23 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("that is the weight on *open* keys", _leaked(how, kind="open")),
             Slip(
-                "rows in which no key is open must be left out: all their weight lies on closed keys",
+                "rows in which no key is allowed must be left out: all their weight lies on masked keys",
                 _leaked(how, kind="all rows"),
                 mistake=11,
             ),
             Slip("you take the largest leak of any row; take the mean", _leaked(how, kind="largest")),
             Slip("you take the median over the rows; take the mean", _leaked(how, kind="median")),
             Slip(
-                "you average over closed keys one by one; sum them up in each row, and average over the rows",
+                "you average over masked keys one by one; sum them up in each row, and average over the rows",
                 _leaked(how, kind="entries"),
             ),
             Slip("you sum over the rows; take the mean", _leaked(how, kind="sum")),
             Slip(
-                "you divide by the number of all rows; those without an open key are left out of the mean as well",
+                "you divide by the number of all rows; those without an allowed key are left out of the mean as well",
                 _leaked(how, kind="over all"),
             ),
             Slip(
-                "you average over all entries of a row; sum the weight on its closed keys",
+                "you average over all entries of a row; sum the weight on its masked keys",
                 _leaked(how, kind="all entries"),
             ),
             Slip("you take the largest closed weight of each row; sum them", _leaked(how, kind="one key")),
@@ -396,7 +396,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("you scaled the scores; they are used as they come", _leaked(how, kind="scaled")),
             Slip(
-                "nothing leaks: your closed keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
+                "nothing leaks: your masked keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
             ),
             Slip(
                 f"two things: the fill is {words[other]}, and here it is {words[how]}; and the mask is read the "
@@ -405,7 +405,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 mistake=7,
             ),
             Slip(
-                f"two things: the fill is {words[other]}, and here it is {words[how]}; and rows without an open key "
+                f"two things: the fill is {words[other]}, and here it is {words[how]}; and rows without an allowed key "
                 "must be left out",
                 _leaked(other, kind="all rows"),
                 mistake=11,
@@ -428,7 +428,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
             Check(
                 points=1,
                 cases=[_leaked_case(hidden + 20, 17, 5, 4.0, [-2.0, -1e9], empty=3)],
-                says="large scores, several rows without an open key",
+                says="large scores, several rows without an allowed key",
             ),
             Check(
                 points=1,
@@ -482,13 +482,13 @@ def sentence(x, real):
         "fill": Fault(
             "-torch.inf",
             "-1e-9",
-            "closed keys get a score of nearly 0 (1e-9 in place of 1e9), so they still get weight",
+            "masked keys get a score of nearly 0 (1e-9 in place of 1e9), so they still get weight",
             mistake=13,
         ),
         "after": Fault(
             "scores = scores.masked_fill(~real[None, :], -torch.inf)\n    weights = torch.softmax(scores, dim=-1)",
             "weights = torch.softmax(scores, dim=-1)\n    weights = weights * real[None, :]",
-            "the weights of closed keys are set to 0 after the softmax, so the rows no longer sum to 1",
+            "the weights of masked keys are set to 0 after the softmax, so the rows no longer sum to 1",
             mistake=6,
         ),
     },
@@ -570,7 +570,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 ),
                 (
                     1,
-                    "names a place where it fails: float16 cannot hold it, a row without open keys, or very low scores",
+                    "names a place where it fails: float16 cannot hold it, a row that sees nothing, or very low scores",
                 ),
             ],
         ),

@@ -22,7 +22,8 @@ WIDTH = 12  # features in the figure
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
     codes = [1, 2, 3, 4]
-    while codes == [1, 2, 3, 4]:  # these are the codes of one who has not read on
+    # These are the codes of one who has not read on; with bias and rotary exchanged, two mistakes would look alike.
+    while codes in ([1, 2, 3, 4], [1, 3, 2, 4]):
         rng.shuffle(codes)
     return {
         "codes": dict(zip(KINDS, codes, strict=True)),
