@@ -39,12 +39,12 @@ __all__ = [
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    r"""Turn each row of scores into weights over the keys that the mask leaves open.
+    r"""Turn each row of scores into weights over the keys that the mask allows.
 
-    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ open}} \exp s_{il}}
-        \text{ for open } j, \quad 0 \text{ otherwise}
+    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ allowed}} \exp s_{il}}
+        \text{ for allowed } j, \quad 0 \text{ otherwise}
 
-    The sum runs over the last axis. A row without an open key gets zero weights and zero gradients, not NaN.
+    The sum runs over the last axis. A row without an allowed key gets zero weights and zero gradients, not NaN.
 
     Args:
         scores: (..., m, n).
@@ -52,7 +52,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
             leading axes of its own.
 
     Returns:
-        Weights (..., m, n), in the dtype of the scores. Each row sums to 1, or to 0 if it has no open key.
+        Weights (..., m, n), in the dtype of the scores. Each row sums to 1, or to 0 if it has no allowed key.
 
     Raises:
         TypeError: if ``scores`` is not a float tensor, or ``mask`` neither boolean nor float.
@@ -75,7 +75,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     is_open, some_open = open_keys(mask)
     if mask.is_floating_point():
         scores = scores + cast_mask(mask, scores.dtype).masked_fill(~is_open, 0.0)
-    scores = scores.masked_fill(~is_open & some_open, -torch.inf)  # a row with no open key stays as it is: no NaN
+    scores = scores.masked_fill(~is_open & some_open, -torch.inf)  # a row with no allowed key stays as it is: no NaN
     return _narrow(torch.softmax(scores, dim=-1).masked_fill(~some_open, 0.0), dtype)
 
 
@@ -167,7 +167,7 @@ def fused_attention(
 
     Returns:
         The output (..., m, d_v); zero in rows with nothing to attend to. Queries, keys and values are to be finite,
-        also where a mask closes them. Torch's kernels for processors can be differentiated once, backwards.
+        also where a mask hides them. Torch's kernels for processors can be differentiated once, backwards.
 
     Raises:
         TypeError: as :func:`scaled_dot_product_attention`.
@@ -196,7 +196,7 @@ def fused_attention(
 
 
 def _with_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None) -> Tensor:
-    """Call torch's kernels with every row that has no open key opened, so that nothing is NaN, and zero its result."""
+    """Call torch's kernels with rows that have no allowed key unmasked, so that nothing is NaN, and zero their results."""
     _, some_open = open_keys(mask)
     is_bool = mask.dtype == torch.bool
     mask = mask | ~some_open if is_bool else cast_mask(mask, query.dtype).masked_fill(~some_open, 0.0)

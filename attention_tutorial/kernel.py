@@ -84,7 +84,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         WIDTH_V: the same for D_V.
         BLOCK_M: queries in a block, a power of two.
         BLOCK_N: keys in a block, a power of two.
-        IS_CAUSAL: whether the future is closed.
+        IS_CAUSAL: whether the future is masked.
         HAS_MASK: whether there is a mask.
     """
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]  # which queries: (BLOCK_M, 1)

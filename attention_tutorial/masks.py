@@ -63,13 +63,13 @@ def sliding_window_mask(
     .. math:: \text{mask}_{ij} = [\, j \le p \,] \cdot [\, p - j < \text{window} \ \text{ or }\ j < \text{sinks} \,],
         \qquad p = i + (n - m)
 
-    It is :func:`causal_mask`, aligned to the *lower right* like it, with the keys closed that are too far back.
+    It is :func:`causal_mask`, aligned to the *lower right* like it, with the keys masked that are too far back.
 
     Args:
         m: number of queries.
         n: number of keys; ``m`` when left out.
         window: how many keys each query sees, the last at its own position.
-        sinks: how many keys at the beginning stay open, however far back.
+        sinks: how many keys at the beginning stay allowed, however far back.
         device: where to make the mask.
 
     Returns:
@@ -170,7 +170,7 @@ def _as_tensor(ids_or_lengths: Any) -> Tensor:
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    r"""Join masks so that a key is open only where every mask leaves it open.
+    r"""Join masks so that a key is allowed only where every mask allows it.
 
     Boolean masks are joined by AND and float masks by addition. A boolean mask joined to a float mask puts minus
     infinity where the boolean mask is False.
@@ -217,7 +217,7 @@ def join(a: Tensor, b: Tensor) -> Tensor:
 
 
 def open_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which keys a mask leaves open, and which queries have an open key (..., m or 1, 1)."""
+    """Return which keys a mask leaves open, and which queries have an allowed key (..., m or 1, 1)."""
     is_open = mask if mask.dtype == torch.bool else mask != -torch.inf
     return is_open, is_open.any(dim=-1, keepdim=True)
 

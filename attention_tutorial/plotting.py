@@ -157,7 +157,7 @@ def mask_map(
 ) -> Axes:
     """Draw a boolean mask: a dark cell where the query may attend to the key, a light one with a cross where not.
 
-    A row without any open key is framed.
+    A row without any allowed key is framed.
 
     Args:
         mask: (m, n), boolean, True = may attend.
@@ -328,7 +328,7 @@ def attention_flow(
         weights: (n,), the target's row of weights.
         tokens: n tokens.
         target: index of the position whose output is computed, from 0.
-        scores: (n,), the scaled scores, written above the keys when given; ``-inf`` for a key that is closed.
+        scores: (n,), the scaled scores, written above the keys when given; ``-inf`` for a key that is masked.
         ax: where to draw; a new figure when left out.
 
     Returns:

@@ -405,7 +405,7 @@ def alibi_bias(
     .. math:: \text{mask}_{hij} = -\text{slope}_h \cdot \lvert i + (n - m) - j \rvert
 
     Like :func:`~attention_tutorial.masks.causal_mask` it is aligned to the lower right: the last query stands where the
-    last key stands. Give it as ``mask``, with ``is_causal=True`` where the future is closed.
+    last key stands. Give it as ``mask``, with ``is_causal=True`` where the future is masked.
 
     Args:
         m: number of queries.

@@ -38,7 +38,7 @@ class Part(NamedTuple):
     r"""What a softmax has to remember of the keys it has seen, for each query.
 
     Attributes:
-        top: t, (..., m, 1), the largest score; minus infinity where no key was open.
+        top: t, (..., m, 1), the largest score; minus infinity where no key was allowed.
         total: (..., m, 1), :math:`\sum_j e^{s_j - t}`.
         summed: (..., m, d_v), :math:`\sum_j e^{s_j - t} v_j`.
 
@@ -54,12 +54,12 @@ class Part(NamedTuple):
 
     @property
     def output(self) -> Tensor:
-        """The average of the values over these keys, (..., m, d_v); zero where no key was open."""
+        """The average of the values over these keys, (..., m, d_v); zero where no key was allowed."""
         return self.summed / self.total.masked_fill(self.total == 0, 1.0)
 
     @property
     def log_total(self) -> Tensor:
-        r"""The logarithm of the sum of all :math:`e^{s_j}`, (..., m, 1); minus infinity where no key was open."""
+        r"""The logarithm of the sum of all :math:`e^{s_j}`, (..., m, 1); minus infinity where no key was allowed."""
         return _finite(self.top) + self.total.log()
 
 
@@ -69,11 +69,11 @@ def part_of(scores: Tensor, value: Tensor) -> Part:
     .. math:: t_i = \max_j s_{ij}, \qquad \ell_i = \sum_j e^{s_{ij} - t_i}, \qquad u_i = \sum_j e^{s_{ij} - t_i} v_j
 
     Args:
-        scores: (..., m, n) for a group of n keys; minus infinity closes a key.
+        scores: (..., m, n) for a group of n keys; minus infinity masks a key.
         value: (..., n, d_v).
 
     Returns:
-        t, :math:`\ell` and u as a :class:`Part`. NaN in an open score is NaN in the part: a maximum hides none.
+        t, :math:`\ell` and u as a :class:`Part`. NaN in an allowed score is NaN in the part: a maximum hides none.
 
     Raises:
         TypeError: if an input is not a float tensor, or dtypes differ.
@@ -209,13 +209,13 @@ def tiled_attention(
         mask: boolean, True = may attend, or float, added to the scaled scores; broadcasts to (..., m, n).
         is_causal: as in :func:`~attention_tutorial.functional.scaled_dot_product_attention`, lower right.
         window: each query sees only so many keys, the last at its own position; this is causal.
-        sinks: with a window, the first so many keys stay open too.
+        sinks: with a window, the first so many keys stay allowed too.
         scale: factor on the scores; 1/sqrt(d_k) when left out.
         block_size: how many queries, and how many keys, one block has.
 
     Returns:
         The output (..., m, d_v), as that of ``scaled_dot_product_attention`` up to rounding: zero in rows with nothing
-        to attend to, NaN where an open score is (a float mask's minus infinity closes a key, and hides its NaN). Half
+        to attend to, NaN where an allowed score is (a float mask's minus infinity masks a key, and hides its NaN). Half
         precision is computed in float32.
 
     Raises:
@@ -352,7 +352,7 @@ def _forward(
 def _scores(
     q: Tensor, key: Tensor, mask: Tensor | None, rule: _Rule, rows: slice, columns: slice
 ) -> tuple[Tensor, Tensor]:
-    """Return the scores of one block with minus infinity at closed keys, and which rows have an open one."""
+    """Return the scores of one block with minus infinity at masked keys, and which rows have an open one."""
     scores = q @ _widen(key[..., columns, :]).mT
     allowed = rule.open(rows, columns, scores.device)
     if mask is not None:

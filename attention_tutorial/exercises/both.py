@@ -25,7 +25,7 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
     if got.shape != wrong.shape or got.numel() < 3:
         return None
     if torch.bool in (got.dtype, wrong.dtype):
-        return "open and closed are swapped" if got.dtype == wrong.dtype and got.equal(~wrong) else None
+        return "allowed and masked are swapped" if got.dtype == wrong.dtype and got.equal(~wrong) else None
     wrong = wrong.double()
     if bool((wrong - wrong.flatten()[0]).abs().max() < 1e-5):
         return None  # any two constants are multiples of each other

@@ -923,7 +923,7 @@ def _explain_cuts(weights: Tensor, q: Tensor, k: Tensor, mask: Tensor, cut: Cut,
 
 
 def _case_to_debug(batch: int, n: int, d_model: int, h: int, d_head: int) -> Case:
-    """Masks that differ from sentence to sentence; every row of them has an open key and a closed one."""
+    """Masks that differ from sentence to sentence; every row of them has an allowed key and a closed one."""
     w_q, w_k, w_v = (0.2 * random(d_model, h * d_head, seed=i) for i in (1, 2, 3))
     away = (torch.arange(n) - torch.arange(n)[:, None]) % n  # how far key j stands from query i
     mask = torch.stack([away < 2 - b % 2 if b < 3 else away != 1 + b % 2 for b in range(batch)])
@@ -935,7 +935,7 @@ DEBUG_THE_HEADS = Exercise(
     asks="Multi-head attention of x (batch, n, d_model) under a mask (batch, n, n), without the three bugs.",
     right=_masked,
     returns=tensor("(batch, n, d_model)"),
-    rounding=False,  # closed keys may have little weight; `explain` looks for that first
+    rounding=False,  # masked keys may have little weight; `explain` looks for that first
     in_evaluation=True,
     cases=[_case_to_debug(7, 3, 13, 2, 5)],
     slips=[
@@ -998,7 +998,7 @@ DEBUG_THE_HEADS = Exercise(
         Read("your mask is the wrong way round", lambda *inputs: _masked(*inputs[:-1], ~inputs[-1]), mistake=7),
         Read("your mask has no effect", lambda *inputs: _masked(*inputs[:-1], None)),
         Read(
-            "closed keys got the score 0",
+            "masked keys got the score 0",
             _masked_weighing(
                 lambda scores, mask, d_model, d_head: (scores / d_head**0.5).masked_fill(~mask, 0.0).softmax(-1)
             ),

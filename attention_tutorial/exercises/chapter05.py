@@ -491,9 +491,9 @@ SURVIVING_SOFTMAX = Exercise(
         ),
         Read("came out as NaN", _filled(-math.inf), mistake=11),
         Read("got equal weights: a large finite number", _filled(-1e9), mistake=13),
-        Read("closed keys got the score 0, and exp(0) is 1", _filled(1e-9), mistake=13),
+        Read("masked keys got the score 0, and exp(0) is 1", _filled(1e-9), mistake=13),
         Read(
-            "you set the weights of closed keys to zero after the softmax",
+            "you set the weights of masked keys to zero after the softmax",
             lambda scores, mask: scores.softmax(-1) * mask,
             mistake=6,
         ),
@@ -674,7 +674,7 @@ REPAIRED_ATTENTION = Exercise(
             "you did not scale them", lambda q, k, v, allowed: masked_softmax(q @ k.mT, allowed[:, None]) @ v, mistake=2
         ),
         Read(
-            "you set the weights of closed keys to zero after the softmax",
+            "you set the weights of masked keys to zero after the softmax",
             _attention(lambda scores, mask: scores.softmax(-1) * mask),
             mistake=6,
         ),

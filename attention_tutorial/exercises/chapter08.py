@@ -374,7 +374,7 @@ def _tiles(
             if bug == "rough":
                 total, summed = total.to(torch.bfloat16).to(total), summed.to(torch.bfloat16).to(summed)
             top = new
-        if bug == "first":  # rows without any open key are looked after
+        if bug == "first":  # rows without any allowed key are looked after
             nothing = ~_open(m, n, real, causal)[i : i + block].any(1, keepdim=True)
             total, summed = total.masked_fill(nothing, 1.0), summed.masked_fill(nothing, 0.0)
         output[i : i + block] = summed / (total if bug == "empty" else total.masked_fill(total == 0, 1.0))

@@ -1,7 +1,7 @@
 """Reading a mistake off attention weights, and off outputs, by the weights they must have come from.
 
 If w = softmax(c s) along a row, then ln w = c s + a constant of the row. So the factor c on the scores can be read
-off the weights, whatever it is, and so can the score that a closed key must have had.
+off the weights, whatever it is, and so can the score that a masked key must have had.
 """
 
 import math
@@ -32,7 +32,7 @@ def explain_weights(
         scores: (..., m, n), the raw scores.
         sizes: every size that a learner may have divided by, by its name; best all different primes.
         divide_by: the name of the size whose square root is right; None if the scores must not be scaled.
-        mask: (..., m, n), True = may attend. Rows without an open key must get zero weights.
+        mask: (..., m, n), True = may attend. Rows without an allowed key must get zero weights.
         instead: other raw scores that a learner may have used, by the diagnosis for them.
 
     Returns:
@@ -64,9 +64,9 @@ def _explain_masked(weights: Tensor, scores: Tensor, right: float, mask: Tensor 
     shifted = _explain_shift(weights.nan_to_num(0.0), mask)
     if shifted:
         return shifted
-    some = mask.any(dim=-1)  # rows with at least one open key
+    some = mask.any(dim=-1)  # rows with at least one allowed key
     if weights[some].isnan().any():
-        return "your weights hold NaN in rows that have open keys"
+        return "your weights hold NaN in rows that have allowed keys"
     rows, row_scores, row_mask = weights[some], scores[some], mask[some]  # (rows, n)
     blocked = rows[~row_mask]
     if not some.all() and close(rows, masked_softmax(row_scores * right, row_mask)):
@@ -75,7 +75,7 @@ def _explain_masked(weights: Tensor, scores: Tensor, right: float, mask: Tensor 
         return None
     if not (rows[row_mask].abs() > 1e-7).any() and blocked.any():
         return (
-            "your mask is the wrong way round: all weight lies on the keys that are closed; True means the query may "
+            "your mask is the wrong way round: all weight lies on the keys that are masked; True means the query may "
             "attend"
         )
     leaks = blocked.abs() > 1e-7
@@ -84,70 +84,70 @@ def _explain_masked(weights: Tensor, scores: Tensor, right: float, mask: Tensor 
     if close(rows.abs().sum(-1), torch.ones(len(rows))) and (rows > 0).all():
         return _explain_leak(rows, row_scores, row_mask, right)
     i, j = ((weights.abs() > 1e-7) & ~mask & some[..., None]).nonzero()[0, -2:].tolist()
-    return f"closed keys get weight: query {i} attends to key {j}, which the mask closes"
+    return f"masked keys get weight: query {i} attends to key {j}, which the mask blocks"
 
 
 def _explain_empty(rows: Tensor) -> str:
     if rows.isnan().any():
         return (
-            "a row without an open key came out as NaN: the softmax of nothing but minus infinity is 0/0; "
+            "a row without an allowed key came out as NaN: the softmax of nothing but minus infinity is 0/0; "
             "such a row must get zero weights"
         )
     if close(rows, torch.full_like(rows, 1 / rows.size(-1))):
         return (
-            "a row without an open key got equal weights: a large finite number in place of minus infinity does that; "
-            "such a row must get zero weights"
+            "a row without an allowed key got equal weights: a large finite number in place of minus infinity does "
+            "that; such a row must get zero weights"
         )
-    return "a row without an open key must get zero weights; yours gets others"
+    return "a row without an allowed key must get zero weights; yours gets others"
 
 
 def _explain_closed(rows: Tensor, scores: Tensor, mask: Tensor) -> str | None:
-    """The closed keys get nothing; are the open ones right?"""
+    """The masked keys get nothing; are the allowed ones right?"""
     missing = mask & (rows.abs() < 1e-12)
     sums = rows.sum(-1)
     if (sums < 1 - 1e-5).any() and not missing.any() and (rows >= 0).all():
         slope = _slope(rows, scores, mask)
         if slope is not None:
             return (
-                "you set the weights of closed keys to zero after the softmax, so the rows no longer sum to 1; "
+                "you set the weights of masked keys to zero after the softmax, so the rows no longer sum to 1; "
                 "set their scores to minus infinity before it"
             )
     if missing.any() and close(sums, torch.ones(len(rows))):
         j = int(missing.nonzero()[0, 1])
         if bool((missing.sum(-1) < mask.sum(-1) - 1).all()):
-            return f"a key that is open gets no weight (key {j}): your mask closes more than it should"
+            return f"a key that is allowed gets no weight (key {j}): your mask blocks more than it should"
     return None
 
 
 def _explain_leak(rows: Tensor, scores: Tensor, mask: Tensor, right: float) -> str | None:
-    """Every key got weight: what score must the closed ones have had?"""
+    """Every key got weight: what score must the masked ones have had?"""
     logs = rows.log()
-    offset = _mean(logs - right * scores, mask)  # the row's constant, from its open keys
+    offset = _mean(logs - right * scores, mask)  # the row's constant, from its allowed keys
     if ((logs - right * scores - offset)[mask].abs() > 1e-4).any():
         slope = _slope(rows, scores, torch.ones_like(mask))
-        return None if slope is None else "your mask has no effect: closed keys get weight like the others"
+        return None if slope is None else "your mask has no effect: masked keys get weight like the others"
     implied = (logs - offset)[~mask]
     normal = (right * scores)[~mask]
     if close(implied, normal, 1e-4):
-        return "your mask has no effect: closed keys get weight like the others"
+        return "your mask has no effect: masked keys get weight like the others"
     if close(implied, normal - 1, 1e-4):
         return (
-            "you added a boolean mask to the scores: True counts as 1 and False as 0, so closed keys stay in; "
+            "you added a boolean mask to the scores: True counts as 1 and False as 0, so masked keys stay in; "
             "put minus infinity where it is False"
         )
     if close(implied, normal + 1, 1e-4):
         return (
-            "you added the inverted boolean mask to the scores: that adds 1 to the closed keys; "
+            "you added the inverted boolean mask to the scores: that adds 1 to the masked keys; "
             "they need minus infinity"
         )
     if implied.abs().max() < 1e-3:
         return (
-            "closed keys got the score 0, and exp(0) is 1, so they still get weight; "
+            "masked keys got the score 0, and exp(0) is 1, so they still get weight; "
             "minus infinity is what makes exp zero (-1e9 does too, 1e-9 does not)"
         )
     if (implied - implied.mean()).abs().max() < 1e-3:
-        return f"closed keys got the score {implied.mean():.4g}, which is not low enough: they still get weight"
-    return f"closed keys still get weight, up to {rows[~mask].max():.3g}"
+        return f"masked keys got the score {implied.mean():.4g}, which is not low enough: they still get weight"
+    return f"masked keys still get weight, up to {rows[~mask].max():.3g}"
 
 
 def _explain_shift(weights: Tensor, mask: Tensor) -> str | None:
@@ -319,7 +319,7 @@ def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None, instea
     expected = masked_softmax(scaled, mask)
     if mask is None and ((weights.abs() < 1e-12) & (expected > 1e-6)).any():
         i, j = ((weights.abs() < 1e-12) & (expected > 1e-6)).nonzero()[0, -2:].tolist()
-        return f"some keys get no weight, such as key {j} from query {i}; no key is closed here"
+        return f"some keys get no weight, such as key {j} from query {i}; no key is masked here"
     if scaled.size(-2) > 1 and close(weights, weights[..., :1, :].expand_as(weights)):
         return "all queries get the same weights; each query has scores of its own, a row of them"
     if _slope(weights, expected, everything) is not None:
@@ -343,7 +343,7 @@ def _same_in_each_row(x: Tensor) -> bool:
 
 
 def _slope(weights: Tensor, scores: Tensor, mask: Tensor) -> float | None:
-    """Find c such that, over the open keys, the weights are proportional to exp(c s) in each row; None if no c does it.
+    """Find c such that in each row the weights of allowed keys are proportional to exp(c s); None if no c does it.
 
     Weights that are nearly 0 tell little about their scores, so c is read off the others, and has to explain all.
     """
@@ -364,7 +364,7 @@ def _slope(weights: Tensor, scores: Tensor, mask: Tensor) -> float | None:
 
 
 def _mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the open keys of each row, (..., m, 1); 0 for rows without any."""
+    """Mean over the allowed keys of each row, (..., m, 1); 0 for rows without any."""
     return torch.where(mask, x, 0.0).sum(dim=-1, keepdim=True) / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
 

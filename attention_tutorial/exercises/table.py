@@ -23,7 +23,7 @@ MISTAKES = {
     8: "mixing masks that are added with masks that are boolean",
     9: "splitting or merging heads by a reshape without the transpose",
     10: "repeating a mask over the heads in another order than the tensors",
-    11: "rows without an open key that become NaN",
+    11: "rows without an allowed key that become NaN",
     12: "masking the queries of padding as well as the keys",
     13: "a fill that half precision cannot hold, or 1e-9 where -1e9 was meant",
     14: "a causal mask that is missing, off by one, or dropped in evaluation",

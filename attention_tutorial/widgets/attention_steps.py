@@ -135,8 +135,8 @@ class AttentionSteps(BookWidget):
         step: the step to begin with: ``x``, ``projections``, ``scores``, ``scaled``, ``masked``, ``softmax`` or
             ``output``.
         scaling: divide the scores by the square root of d_k.
-        causal: close every key that comes after its query.
-        padding: positions of keys that are padding, and therefore closed.
+        causal: mask every key that comes after its query.
+        padding: positions of keys that are padding, and therefore masked.
         predict: hide each step's result until the reader has made a prediction.
         compact: show one row of weights and its output, and let the reader choose only who asks.
 
@@ -205,7 +205,7 @@ class AttentionSteps(BookWidget):
             tokens: n words to label the keys with, and the queries if m = n.
             step: as for the class, like all that follow.
             scaling: divide the scores by the square root of d_k.
-            causal: close every key that comes after its query.
+            causal: mask every key that comes after its query.
             padding: positions of keys that are padding.
             predict: hide each step's result until the reader has made a prediction.
 
@@ -231,7 +231,7 @@ class AttentionSteps(BookWidget):
 
         Returns:
             Float64 tensors by name: ``q``, ``k``, ``v``, the ``raw`` scores, the ``scaled`` ones, the ``masked`` ones
-            (minus infinity where a key is closed), the ``weights`` and the ``output``.
+            (minus infinity where a key is masked), the ``weights`` and the ``output``.
         """
         tensors = {name: torch.tensor(rows, dtype=torch.float64) for name, rows in self.numbers.items()}
         if self.source == "x":

@@ -92,7 +92,7 @@ MASKS: dict[str, dict[str, str]] = {
     },
 }
 
-#: What the code may do with a row in which no key is open.
+#: What the code may do with a row in which no key is allowed.
 EMPTY = {
     "zeros": "weights 0 (this package)",
     "nan": "NaN (softmax of −∞)",
@@ -178,10 +178,10 @@ def _labelled(labels: dict[str, str]) -> list[dict[str, str]]:
 class MaskBuilder(BookWidget):
     r"""Show a mask whose cells can be opened and closed, and the weights that it leaves.
 
-    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ open}} \exp s_{il}}
-        \text{ for open } j, \quad 0 \text{ otherwise}
+    .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ allowed}} \exp s_{il}}
+        \text{ for allowed } j, \quad 0 \text{ otherwise}
 
-    A task says which keys a query may see. Where an open key is not among them, the widget marks a leak and says how
+    A task says which keys a query may see. Where an allowed key is not among them, the widget marks a leak and says how
     much weight it takes. All of it is computed in the browser; in a live notebook what a reader changes comes back as
     :attr:`mask` and :attr:`weights`.
 
@@ -198,7 +198,7 @@ class MaskBuilder(BookWidget):
         first: how many words belong to the first text (``pack``) or to the question (``answer``), fewer than n;
             usually 3.
         scores: your own scores (m, n), instead of those of the example.
-        empty: what a row without an open key gets: ``zeros`` as in this package, ``nan`` as a softmax of minus
+        empty: what a row without an allowed key gets: ``zeros`` as in this package, ``nan`` as a softmax of minus
             infinity gives, or equal weights as a ``sentinel`` of -1e9 gives.
 
     Raises:
@@ -289,7 +289,7 @@ class MaskBuilder(BookWidget):
 
     @property
     def weights(self) -> Tensor:
-        """The weights under the mask, float64 (m, n); a row without an open key is treated as ``empty`` says."""
+        """The weights under the mask, float64 (m, n); a row without an allowed key is treated as ``empty`` says."""
         mask = self.mask
         m, n = mask.shape
         scores = torch.tensor(self.scores, dtype=torch.float64)[:m, :n]
@@ -423,7 +423,7 @@ def _all_scores(numbers: Any, m: int, n: int) -> list[list[float]]:
     if tuple(tensor.shape) != (m, n):
         raise ValueError(f"scores must have the mask's shape {(m, n)}; got {tuple(tensor.shape)}")
     if not tensor.isfinite().all():
-        raise ValueError(f"scores must be finite numbers; a mask closes keys; got {tensor.tolist()}")
+        raise ValueError(f"scores must be finite numbers; a mask hides keys; got {tensor.tolist()}")
     for row, own in zip(scores, tensor.tolist(), strict=False):
         row[:n] = own
     return scores

@@ -114,7 +114,7 @@ def filled(mask, fill):
 
 
 def emptied(row, kind):
-    """Right everywhere but in a row without an open key."""
+    """Right everywhere but in a row without an allowed key."""
     mask = SOME.clone()
     mask[1] = False
     weights = masked_softmax(SCALED, mask).clone()
@@ -130,14 +130,14 @@ def emptied(row, kind):
         (masked_softmax(SCALED, ~SOME), "the wrong way round"),
         (SCALED.softmax(-1) * SOME, "after the softmax"),
         ((3 * SCALED).softmax(-1) * SOME, "after the softmax"),
-        ((SCALED * SOME).softmax(-1), "closed keys got the score 0"),
-        (filled(SOME, 1e-9), "closed keys got the score 0"),
-        (filled(SOME, -4.0), "closed keys got the score -4"),
+        ((SCALED * SOME).softmax(-1), "masked keys got the score 0"),
+        (filled(SOME, 1e-9), "masked keys got the score 0"),
+        (filled(SOME, -4.0), "masked keys got the score -4"),
         ((SCALED + SOME).softmax(-1), "you added a boolean mask"),
-        ((SCALED + 0.95 * SOME).softmax(-1), "closed keys still get weight, up to 0."),
+        ((SCALED + 0.95 * SOME).softmax(-1), "masked keys still get weight, up to 0."),
         ((SCALED + ~SOME).softmax(-1), "added the inverted boolean mask"),
         (filled(SOME, -torch.inf) * torch.nan, "NaN"),
-        (masked_softmax(SCALED, SOME & (random(3, 11, seed=2) > 0)), "closes more than it should"),
+        (masked_softmax(SCALED, SOME & (random(3, 11, seed=2) > 0)), "blocks more than it should"),
     ],
 )
 def test_what_happened_to_the_mask_is_said(weights, words):

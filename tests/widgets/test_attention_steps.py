@@ -230,7 +230,7 @@ def random_states():
         positions = torch.randperm(n, generator=generator)[: 1 + number % n].tolist() if padded else []
         yield {"numbers": numbers, "source": "x" if from_x else "qkv", "scaling": scaling, "causal": causal,
                "padding": sorted(positions)}  # fmt: skip
-    # rows without an open key: padding on the left with a causal mask, and nothing but padding
+    # rows without an allowed key: padding on the left with a causal mask, and nothing but padding
     numbers = {"q": draw(3, 2), "k": draw(3, 2), "v": draw(3, 2)}
     for causal, padding in [(True, [0]), (True, [0, 1]), (False, [0, 1, 2]), (True, [0, 1, 2])]:
         yield {"numbers": numbers, "source": "qkv", "scaling": True, "causal": causal, "padding": padding}
@@ -423,7 +423,7 @@ def test_the_page_shows_torchs_numbers_through_every_change(visit):
     page.check("[id$='-padding']")
     page.check("[id$='-padding-0']")
     widget.padding = [0, 4]
-    assert not widget.steps()["weights"][0].any(), "the first query has no open key"
+    assert not widget.steps()["weights"][0].any(), "the first query has no allowed key"
     agrees(page, widget)
 
     page.uncheck("[id$='-scaling']")
