@@ -196,7 +196,7 @@ def fused_attention(
 
 
 def _with_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None) -> Tensor:
-    """Call torch's kernels with rows that have no allowed key unmasked, so that nothing is NaN, and zero their results."""
+    """Call torch's kernels with rows that have no allowed key unmasked, so that nothing is NaN; zero their results."""
     _, some_open = open_keys(mask)
     is_bool = mask.dtype == torch.bool
     mask = mask | ~some_open if is_bool else cast_mask(mask, query.dtype).masked_fill(~some_open, 0.0)

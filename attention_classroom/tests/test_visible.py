@@ -298,7 +298,7 @@ def test_two_mistakes_in_a_mask_are_both_told():
     diagonal, corner = places(LOWER, *((i, i) for i in range(4))), places(LOWER, (3, 0))
     slips = [Slip("oneself is masked", diagonal), Slip("the first key is masked", corner)]
     about = table("small", "A mask.", LOWER, ("mask", "the mask", "(4, 4)"), slips=slips)
-    assert judge(about, diagonal & corner).words == "two things: oneself is masked; and the first key is closed"
+    assert judge(about, diagonal & corner).words == "two things: oneself is masked; and the first key is masked"
     assert judge(about, ~diagonal).words == "two things: oneself is masked; and allowed and masked are swapped"
     assert "two things" not in judge(about, places(diagonal & corner, (2, 1))).words
 
