@@ -291,9 +291,7 @@ export function question(step: string, state: Switches, all: Computed, sentence:
       text: `How many of the ${keys.length} keys may “${word}” see?`,
       options: Array.from({ length: keys.length + 1 }, (_, c) => ({ label: String(c), right: c === seen.length })),
       why:
-        seen.length === keys.length
-          ? "No key is masked for it."
-          : `It may see ${seen.length ? quoted(seen) : "none"}.`,
+        seen.length === keys.length ? "No key is masked for it." : `It may see ${seen.length ? quoted(seen) : "none"}.`,
     };
   }
   if (step === "softmax") {
