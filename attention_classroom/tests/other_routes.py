@@ -430,6 +430,85 @@ def visited(v):
     return answer
 
 
+# ---- Chapter 9 -----------------------------------------------------------------------------------------------------
+
+
+def scored(v):
+    def partner(texts, i):
+        """Return the place of the bracket that i closes, by counting backwards; None without one."""
+        depth = 0
+        for j in range(i, -1, -1):
+            depth += (texts[j] in tuple(")]}")) - (texts[j] in tuple("([{"))
+            if depth == 0:
+                return j
+        return None
+
+    def answer(texts, weights):
+        pairs = {i: partner(texts, i) for i, text in enumerate(texts) if text in tuple(")]}")}
+        scores = []
+        for i, inner in pairs.items():
+            if inner is None:
+                continue
+            around = [j for k, j in pairs.items() if k > i and j is not None and j < inner]
+            never = [j for j in range(inner) if texts[j] in tuple("([{") and j not in pairs.values()]
+            target = {
+                "open": inner,
+                "last": max(j for j in range(i) if texts[j] in tuple("([{")),
+                "outer": min([inner, *around, *never]),
+            }[v["target"]]
+            if i - target < 3:
+                continue
+            row = i - 1 if v["query"] == "before" else i
+            decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
+            scores.append([[float(w[row][place]) for place in (target, decoy)] for w in weights])
+        return torch.tensor(scores).mean(dim=0)
+
+    return answer
+
+
+def closed(v):
+    def unit(rows):
+        centred = rows - rows.mean(dim=1, keepdim=True)
+        return centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+
+    def answer(x, added, w_q, w_k, w_v, b):
+        outputs = []
+        for part in added:
+            others = {
+                "zero": torch.zeros_like(part),
+                "mean": torch.stack([sum(part) / len(part)] * len(part)),
+                "before": torch.stack([part[i - 1] for i in range(len(part))]),
+            }[v["removed"]]
+            stream = dict.fromkeys(("queries", "keys", "values"), x) | {v["path"]: x - part + others}
+            q, k, values = (unit(stream[n]) @ w for n, w in (("queries", w_q), ("keys", w_k), ("values", w_v)))
+            rows = []
+            for i in range(len(x)):
+                scores = [dot(q[i], k[j]) / math.sqrt(len(k[j])) + v["slope"] * float(b[i - j]) for j in range(i + 1)]
+                rows.append(average(softmax(scores), values[: i + 1]))
+            outputs.append(torch.stack(rows))
+        return torch.stack(outputs)
+
+    return answer
+
+
+def lost(v):
+    def answer(rows, whole, without, k):
+        again, others = [], []
+        for t, row in enumerate(rows.tolist()):
+            for i in range(1, len(row)):
+                earlier = [row[j] for j in range(k, i) if i >= k and row[j - k : j] == row[i - k : i]]
+                chosen = {"last": earlier[-1:], "first": earlier[:1], "any": earlier}[v["time"]]
+                extra = [float(w[t, i - 1] - whole[t, i - 1]) for w in without]
+                if row[i] in chosen:
+                    again.append(extra)
+                if row[i] not in chosen or v["rest"] == "all":
+                    others.append(extra)
+        unit = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}[v["unit"]]
+        return torch.stack([torch.tensor(part).mean(dim=0) / unit for part in (again, others)], dim=1)
+
+    return answer
+
+
 # ---- The project -----------------------------------------------------------------------------------------------------
 
 

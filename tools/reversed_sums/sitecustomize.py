@@ -19,7 +19,7 @@ from torch import Tensor
 @functools.cache
 def _order(n: int) -> Tensor:
     """Return the places of n terms backwards from the first one on: 0, n - 1, n - 2 ... 1; twice it is as before."""
-    return torch.tensor([0, *range(n - 1, 0, -1)][:n])
+    return torch.tensor([0, *range(n - 1, 0, -1)][:n], dtype=torch.long)
 
 
 def _turn(x: Tensor, dims: Any = None) -> Tensor:
