@@ -8,6 +8,8 @@ import ast
 import base64
 import binascii
 import contextlib
+import copy
+import functools
 import io
 import re
 import sys
@@ -35,6 +37,7 @@ __all__ = [
     "leaks",
     "make_release",
     "run",
+    "solve",
     "use_hidden",
     "validate",
 ]
@@ -88,7 +91,12 @@ def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> N
     Returns:
         What a student would hand in who knows everything.
     """
-    solved = make_release(master, assignment, variant)
+    return solve(make_release(master, assignment, variant), master, assignment, variant)
+
+
+def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Return a copy of a release with the master's answers in it."""
+    solved = copy.deepcopy(release)
     full = {cell.id: cell for cell in fill(master, assignment, variant).cells}
     for cell in solved.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
@@ -134,7 +142,7 @@ def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
     Returns:
         What was found, in words; nothing where all is well.
     """
-    texts = list(_texts(release))
+    texts = list(dict.fromkeys(_texts(release)))
     faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
     faults += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
     squeezed = "\n".join(map(_squeeze, _with_code(texts)))
@@ -143,7 +151,7 @@ def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
         needle = _squeeze(line)
         if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
             faults.append(f"{where}: {line.strip()}")
-    blobs = b"\n\n".join(_decoded(texts))
+    blobs = b"\n\n".join(set(_decoded(texts)))
     faults += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
     return list(dict.fromkeys(faults))
 
@@ -183,16 +191,18 @@ def _unpacked(text: str) -> Iterator[bytes]:
     joined = re.sub(r"\s*\n\s*", "", text)
     for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
         padded = signs + "=" * (-len(signs) % 4)
+        found = set()
         for decode, signs_read in (
             (base64.b64decode, padded),
             (base64.urlsafe_b64decode, padded),
             (bytes.fromhex, signs),
         ):
             with contextlib.suppress(ValueError, binascii.Error):
-                raw = decode(signs_read)
-                yield raw
-                with contextlib.suppress(zlib.error):
-                    yield zlib.decompress(raw, wbits=47)  # zlib or gzip
+                found.add(decode(signs_read))
+        for raw in found:
+            yield raw
+            with contextlib.suppress(zlib.error):
+                yield zlib.decompress(raw, wbits=47)  # zlib or gzip
     for data in re.findall(r'"data": ?"([^"\s]{8,})"', joined):
         with contextlib.suppress(ValueError):
             yield base64.b85decode(data)
@@ -241,11 +251,16 @@ def _secret_lines(master: NotebookNode, assignment: Assignment, variant: Variant
         for _, words in task.rubric:
             yield words, f"the rubric of {task.id}"
     if assignment.source is not None:
-        for node in ast.walk(ast.parse(assignment.source.read_text(encoding="utf-8"))):
-            body = node.body if isinstance(node, ast.FunctionDef | ast.Lambda) else []
-            for statement in body if isinstance(body, list) else [body]:
-                if isinstance(statement, ast.expr | ast.Return | ast.Assign | ast.AugAssign):
-                    yield ast.unparse(statement), "a line of the hidden module"
+        for line in _lines_of_functions(assignment.source.read_text(encoding="utf-8")):
+            yield line, "a line of the hidden module"
+
+
+@functools.lru_cache(maxsize=1)
+def _lines_of_functions(source: str) -> list[str]:
+    bodies = [node.body for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    statements = [statement for body in bodies for statement in (body if isinstance(body, list) else [body])]
+    lines = ast.expr | ast.Return | ast.Assign | ast.AugAssign
+    return [ast.unparse(statement) for statement in statements if isinstance(statement, lines)]
 
 
 def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[bytes, str]]:
@@ -382,7 +397,8 @@ def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> 
     faults = list(_wrong_cells(master, tasks))
     release = make_release(master, assignment, variant)
     faults += [f"the release holds {leaked}" for leaked in leaks(release, master, assignment, variant)]
-    for notebook, name in ((release, "unfilled release"), (answers(master, assignment, variant), "solved notebook")):
+    solved = solve(release, master, assignment, variant)
+    for notebook, name in ((release, "unfilled release"), (solved, "solved notebook")):
         try:
             names, printed = run(notebook)
         except RuntimeError as error:

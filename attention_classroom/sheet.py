@@ -29,7 +29,7 @@ from attention_tutorial.exercises import Case, visible
 from .assignment import Assignment, Task, load
 from .course import Course
 from .pages import escape, page, pre, table
-from .release import BEGIN, END, METADATA, answers, make_release
+from .release import BEGIN, END, METADATA, make_release, solve
 from .variants import PLAIN, variant_for
 
 __all__ = ["Question", "questions", "sheets"]
@@ -138,7 +138,7 @@ def questions(
     if handed_in is not None and (handed_in.metadata.get(METADATA) or {}).get("variant") == common.mark:
         variant = common  # that is what this student worked on
     release = make_release(master, assignment, variant)
-    solved = {cell.id: cell.source for cell in answers(master, assignment, variant).cells}
+    solved = {cell.id: cell.source for cell in solve(release, master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
     own = list(_own_lines(release, handed_in, draw))

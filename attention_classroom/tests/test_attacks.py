@@ -1,52 +1,51 @@
 """What students hand in by accident and on purpose: each with the points it must earn and the flags it must raise.
 
 Every submission goes the whole way: laid on the release, run in a fresh child of the strongest sandbox, judged outside.
-Those that are laid to the same code run once.
+A child takes a second to start, so answers that leave it alive are handed in together, each to a task of its own.
 """
 
 import base64
+import functools
 import io
 import json
 import os
 import socket
 import struct
-import tempfile
-import threading
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy
 from nbformat.v4 import new_markdown_cell
 from test_rebuild import remove
-from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, named, submission, written
+from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, named, needs, submission, written
 
 from attention_classroom import grading, sandbox
 from attention_classroom.child import PACKAGES, read_cell
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDER
 from attention_classroom.rebuild import rebuild
-from attention_classroom.sandbox import SANDBOXES, strongest
+from attention_classroom.sandbox import SANDBOXES, Died, strongest
 from attention_classroom.variants import Variant
 
 _graded = {}
 
 
-def graded(notebook, sandbox=None, limits=None):
+def graded(notebook, sandbox=None, limits=None, assignment=ASSIGNMENT, release=None):
     """Lay and grade a handed-in notebook; what has the same code in it is run once."""
-    laid, flags = rebuild(written(notebook), toy.release())
+    laid, flags = rebuild(written(notebook), release or toy.release())
     sandbox = sandbox or strongest()
     key = sandbox.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
     if key not in _graded:
-        _graded[key] = grade(laid, ASSIGNMENT, VARIANT, sandbox=sandbox, limits=limits)
+        _graded[key] = grade(laid, assignment, VARIANT, sandbox=sandbox, limits=limits)
     result = _graded[key]
     return {**result, "flags": [*flags, *result["flags"]]}
 
 
-def needs(name):
-    if fault := toy.working(name):
-        pytest.skip(f"{name} does not work here ({fault}); the other sandbox is tried")
+def graded_together(*parts, limits=None):
+    """Grade a notebook of many answers, as `toy.many` makes it."""
+    assignment, release, notebook = many(*parts)
+    return graded(notebook, limits=limits, assignment=assignment, release=release)
 
 
 def points(result):
@@ -61,31 +60,12 @@ def said(result):
     return json.dumps(result["cells"])
 
 
-# ---- Honest ----------------------------------------------------------------------------------------------------------
+def about(result):
+    """The flags with the tasks that they are about."""
+    return {(flag["kind"], flag["task"]) for flag in result["flags"]}
 
 
-def test_a_perfect_notebook_earns_everything():
-    result = graded(submission())
-    assert points(result) == FULL and result["flags"] == []
-    assert result["tasks"]["weigh"]["words"] == [] and result["tasks"]["why"]["by_hand"] == 2
-    assert result["tasks"]["weigh"]["max"] == 4 and result["sandbox"] == strongest().name
-
-
-def test_an_unfilled_notebook_earns_nothing_and_is_not_flagged():
-    result = graded(toy.release())
-    assert points(result) == {"weigh": 0, "double": 0} and result["flags"] == []
-    assert words(result, "weigh") == words(result, "double") == "not filled in yet"
-
-
-def test_a_half_right_notebook_earns_half_and_is_told_its_mistake():
-    result = graded(
-        submission("def weigh(q, k):\n    return (q @ k.T).softmax(-1)", "def double(x):\n    return x * x")
-    )
-    assert points(result) == {"weigh": 1, "double": 0} and result["flags"] == []
-    assert result["tasks"]["weigh"]["mistakes"] == ["mistake:2"]
-    assert words(result, "weigh") == "you did not scale the scores" and words(result, "double") == "that is the square"
-    assert [check["points"] for check in result["tasks"]["weigh"]["checks"]] == [1, 0]
-
+# ---- Answers that leave the child alive ------------------------------------------------------------------------------
 
 BY_LOOPS = """def weigh(q, k):
     rows = []
@@ -94,8 +74,6 @@ BY_LOOPS = """def weigh(q, k):
         powers = [math.exp(s - max(scores)) for s in scores]
         rows.append([p / sum(powers) for p in powers])
     return torch.tensor(rows)"""
-
-
 BY_SUM = """%matplotlib inline
 !pip install einops
 import sys, tqdm, warnings, not_installed
@@ -107,35 +85,78 @@ def double(x):
     return sum(tqdm.tqdm([x, x]))
 %timeit -n1 -r1 double(torch.ones(2))
 check('double', double)"""
+LATER = "def weigh(q, k):\n    return rows(q @ k.T / math.sqrt(k.size(-1)))"
+TWICE = "@twice\nclass Double(torch.nn.Module):\n    def forward(self, x):\n        return x\ndouble = Double()"
+ODD = """import numpy as np
+odd = [
+    torch.zeros(3, 7).to_sparse(), torch.zeros(3, 7, device="meta"), torch.ones(3, 7, dtype=torch.complex64),
+    torch.quantize_per_tensor(torch.ones(3, 7), 0.1, 0, torch.qint8), torch.zeros(0, 2**40), torch.zeros(()),
+    torch.full((3, 7), float("inf")), (x for x in range(3)), "x" * 10**6, 10**5000, {"a": {1, 2}}, np.longdouble(3),
+    np.zeros((3, 7), dtype="U5"), object, print, b"xx", [[]] * 5, Ellipsis,
+]
+def weigh(q, k):
+    return odd"""
+PAYLOAD = """class Payload:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('ran')",))
+def weigh(q, k):
+    return Payload()"""
+FAKE = """class Tensor(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return torch.ones(())
+    def __eq__(self, other):
+        return True
+    shape = property(lambda self: (3, 7))
+def weigh(q, k):
+    return Tensor(torch.zeros(len(q), len(k)))"""
+YES = "class Yes(float):\n    __eq__ = __le__ = __ge__ = lambda *a: True\ndef double(x):\n    return [Yes(1)] * 5"
+SAVES = """import pickle, safetensors.torch
+class Payload:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('ran')",))
+def double(x):
+    torch.save = safetensors.torch.save = lambda *a, **k: pickle.dumps(Payload())
+    return 2 * x"""
+ELSEWHERE = DOUBLE.replace("double", "in_another_cell")  # whose own cell is gone
+UNREAD = f"x = {' + '.join(['0'] * 1500)}\nimport ctypes\n{WEIGH}"
+
+ANSWERS = {  # the answer, its points, words that are said, and the kinds of the flags
+    "honest": (WEIGH, 4, "", set()),
+    "unfilled": (toy.STUBS["weigh"], 0, "not filled in yet", set()),
+    "half_right": ("def weigh(q, k):\n    return (q @ k.T).softmax(-1)", 1, "you did not scale the scores", set()),
+    "squared": ("def double(x):\n    return x * x", 0, "that is the square", set()),
+    "by_loops": (BY_LOOPS, 4, "", set()),
+    "by_sum": (BY_SUM, 2, "", set()),  # warnings on stderr cost nothing
+    "behind_its_check": (toy.STUBS["weigh"], 4, "", set()),
+    "in_another_cell": (DOUBLE, 2, "", {"missing"}),
+    "renamed": (f"{WEIGH.replace('weigh', 'weigh_it')}\n{ELSEWHERE}", 0, "no `renamed`", {"missing"}),
+    "needs_rows": (LATER, 4, "", set()),
+    "decorated": (TWICE, 2, "", {"error"}),  # said, and done again at the end
+    "raises": ("def weigh(q, k):\n    return q @ k", 0, "RuntimeError", set()),
+    "no_syntax": ("def double(x)\n    return 2 * x", 0, "SyntaxError", {"error", "missing"}),
+    "changes": ("def weigh(q, k):\n    q += 1\n    return q", 0, "changed its arguments (q)", set()),
+    "exits": ("def double(x):\n    exit()", 0, "called exit()", set()),
+    "no_numbers": (WEIGH.replace(".softmax(-1)", ".softmax(-1) * float('nan')"), 0, "NaN", set()),
+    "infinite": ("def double(x):\n    return x * float('nan')", 0, "NaN or infinity", set()),
+    "hog": ("def double(x):\n    return [x.repeat(10**8) for _ in range(10**4)]", 0, "", {"memory"}),
+    "a_value": ("double = 3.0", 0, "hand over the function itself", set()),
+    "odd_things": (ODD, 0, "", set()),
+    "many": ("def weigh(q, k):\n    return [q.tolist()] * 10**6", 0, "too large", set()),
+    "payload": (PAYLOAD, 0, "got Payload", {"unusual"}),
+    "fake": (FAKE, 0, "must be a tensor; got Tensor", {"unusual"}),
+    "yes": (YES, 0, "", {"unusual"}),
+    "unusual": (f"import ctypes\n{WEIGH}", 4, "", {"unusual"}),
+    "unread": (UNREAD, 0, "", {"unusual", "error", "missing"}),  # where the reading of trees fails, words are read
+    "saves": (SAVES, 0, "", {"unusual", "broken"}),  # the last: its child is dead
+}  # fmt: skip
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
 RICH = """from IPython.display import HTML, Javascript, display
 display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))
 print('\\x1b]0;title\\x07 \\x1b[31m')"""
-
-
 COMPARES = """torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(
-    torch.ones(2, 3), torch.ones(4, 3), torch.eye(4)), weigh(torch.ones(2, 3), torch.ones(4, 3)))"""
-
-
-def another_route():
-    return graded(submission(BY_LOOPS, BY_SUM, extra=[FIGURE, RICH, COMPARES], behind="weigh"))
-
-
-def test_another_route_to_the_right_result_earns_everything():
-    result = another_route()
-    assert points(result) == FULL and result["flags"] == []  # warnings on stderr cost nothing
-    assert "careful" in said(result) and "on stderr" in said(result)
-
-
-def test_a_figure_comes_back_and_other_rich_output_does_not():
-    result = another_route()
-    figures = [output["png"] for outputs in result["cells"].values() for output in outputs if "png" in output]
-    assert len(figures) == 1 and base64.b64decode(figures[0]).startswith(b"\x89PNG")
-    assert "alert" not in said(result) and "\\u001b" not in said(result)
-
-
-LATER = "def weigh(q, k):\n    return rows(q @ k.T / math.sqrt(k.size(-1)))"
-TWICE = "@twice\nclass Double(torch.nn.Module):\n    def forward(self, x):\n        return x\ndouble = Double()"
+    torch.ones(2, 3), torch.ones(4, 3), torch.eye(4)), by_loops(torch.ones(2, 3), torch.ones(4, 3)))"""
+BEHIND = f"{WEIGH.replace('weigh', 'behind_its_check')}\nhonest = None"
 HELPERS = """from written import FACTOR
 @torch.compile
 def rows(scores):
@@ -154,20 +175,43 @@ FIGURES = [
 ]
 
 
-def test_cells_that_were_run_in_another_order_and_figures_of_every_format_earn_everything():
-    notebook = submission(LATER, TWICE, extra=[*FIGURES, HELPERS], behind="double-check")
-    result = graded(notebook)
-    assert points(result) == FULL and about(result) == {("error", "double")}  # said, and done again at the end
-    shown = [output for outputs in result["cells"].values() for output in outputs]
-    assert sum("png" in output for output in shown) == 3
+@functools.cache
+def together():
+    answers = {name: source for name, (source, *_) in ANSWERS.items()}
+    return graded_together(answers, [FIGURE, RICH, COMPARES, BEHIND, *FIGURES, HELPERS], remove("in_another_cell"))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_earns_what_it_is_worth_and_is_told_why(name):
+    _, earns, says, flagged = ANSWERS[name]
+    result = together()
+    assert points(result)[name] == earns and {kind for kind, task in about(result) if task == name} == flagged
+    assert says in words(result, name) and (words(result, name) == "") == (earns == result["tasks"][name]["max"])
+
+
+def test_a_notebook_of_many_answers_is_told_whole():
+    result = together()
+    assert not {kind for kind, task in about(result) if not task}
+    half = result["tasks"]["half_right"]
+    assert half["mistakes"] == ["mistake:2"] and [check["points"] for check in half["checks"]] == [1, 0]
+    assert half["max"] == 4 and result["sandbox"] == strongest().name
+    assert "return q @ k" in words(result, "raises")
+    assert "careful" in said(result) and "on stderr" in said(result)
     assert "awaited" in said(result) and "Traceback" not in said(result)
+
+
+def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
+    shown = [output for outputs in together()["cells"].values() for output in outputs]
+    figures = [output["png"] for output in shown if "png" in output]
+    assert len(figures) == 4 and all(base64.b64decode(figure).startswith(b"\x89PNG") for figure in figures)
+    assert "alert" not in said(together()) and "\\u001b" not in said(together())
 
 
 def test_code_that_differs_only_in_names_has_the_same_print():
     renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
     renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
     first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
-    assert first == second != third and graded(submission())["prints"]["weigh"]["print"] == first
+    assert first == second != third and together()["prints"]["honest"]["print"] == first
 
 
 @pytest.mark.parametrize(
@@ -200,85 +244,10 @@ def test_a_way_round_a_name_is_unusual_too(source):
 )
 def test_a_mangled_notebook_earns_what_its_answers_are_worth(change, flagged):
     result = graded(changed(change))
-    assert points(result) == FULL and kinds(result["flags"]) == flagged
-
-
-def test_an_answer_whose_cell_is_gone_counts_in_another_cell_and_a_renamed_function_does_not():
-    result = graded(changed(remove("double"), weigh=f"{DOUBLE}\n{WEIGH.replace('weigh', 'weights')}"))
-    assert points(result) == {"weigh": 0, "double": 2}
-    assert about(result) == {("missing", "weigh"), ("missing", "double")} and "no `weigh`" in words(result, "weigh")
-
-
-def test_an_answer_behind_its_check_is_found_and_what_comes_behind_changes_nothing():
-    result = graded(submission(toy.STUBS["weigh"], extra=[WEIGH + "\ndouble = None"], behind="why-task"))
-    assert points(result) == FULL and result["flags"] == []
-
-
-UNUSUAL = f"import ctypes\n{WEIGH}"
-OURS = [f"import {name}" for name in PACKAGES]
-
-
-def test_exceptions_and_syntax_errors_cost_their_task_only():
-    raises = "def weigh(q, k):\n    return q @ k"
-    result = graded(submission(raises, "def double(x)\n    return 2 * x"))
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"error", "missing"}
-    assert "RuntimeError" in words(result, "weigh") and "return q @ k" in words(result, "weigh")
-    assert "SyntaxError" in words(result, "double")
-    many = [f"1 / 0  # {i}" for i in range(100)]
-    result = graded(submission(UNUSUAL, extra=["x = [", "raise SystemExit", "input()", *OURS, *many], behind="double"))
-    assert points(result) == FULL and len(result["flags"]) < 40, "many flags of one kind hide no other"
-    assert ("unusual", "weigh") in about(result) and kinds(result["flags"]) == {"error", "unusual"}
-    assert all(f"{name} is not there when you are graded" in said(result) for name in PACKAGES)
-
-
-def test_a_function_that_exits_or_changes_its_arguments_is_told_so():
-    result = graded(submission("def weigh(q, k):\n    q += 1\n    return q", "def double(x):\n    exit()"))
-    assert points(result) == {"weigh": 0, "double": 0} and result["flags"] == []
-    assert "changed its arguments (q)" in words(result, "weigh") and "called exit()" in words(result, "double")
-
-
-def test_results_that_are_no_numbers_pass_no_comparison():
-    nothing = WEIGH.replace(".softmax(-1)", ".softmax(-1) * float('nan')")
-    result = graded(submission(nothing, "def double(x):\n    return x * float('nan')"))
-    assert points(result) == {"weigh": 0, "double": 0} and result["flags"] == []
-    assert "NaN" in words(result, "weigh") and "NaN or infinity" in words(result, "double")
+    assert points(result) == FULL and kinds(result["flags"]) == flagged and result["tasks"]["why"]["by_hand"] == 2
 
 
 # ---- Without end, without measure ------------------------------------------------------------------------------------
-
-STUBBORN = """
-import signal
-for number in range(1, 32):
-    try:
-        signal.signal(number, signal.SIG_IGN)
-    except (OSError, ValueError):
-        pass
-def weigh(q, k):
-    while True:
-        try:
-            import time
-            while True:
-                time.sleep(0.01)
-        except BaseException:
-            pass
-"""
-
-
-def about(result):
-    """The flags with the tasks that they are about."""
-    return {(flag["kind"], flag["task"]) for flag in result["flags"]}
-
-
-def test_loops_at_the_top_level_cost_their_cells_only():
-    sleep = "import time\nprint('before')\ntime.sleep(10**6)"
-    result = graded(
-        submission("while True:\n    pass", extra=["kept = 2", sleep], double="def double(x):\n    return kept * x"),
-        limits=toy.QUICK,
-    )
-    assert points(result) == {"weigh": 0, "double": 2} and kinds(result["flags"]) == {"timeout", "missing"}
-    assert "was stopped after 2 seconds" in words(result, "weigh")
-    assert [flag["task"] for flag in result["flags"]] == ["", "weigh", "weigh"]
-
 
 FORKS = """
 import multiprocessing, os, subprocess, threading
@@ -299,33 +268,89 @@ while True:
 """
 
 
-def loud_and_many():
-    lines, line = "for i in range(400_000):\n    print('x' * 250)", "print('y' * 100_000_000)"
-    direct = "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)"
-    loud = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
-    many = "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))"
-    return graded(submission(double=loud, extra=[lines, line, direct, FORKS, many]))
+FLOOD = """
+import base64, io, sys
+from PIL import Image
+file, screen = io.BytesIO(), sys.stdout.buffer
+Image.new("RGB", (4, 4)).save(file, "PNG")
+screen.events += [{"png": base64.b64encode(file.getvalue()).decode()}] * 1000 + [{"bytes": b"y" * 10**6}] * 3
+"""
+LOUD = {
+    "lines": "for i in range(400_000):\n    print('x' * 250)",
+    "line": "print('y' * 100_000_000)",
+    "hog": "hog = []\nwhile True:\n    hog.append(bytearray(10**8))",
+    "disk": "del hog\nwith open('full', 'wb') as file:\n    while True:\n        file.write(bytes(2**20))",
+    "direct": "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)",
+    "forks": FORKS,
+    "figures": "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))",
+    "flood": FLOOD,
+    "ours": "\n".join(f"import {name}" for name in PACKAGES),
+    "errors": "x = [",
+    "exits": "raise SystemExit",
+    "asks": "input()",
+    **{f"error {i}": f"1 / 0  # {i}" for i in range(100)},
+    "shapeless": "import sys\nsys.stdout.buffer.take = lambda: torch.ones(2)",
+}
+
+
+@functools.cache
+def loud():
+    function = DOUBLE.replace("return", "print('z' * 10**8)\n    return")
+    result = graded(submission(f"import ctypes\n{WEIGH}", function, extra=LOUD.values(), behind="double"))
+    return result, {name: result["cells"][f"extra-{i}"] for i, name in enumerate(LOUD, start=1)}
 
 
 def test_output_without_end_is_cut():
-    result = loud_and_many()
+    result, _ = loud()
     assert points(result) == FULL
+    loud_cells = [f"cell extra-{i}" for i, name in enumerate(LOUD, start=1) if name in ("lines", "line", "figures")]
     assert [flag["words"] for flag in result["flags"] if flag["kind"] == "output"] == [
-        "cell extra-1 shows more than 200 kB or 20 figures",
-        "cell extra-2 shows more than 200 kB or 20 figures",
-        "cell extra-5 shows more than 200 kB or 20 figures",
+        *(f"{cell} shows more than 200 kB or 20 figures" for cell in loud_cells),
         "the function prints more than is kept",
     ]
     assert len(said(result)) < 3 * 2**20 and "are not kept" in said(result)
     assert "zzz" not in said(result) and "www" not in said(result)
 
 
+def test_memory_and_files_are_limited():
+    result, shown = loud()
+    assert "MemoryError" in json.dumps(shown["hog"]) and ("memory", "") in about(result)
+    assert any(words in json.dumps(shown["disk"]) for words in ("No space left", "File too large"))
+
+
+def test_many_flags_of_one_kind_hide_no_other():
+    result, shown = loud()
+    assert len(result["flags"]) < 50 and ("unusual", "weigh") in about(result)
+    assert kinds(result["flags"]) == {"error", "unusual", "output", "memory"}
+    assert all(f"{name} is not there when you are graded" in json.dumps(shown["ours"]) for name in PACKAGES)
+
+
 def test_no_process_and_no_thread_can_be_started():
-    result = loud_and_many()
-    assert points(result) == FULL and kinds(result["flags"], "output") == {"error", "unusual"}
-    assert "MADE []" in said(result)
+    assert "MADE []" in json.dumps(loud()[1]["forks"])
 
 
+def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
+    _, shown = loud()
+    assert sum("png" in output for output in shown["flood"]) == grading.PICTURES
+    assert len(json.dumps(shown["flood"])) < 10**6 and shown["shapeless"] == []
+
+
+STUBBORN = """
+import signal
+for number in range(1, 32):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+def double(x):
+    while True:
+        try:
+            import time
+            while True:
+                time.sleep(0.01)
+        except BaseException:
+            pass
+"""
 FORGE = """
 import os
 for number in range(3, 64):
@@ -336,38 +361,24 @@ for number in range(3, 64):
 """
 
 
-def test_ending_python_and_speaking_for_the_worker_cost_what_does_it_only():
-    """So does a loop in a function that ignores every signal."""
-    ends = "import os\ndef double(x):\n    os._exit(0)"
+def test_what_never_ends_or_ends_python_or_speaks_for_the_worker_costs_what_does_it_only():
+    """What was done before is done again in a new child."""
+    answers = {
+        "honest": f"kept = 2\n{DOUBLE}",
+        "stubborn": STUBBORN,
+        "again": "def double(x):\n    return kept * x",
+        "ends": "import os\ndef double(x):\n    os._exit(0)",
+    }
     last_words = "import os\nos.write(2, b'\\x1b]0;title\\x07 my last words')\nos._exit(3)"
-    result = graded(submission(STUBBORN, ends, extra=[last_words, FORGE]), limits=toy.QUICK)
-    assert points(result) == {"weigh": 0, "double": 0} and "still running" in words(result, "weigh")
-    unusual = {("unusual", task) for task in ("", "weigh", "double")}
-    assert about(result) == {("timeout", "weigh"), ("crash", ""), ("broken", ""), ("crash", "double")} | unusual
+    result = graded_together(answers, ["while True:\n    pass", last_words, FORGE], limits=toy.QUICK)
+    assert points(result) == {"honest": 2, "stubborn": 0, "again": 2, "ends": 0}
+    unusual = {("unusual", task) for task in ("", "stubborn", "ends")}
+    stopped = {("timeout", "stubborn"), ("crash", "ends"), ("timeout", ""), ("crash", ""), ("broken", "")}
+    assert about(result) == stopped | unusual
+    assert "still running" in words(result, "stubborn") and "ended Python itself" in words(result, "ends")
+    assert "was stopped after 1 seconds" in said(result)
     assert "exit status 3" in said(result) and "no plain data" in said(result)
     assert "my last words" in said(result) and "\\u001b" not in json.dumps(result)
-    assert "ended Python itself" in words(result, "double")
-
-
-SMALL = replace(toy.QUICK, cell_s=20.0)
-
-
-def test_memory_and_files_are_limited():
-    hog = "def double(x):\n    return [x.repeat(10**8) for _ in range(10**4)]"
-    disk = "with open('full', 'wb') as file:\n    while True:\n        file.write(bytes(2**20))"
-    result = graded(
-        submission(double=hog, extra=["hog = []\nwhile True:\n    hog.append(bytearray(10**8))", "del hog", disk]),
-        limits=SMALL,
-    )
-    assert points(result) == {"weigh": 4, "double": 0} and kinds(result["flags"]) == {"memory", "error"}
-    assert "No space left" in said(result) or "File too large" in said(result)
-
-
-def test_an_answer_of_any_size_is_refused():
-    many = "def weigh(q, k):\n    return [q.tolist()] * 10**6"
-    result = graded(submission(many, "def double(x):\n    return torch.zeros(10**8, dtype=torch.uint8)"))
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"broken"}
-    assert "too large" in words(result, "weigh") and "100000" in words(result, "double")
 
 
 # ---- Fraud -----------------------------------------------------------------------------------------------------------
@@ -389,43 +400,6 @@ def test_patching_torch_and_the_checks_changes_nothing():
     assert points(result) == {"weigh": 0, "double": 0} and "unusual" in kinds(result["flags"])
 
 
-SAVES = """
-import json, pickle, safetensors.torch, sys, torch
-class Payload:
-    def __reduce__(self):
-        return (exec, ("open({path!r}, 'w').write('ran')",))
-def save(*a, **k):
-    return pickle.dumps(Payload())
-torch.save = save
-def double(x):
-    safetensors.torch.save = save
-    return 2 * x
-"""
-
-
-def test_pickles_are_never_read(tmp_path):
-    ran = tmp_path / "ran"
-    payload = f"class Payload:\n    def __reduce__(self):\n        return (open, ({str(ran)!r}, 'w'))\n"
-    result = graded(
-        submission(payload + "def weigh(q, k):\n    return Payload()", SAVES.replace("{path!r}", repr(str(ran))))
-    )
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"broken", "unusual"}
-    assert "got Payload" in words(result, "weigh") and not ran.exists()
-
-
-ODD = """
-import numpy as np
-odd = [
-    torch.zeros(3, 7).to_sparse(), torch.zeros(3, 7, device="meta"), torch.ones(3, 7, dtype=torch.complex64),
-    torch.quantize_per_tensor(torch.ones(3, 7), 0.1, 0, torch.qint8), torch.zeros(0, 2**40), torch.zeros(()),
-    torch.full((3, 7), float("inf")), (x for x in range(3)), "x" * 10**6, 10**5000, {"a": {1, 2}}, np.longdouble(3),
-    np.zeros((3, 7), dtype="U5"), object, print, b"xx", [[]] * 5, Ellipsis,
-]
-def weigh(q, k):
-    return odd
-def double(x):
-    return odd.pop() if odd else 2 * x
-"""
 TAMPERS = """
 import atexit, builtins, gc, json, os, safetensors.torch, signal, struct, sys, threading, time
 atexit.register(lambda: os.write(1, b"x" * 1000))
@@ -453,55 +427,11 @@ sys.setrecursionlimit(10**6)
 """
 
 
-def test_what_is_no_tensor_is_named_and_what_was_tampered_with_hurts_nobody_else():
+def test_what_was_tampered_with_hurts_nobody_else():
     """The child may break itself: it costs no more than its own points, and no other child knows of it."""
-    result = graded(submission("weigh = ...", ODD))
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == set(), result["flags"]
     result = graded(submission(extra=[TAMPERS], behind="why-task"), limits=toy.QUICK)
     assert points(result) == FULL and kinds(result["flags"], "crash", "broken", "timeout") == {"unusual"}
     assert "WRITTEN" not in said(result)
-
-
-FLOOD = """
-import base64, io, sys
-from PIL import Image
-file, screen = io.BytesIO(), sys.stdout.buffer
-Image.new("RGB", (4, 4)).save(file, "PNG")
-screen.events += [{"png": base64.b64encode(file.getvalue()).decode()}] * 1000 + [{"bytes": b"y" * 10**6}] * 3
-"""
-SHAPELESS = "import sys\nsys.stdout.buffer.take = lambda: torch.ones(2)"
-UNREAD = f"x = {' + '.join(['0'] * 1500)}\n{UNUSUAL}"
-
-
-def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
-    result = graded(submission(UNREAD, extra=[FLOOD, SHAPELESS]))
-    assert points(result) == {"weigh": 0, "double": 2}
-    shown = result["cells"]["extra-1"]
-    assert sum("png" in output for output in shown) == grading.PICTURES and len(said(result)) < 10**6
-    assert result["cells"]["extra-2"] == []
-    # A source on which the reading of trees fails is read as words.
-    assert ("unusual", "weigh") in about(result) and "ungraded" not in kinds(result["flags"])
-
-
-FAKE = """
-class Tensor(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        return torch.ones(())
-    def __eq__(self, other):
-        return True
-    shape = property(lambda self: (3, 7))
-"""
-
-
-def test_a_fake_tensor_is_no_tensor():
-    weigh = FAKE + "def weigh(q, k):\n    return Tensor(torch.zeros(len(q), len(k)))"
-    double = (
-        "class Yes(float):\n    __eq__ = __le__ = __ge__ = lambda *a: True\ndef double(x):\n    return [Yes(1)] * 5"
-    )
-    result = graded(submission(weigh, double))
-    assert points(result) == {"weigh": 0, "double": 0} and kinds(result["flags"]) == {"unusual"}
-    assert "must be a tensor; got Tensor" in words(result, "weigh")
 
 
 # ---- Out of the sandbox ----------------------------------------------------------------------------------------------
@@ -608,9 +538,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
     packages = (*sandbox._packages(), str(installed))
     monkeypatch.setattr(sandbox, "_packages", lambda: packages)
     monkeypatch.setenv("CLASSROOM_SECRET", CANARY)
-    reached = []
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=lambda: reached.append(server.accept()), daemon=True).start()
         facts = {
             "course": str(course),
             "home": str(Path.home()),
@@ -622,24 +550,28 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
         }
         attempts = {key: source.format(**facts) for key, source in ATTEMPTS.items()}
         result = graded(submission(extra=[TRIES.replace("{attempts!r}", repr(attempts))]), SANDBOXES[name])
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has called
+            server.accept()
     assert "TRIED all 1" in said(result), result["flags"]
     assert "OPEN" not in said(result), said(result)
     assert points(result) == FULL and kinds(result["flags"]) == {"unusual"}
-    assert not reached and {path: (path.read_text(), path.stat()) for path in before} == before
+    assert {path: (path.read_text(), path.stat()) for path in before} == before
 
 
-SLEEPS = "import time\ndef double(x):\n    time.sleep(10**6)"
-
-
-def test_what_a_sandbox_without_a_disk_of_its_own_must_count_is_counted():
+def test_what_a_sandbox_without_a_disk_of_its_own_must_count_is_counted(tmp_path):
     needs("landlock")
-    many = "for i in range(10**4):\n    open(f'f{i}', 'wb').write(bytes(10**7))"
-    deep = "import os\nwhile True:\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)"  # soon it has no path
-    result = graded(submission(double=SLEEPS, extra=[many, deep]), SANDBOXES["landlock"], SMALL)
-    assert "folders in folders without end" in said(result)
-    assert points(result) == {"weigh": 4, "double": 0} and result["sandbox"] == "landlock"
-    assert kinds(result["flags"]) == {"timeout", "files"}
-    assert not list(Path(tempfile.gettempdir()).glob(f"attention-classroom-{os.getpid()}-*"))
+    many_files = "import time\nfor i in range(10):\n    open(f'f{i}', 'wb').write(bytes(10**7))\ntime.sleep(1)"
+    with SANDBOXES["landlock"].start() as child, pytest.raises(Died, match="more than 64 MB of files") as died:
+        child.request("run", 20, cell="c", source=many_files, released=False)
+    assert died.value.kind == "files"
+    deep = tmp_path
+    while len(str(deep)) < sandbox.LONGEST_PATH:
+        deep /= "d" * 250
+    deep.mkdir(parents=True)
+    child._home = str(tmp_path)  # of one that has ended
+    with pytest.raises(Died, match="folders in folders without end"):
+        child._look_at_disk()
 
 
 # ---- What comes back as a picture ------------------------------------------------------------------------------------

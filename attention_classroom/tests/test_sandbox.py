@@ -1,5 +1,6 @@
 """A sandbox confines or it does not start; there is no third way, and what it started ends with whoever started it."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -7,14 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
-import toy
-from toy import ASSIGNMENT, VARIANT, submission
+from toy import ASSIGNMENT, VARIANT, needs, submission
 
-from attention_classroom import child, sandbox
+from attention_classroom import child, sandbox, wire
 from attention_classroom.grading import grade
 from attention_classroom.sandbox import SANDBOXES, Child, Died, Limits, NoSandbox, TooLong
 
@@ -25,11 +26,6 @@ def untried(monkeypatch):
     sandbox._strongest.cache_clear()
     yield monkeypatch
     sandbox._strongest.cache_clear()
-
-
-def needs(name):
-    if fault := toy.working(name):
-        pytest.skip(f"{name} does not work here: {fault}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no sandbox")
@@ -69,6 +65,27 @@ def test_a_child_that_is_not_confined_gets_no_code(monkeypatch):
     monkeypatch.setattr(Child, "_settings", lambda self, home: {**settings(self, home), "landlock": None})
     with pytest.raises(NoSandbox, match="does not confine: it still has files"):
         SANDBOXES["landlock"].start()
+
+
+READY = {"done": ["landlock", "seccomp"], "can": [], "threads": 1, "fault": ""}
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"can": ["network"]}, "it still has network"),
+        ({"threads": 2}, "2 threads"),
+        ({"done": ["landlock"], "fault": "no libseccomp"}, "no libseccomp"),
+        ({"done": ["seccomp"]}, "no reason given"),
+        ({}, None),
+    ],
+)
+def test_a_child_that_is_not_confined_as_promised_is_refused(told, words, monkeypatch):
+    monkeypatch.setattr(Child, "_receive", lambda *args: {**READY, **told})
+    begun = object.__new__(Child)
+    begun.sandbox, begun.limits = SANDBOXES["landlock"], Limits()
+    with pytest.raises(NoSandbox, match=f"does not confine: {words}") if words else contextlib.nullcontext():
+        begun.greet()
 
 
 def test_a_missing_libseccomp_is_said(monkeypatch):
@@ -113,6 +130,9 @@ def test_a_child_that_answers_in_place_of_the_worker_is_dead(monkeypatch):
         with pytest.raises(Died, match="what was not asked"):
             forged.request("read", 1.0)
         assert dead
+    forged._got = bytearray(wire.HEADER.pack(10, sandbox.MESSAGE))
+    with pytest.raises(Died, match=r"no plain data \(a message of \d+ bytes"):  # before it is read
+        forged._message()
 
 
 def test_a_folder_is_removed_however_deep_it_is(tmp_path):
@@ -142,13 +162,27 @@ def test_folders_of_graders_that_were_killed_are_swept():
     own.rmdir()
 
 
-STARTS = """
-import sys
-from attention_classroom.sandbox import SANDBOXES
-child = SANDBOXES[sys.argv[1]].start()
-print(child.process.pid, flush=True)
-child.request("run", 600, cell="c", source="while True: pass", released=False)
-"""
+def forked(act, *arguments):
+    """Have a process of its own do something, as a grader that can be killed; return its id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads; what they hold is not used here
+        process = os.fork()
+    if process == 0:
+        with contextlib.suppress(BaseException):
+            act(*arguments)
+        os._exit(0)
+    return process
+
+
+def kill(process, its=()):
+    """Kill a process, and see that those of its own end with it."""
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    try:
+        wait_until(lambda: not any(map(lives, its)), seconds=20)
+    finally:
+        for other in filter(lives, its):
+            os.kill(other, signal.SIGKILL)
 
 
 def children(process):
@@ -179,16 +213,22 @@ def wait_until(true, seconds=300):
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
-def test_a_child_dies_with_its_grader(name):
+def test_a_child_dies_with_its_grader(name, tmp_path):
     needs(name)
-    grader = subprocess.Popen([sys.executable, "-c", STARTS, name], stdout=subprocess.PIPE, text=True)
-    assert grader.stdout is not None and grader.stdout.readline().strip().isdecimal()
-    started = children(grader.pid)
-    assert started and all(map(lives, started))
-    grader.send_signal(signal.SIGKILL)
-    grader.wait()
-    grader.stdout.close()
-    wait_until(lambda: not any(map(lives, started)))
+    begun = tmp_path / "begun"
+
+    def grader():
+        with SANDBOXES[name].start() as child:
+            begun.touch()
+            child.request("run", 600, cell="c", source="while True: pass", released=False)
+
+    process, started = forked(grader), []
+    try:
+        wait_until(begun.exists)
+        started = children(process)
+        assert started and all(map(lives, started))
+    finally:
+        kill(process, started)
     sandbox.sweep()
 
 

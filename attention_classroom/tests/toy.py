@@ -6,16 +6,19 @@ import functools
 import json
 from pathlib import Path
 
+import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from attention_classroom import batch
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.child import landlock_version
 from attention_classroom.release import make_release
 from attention_classroom.sandbox import Limits, NoSandbox, by_name
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
-QUICK = Limits(cell_s=2.0, call_s=2.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
+QUICK = Limits(cell_s=1.0, call_s=1.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
 
 WEIGH = "def weigh(q, k):\n    return (q @ k.T / math.sqrt(k.size(-1))).softmax(-1)"
 DOUBLE = "def double(x):\n    return 2 * x"
@@ -96,8 +99,8 @@ ASSIGNMENT = Assignment(
 VARIANT = Variant("toy", "ann", {"number": 7})
 
 
-def master():
-    """The assignment's notebook, with solutions."""
+def master(answers=((4, WEIGH), (2, DOUBLE))):
+    """The notebook of an assignment, with solutions: (points, source), each called as the function in its source."""
     notebook = new_notebook()
 
     def add(make, name, source, tags=(), **about):
@@ -115,7 +118,8 @@ def master():
     add(new_code_cell, "visible-checks", "...", skipped, locked=True)
     add(new_code_cell, "setup", "import math\n\nimport torch", locked=True)
     add(new_markdown_cell, "yours", "...", ["variant"], locked=True)
-    for name, source, points in (("weigh", WEIGH, 4), ("double", DOUBLE, 2)):
+    for points, source in answers:
+        name = source[4 : source.index("(")]
         add(new_markdown_cell, f"{name}-task", f"Write `{name}`.")
         first, rest = source.split("\n", 1)
         solved = f"{first}\n    ### BEGIN SOLUTION\n{rest}\n    ### END SOLUTION"
@@ -148,6 +152,29 @@ def submission(weigh=WEIGH, double=DOUBLE, why=TEXT, *, variant=VARIANT, extra=(
             cells += [new_code_cell(source) for source in extra]
     notebook.cells = cells
     return notebook
+
+
+def many(answers, extra=(), change=lambda notebook: None):
+    """An assignment with a task for each of these answers, its release, and a notebook in which they are handed in.
+
+    An answer is to `weigh` or to `double`, written so; its task has another name, and so has its function. Behind them
+    stand the ``extra`` cells.
+    """
+    asked = {task.id: task for task in tasks(VARIANT)}
+    made, solutions, sources = [], [], {}
+    for name, source in answers.items():
+        task = asked["weigh" if "weigh" in source else "double"]
+        made.append(dataclasses.replace(task, id=name, table=dataclasses.replace(task.table, name=name)))
+        solutions.append((task.automatic, {"weigh": WEIGH, "double": DOUBLE}[task.id].replace(task.id, name)))
+        sources[name] = source.replace(task.id, name)
+    assignment = dataclasses.replace(ASSIGNMENT, tasks=lambda variant: made)
+    given = make_release(master(solutions), assignment, VARIANT)
+    notebook = copy.deepcopy(given)
+    for cell in notebook.cells:
+        cell.source = sources.get(cell.id, cell.source)
+    notebook.cells += [new_code_cell(source) for source in extra]
+    change(notebook)
+    return assignment, given, notebook
 
 
 def named(notebook, name):
@@ -193,11 +220,22 @@ def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
     (place / name).write_bytes(contents)
 
 
-@functools.cache
-def working(name):
-    """Return why a sandbox does not work on this machine, or nothing."""
+def needs(name):
+    """Skip a test where the machine has no such sandbox. Where the kernel has Landlock, it has to work."""
+    if name == "landlock" and landlock_version() > 0:
+        return
     try:
         by_name(name)
     except NoSandbox as error:
-        return str(error)
-    return ""
+        pytest.skip(f"{name} does not work here ({error}); the other sandbox is tried")
+
+
+def grade_here(monkeypatch):
+    """Have `grade_all` grade in this process: a worker takes seconds to import what it needs."""
+
+    def grade_these(course, name, sandbox, students, jobs, told):
+        for student in students:
+            batch.grade_one(course, name, student, sandbox)
+        return {}
+
+    monkeypatch.setattr(batch, "_grade_these", grade_these)

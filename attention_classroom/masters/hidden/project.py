@@ -1,5 +1,6 @@
 """Hidden side of the project: the machine of chapter 7 on another pair of languages, drawn for each student."""
 
+import itertools
 import random as python_random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -560,18 +561,17 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         Slip("give counts, not shares", errors("shares")),
         Slip("all that is not right counts as wrong in another way", errors("all other")),
     ]
-    seed = 31
-    while len(
-        {str(slip.answer(*_errors_case(v, 24, seed).inputs)) for slip in slips}
-        - {str(_errors(v)(*_errors_case(v, 24, seed).inputs))}
-    ) < len(slips):
-        seed += 1
+
+    def tells_apart(case: Case) -> bool:
+        answers = [_errors(v), *(slip.answer for slip in slips)]
+        return len({str(answer(*case.inputs)) for answer in answers}) == len(answers)
+
     exercise = table(
         "errors",
         "How many sentences are wrong, and in which way.",
         _errors(v),
         ("numbers", "the counts", "there are four"),
-        cases=[_errors_case(v, 24, seed)],
+        cases=[next(filter(tells_apart, (_errors_case(v, 24, seed) for seed in itertools.count(31))))],
         slips=slips,
         rest="some counts are not right; each sentence counts once, in the first of the kinds that fits",
         rounding=False,
