@@ -125,7 +125,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "honest": (WEIGH, 4, "", set()),
     "unfilled": (toy.STUBS["weigh"], 0, "not filled in yet", set()),
     "half_right": ("def weigh(q, k):\n    return (q @ k.T).softmax(-1)", 1, "you did not scale the scores", set()),
-    "squared": ("def double(x):\n    return x * x", 0, "that is the square", set()),
+    "squared": ("def double(x):\n    print('hidden', x)\n    return x * x", 0, "that is the square", set()),
     "by_loops": (BY_LOOPS, 4, "", set()),
     "by_sum": (BY_SUM, 2, "", set()),  # warnings on stderr cost nothing
     "behind_its_check": (toy.STUBS["weigh"], 4, "", set()),
@@ -197,6 +197,7 @@ def test_a_notebook_of_many_answers_is_told_whole():
     assert half["max"] == 4 and result["sandbox"] == strongest().name
     assert "return q @ k" in words(result, "raises")
     assert "careful" in said(result) and "on stderr" in said(result)
+    assert "hidden" not in said(result), "what a function prints while it is judged, nobody sees"
     assert "awaited" in said(result) and "Traceback" not in said(result)
 
 

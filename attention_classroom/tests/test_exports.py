@@ -172,7 +172,9 @@ def test_a_repository_fails_unfilled_and_passes_solved(course, tmp_path):
     for name in ("unfilled", "solved"):
         repository(course, NAME, tmp_path / name, student="s3")
     notebook = solved(course, "s3")
-    notebook.cells[1].source += "\n%matplotlib inline\n!ls"
+    cells = {cell.id: cell for cell in notebook.cells}
+    cells["times"].source += "\n%matplotlib inline\n!ls"
+    cells["setup"].source += "\n1 / 0  # costs no answer that does without"
     nbformat.write(notebook, tmp_path / "solved" / f"{NAME}.ipynb")
     test = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--import-mode=importlib"]
     done = run(test, tmp_path, PYTHONPATH=str(ROOT))

@@ -267,6 +267,10 @@ def no_tag(cells, notebook):
     cells[VISIBLE].metadata.tags = []
 
 
+def gives_away(cells, notebook):
+    notebook.metadata["note"] = cells["leaked"].source
+
+
 def stops(cells, notebook):
     cells["setup"].source += "\nassert False, 'no further'"
 
@@ -276,6 +280,7 @@ FAULTS = {
     no_check: "the master has no cell leaked-check",
     another_task: "the cell window-task belongs to no task",
     no_tag: "the cell visible-checks must be tagged not-when-graded",
+    gives_away: "the release holds a line of the solution of leaked",
     stops: "does not run to the end",
 }
 
@@ -310,6 +315,16 @@ def test_two_slips_that_cannot_be_told_apart_are_found():
 
     faults = validate(master("masking"), with_task(change), variant("masking"))
     assert [fault for fault in faults if "the same again" in fault and "is told as" in fault], faults
+
+
+def test_a_table_that_says_something_else_when_it_is_frozen_is_found(monkeypatch):
+    def otherwise(data, thaw=visible.thaw):
+        table = thaw(data)
+        return replace(table, slips=[replace(slip, words="other words") for slip in table.slips])
+
+    monkeypatch.setattr(visible, "thaw", otherwise)
+    faults = validate(master("masking"), assignment("masking"), variant("masking"))
+    assert any("is told otherwise when frozen: 'other words'" in fault for fault in faults), faults
 
 
 def test_a_wrong_solution_is_found():
