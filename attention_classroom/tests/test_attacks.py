@@ -377,7 +377,7 @@ def test_what_never_ends_or_ends_python_or_speaks_for_the_worker_costs_what_does
     stopped = {("timeout", "stubborn"), ("crash", "ends"), ("timeout", ""), ("crash", ""), ("broken", "")}
     assert about(result) == stopped | unusual
     assert "still running" in words(result, "stubborn") and "ended Python itself" in words(result, "ends")
-    assert "was stopped after 1 seconds" in said(result)
+    assert "was stopped after 2 seconds" in said(result)
     assert "exit status 3" in said(result) and "no plain data" in said(result)
     assert "my last words" in said(result) and "\\u001b" not in json.dumps(result)
 

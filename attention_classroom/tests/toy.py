@@ -18,7 +18,7 @@ from attention_classroom.sandbox import Limits, NoSandbox, by_name
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
-QUICK = Limits(cell_s=1.0, call_s=1.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
+QUICK = Limits(cell_s=2.0, call_s=2.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
 
 WEIGH = "def weigh(q, k):\n    return (q @ k.T / math.sqrt(k.size(-1))).softmax(-1)"
 DOUBLE = "def double(x):\n    return 2 * x"
