@@ -217,7 +217,7 @@ def join(a: Tensor, b: Tensor) -> Tensor:
 
 
 def open_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which keys a mask leaves open, and which queries have an allowed key (..., m or 1, 1)."""
+    """Return which keys a mask allows, and which queries have an allowed key (..., m or 1, 1)."""
     is_open = mask if mask.dtype == torch.bool else mask != -torch.inf
     return is_open, is_open.any(dim=-1, keepdim=True)
 

@@ -143,7 +143,7 @@ def _empty(like: Tensor, value: Tensor) -> Part:
 
 @dataclass(frozen=True)
 class _Rule:
-    """Which pairs positions alone leave open; known without a tensor of m x n."""
+    """Which pairs positions alone allow; known without a tensor of m x n."""
 
     m: int
     n: int
@@ -152,7 +152,7 @@ class _Rule:
     sinks: int
 
     def blocks(self, rows: slice, size: int) -> Iterator[slice]:
-        """Yield the blocks of keys in which some query of these rows may have an open one."""
+        """Yield the blocks of keys in which some query of these rows may have an allowed one."""
         first, last = self._positions(rows)
         for columns in _blocks(self.n, size):
             future = self.is_causal and columns.start > last
@@ -161,7 +161,7 @@ class _Rule:
                 yield columns
 
     def open(self, rows: slice, columns: slice, device: torch.device) -> Tensor | None:
-        """Return which pairs of a block are open, or None where all are."""
+        """Return which pairs of a block are allowed, or None where all are."""
         first, last = self._positions(rows)
         in_past = not self.is_causal or columns.stop - 1 <= first
         if in_past and (self.window is None or last - columns.start < self.window or columns.stop <= self.sinks):
@@ -200,7 +200,7 @@ def tiled_attention(
     output and one number for each query; the backward pass computes the weights again, block by block. Gradients of
     gradients are left to the naive attention, with its memory.
 
-    Causal, window and sinks are worked out for each block from the positions. Blocks that they close are not read.
+    Causal, window and sinks are worked out for each block from the positions. Blocks that they mask whole are not read.
 
     Args:
         query: Q, (..., m, d_k).
@@ -352,7 +352,7 @@ def _forward(
 def _scores(
     q: Tensor, key: Tensor, mask: Tensor | None, rule: _Rule, rows: slice, columns: slice
 ) -> tuple[Tensor, Tensor]:
-    """Return the scores of one block with minus infinity at masked keys, and which rows have an open one."""
+    """Return the scores of one block with minus infinity at masked keys, and which rows have an allowed one."""
     scores = q @ _widen(key[..., columns, :]).mT
     allowed = rule.open(rows, columns, scores.device)
     if mask is not None:

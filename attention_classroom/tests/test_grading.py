@@ -9,7 +9,7 @@ from dataclasses import replace
 import nbformat
 import pytest
 import toy
-from test_sandbox import children, forked, kill, wait_until
+from test_sandbox import begin, children, kill, wait_until
 from toy import ASSIGNMENT, FULL, VARIANT, kinds, submission, written
 
 from attention_classroom import batch, grading, variant_for
@@ -75,14 +75,21 @@ def test_a_course_is_graded_once_and_whole(tmp_path, monkeypatch):
     assert changed == {"cem", "dana"}
 
 
+RUN = """
+import sys
+from attention_classroom.batch import grade_all
+from attention_classroom.sandbox import SANDBOXES
+grade_all(sys.argv[1], "toy", jobs=1, sandbox=SANDBOXES[sys.argv[2]])
+"""
+
+
 def test_killed_in_the_middle_it_leaves_nobody_behind_and_goes_on(tmp_path, monkeypatch):
     slow = submission(extra=["import time\ntime.sleep(9)"])
     course = toy.course(tmp_path, {"s1": ("toy.ipynb", written(submission())), "s2": ("toy.ipynb", written(slow))})
-    process, started = forked(lambda: grade_all(course, "toy", jobs=1, sandbox=strongest(), progress=False)), []
+    process, started = begin(RUN, course, strongest().name), []
     try:
         wait_until(lambda: list((course / "results").rglob("*.json")))
-        started = children(process)
-        assert started
+        wait_until(lambda: started.extend(children(process.pid)) or started)
     finally:
         kill(process, started)
     before = stored(course)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -162,22 +161,15 @@ def test_folders_of_graders_that_were_killed_are_swept():
     own.rmdir()
 
 
-def forked(act, *arguments):
-    """Have a process of its own do something, as a grader that can be killed; return its id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads; what they hold is not used here
-        process = os.fork()
-    if process == 0:
-        with contextlib.suppress(BaseException):
-            act(*arguments)
-        os._exit(0)
-    return process
+def begin(code, *arguments):
+    """Have a process of its own run code, as a grader that can be killed."""
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stderr=subprocess.DEVNULL)
 
 
 def kill(process, its=()):
     """Kill a process, and see that those of its own end with it."""
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
+    process.kill()
+    process.wait()
     try:
         wait_until(lambda: not any(map(lives, its)), seconds=20)
     finally:
@@ -212,20 +204,24 @@ def wait_until(true, seconds=300):
     assert true()
 
 
+STARTS = """
+import sys
+from pathlib import Path
+from attention_classroom.sandbox import SANDBOXES
+with SANDBOXES[sys.argv[1]].start() as child:
+    Path(sys.argv[2]).touch()
+    child.request("run", 600, cell="c", source="while True: pass", released=False)
+"""
+
+
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
 def test_a_child_dies_with_its_grader(name, tmp_path):
     needs(name)
-    begun = tmp_path / "begun"
-
-    def grader():
-        with SANDBOXES[name].start() as child:
-            begun.touch()
-            child.request("run", 600, cell="c", source="while True: pass", released=False)
-
-    process, started = forked(grader), []
+    begun, started = tmp_path / "begun", []
+    process = begin(STARTS, name, begun)
     try:
         wait_until(begun.exists)
-        started = children(process)
+        started = children(process.pid)
         assert started and all(map(lives, started))
     finally:
         kill(process, started)

@@ -923,7 +923,7 @@ def _explain_cuts(weights: Tensor, q: Tensor, k: Tensor, mask: Tensor, cut: Cut,
 
 
 def _case_to_debug(batch: int, n: int, d_model: int, h: int, d_head: int) -> Case:
-    """Masks that differ from sentence to sentence; every row of them has an allowed key and a closed one."""
+    """Masks that differ from sentence to sentence; every row of them has an allowed key and a masked one."""
     w_q, w_k, w_v = (0.2 * random(d_model, h * d_head, seed=i) for i in (1, 2, 3))
     away = (torch.arange(n) - torch.arange(n)[:, None]) % n  # how far key j stands from query i
     mask = torch.stack([away < 2 - b % 2 if b < 3 else away != 1 + b % 2 for b in range(batch)])

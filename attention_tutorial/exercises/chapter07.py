@@ -81,7 +81,7 @@ KEYS_OF_BOTH = turn(
 
 LOSS_AT_THE_START = turn(
     "loss_at_the_start",
-    "An untrained machine gives each of 125 ids the same probability. What is its loss, in nats?",
+    "An untrained machine gives each of 125 ids the same probability. What is its loss?",
     math.log(125),
     {
         math.log2(125): "that is in bits, with the logarithm to the base 2; a nat has the base e",

@@ -202,9 +202,9 @@ ROWS = [
     ([0.0001, 0.9997, 0.0002], "a b c", "“q” looks only at “b”"),
     ([0.0006, 0.9994, 0.0], "a b c", "“q” looks at “b” 0.999; one other has 0.001"),
     ([0.4999, 0.4999, 0.0001, 0.0001], "a b c d", "“q” looks at “a” 0.500, “b” 0.500"),
-    ([0.25] * 4, "a b c d", "“q” looks at 4 words alike, 0.250 each"),
+    ([0.25] * 4, "a b c d", "“q” looks equally at 4 words, 0.250 each"),
     ([0.5, 0.5, 0.0], "a b c", "“q” looks at “a” 0.500, “b” 0.500"),
-    ([0.0, 0.0], "a b", "“q” looks nowhere: no key is open to it, and all its weights are 0"),
+    ([0.0, 0.0], "a b", "“q” looks nowhere: every key is masked for it, and all its weights are 0"),
     ([0.09] * 10 + [0.1], "a b c d e f g h i j k", "“q” looks at “k” 0.100; 10 others share 0.900"),
 ]  # fmt: skip
 SENTENCES = [
@@ -393,7 +393,7 @@ def test_the_panel_and_the_status_say_where_the_query_looks(visit):
     page, weights = visit(), Heads().weights()
     text = page.text_content(".hds-panel")
     assert f"head 1 “the (5)” looks at “on” {weights[0, 4, 3]:.3f}; 5 others share" in text
-    assert "head 3 “the (5)” looks at 6 words alike, 0.167 each" in text
+    assert "head 3 “the (5)” looks equally at 6 words, 0.167 each" in text
     page.click(".hds-ask >> nth=1")
     assert "head 1 “cat” looks at “the (1)”" in page.text_content(".hds-panel")
     status = page.text_content("[role=status]")

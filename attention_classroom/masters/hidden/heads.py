@@ -83,7 +83,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "closed": CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"]),
         "lost": LOST.format(
             followed=TIMES[v["time"]],
-            rest={"others": "~again", "all": "again | True"}[v["rest"]],
+            rest={"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]],
             unit=UNITS[v["unit"]],
         ),
         "lost-plot": LOST_PLOT.format(rest={"others": "others", "all": "all"}[v["rest"]] + " tokens", unit=v["unit"]),
@@ -180,8 +180,7 @@ def _scored(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
                 still_open.append(i)
                 last = i
             elif text and text in closing and still_open:
-                inner, outer = still_open.pop(), ([*still_open, i])[0]
-                outer = min(inner, outer)
+                outer, inner = still_open[0], still_open.pop()
                 target = {"open": inner, "last": last, "outer": outer}[v["target"]]
                 if i - target >= 3 or kind == "near too":
                     decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]

@@ -260,12 +260,12 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
                 "a target position sees the whole source, not only the source up to the same place",
                 _allowed(v, kind="up to its place"),
             ),
-            Slip("the source's padding is open", _allowed(v, kind="padding")),
+            Slip("the source's padding is allowed", _allowed(v, kind="padding")),
             Slip(
-                "rows of padding are closed as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
+                "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
             ),
             Slip(
-                "the target's padding is closed too; it stands at the end, where the past hides it already",
+                "the target's padding is masked too; it stands at the end, where the past hides it already",
                 _allowed(v, kind="padding of target"),
             ),
             *(
@@ -572,7 +572,7 @@ def layer(x, memory, real, w_past, w_cross, w_1, w_2):
         "real": Fault(
             "real[None, :]",
             "torch.ones_like(real)[None, :]",
-            "the source's padding is open in the cross-attention",
+            "the source's padding is allowed in the cross-attention",
         ),
         "norm": Fault(
             "norm(x) @ w_1",

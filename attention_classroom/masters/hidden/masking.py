@@ -48,7 +48,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
     return {
         "window_mask-yours": (
             f"**Yours.** The window holds the **{v['window']}** latest positions, the query's own among them, "
-            f"and {first} open for good."
+            f"and {first} allowed for good."
         ),
         "packed_mask-yours": f"**Yours.** The separator has the id **{v['separator']}**, and it {side}.",
         "leaked-yours": (
@@ -123,7 +123,7 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
     exercise = table(
         "window_mask",
-        "The mask (n, n) of a window that keeps the first positions open, True = may attend.",
+        "The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
         _window(window, sinks),
         ("mask", "the mask", "(n, n)"),
         cases=[Case((13,)), Case((2,), "right for 13 positions, but not for 2: {found}")],
@@ -141,22 +141,23 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("your window is one too short", _window(window - 1, sinks), mistake=14),
             Slip(
-                "the first positions are open to queries that come before them: nobody may see the future",
+                "the first positions are allowed to queries that come before them: nobody may see the future",
                 _window(window, max(sinks, 2), ahead=True) if sinks == 1 else _window(window, sinks, ahead=True),
                 mistake=14,
             ),
-            Slip("the first positions do not stay open; only the window is there", _window(window, 0)),
+            Slip("the first positions do not stay allowed; only the window is there", _window(window, 0)),
             Slip(
-                "one position too many stays open at the beginning; they are counted from 0", _window(window, sinks + 1)
+                "one position too many stays allowed at the beginning; they are counted from 0",
+                _window(window, sinks + 1),
             ),
             *(
-                [Slip("one position too few stays open at the beginning", _window(window, sinks - 1))]
+                [Slip("one position too few stays allowed at the beginning", _window(window, sinks - 1))]
                 if sinks > 1
-                else [Slip("two positions too many stay open at the beginning", _window(window, 3))]
+                else [Slip("two positions too many stay allowed at the beginning", _window(window, 3))]
             ),
             Slip("the window reaches into the future as well", _window(window, sinks, both=True), mistake=14),
             Slip("there is no window: this is the plain causal mask", _window(99, sinks)),
-            Slip("everything is open", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
+            Slip("everything is allowed", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
         ],
         rest="some places are not right; draw the mask for n = 8 on paper and compare row by row",
         rounding=False,
@@ -238,13 +239,13 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 14,
             ),
             Slip(
-                "the past is open across all documents; only the own one may be",
+                "the past is allowed across all documents; only that of the own one may be",
                 _packed(separator, side, kind="one document"),
             ),
             Slip("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
             Slip("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
             Slip(
-                "the document before is open as well; only the own one may be",
+                "the document before is allowed as well; only the own one may be",
                 _packed(separator, side, kind="everything before"),
             ),
             *(
@@ -262,7 +263,7 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 _packed(separator, side, kind="no keys"),
             ),
             Slip(
-                "the next document but one is open again; number the documents on and on",
+                "the next document but one is allowed again; number the documents on and on",
                 _packed(separator, side, kind="parity"),
             ),
             Slip("your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7),
@@ -368,7 +369,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
             Slip(
                 "your softmax runs over the queries; it must run over the keys", _leaked(how, kind="columns"), mistake=5
             ),
-            Slip("that is the weight on *open* keys", _leaked(how, kind="open")),
+            Slip("that is the weight on *allowed* keys", _leaked(how, kind="open")),
             Slip(
                 "rows in which no key is allowed must be left out: all their weight lies on masked keys",
                 _leaked(how, kind="all rows"),
@@ -389,9 +390,9 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 "you average over all entries of a row; sum the weight on its masked keys",
                 _leaked(how, kind="all entries"),
             ),
-            Slip("you take the largest closed weight of each row; sum them", _leaked(how, kind="one key")),
+            Slip("you take the largest weight on a masked key of each row; sum them", _leaked(how, kind="one key")),
             Slip(
-                "that is the closed weight over the open one; give its share of the whole row",
+                "that is the weight on masked keys over that on allowed ones; give its share of the whole row",
                 _leaked(how, kind="ratio"),
             ),
             Slip("you scaled the scores; they are used as they come", _leaked(how, kind="scaled")),
@@ -439,7 +440,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
         rubric=[
             (1, "the leak against the fill with a logarithmic vertical axis, both axes named"),
             (1, "a second line shows what is expected, such as a constant times exp(fill), or the slope is given"),
-            (1, "the caption or title says how large the scores are and how many keys are closed"),
+            (1, "the caption or title says how large the scores are and how many keys are masked"),
         ],
     )
 
@@ -460,13 +461,13 @@ def sentence(x, real):
         "queries": Fault(
             "real[None, :]",
             "real[:, None]",
-            "the mask closes the rows of padding, which nobody reads, and leaves its columns open",
+            "the mask hides the rows of padding, which nobody reads, and allows its columns",
             mistake=12,
         ),
         "polarity": Fault(
             "~real",
             "real",
-            "the real positions are closed and the padding is open: masked_fill fills where its mask is True",
+            "the real positions are masked and the padding is allowed: masked_fill fills where its mask is True",
             mistake=7,
         ),
         "mean": Fault(
@@ -566,7 +567,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
                 (
                     1,
-                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while open scores are ordinary",
+                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while allowed scores are ordinary",
                 ),
                 (
                     1,

@@ -21,11 +21,11 @@ export function labelsOf({ tokens, queries, positions }: Case): Labels {
 export function tell(row: number[], query: string, keys: string[]): string {
   const { listed, others, rest } = favourites(row);
   const [first] = listed;
-  if (!first) return `“${query}” looks nowhere: no key is open to it, and all its weights are 0`;
+  if (!first) return `“${query}” looks nowhere: every key is masked for it, and all its weights are 0`;
   if (first[1] >= 1 - ALIKE) return `“${query}” looks only at “${keys[first[0]]}”`;
   const open = row.filter((weight) => weight > 0);
   if (open.length > 2 && Math.max(...open) - Math.min(...open) < ALIKE) {
-    return `“${query}” looks at ${open.length} words alike, ${open[0]!.toFixed(3)} each`;
+    return `“${query}” looks equally at ${open.length} words, ${open[0]!.toFixed(3)} each`;
   }
   const words = listed.map(([j, weight]) => `“${keys[j]}” ${weight.toFixed(3)}`).join(", ");
   const shared = others === 1 ? `; one other has ${rest.toFixed(3)}` : `; ${others} others share ${rest.toFixed(3)}`;

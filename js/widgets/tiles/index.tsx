@@ -213,7 +213,7 @@ function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: b
             aria-label={`key ${j + 1} masked`}
             onClick={() => close(j)}
           >
-            {closed ? "−∞" : "open"}
+            {closed ? "−∞" : "0"}
           </button>
         </td>
       );

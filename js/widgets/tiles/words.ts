@@ -51,7 +51,7 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
     ],
     ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
     ["u", `${kept(uBefore)} + ${tell(gain)} = ${tell(u)}`],
-    ["o", l === 0 && o === 0 ? "l = 0: no key is open, the output is 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
+    ["o", l === 0 && o === 0 ? "l = 0: every key is masked, the output is 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
   ];
 }
 
