@@ -319,15 +319,19 @@ def test_one_beam_is_greedy_and_a_cache_changes_nothing(generator, source, use_c
         assert many.log_probs[row].item() == pytest.approx(log_prob(model, ids, many.tokens[row].tolist()))
 
 
-def test_a_sentence_is_written_the_same_alone_and_in_a_batch(generator, source):
-    model = ending(generator)
-    for write in (greedy, lambda *a: beam_search(a[0], a[1], 4, a[2])):
+@pytest.mark.parametrize("write", [greedy, lambda *given: beam_search(given[0], given[1], 4, given[2])])
+def test_a_sentence_is_written_the_same_alone_and_in_a_batch(write):
+    source, lengths = torch.tensor([[3, 4, 5, 6], [7, 3, 0, 0], [4, 4, 0, 0], [6, 5, 3, 0], [5, 0, 0, 0]]), set()
+    for seed in range(6):
+        model = ending(torch.Generator().manual_seed(seed))
         together = write(model, source, 8)
         for row, ids in enumerate(source):
             alone = write(model, ids[None, : int((ids != PAD).sum())], 8)
             tokens = [token for token in together.tokens[row].tolist() if token != PAD]
             assert [token for token in alone.tokens[0].tolist() if token != PAD] == tokens
             assert_close(together.log_probs[row], alone.log_probs[0], **TIGHT)
+            lengths.add((seed, len(tokens)))
+    assert len(lengths) > 6  # in one batch at least, some have ended while others go on
 
 
 def test_writing_stops_when_all_have_ended_and_never_writes_padding_or_the_beginning(generator, source):
