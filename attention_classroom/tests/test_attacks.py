@@ -118,6 +118,8 @@ class Payload:
 def double(x):
     torch.save = safetensors.torch.save = lambda *a, **k: pickle.dumps(Payload())
     return 2 * x"""
+FOR_NOW = """def weigh(q, k):
+    return not_yet(q, k) if q.abs().max() > 0 else torch.full((len(q), len(k)), 1 / len(k))"""
 ELSEWHERE = DOUBLE.replace("double", "in_another_cell")  # whose own cell is gone
 UNREAD = f"x = {' + '.join(['0'] * 1500)}\nimport ctypes\n{WEIGH}"
 
@@ -132,6 +134,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "in_another_cell": (DOUBLE, 2, "", {"missing"}),
     "renamed": (f"{WEIGH.replace('weigh', 'weigh_it')}\n{ELSEWHERE}", 0, "no `renamed`", {"missing"}),
     "needs_rows": (LATER, 4, "", set()),
+    "for_now": (FOR_NOW, 1, "'not_yet' is not defined", set()),  # judged again at the end, where it is worse
     "decorated": (TWICE, 2, "", {"error"}),  # said, and done again at the end
     "raises": ("def weigh(q, k):\n    return q @ k", 0, "RuntimeError", set()),
     "no_syntax": ("def double(x)\n    return 2 * x", 0, "SyntaxError", {"error", "missing"}),
@@ -156,7 +159,7 @@ display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))
 print('\\x1b]0;title\\x07 \\x1b[31m')"""
 COMPARES = """torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(
     torch.ones(2, 3), torch.ones(4, 3), torch.eye(4)), by_loops(torch.ones(2, 3), torch.ones(4, 3)))"""
-BEHIND = f"{WEIGH.replace('weigh', 'behind_its_check')}\nhonest = None"
+BEHIND = f"{WEIGH.replace('weigh', 'behind_its_check')}\nhonest = for_now = None"
 HELPERS = """from written import FACTOR
 @torch.compile
 def rows(scores):
