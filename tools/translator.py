@@ -1,8 +1,8 @@
-"""Train the translator of chapter 7 and keep its numbers, so that pages and notebooks can use it at once.
+"""Train the translator that pages and notebooks use, and keep its numbers.
 
     python -m tools.translator
 
-trains exactly as the chapter does (half a minute), writes `attention_tutorial/models/trained/translator.json` and says
+trains it (half a minute), writes `attention_tutorial/models/trained/translator.json` and says
 what half precision costs. After it: `make widgets`, since the browser's side holds the same file, and `make notebooks`.
 
     python -m tools.translator --check
@@ -39,7 +39,7 @@ STEPS, LEARNING_RATE = 600, 3e-3
 
 
 def train_translator() -> Transformer:
-    """Train the chapter's translator, in double precision as there."""
+    """Train the translator, in double precision."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
