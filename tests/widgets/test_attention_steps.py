@@ -540,6 +540,14 @@ def test_arrow_keys_move_between_the_numbers_and_typing_replaces_one(visit):
     page.keyboard.press("Enter")
     assert numbers_of(page, "x")[1][1] == 2.5
     assert page.evaluate("document.activeElement.closest('td').dataset.row") == "2"
+    page.keyboard.type("13")
+    typed = (("ArrowLeft", "2", "123"), ("ArrowRight", "4", "1234"), ("Home", "5", "51234"), ("End", "6", "512346"))
+    for key, digit, number in typed:  # while a number is typed, these keys move within it
+        page.keyboard.press(key)
+        page.keyboard.type(digit)
+        assert page.evaluate("document.activeElement.value") == number
+    page.keyboard.press("ArrowRight")  # from its end it leads on
+    assert page.evaluate("document.activeElement.closest('td').dataset.column") == "2"
 
 
 def test_a_result_is_hidden_until_it_was_predicted(visit):
