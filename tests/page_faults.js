@@ -4,9 +4,12 @@ const words = (element) => element.textContent.trim().slice(0, 40);
 const name = (element) => `${element.tagName}.${element.getAttribute("class")} "${words(element)}"`;
 const all = (selector) => [...document.querySelectorAll(selector)];
 
+/* Formulas that were not set, or are not as large as the words around them. */
 function unsetFormulas() {
   const unset = all(".math").filter((x) => !x.querySelector("mjx-container"));
-  return [...unset, ...all("mjx-merror, merror")].map((x) => `not set: ${name(x)}`);
+  const size = (x) => parseFloat(getComputedStyle(x).fontSize);
+  const odd = all("mjx-container").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.2) > 0.15);
+  return [...unset, ...odd, ...all("mjx-merror, merror")].map((x) => `not set: ${name(x)}`);
 }
 
 /* The text of the page without code, formulas and widgets. */

@@ -363,6 +363,7 @@ def test_the_theme_follows_the_readers_system(browser, address):
 WRONG = [
     ("raw_markup", "<p>An unclosed formula: $x + 1</p>"),
     ("raw_markup", "<p>A link that is none: [here](there.html)</p>"),
+    ("raw_markup", '<p>Small: <mjx-container style="font-size: 60%">x</mjx-container></p>'),
     ("overflow", '<div style="width: 3000px">wide</div>'),
     ("unreachable_scrollers", '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>'),
     ("headings", "<h5>Two levels down</h5>"),

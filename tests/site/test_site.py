@@ -75,6 +75,16 @@ def test_every_page_of_the_contents_is_built(pages, name):
     assert not content(soup).find_all(class_=["system-message", "problematic"])
 
 
+def test_a_quote_that_opens_with_a_bold_word_is_a_call_out(pages):
+    opened = [
+        quote
+        for soup in pages.values()
+        for quote in soup.select("article blockquote")
+        if (first := quote.select_one("p > strong:first-child")) and quote.get_text(strip=True).startswith(first.text)
+    ]
+    assert len(opened) > 20 and all("callout" in quote.get("class", []) for quote in opened)
+
+
 def test_the_front_door_leads_to_the_start_page(site, pages):
     target = re.search(r"url=([^\"']+)", str(pages["index.html"])).group(1)
     assert target == f"{TOC[0]}.html"
