@@ -18,7 +18,6 @@ from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
-from tools.book import ROOT
 from tools.record import RECORD, record_of, stored_states
 
 TRAINED_TO = 12
