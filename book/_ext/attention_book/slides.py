@@ -311,8 +311,8 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
     lead = notes = ""  # what waits for the next part
     opening = True
     for block in section.find_all(recursive=False) if blocks is None else blocks:
-        kind = set(block.get("class", ()))
-        if block.name in ("section", "h1", "h2", "h3", "span") or kind & SILENT:
+        kind = dict.fromkeys(block.get("class", ()))  # in their order
+        if block.name in ("section", "h1", "h2", "h3", "span") or kind.keys() & SILENT:
             continue
         if block.name == "details":
             notes += noted(block) if "Answer" not in block.summary.text else ""
