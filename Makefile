@@ -30,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
-	notebooks profiles replicate benchmark mutants dist test-dist fresh release-notes linkcheck lint format clean distclean
+	notebooks profiles replicate benchmark mutants dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -115,6 +115,11 @@ release-notes: $(STAMP) ## Check that a tag may become a release, and print its 
 
 linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answers
 	@jupyter-book build . -n --keep-going --builder linkcheck
+
+pythons: ## Write the Pythons that the classifiers of pyproject.toml name into all other files that name them
+	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml
+	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
+	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' attention_classroom/templates/setup.sh
 
 lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check

@@ -32,6 +32,7 @@ from tools.book import ROOT, settings
 from tools.node import node
 
 HOST = ROOT / "book" / "_ext" / "attention_book" / "widgets_host.js"
+WIDGETS = {widget.module: widget for widget in (getattr(widgets, name) for name in widgets.__all__)}
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
@@ -116,19 +117,18 @@ def widget_pages(tmp_path_factory):
         plain = source / "more" / "plain.md"  # the configuration leaves out .md files at the top
         plain.parent.mkdir()
         plain.write_text("# Without a widget\n", encoding="utf-8")
-        classes = [getattr(widgets, name) for name in widgets.__all__]
-        for number, widget in enumerate((each() for each in classes), start=1):
+        for number, widget in enumerate((each() for each in WIDGETS.values()), start=1):
             shown = {"text/plain": repr(widget), "text/html": widget.to_html()}
             output = new_output("execute_result", shown, execution_count=1)
             cells = [new_markdown_cell(f"# {number}"), new_code_cell("Widget()", outputs=[output], execution_count=1)]
             text = writes(new_notebook(cells=cells))
             (source / f"{widget.module}.ipynb").write_text(text, encoding="utf-8")
-        chapters = [{"file": each.module} for each in classes]
+        chapters = [{"file": name} for name in WIDGETS]
         toc = {"format": "jb-book", "root": "more/plain", "chapters": chapters}
         (source / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
         _, printed = jupyter_book(source, cwd=source)
         built = source / "_build" / "html"
-        assert all((built / f"{each.module}.html").is_file() for each in classes), printed[-4000:]
+        assert all((built / f"{name}.html").is_file() for name in WIDGETS), printed[-4000:]
         return str(built)
 
     return Path(once(tmp_path_factory, "widget_pages", make))
@@ -263,8 +263,7 @@ def run_in_node(tmp_path_factory):
 
     def run(module, program, given):
         folder = tmp_path_factory.mktemp("node")
-        widget = next(each for each in (getattr(widgets, name) for name in widgets.__all__) if each.module == module)
-        (folder / "widget.mjs").write_text(str(widget._esm), encoding="utf-8")
+        (folder / "widget.mjs").write_text(str(WIDGETS[module]._esm), encoding="utf-8")
         (folder / "test.mjs").write_text(program, encoding="utf-8")
         command, text = [node(), "test.mjs"], json.dumps(given)
         done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=600)

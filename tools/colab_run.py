@@ -6,10 +6,10 @@
                                                              with tools/colab_versions.txt
 
 `make test-colab` makes the environment and runs all of it. Each notebook runs alone, in an empty folder with an empty
-home, and without the book's package: its own first cell has to install it, from a git server on this machine (--source
-git) and from a wheel (--source wheel). Afterwards the package is taken away again and no other version may have
-moved. Two notebooks that are no chapters ask what Colab's widgets do, and what a reader sees without a network. What
-students get of the assignments runs too, as it is handed out and solved.
+home, and without the book's package: its own first cell has to install it, from a git server on this machine and from a
+wheel. Afterwards the package is taken away again and no other version may have moved. Two notebooks that are no
+chapters ask what Colab's widgets do, and what a reader sees without a network. What students get of the assignments
+runs too, as it is handed out and solved.
 
 Nothing but nbclient, nbformat and PyYAML is needed, which Colab's image has; for the assignments also nbgrader, and
 they are left out where it is missing.
@@ -376,7 +376,7 @@ class Report:
         self.failures += bool(faults)
 
 
-def run(python: Path, paths: list[Path], masters: list[Path], sources: list[str]) -> int:
+def run(python: Path, paths: list[Path], masters: list[Path]) -> int:
     """Run all parts; return 1 if one failed."""
     report = Report()
     address = colab.Address.read()
@@ -385,11 +385,8 @@ def run(python: Path, paths: list[Path], masters: list[Path], sources: list[str]
         scratch = Path(temporary)
         runtime = Runtime(python, scratch)
         tree = copy_of_the_working_tree(scratch / "tree")
-        makers = {
-            "git": lambda: stack.enter_context(git_server(tree, address.branch, scratch)),
-            "wheel": lambda: wheel(tree, scratch),
-        }
-        places = {name: makers[name]() for name in sources}
+        repository = stack.enter_context(git_server(tree, address.branch, scratch))
+        places = {"git": repository, "wheel": wheel(tree, scratch)}
         versions = ", ".join(f"{name} {runtime.before.get(name)}" for name in ("torch", "numpy", "ipykernel"))
         print(f"{subprocess.check_output([python, '--version'], text=True).strip()}, {versions}", flush=True)
         parts = [
@@ -401,11 +398,10 @@ def run(python: Path, paths: list[Path], masters: list[Path], sources: list[str]
             print("The assignments are left out: nbgrader is missing here.")
             masters = []
         parts += [
-            (f"assignment {path.name}", functools.partial(assignment, runtime, path, next(iter(places.values()))))
-            for path in masters
+            (f"assignment {path.name}", functools.partial(assignment, runtime, path, repository)) for path in masters
         ]
         parts += [
-            ("the widgets and controls", functools.partial(probe, runtime, next(iter(places.values())), install)),
+            ("the widgets and controls", functools.partial(probe, runtime, repository, install)),
             ("without a network", lambda: without_network(runtime, install)[1]),
         ]
         for name, part in parts:
@@ -434,14 +430,13 @@ def main(arguments: list[str] | None = None) -> int:
     where.add_argument("--python", type=Path, help="an interpreter with Colab's versions, without the package")
     where.add_argument("--here", action="store_true", help="this interpreter stands for Colab's")
     where.add_argument("--compare", metavar="FREEZE", help="compare a list of versions with the one that is kept")
-    parser.add_argument("--source", nargs="+", choices=["git", "wheel"], default=["git", "wheel"])
     options = parser.parse_args(arguments)
     if options.compare:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
         masters = [] if options.paths else sorted(ROOT.glob("attention_classroom/masters/source/*/*.ipynb"))
-        return run(python, options.paths or chapters(), masters, options.source)
+        return run(python, options.paths or chapters(), masters)
     except Unfit as error:
         print(error)
         return 1

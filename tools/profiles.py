@@ -107,7 +107,7 @@ def mark_of(notebook: NotebookNode) -> str:
     """Return a short mark of a notebook's code and outputs and of what they come from; prose does not count."""
     bare = copy.deepcopy(notebook)
     bare.cells = [cell for cell in bare.cells if cell.cell_type == "code"]
-    return _mark(tool.without_what_varies(bare), *sources_of(notebook))
+    return mark_of_texts(tool.without_what_varies(bare), *sources_of(notebook))
 
 
 def mark_of_translator() -> str:
@@ -115,10 +115,11 @@ def mark_of_translator() -> str:
     source = (ROOT / "tools" / "translator.py").read_text(encoding="utf-8")
     package = ROOT / "attention_tutorial"
     code = map(code_of, sorted(imported_by(source)))
-    return _mark(source, *code, (package / next(iter(DATA))).read_text(encoding="utf-8"), *pinned())
+    return mark_of_texts(source, *code, (package / next(iter(DATA))).read_text(encoding="utf-8"), *pinned())
 
 
-def _mark(*texts: str) -> str:
+def mark_of_texts(*texts: str) -> str:
+    """Return a short mark of some texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 

@@ -8,7 +8,6 @@ reads the stored notebook, whose large widget holds the state of its trained net
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -20,17 +19,17 @@ CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
 RECORD = ROOT / "attention_tutorial" / "widgets" / "recorded" / "bottleneck.json"
 
 
-def stored_states(path: Path = CHAPTER) -> list[dict[str, Any]]:
-    """Return the states of all bottleneck widgets in the outputs of a notebook."""
-    outputs = [output for cell in read(path).cells for output in cell.get("outputs", [])]
+def stored_states() -> list[dict[str, Any]]:
+    """Return the states of all bottleneck widgets in the outputs of the chapter."""
+    outputs = [output for cell in read(CHAPTER).cells for output in cell.get("outputs", [])]
     pages = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     soups = [BeautifulSoup(page, "html.parser") for page in pages if 'data-widget="bottleneck"' in page]
     return [json.loads(str(element["data-state"])) for soup in soups for element in soup.select("[data-widget]")]
 
 
-def record_of(path: Path = CHAPTER) -> dict[str, Any]:
-    """Return the record of the networks that the large widget of a notebook shows."""
-    (state,) = [state for state in stored_states(path) if not state["compact"]]
+def record_of() -> dict[str, Any]:
+    """Return the record of the networks that the large widget of the chapter shows."""
+    (state,) = [state for state in stored_states() if not state["compact"]]
     widget = Bottleneck()
     widget.set_state(state)
     return widget.record()

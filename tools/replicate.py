@@ -16,7 +16,6 @@ import argparse
 import ast
 import contextlib
 import datetime
-import hashlib
 import io
 import itertools
 import json
@@ -36,7 +35,7 @@ from tqdm import tqdm
 
 from tools.book import ROOT, chapters, read, syntax
 from tools.colab import INSTALL
-from tools.profiles import sources_of
+from tools.profiles import mark_of_texts, sources_of
 
 RESULTS = ROOT / "book" / "replication.json"
 KEPT = ROOT / "_build" / "replication"
@@ -150,14 +149,9 @@ def _imports_widgets(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "attention_tutorial.widgets"
 
 
-def mark_of(*texts: str) -> str:
-    """Return a short mark of some texts."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
 def state_of(notebook: NotebookNode) -> str:
     """Return the mark of a chapter's code and of what it measured: it changes where a replication is out of date."""
-    return mark_of(code_of(notebook), *measured_in(notebook))
+    return mark_of_texts(code_of(notebook), *measured_in(notebook))
 
 
 def measured_in(notebook: NotebookNode) -> list[str]:
@@ -169,7 +163,7 @@ def measured_in(notebook: NotebookNode) -> list[str]:
 
 def kept_at(path: Path, notebook: NotebookNode, offset: int) -> Path:
     """Return where a run of a chapter is kept."""
-    return KEPT / path.stem / f"{mark_of(code_of(notebook), *sources_of(notebook))}-{offset}.json"
+    return KEPT / path.stem / f"{mark_of_texts(code_of(notebook), *sources_of(notebook))}-{offset}.json"
 
 
 def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:

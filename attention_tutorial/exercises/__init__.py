@@ -11,6 +11,7 @@ from these tables.
 import functools
 import importlib
 import pkgutil
+from dataclasses import replace
 from typing import Any
 
 from .judging import SECONDS, Diagnosis, judge, slip_of, verdict
@@ -37,7 +38,7 @@ __all__ = [
 
 @functools.cache
 def exercises() -> dict[str, Exercise]:
-    """Return the table of every exercise by its name.
+    """Return the table of every exercise by its name: its variable in a module, in small letters.
 
     Example:
         >>> list(exercises())[:3]
@@ -48,7 +49,12 @@ def exercises() -> dict[str, Exercise]:
         for name in sorted(module.name for module in pkgutil.iter_modules(__path__))
         if name.startswith("chapter")
     ]
-    return {x.name: x for chapter in chapters for x in vars(chapter).values() if isinstance(x, Exercise)}
+    return {
+        (name := variable.lower()): replace(table, name=name)
+        for chapter in chapters
+        for variable, table in vars(chapter).items()
+        if isinstance(table, Exercise)
+    }
 
 
 def diagnose(name: str, answer: Any, *, seconds: float = SECONDS) -> str | None:

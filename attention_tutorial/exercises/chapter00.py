@@ -8,10 +8,7 @@ from .results import number, random, tensor
 from .table import Case, Exercise, Slip
 from .turns import turn
 
-# ---- Your turns typed on the page -----------------------------------------------------------------------------------
-
 SHAPE_OF_SCORES = turn(
-    "shape_of_scores",
     "Q has shape (8, 5, 2) and K has shape (8, 7, 2). Give the shape of Q @ K.mT.",
     (8, 5, 7),
     {
@@ -25,7 +22,6 @@ SHAPE_OF_SCORES = turn(
 )
 
 SAT_WITHOUT_CAT = turn(
-    "sat_without_cat",
     "The scores of sat are 2.83 for cat and 0 for five other words. Mask cat and give the weight of each other word.",
     0.2,
     {
@@ -38,15 +34,12 @@ SAT_WITHOUT_CAT = turn(
     },
 )
 
-# ---- rows_to_one ----------------------------------------------------------------------------------------------------
-
 
 def _exponentials_by(total: str) -> str:
     return f"you divided the exponentials by {total}"
 
 
 ROWS_TO_ONE = Exercise(
-    name="rows_to_one",
     asks="The exponentials of the scores (m, n), each divided by the sum of its row.",
     right=lambda s: s.softmax(-1),
     returns=tensor("(m, n)"),
@@ -77,8 +70,6 @@ ROWS_TO_ONE = Exercise(
     ],
 )
 
-# ---- loss_by_hand ---------------------------------------------------------------------------------------------------
-
 TARGET = torch.tensor([2, 0, 1, 2, 2])
 
 
@@ -87,7 +78,6 @@ def _chosen(logits: Tensor, target: Tensor) -> Tensor:
 
 
 LOSS_BY_HAND = Exercise(
-    name="loss_by_hand",
     asks="The mean of -ln p, where p is the probability that a row of the logits (n, k) gives to the target (n,).",
     right=F.cross_entropy,
     returns=number("the loss"),

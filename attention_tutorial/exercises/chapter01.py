@@ -15,10 +15,7 @@ from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- Your turns -----------------------------------------------------------------------------------------------------
-
 ONE_RECURRENT_STEP = turn(
-    "one_recurrent_step",
     "W = 1, U = 1/2, b = 0. The states so far are 0.762 and 0.363, the third input is -1. What is the third state?",
     math.tanh(-1 + 0.5 * 0.3634),
     {
@@ -36,7 +33,6 @@ ONE_RECURRENT_STEP = turn(
 )
 
 WEIGHT_OF_H3 = turn(
-    "weight_of_h3",
     "The states are (1, 0), (0, 1) and (3, 0), the decoder's state is (ln 4, 0). What weight does the third state get?",
     64 / 69,
     {
@@ -54,8 +50,6 @@ WEIGHT_OF_H3 = turn(
     },
     rest="the scores are ln 4, 0 and 3 ln 4; take their exponentials and divide the third by the sum",
 )
-
-# ---- rnn_by_hand ----------------------------------------------------------------------------------------------------
 
 
 def _rnn(
@@ -81,7 +75,6 @@ def _explain_start(states: Tensor, right: Any, inputs: list[float], w: float, u:
 
 
 RNN_BY_HAND = Exercise(
-    name="rnn_by_hand",
     asks="The states of an RNN with one feature, for a list of numbers.",
     right=_rnn,
     returns=numbers("the states", "there is one state for each input"),
@@ -140,15 +133,12 @@ RNN_BY_HAND = Exercise(
     rest="the states are not right",
 )
 
-# ---- bits -----------------------------------------------------------------------------------------------------------
-
 
 def _bits(length: int, num_symbols: int) -> float:
     return length * math.log2(num_symbols)
 
 
 BITS = Exercise(
-    name="bits",
     asks="The bits of a random sequence: its length times the logarithm of the number of symbols.",
     right=_bits,
     returns=number(),
@@ -194,8 +184,6 @@ BITS = Exercise(
     ),
 )
 
-# ---- one_step_of_attention and debug_the_contexts -------------------------------------------------------------------
-
 
 def _attend(s: Tensor, h: Tensor, weigh: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Contexts (..., d) and weights (..., n) of decoder states s (..., d) over encoder states h (..., n, d)."""
@@ -240,7 +228,6 @@ CONTEXT_SLIPS = [
 ]
 
 ONE_STEP_OF_ATTENTION = Exercise(
-    name="one_step_of_attention",
     asks="The context (d,) and the weights (n,) for a decoder state (d,) and encoder states (n, d).",
     right=_attend,
     returns=(
@@ -287,8 +274,7 @@ def _one_loud_step(batch: int, m: int, n: int, d: int) -> Case:
     return Case((s, random(batch, n, d)), "right where scores are small, but where some are in the hundreds: {found}")
 
 
-DEBUG_THE_BATCH = Exercise(
-    name="debug_the_contexts",
+DEBUG_THE_CONTEXTS = Exercise(
     asks="The contexts (batch, m, d) and the weights (batch, m, n) of all decoder steps.",
     right=_attend,
     returns=(tensor("(batch, m, d)", "the contexts"), tensor("(batch, m, n)", "the weights")),
@@ -334,8 +320,6 @@ DEBUG_THE_BATCH = Exercise(
     rest="the weights are right, the context is not; it is weights @ h",
 )
 
-# ---- additive_scores ------------------------------------------------------------------------------------------------
-
 
 def _additive(q: Tensor, k: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
     return additive_scores(q[None], k, w, u, v)[0]
@@ -347,7 +331,6 @@ def _hidden(words: str, combine: Callable[[Tensor, Tensor, Tensor], Tensor]) -> 
 
 
 ADDITIVE_SCORES = Exercise(
-    name="additive_scores",
     asks="The additive scores (n,) of one query.",
     right=_additive,
     returns=tensor("(n,), one score for each key", "the scores"),
@@ -407,9 +390,6 @@ ADDITIVE_SCORES = Exercise(
 def _explain_scaled(got: Tensor, right: Tensor, sizes: Mapping[str, int]) -> str | None:
     factor = times(got, right, sizes)
     return factor and f"your scores are {factor} the right ones; additive scores are not scaled"
-
-
-# ---- effect_of_an_edge ----------------------------------------------------------------------------------------------
 
 
 class _Recorder(Seq2Seq):
@@ -523,7 +503,6 @@ def _close_swapped(mask: Tensor, i: int, j: int) -> None:
 
 
 EFFECT_OF_AN_EDGE = Exercise(
-    name="effect_of_an_edge",
     asks="The share of sequences whose token at step i changes when position j is masked at that step.",
     right=_effect(),
     returns=number("the share"),

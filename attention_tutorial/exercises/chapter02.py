@@ -14,10 +14,7 @@ from .running import call
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- Your turns -----------------------------------------------------------------------------------------------------
-
 SAT_GIVES_CAT = turn(
-    "sat_gives_cat",
     "The score of sat and cat is 4/√2 = 2.83, all five others are 0. What weight does sat give cat?",
     0.772,
     {
@@ -31,7 +28,6 @@ SAT_GIVES_CAT = turn(
 )
 
 SECOND_QUERY = turn(
-    "second_query",
     "The query (0, 1, 0) asks the keys (1, 1, 0), (0, 1, 1) and (1, 0, 1). What weight does it give the third?",
     0.219,
     {
@@ -46,7 +42,6 @@ SECOND_QUERY = turn(
 )
 
 WEIGHTED_AVERAGE = Exercise(
-    name="weighted_average",
     asks="What sat learns (furry, flat, soft) with the weight 3/4 on cat and 1/20 on each of the other five words.",
     right=[0.75, 0.05, 0.4],
     returns=numbers("the output", "a word learns three features: furry, flat, soft"),
@@ -66,7 +61,6 @@ WEIGHTED_AVERAGE = Exercise(
 )
 
 THE_MAT_SAT = Exercise(
-    name="the_mat_sat",
     asks="What sat learns (furry, flat, soft) in the sentence: the mat sat on the cat.",
     right=[0.7719, 0.0456, 0.4088],
     returns=numbers("the output", "a word learns three features: furry, flat, soft"),
@@ -84,8 +78,6 @@ THE_MAT_SAT = Exercise(
     rest="embed the new sentence, project it, and take row 2 of the output",
 )
 
-# ---- weights_by_hand ------------------------------------------------------------------------------------------------
-
 SCORES = [0.0, math.log(3), math.log(4)]
 
 
@@ -100,7 +92,6 @@ def _explain_weights_by_hand(got: Tensor, right: Any) -> str | None:
 
 
 WEIGHTS_BY_HAND = Exercise(
-    name="weights_by_hand",
     asks="The weights for the scores 0, ln 3 and ln 4: their exponentials are 1, 3 and 4, which sum to 8.",
     right=[1 / 8, 3 / 8, 4 / 8],
     returns=numbers("the weights", "there are three scores, so there are three weights"),
@@ -130,8 +121,6 @@ WEIGHTS_BY_HAND = Exercise(
     explain=_explain_weights_by_hand,
     rest="the sum is right but the weights are not; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
-
-# ---- many_queries and debug_the_batch -------------------------------------------------------------------------------
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -185,7 +174,6 @@ def _explain_large_scores(answer: Any) -> str | None:
 
 
 MANY_QUERIES = Exercise(
-    name="many_queries",
     asks="Attention of queries (m, d_k) over keys (n, d_k) and values (n, d_v).",
     right=_attend,
     returns=tensor("(m, d_v)"),
@@ -231,7 +219,6 @@ def _leading_axes(*leading: int) -> Case:
 
 
 DEBUG_THE_BATCH = Exercise(
-    name="debug_the_batch",
     asks="Attention with any number of axes in front of the queries, keys and values.",
     right=_attend,
     returns=tensor("(..., m, d_v)"),
@@ -257,8 +244,6 @@ DEBUG_THE_BATCH = Exercise(
     explain=_explain_attention,
 )
 
-# ---- multiplications ------------------------------------------------------------------------------------------------
-
 
 def _ask_for_counts(answer: Callable[..., Any], m: int, n: int, d_k: int, d_v: int) -> list[float]:
     """The count; what it grows to with one feature more of queries and keys, or of values; and with the two swapped."""
@@ -279,7 +264,6 @@ def _explain_count(got: Tensor, right: Any, m: int, n: int, d_k: int, d_v: int) 
 
 
 MULTIPLICATIONS = Exercise(
-    name="multiplications",
     asks="The number of multiplications of Q Kᵀ and A V for m queries and n keys.",
     right=lambda m, n, d_k, d_v: m * n * (d_k + d_v),
     returns=numbers("the counts", "there is one count"),
@@ -335,8 +319,6 @@ MULTIPLICATIONS = Exercise(
     explain=_explain_count,
 )
 
-# ---- self_attention -------------------------------------------------------------------------------------------------
-
 
 def _self_attention(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor) -> Tensor:
     return _attend(x @ w_q, x @ w_k, x @ w_v) @ w_o
@@ -368,7 +350,6 @@ def _same_weights(got: Tensor, wrong: Tensor, x: Tensor, w_q: Tensor, w_k: Tenso
 
 
 SELF_ATTENTION = Exercise(
-    name="self_attention",
     asks="Self-attention of x (n, d_model) through w_q, w_k (d_model, d_k), w_v (d_model, d_v) and w_o (d_v, d_model).",
     right=_self_attention,
     returns=tensor("(n, d_model)"),
@@ -430,8 +411,6 @@ SELF_ATTENTION = Exercise(
     explain=_explain_self_attention,
 )
 
-# ---- aim ------------------------------------------------------------------------------------------------------------
-
 KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
 
 
@@ -457,7 +436,6 @@ def _explain_aim(query: Tensor, right: Any) -> str:
 
 
 AIM = Exercise(
-    name="aim",
     asks="A query that gives the second of the keys (1, 0), (0, 1) and (-1, 0) at least 0.99 of the weight.",
     right=[0, 10],
     returns=numbers("the query", "a query has as many features as a key, two"),

@@ -31,10 +31,7 @@ from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- coin_variance, slope_of_a_weight, wrong_root -------------------------------------------------------------------
-
 COIN_VARIANCE = turn(
-    "coin_variance",
     "Three features, each ±1 by a coin toss: the dot product is -3, -1, 1 or 3, with the shares 1/8, 3/8, 3/8 and 1/8. "
     "What is its variance?",
     3,
@@ -49,7 +46,6 @@ COIN_VARIANCE = turn(
 )
 
 SLOPE_OF_A_WEIGHT = turn(
-    "slope_of_a_weight",
     "Two keys have the weights 0.8 and 0.2. What is the derivative of the first weight with respect to its own score?",
     0.16,
     {
@@ -64,7 +60,6 @@ SLOPE_OF_A_WEIGHT = turn(
 )
 
 WRONG_ROOT = turn(
-    "wrong_root",
     "A model has 768 features and 12 heads of 64 features each. Someone divides the scores of a head by √768. Queries "
     "and keys meet Theorem 1. What is the standard deviation of the divided scores?",
     8 / 768**0.5,
@@ -80,7 +75,6 @@ WRONG_ROOT = turn(
     tolerance=0.0026,
 )
 
-# ---- dot_product_variance -------------------------------------------------------------------------------------------
 #
 # Inputs are d_k, mean and standard deviation of the query's entries, and of the key's.
 
@@ -138,7 +132,6 @@ def _slips_with_one_mean() -> Iterator[Slip]:
 
 
 DOT_PRODUCT_VARIANCE = Exercise(
-    name="dot_product_variance",
     asks="The variance of a dot product of d_k features whose entries have given means and standard deviations.",
     right=_variance,
     returns=number("the variance"),
@@ -201,8 +194,6 @@ DOT_PRODUCT_VARIANCE = Exercise(
     explain=_explain_variance,
 )
 
-# ---- jacobian -------------------------------------------------------------------------------------------------------
-
 
 def _jacobian(scores: Tensor) -> Tensor:
     return jacobian_of(scores.softmax(0))
@@ -248,7 +239,6 @@ def _naive_softmax(scores: Tensor) -> Tensor:
 
 
 JACOBIAN = Exercise(
-    name="jacobian",
     asks="The Jacobian of the softmax at some scores.",
     right=_jacobian,
     returns=tensor("(n, n)", "the Jacobian"),
@@ -299,8 +289,6 @@ JACOBIAN = Exercise(
     further=[_explain_large_scores],
 )
 
-# ---- through_softmax ------------------------------------------------------------------------------------------------
-
 
 def _through_softmax(a: Tensor, u: Tensor) -> Tensor:
     return a * (u - a @ u)
@@ -332,7 +320,6 @@ def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
 
 
 THROUGH_SOFTMAX = Exercise(
-    name="through_softmax",
     asks="The gradient of the scores from the weights a and the gradient u of the weights, in linear memory.",
     right=_through_softmax,
     returns=tensor("(n,)", "the gradient"),
@@ -377,8 +364,6 @@ THROUGH_SOFTMAX = Exercise(
     explain=_explain_gradient,
     further=[_explain_memory],
 )
-
-# ---- head_scores ----------------------------------------------------------------------------------------------------
 
 Split = Callable[[Tensor, int], Tensor]  # (batch, n, heads * d_head), heads -> (batch, heads, n, d_head)
 Divisor = Callable[[int, int, int, int], float]  # of d_head, d_model, heads, n
@@ -482,7 +467,6 @@ OTHER_SCORES = [  # recognised with another factor, too
 ]
 
 HEAD_SCORES = Exercise(
-    name="head_scores",
     asks="The scaled scores of all heads, (batch, num_heads, n, n).",
     right=_head_scores,
     returns=tensor("(batch, num_heads, n, n)"),
@@ -496,8 +480,6 @@ HEAD_SCORES = Exercise(
     explain=_explain_head_scores,
     rest="the shape is right, but the numbers are not; check the projections, then the split into heads",
 )
-
-# ---- initial_std ----------------------------------------------------------------------------------------------------
 
 
 def _ask_for_stds(answer: Callable[..., Any], *cases: tuple[int, int, float]) -> list[float]:
@@ -519,7 +501,6 @@ def _explain_stds(got: Tensor, right: Any, *cases: tuple[int, int, float]) -> st
 
 
 INITIAL_STD = Exercise(
-    name="initial_std",
     asks="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
     right=lambda m, d, s: m**-0.5 / s,
     returns=numbers("the standard deviations", "there is one number for each case"),
@@ -582,8 +563,6 @@ INITIAL_STD = Exercise(
     explain=_explain_stds,
 )
 
-# ---- repair ---------------------------------------------------------------------------------------------------------
-
 
 def _logs_times(factor: Callable[[int, int], float], axis: int = -1) -> Callable[[Tensor, int, int], Tensor]:
     """Return an answer that multiplies the logarithms of the weights by factor(d_model, d_head)."""
@@ -624,7 +603,6 @@ def _case_to_repair(*leading: int) -> Case:
 
 
 REPAIR = Exercise(
-    name="repair",
     asks="The weights for scores divided by sqrt(d_head), from the weights for scores divided by sqrt(d_model).",
     right=_logs_times(_root),
     returns=tensor("(..., n)", "the repaired weights"),
@@ -691,8 +669,6 @@ REPAIR = Exercise(
     ],
     explain=_explain_repair,
 )
-
-# ---- temperature_for ------------------------------------------------------------------------------------------------
 
 SCORES = 3 * random(11)
 WANTED = (1.5, 0.7, 2.2)
@@ -771,7 +747,6 @@ def _explain_other_scores(answer: Callable[[Tensor, float], Any]) -> str | None:
 
 
 TEMPERATURE_FOR = Exercise(
-    name="temperature_for",
     asks="The temperature at which the softmax of some scores has a wanted entropy.",
     right=_temperature_for,
     returns=numbers("the temperatures", "there is one for each entropy"),
@@ -808,8 +783,6 @@ TEMPERATURE_FOR = Exercise(
     explain=_explain_temperatures,
     further=[_explain_other_scores],
 )
-
-# ---- debug_the_scales -----------------------------------------------------------------------------------------------
 
 VOCAB_SIZE, D_MODEL, HEADS, D_HEAD = 23, 17, 3, 7
 WIDTH = HEADS * D_HEAD
@@ -929,7 +902,6 @@ def _same_output(got: Any, wrong: Any, *inputs: Any) -> bool:
 
 
 DEBUG_THE_SCALES = Exercise(
-    name="debug_the_scales",
     asks="A class: attention from word ids, with the embedding's factor and the scores' divisor put right.",
     right=_attention(),
     returns=(tensor("(batch, n, num_heads * d_head)"), tensor("(batch, num_heads, n, n)", "the weights")),

@@ -38,9 +38,6 @@ def _shape(words: str, answer: Answer, mistake: int | None = None) -> Slip:
     return Slip(words, answer, mistake, like=same_shape)
 
 
-# ---- parameters -----------------------------------------------------------------------------------------------------
-
-
 def _parameters(d: int, h: int, d_head: int | None = None) -> int:
     return 4 * d * h * (d // h if d_head is None else d_head)
 
@@ -65,7 +62,6 @@ def _explain_count(got: Tensor, right: int, d: int, h: int, d_head: int | None) 
 
 
 PARAMETERS = Exercise(
-    name="parameters",
     asks="The number of parameters of multi-head attention without biases, where d_head may be left out.",
     right=_parameters,
     returns=number("the number of parameters"),
@@ -116,10 +112,7 @@ PARAMETERS = Exercise(
     explain=_explain_count,
 )
 
-# ---- head_one_gives_she ---------------------------------------------------------------------------------------------
-
 HEAD_ONE_GIVES_SHE = turn(
-    "head_one_gives_she",
     "Saw asks (4, 0), d_head is 2. Keys: she (1, 0), saw (0, 0), him (0, 1). What weight does saw give she?",
     0.8943,
     {
@@ -136,10 +129,7 @@ HEAD_ONE_GIVES_SHE = turn(
     },
 )
 
-# ---- joined_shape ---------------------------------------------------------------------------------------------------
-
 JOINED_SHAPE = turn(
-    "joined_shape",
     "For 2 sentences of 10 words, d_model 300, 8 heads of d_head 37: what shape do the joined heads have, before W^O?",
     (2, 10, 296),
     {
@@ -158,7 +148,7 @@ JOINED_SHAPE = turn(
     },
 )
 
-# ---- Cutting features into heads, and joining them ------------------------------------------------------------------
+# Cutting features into heads, and joining them
 
 
 def _split(x: Tensor, h: int) -> Tensor:
@@ -202,9 +192,6 @@ def _explain_near(got: Tensor, right: Tensor) -> str | None:
     return f"every number is too large by {off:.4g}" if close(got, right + off) else None
 
 
-# ---- split ----------------------------------------------------------------------------------------------------------
-
-
 def _mix_sentences(x: Tensor, h: int) -> Tensor:
     cut = x.unflatten(-1, (h, -1)).permute(2, 0, 1, 3)
     return cut.reshape(x.size(0), h, x.size(1), -1)
@@ -235,7 +222,6 @@ def _explain_split(got: Tensor, right: Tensor, x: Tensor, h: int) -> str | None:
 
 
 SPLIT = Exercise(
-    name="split",
     asks="The heads (batch, h, n, d_head) of x (batch, n, h * d_head).",
     right=_split,
     returns=tensor("(batch, h, n, d_head)"),
@@ -289,8 +275,6 @@ SPLIT = Exercise(
     explain=_explain_split,
     rest="the shape is right, but the numbers are not those of x, rearranged",
 )
-
-# ---- join -----------------------------------------------------------------------------------------------------------
 
 ROWS = "head i has rows i * d_v to (i + 1) * d_v"
 
@@ -361,8 +345,6 @@ JOINS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         heads.sum(0) @ _blocks(w_o, len(heads)).sum(0)
     ),
 }
-
-# ---- multi_head -----------------------------------------------------------------------------------------------------
 
 Weigh = Callable[[Tensor, int, int], Tensor]  # raw scores (..., h, n, n), d_model, d_head -> weights
 
@@ -453,7 +435,6 @@ def _projected(n: int, d_model: int, h: int, d_head: int) -> Case:
 
 
 MULTI_HEAD = Exercise(
-    name="multi_head",
     asks="Multi-head attention of x (n, d_model): the output (n, d_model) and each head's weights (h, n, n).",
     right=_multi_head,
     returns=(tensor("(n, d_model)"), tensor("(h, n, n)", "the weights")),
@@ -566,8 +547,6 @@ MULTI_HEAD = Exercise(
     explain=_explain_multi_head,
 )
 
-# ---- shuffle_test ---------------------------------------------------------------------------------------------------
-
 Layer = Callable[[Tensor], Tensor]  # (n, d_model) -> (n, d_model)
 
 _WORDS, _ORDER = 5, torch.tensor([3, 0, 4, 2, 1])
@@ -602,7 +581,6 @@ def _same_outputs(left: Tensor, right: Tensor) -> bool:
 
 
 SHUFFLE_TEST = Exercise(
-    name="shuffle_test",
     asks="Whether the outputs of a layer are shuffled as its words are: True or False.",
     right=lambda layer, x, order: _same_outputs(layer(x[order]), layer(x)[order]),
     returns=numbers("the verdicts", "there is one for each layer"),
@@ -639,8 +617,6 @@ SHUFFLE_TEST = Exercise(
     rest="your test does not tell a sound layer from a scrambled one",
 )
 
-# ---- mask_for_torch -------------------------------------------------------------------------------------------------
-
 
 TURNED = "the mask is the wrong way round: in torch's module True means blocked"
 IN_TURN = (
@@ -663,7 +639,6 @@ def _explain_mask(got: Tensor, right: Tensor, mask: Tensor, h: int) -> str:
 
 
 MASK_FOR_TORCH = Exercise(
-    name="mask_for_torch",
     asks="The mask (batch * h, m, n) of torch's module, True = blocked, from one (batch, m, n) with True = may attend.",
     right=lambda mask, h: ~mask.repeat_interleave(h, dim=0),
     returns=Returned(
@@ -696,8 +671,6 @@ MASK_FOR_TORCH = Exercise(
     ],
     explain=_explain_mask,
 )
-
-# ---- without_a_head -------------------------------------------------------------------------------------------------
 
 
 def _measured(words: str, measure: Callable[[Tensor, Tensor], Tensor], like: Callable[..., bool] | None = None) -> Slip:
@@ -741,7 +714,6 @@ def _shorter(change: Tensor, output: Tensor) -> Tensor:
 NORM = "the Euclidean norm is the root of the sum of squares"
 
 WITHOUT_A_HEAD = Exercise(
-    name="without_a_head",
     asks="How far each word's output moves when head i is removed, (n,), for heads (h, n, d_v) and w_o.",
     right=lambda heads, w_o, i: _terms(heads, w_o)[i].norm(dim=-1),
     returns=tensor("(n,)", "the result"),
@@ -842,8 +814,6 @@ WITHOUT_A_HEAD = Exercise(
     rest="one number for each word, but not the right ones: the difference is head i times its block of w_o",
 )
 
-# ---- debug_the_heads ------------------------------------------------------------------------------------------------
-
 BUGS = {  # words, and the number of the mistake
     "split": ("the heads are still scrambled by the reshape", 9),
     "scale": ("the scores are still divided by sqrt(d_model)", 1),
@@ -931,7 +901,6 @@ def _case_to_debug(batch: int, n: int, d_model: int, h: int, d_head: int) -> Cas
 
 
 DEBUG_THE_HEADS = Exercise(
-    name="debug_the_heads",
     asks="Multi-head attention of x (batch, n, d_model) under a mask (batch, n, n), without the three bugs.",
     right=_masked,
     returns=tensor("(batch, n, d_model)"),

@@ -18,10 +18,7 @@ from .turns import turn
 
 Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
 
-# ---- Your turns -----------------------------------------------------------------------------------------------------
-
 TARGET_AT_SAT = turn(
-    "target_at_sat",
     "The inputs are the cat sat on the, the targets cat sat on the mat. Which word has to be predicted at sat?",
     "on",
     {
@@ -33,7 +30,6 @@ TARGET_AT_SAT = turn(
 )
 
 SAT_UNDER_THE_MASK = turn(
-    "sat_under_the_mask",
     "Under the causal mask sat sees the, cat and sat, with the scores 0, 2.83 and 0. What weight does it give cat?",
     16.92 / 18.92,
     {
@@ -46,7 +42,6 @@ SAT_UNDER_THE_MASK = turn(
 )
 
 SHAPE_OF_CROSS_WEIGHTS = turn(
-    "shape_of_cross_weights",
     "A batch of 2, 3 heads, a target of 5 words and a source of 6. What shape do the weights of cross-attention have?",
     (2, 3, 5, 6),
     {
@@ -59,7 +54,6 @@ SHAPE_OF_CROSS_WEIGHTS = turn(
 )
 
 KEYS_OF_A_NEW_WORD = turn(
-    "keys_of_a_new_word",
     "Keys of 3 words are in the cache, and 2 new words go in together. How many keys may the first new word see?",
     4,
     {
@@ -70,7 +64,7 @@ KEYS_OF_A_NEW_WORD = turn(
     },
 )
 
-# ---- Boolean masks --------------------------------------------------------------------------------------------------
+# Boolean masks
 
 WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key must be hidden; here True means may attend"
 
@@ -89,8 +83,6 @@ def _explain_mask(got: Tensor, right: Tensor, *inputs: Any) -> str:
 def _ones(m: int, n: int) -> Tensor:
     return torch.ones(m, n, dtype=torch.bool)
 
-
-# ---- padding_from_ids -----------------------------------------------------------------------------------------------
 
 IDS = [  # token ids, and the padding's; 0 may be a token, and padding stands right or left
     Case((torch.tensor([[7, 7, 4, 0, 6], [5, 2, 7, 7, 7], [9, 0, 5, 2, 7]]), 7)),
@@ -124,7 +116,6 @@ MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch,
 }
 
 PADDING_FROM_IDS = Exercise(
-    name="padding_from_ids",
     asks="The padding mask (batch, 1, 1, n) of ids (batch, n).",
     right=_keys,
     returns=mask("(batch, 1, 1, n)"),
@@ -165,10 +156,7 @@ PADDING_FROM_IDS = Exercise(
     explain=_explain_mask,
 )
 
-# ---- causal ---------------------------------------------------------------------------------------------------------
-
 CAUSAL = Exercise(
-    name="causal",
     asks="The causal mask (m, n), aligned lower right.",
     right=lambda m, n: _ones(m, n).tril(n - m),
     returns=mask("(m, n)"),
@@ -214,8 +202,6 @@ CAUSAL = Exercise(
     explain=_explain_mask,
 )
 
-# ---- decoder_mask ---------------------------------------------------------------------------------------------------
-
 
 def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_mask) -> Masking:
     """Return an answer that joins a mask of padding and one of the future."""
@@ -223,7 +209,6 @@ def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_
 
 
 DECODER_MASK = Exercise(
-    name="decoder_mask",
     asks="The mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n).",
     right=_decoder_mask(),
     returns=mask("(batch, 1, n, n)"),
@@ -302,8 +287,6 @@ DECODER_MASK = Exercise(
     explain=_explain_mask,
 )
 
-# ---- from_torchs_module ---------------------------------------------------------------------------------------------
-
 
 def _apart(blocked: Tensor, heads: int) -> Tensor:
     return blocked.unflatten(0, (-1, heads))
@@ -314,7 +297,6 @@ def _apart_in_turn(blocked: Tensor, heads: int) -> Tensor:
 
 
 FROM_TORCHS_MODULE = Exercise(
-    name="from_torchs_module",
     asks="A mask (batch * heads, m, n) of torch's module, True = blocked, as (batch, heads, m, n), True = may attend.",
     right=lambda blocked, heads: ~_apart(blocked, heads),
     returns=mask("(batch, heads, m, n)"),
@@ -362,8 +344,6 @@ FROM_TORCHS_MODULE = Exercise(
     ],
     explain=_explain_mask,
 )
-
-# ---- surviving_softmax ----------------------------------------------------------------------------------------------
 
 NAN_EVERYWHERE = (
     "NaN everywhere: 0 times infinity gives NaN, and so does a score of plus infinity; "
@@ -458,7 +438,6 @@ def _explain_extremes(answer: Callable[..., Any]) -> str | None:
 
 
 SURVIVING_SOFTMAX = Exercise(
-    name="surviving_softmax",
     asks="The masked softmax of scores (..., m, n), which gives zeros in rows that may see no key.",
     right=masked_softmax,
     returns=tensor("(..., m, n)", "the weights", finite=False),
@@ -525,8 +504,6 @@ SURVIVING_SOFTMAX = Exercise(
     explain=_explain_softmax,
     further=[_explain_gradient, _explain_extremes],
 )
-
-# ---- repaired_attention ---------------------------------------------------------------------------------------------
 
 
 def _inputs_of_attention(batch: int, heads: int) -> Case:
@@ -640,7 +617,6 @@ def _explain_half(answer: Callable[..., Any]) -> str | None:
 
 
 REPAIRED_ATTENTION = Exercise(
-    name="repaired_attention",
     asks="Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more.",
     right=_attention(),
     returns=tensor("(batch, heads, m, d_v)", finite=False),
@@ -700,8 +676,6 @@ REPAIRED_ATTENTION = Exercise(
     explain=_explain_repair,
     further=[_explain_gradients, _explain_large, _explain_half],
 )
-
-# ---- finds_leaks ----------------------------------------------------------------------------------------------------
 
 Model = Callable[[Tensor], Tensor]
 
@@ -850,7 +824,6 @@ def _puts_in_nan(model: Model, x: Tensor) -> bool:
 
 
 FINDS_LEAKS = Exercise(
-    name="finds_leaks",
     asks="A function that tells models in which a position sees the future from those in which none does.",
     right=_looking(_differ_before),
     returns=numbers("the verdicts", "there is one for each model"),

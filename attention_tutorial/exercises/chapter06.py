@@ -12,10 +12,7 @@ from .results import alike, close, near, number, random, same_shape, tensor
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- Your turns -----------------------------------------------------------------------------------------------------
-
 BAG_OF_WORDS = turn(
-    "bag_of_words",
     "One causal layer without positions reads dog bites man, then bites dog man. Whose output is the same in both?",
     "man",
     {
@@ -27,7 +24,6 @@ BAG_OF_WORDS = turn(
 )
 
 TURNED_PRODUCT = turn(
-    "turned_product",
     "Let q = k = (1, 0) and omega = 1. The query at position 5 and the key at position 3 are turned. What is q · k?",
     math.cos(2),
     {
@@ -44,7 +40,6 @@ TURNED_PRODUCT = turn(
 )
 
 FOUR_STEPS_FURTHER = turn(
-    "four_steps_further",
     "ALiBi with slope ½. Two keys match equally well, one is 4 steps further away. What is its weight multiplied by?",
     math.exp(-2),
     {
@@ -57,8 +52,6 @@ FOUR_STEPS_FURTHER = turn(
         math.exp(-8): "you divided the distance by the slope; multiply",
     },
 )
-
-# ---- speeds ---------------------------------------------------------------------------------------------------------
 
 Speeds = Callable[[int], Tensor]  # d -> by how many radians each of d/2 pairs turns a position
 
@@ -79,15 +72,12 @@ WRONG_SPEEDS: dict[str, Speeds] = {
     "all pairs turn equally fast in yours; pair i turns by 10000^(-2i/d)": lambda d: torch.ones(d // 2),
 }
 
-# ---- dot ------------------------------------------------------------------------------------------------------------
-
 
 def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
     return (distance * speeds(d)).cos().sum().item()
 
 
 DOT = Exercise(
-    name="dot",
     asks="The dot product of two sinusoidal positions with d features that stand a distance apart.",
     right=_dot,
     returns=number("the dot product"),
@@ -111,8 +101,6 @@ DOT = Exercise(
     rest="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
 )  # fmt: skip
 
-# ---- price ----------------------------------------------------------------------------------------------------------
-
 
 def _price(m: int, n: int, slopes: Tensor, first: int | None = None) -> Tensor:
     distance = (torch.arange(m)[:, None] + (n - m if first is None else first) - torch.arange(n)).abs()
@@ -134,7 +122,6 @@ def _explain_price(got: Tensor, right: Tensor, m: int, n: int, slopes: Tensor) -
 _SLOPES = torch.tensor([0.713, 0.311, 0.1234], dtype=torch.float64)
 
 PRICE = Exercise(
-    name="price",
     asks="ALiBi's float mask (heads, m, n) for given slopes, aligned lower right.",
     right=_price,
     returns=tensor("(heads, m, n)", "the mask"),
@@ -180,8 +167,6 @@ PRICE = Exercise(
     explain=_explain_price,
 )  # fmt: skip
 
-# ---- clamped_scores -------------------------------------------------------------------------------------------------
-
 
 def _clamped(q: Tensor, k: Tensor, most: float, least: float | None = None, sign: int = 1) -> Tensor:
     t = torch.arange(len(q))
@@ -204,7 +189,6 @@ def _explain_clamped(got: Tensor, right: Tensor, q: Tensor, k: Tensor, most: int
 
 
 CLAMPED_SCORES = Exercise(
-    name="clamped_scores",
     asks="Rotary scores (n, n) of q and k (n, d), not divided, with every distance above `most` counted as `most`.",
     right=_clamped,
     returns=tensor("(n, n)", "the scores"),
@@ -244,8 +228,6 @@ CLAMPED_SCORES = Exercise(
     ],
     explain=_explain_clamped,
 )  # fmt: skip
-
-# ---- turn -----------------------------------------------------------------------------------------------------------
 
 
 def explain_rotary(got: Tensor, x: Tensor) -> str | None:
@@ -314,7 +296,6 @@ def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apa
 
 
 TURN = Exercise(
-    name="turn",
     asks="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
     right=lambda x: rotate(x),
     returns=tensor("(n, d)", "the turned rows"),
@@ -348,8 +329,6 @@ TURN = Exercise(
     rest="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
 )  # fmt: skip
 
-# ---- convert --------------------------------------------------------------------------------------------------------
-
 
 def _convert(weight: Tensor, heads: int) -> Tensor:
     return change_pairing(weight, heads, to="halves")
@@ -364,7 +343,6 @@ def _explain_rows(got: Tensor, right: Tensor, weight: Tensor, heads: int) -> str
 
 
 CONVERT = Exercise(
-    name="convert",
     asks="W^Q or W^K as nn.Linear stores it, trained with neighbours as pairs, for use with halves.",
     right=_convert,
     returns=tensor("(heads * d_head, d_model)", "the weight"),
@@ -401,15 +379,12 @@ CONVERT = Exercise(
     explain=_explain_rows,
 )
 
-# ---- slow -----------------------------------------------------------------------------------------------------------
-
 
 def _slow(n: int, d: int, base: float) -> int:
     return sum(2 * math.pi / speed > n for speed in frequencies(d, base).tolist())
 
 
 SLOW = Exercise(
-    name="slow",
     asks="How many of d/2 rotary pairs have a wavelength longer than n positions, for a base.",
     right=_slow,
     returns=number("the number of pairs"),

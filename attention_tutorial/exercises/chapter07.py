@@ -21,10 +21,7 @@ from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- Your turns of chapter 7 ----------------------------------------------------------------------------------------
-
 LENGTH_OF_A_PLACE = turn(
-    "length_of_a_place",
     "A position vector has 64 features: 32 pairs of a sine and a cosine of one angle. How long is it?",
     32**0.5,
     {
@@ -46,7 +43,6 @@ def _some_part(x: Tensor) -> Tensor:
 
 
 NORM_LAST = Exercise(
-    name="norm_last",
     asks="A step on the residual path, with the norm last.",
     right=lambda x, norm, f: norm(x + f(x)),
     returns=tensor("(batch, n, d)"),
@@ -63,7 +59,6 @@ NORM_LAST = Exercise(
 )
 
 KEYS_OF_BOTH = turn(
-    "keys_of_both",
     "The source has 9 positions, 2 of them padding. Of 5 target words, how many keys may the third see "
     "in self-attention, and how many in cross-attention?",
     [3, 7],
@@ -80,7 +75,6 @@ KEYS_OF_BOTH = turn(
 )
 
 LOSS_AT_THE_START = turn(
-    "loss_at_the_start",
     "An untrained machine gives each of 125 ids the same probability. What is its loss?",
     math.log(125),
     {
@@ -135,7 +129,6 @@ def _ask_for_words(answer: Callable[..., Any], seed: int, longest: int) -> Any:
 
 
 WRITES_GREEDILY = Exercise(
-    name="writes_greedily",
     asks="A greedy writer that stops at the end.",
     right=_greedily,
     returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
@@ -155,8 +148,6 @@ WRITES_GREEDILY = Exercise(
     ],
 )
 
-# ---- machine_size ---------------------------------------------------------------------------------------------------
-
 
 def _size(
     d: int, wide: int, layers: int, english: int, italian: int, *, bias: int = 1, cross: int = 1, norms: int = 1,
@@ -171,7 +162,6 @@ def _size(
 
 
 MACHINE_SIZE = Exercise(
-    name="machine_size",
     asks="The number of parameters of the chapter's machine.",
     right=_size,
     returns=number("the count"),
@@ -194,8 +184,6 @@ MACHINE_SIZE = Exercise(
     ],
 )
 
-# ---- smoothed_loss --------------------------------------------------------------------------------------------------
-
 
 def _smoothed(
     logits: Tensor, target: Tensor, epsilon: float, *, others: bool = False, pads: bool = False, total: bool = False,
@@ -214,7 +202,6 @@ def _smoothed(
 _TARGET = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 10, 8, 2]])
 
 SMOOTHED_LOSS = Exercise(
-    name="smoothed_loss",
     asks="The loss with label smoothing, without the padding.",
     right=_smoothed,
     returns=number("the loss"),
@@ -231,8 +218,6 @@ SMOOTHED_LOSS = Exercise(
         ),
     ],
 )  # fmt: skip
-
-# ---- writes_with_beams ----------------------------------------------------------------------------------------------
 
 
 def _with_beams(
@@ -260,7 +245,6 @@ def _ask_with_beams(answer: Callable[..., Any], seed: int, width: int, longest: 
 
 
 WRITES_WITH_BEAMS = Exercise(
-    name="writes_with_beams",
     asks="The likeliest of several beginnings that are kept side by side.",
     right=_with_beams,
     returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
@@ -278,8 +262,6 @@ WRITES_WITH_BEAMS = Exercise(
     ],
 )  # fmt: skip
 
-# ---- share_right ----------------------------------------------------------------------------------------------------
-
 
 def _cut(ids: Tensor) -> Tensor:
     ended_before = (ids == 2).cumsum(dim=1) - (ids == 2).long() > 0
@@ -287,7 +269,6 @@ def _cut(ids: Tensor) -> Tensor:
 
 
 SHARE_RIGHT = Exercise(
-    name="share_right",
     asks="The share of sentences that are correct up to their end, the id 2.",
     right=lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().mean().item(),
     returns=number("the share"),
@@ -333,8 +314,6 @@ SHARE_RIGHT = Exercise(
     ],
 )
 
-# ---- closed_edge ----------------------------------------------------------------------------------------------------
-
 
 def _marked(places: Tensor, size: int) -> Tensor:
     return torch.arange(size) == places[:, None]
@@ -346,7 +325,6 @@ def _explain_edges(got: Tensor, right: Tensor, *inputs: object) -> str:
 
 
 CLOSED_EDGE = Exercise(
-    name="closed_edge",
     asks="A mask (batch, m, n) that hides one position from another in each sentence.",
     right=lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :]),
     returns=mask("(batch, m, n)"),
@@ -388,8 +366,6 @@ CLOSED_EDGE = Exercise(
     explain=_explain_edges,
 )  # fmt: skip
 
-# ---- chrf_by_hand ---------------------------------------------------------------------------------------------------
-
 
 def _pieces(text: str, order: int) -> Counter[str]:
     return Counter(text[i : i + order] for i in range(len(text) - order + 1))
@@ -420,7 +396,6 @@ def _f(precision: float, recall: float, beta: float) -> float:
 
 
 CHRF_BY_HAND = Exercise(
-    name="chrf_by_hand",
     asks="The chrF of a written text against the reference, from 0 to 100.",
     right=_chrf,
     returns=number("the score"),
@@ -449,8 +424,6 @@ CHRF_BY_HAND = Exercise(
         Slip("yours lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
     ],
 )
-
-# ---- doctor ---------------------------------------------------------------------------------------------------------
 
 _few = {"steps": 20, "batch_size": 16, "d_model": 16, "num_heads": 2}
 
@@ -556,7 +529,6 @@ def _prepared(answer: Any) -> None:
 
 
 DOCTOR = Exercise(
-    name="doctor",
     asks="A function that says what is wrong with a translator, or that nothing is.",
     right=_examine,
     returns=numbers("the verdicts", "there is one for each patient"),

@@ -20,10 +20,7 @@ from .running import Mistake, call
 from .table import Case, Exercise, Read, Slip
 from .turns import turn
 
-# ---- Your turns typed on the page -----------------------------------------------------------------------------------
-
 OPERATIONS_A_BYTE = turn(
-    "operations_a_byte",
     "Naive attention, d = 128, numbers of 2 bytes, n very large. How many operations for each byte that is moved?",
     64,
     {
@@ -37,7 +34,6 @@ OPERATIONS_A_BYTE = turn(
 )
 
 TOTAL_OF_THREE = turn(
-    "total_of_three",
     "Key after key, three scores: ln 2, ln 4, ln 3. What is the total, measured from the largest, after all three?",
     2.25,
     {
@@ -53,7 +49,6 @@ TOTAL_OF_THREE = turn(
 )
 
 CACHE_OF_A_WORD = turn(
-    "cache_of_a_word",
     "5 layers, 12 heads of queries, 3 of keys and values, 16 features a head, 4 bytes a number: bytes for one word?",
     1920,
     {
@@ -68,8 +63,6 @@ CACHE_OF_A_WORD = turn(
     },
     rest="multiply 2 for key and value, the layers, the heads of keys, their features, and the bytes of a number",
 )
-
-# ---- one_more_key ---------------------------------------------------------------------------------------------------
 
 _State = tuple[Tensor, Tensor]
 _Factors = tuple[Tensor | int, Tensor | int, Tensor | int, Tensor | int]
@@ -94,7 +87,6 @@ def _state(top: float, total: float, s: float) -> tuple[Tensor, ...]:
 
 
 ONE_MORE_KEY = Exercise(
-    name="one_more_key",
     asks="One more key, with score s and value v: the new total and the new sum of values.",
     right=_step(),
     returns=(number("the total"), tensor("(d_v,)", "the sum of values")),
@@ -121,8 +113,6 @@ ONE_MORE_KEY = Exercise(
     rest="the new total is shrink * total + weight, and the new sum is shrink * summed + weight * v, with shrink = "
     "e^(top - new top) and weight = e^(s - new top)",
 )  # fmt: skip
-
-# ---- merge ----------------------------------------------------------------------------------------------------------
 
 
 def _merge(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -161,7 +151,6 @@ _FAR, _FAR_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1,
 _EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
 
 MERGE = Exercise(
-    name="merge",
     asks="The output over all keys, from the outputs and log-totals over two halves of them.",
     right=_merge,
     returns=(tensor("(m, d_v)"), tensor("(m,)", "the log-total", finite=False)),
@@ -199,8 +188,6 @@ MERGE = Exercise(
     rest="with the log-total right, the output must be the two outputs, each times exp(its log-total - the new one)",
 )  # fmt: skip
 
-# ---- grouped --------------------------------------------------------------------------------------------------------
-
 
 def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     k, v = repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1))
@@ -220,7 +207,6 @@ def _tile(x: Tensor, heads: int) -> Tensor:
 
 
 GROUPED = Exercise(
-    name="grouped",
     asks="Attention of several heads that share keys and values in groups of neighbours.",
     right=_grouped,
     returns=tensor("(batch, heads, m, d_v)"),
@@ -246,8 +232,6 @@ GROUPED = Exercise(
     rest="the shape is right, but the numbers are not; head i reads the keys of group i // (heads // kv_heads)",
 )  # fmt: skip
 
-# ---- window ---------------------------------------------------------------------------------------------------------
-
 
 def _places(m: int, n: int, first: int | None = None) -> tuple[Tensor, Tensor]:
     return torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n)
@@ -270,7 +254,6 @@ def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sin
 
 
 WINDOW = Exercise(
-    name="window",
     asks="The mask of a sliding window with sinks, for m new queries and n keys.",
     right=_window,
     returns=mask("(m, n)"),
@@ -300,7 +283,7 @@ WINDOW = Exercise(
     explain=_explain_window,
 )  # fmt: skip
 
-# ---- Kernels, right and broken: what 8.2 asks for and 8.3 has to tell apart ------------------------------------------
+# Kernels, right and broken: what 8.2 asks for and 8.3 has to tell apart
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor, bool, int], Tensor]
 
@@ -391,9 +374,6 @@ def _naive(query: Tensor, key: Tensor, value: Tensor, real: Tensor, causal: bool
 
 def _broken(bug: str) -> Any:
     return functools.partial(_tiles, bug=bug)
-
-
-# ---- kernel ---------------------------------------------------------------------------------------------------------
 
 
 def _input(
@@ -488,7 +468,6 @@ def _blocks_of_keys(answer: Any) -> str | None:
 
 
 KERNEL = Exercise(
-    name="kernel",
     asks="Attention in blocks of keys, with padding and the causal mask, and no tensor of m x n.",
     right=_tiles,
     returns=tensor("(m, d_v)", finite=False),
@@ -507,8 +486,6 @@ KERNEL = Exercise(
     explain=_explain_kernel,
     further=[_memory, _blocks_of_keys],
 )  # fmt: skip
-
-# ---- test -----------------------------------------------------------------------------------------------------------
 
 RIGHT_KERNELS: dict[str, Kernel] = {
     "goes from the first block of keys to the last": _tiles,
@@ -605,7 +582,6 @@ INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
 }
 
 TEST = Exercise(
-    name="test",
     asks="A test that passes every right kernel and fails every broken one.",
     right=_tester(),
     returns=Returned("the verdicts", lambda got, right: got),

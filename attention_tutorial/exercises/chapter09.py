@@ -13,10 +13,7 @@ from .results import number, random, tensor
 from .table import Case, Exercise, Slip
 from .turns import turn
 
-# ---- Your turns typed on the page -----------------------------------------------------------------------------------
-
 NEXT_PAIR = turn(
-    "next_pair",
     "In a text, self occurs 5 times, else 4, elif 3, select 2. First e and l are joined. Which pair is joined next?",
     "s + el",
     {
@@ -28,7 +25,6 @@ NEXT_PAIR = turn(
 )
 
 BITS_A_BYTE = turn(
-    "bits_a_byte",
     "A loss is 2.77 nats a token, and a token has 2.5 bytes. With ln 2 = 0.693, how many bits a byte is that?",
     1.6,
     {
@@ -41,15 +37,12 @@ BITS_A_BYTE = turn(
     rest="divide by ln 2 for bits a token, then by 2.5 for bits a byte",
 )
 
-# ---- next_probabilities ---------------------------------------------------------------------------------------------
-
 
 def _top(logits: Tensor, top_k: int) -> Tensor:
     return logits.masked_fill(logits < logits.topk(top_k).values[-1], -torch.inf)
 
 
 NEXT_PROBABILITIES = Exercise(
-    name="next_probabilities",
     asks="The probabilities of the next token at a temperature, among the k largest logits.",
     right=lambda logits, temperature, top_k: _top(logits / temperature, top_k).softmax(-1),
     returns=tensor("(tokens,)", "the probabilities"),
@@ -78,15 +71,12 @@ NEXT_PROBABILITIES = Exercise(
     ],
 )
 
-# ---- previous_score -------------------------------------------------------------------------------------------------
-
 
 def _diagonal(offset: int) -> Callable[[Tensor], Tensor]:
     return lambda weights: weights.diagonal(offset, -2, -1).mean(-1)
 
 
 PREVIOUS_SCORE = Exercise(
-    name="previous_score",
     asks="Each head's mean weight on the token before, over all places that have one.",
     right=_diagonal(-1),
     returns=tensor("(heads,)", "the scores"),
@@ -105,10 +95,7 @@ PREVIOUS_SCORE = Exercise(
     ],
 )  # fmt: skip
 
-# ---- temperature_of_odds --------------------------------------------------------------------------------------------
-
 TEMPERATURE_OF_ODDS = Exercise(
-    name="temperature_of_odds",
     asks="The temperature at which a token is so many times as probable as another.",
     right=lambda difference, times: difference / math.log(times),
     returns=number(),
@@ -122,8 +109,6 @@ TEMPERATURE_OF_ODDS = Exercise(
         Slip("that is how many times as probable it is at temperature 1", lambda d, r: math.exp(d)),
     ],
 )
-
-# ---- pair_loss ------------------------------------------------------------------------------------------------------
 
 _Ids = Sequence[int]
 
@@ -155,7 +140,6 @@ def _single(train: _Ids, test: _Ids, size: int) -> float:
 
 
 PAIR_LOSS = Exercise(
-    name="pair_loss",
     asks="The loss, in bits a token, of a model that counts pairs of tokens.",
     right=lambda train, test, size: _bits(_pair_loss(train, test, size)),
     returns=number("the loss"),
@@ -186,8 +170,6 @@ PAIR_LOSS = Exercise(
         Slip("take logarithms first, then the mean", lambda *a: float(-_pair_loss(*a).mean().log2())),
     ],
 )
-
-# ---- bracket_score --------------------------------------------------------------------------------------------------
 
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
 
@@ -221,7 +203,6 @@ def _brackets(**change: Any) -> Callable[[Sequence[str], Tensor], Tensor]:
 _CODE = ["f", "(", "g", "(", "a", ")", ", ", "[", "b", "]", " + ", "c", ")", "{", "d", "}"]
 
 BRACKET_SCORE = Exercise(
-    name="bracket_score",
     asks="Each head's mean weight, before a closing bracket, on the last opening one.",
     right=_brackets(),
     returns=tensor("(heads,)", "the scores"),
@@ -237,8 +218,6 @@ BRACKET_SCORE = Exercise(
     ],
 )
 
-# ---- copying_score --------------------------------------------------------------------------------------------------
-
 
 def _shifted(by: int, start: int | None = None) -> Callable[[Tensor], Tensor]:
     def answer(weights: Tensor) -> Tensor:
@@ -250,7 +229,6 @@ def _shifted(by: int, start: int | None = None) -> Callable[[Tensor], Tensor]:
 
 
 COPYING_SCORE = Exercise(
-    name="copying_score",
     asks="Each head's mean weight on what followed last time, in a text written twice.",
     right=_shifted(1),
     returns=tensor("(heads,)", "the scores"),
@@ -270,8 +248,6 @@ COPYING_SCORE = Exercise(
     ],
 )
 
-# ---- keys_without ---------------------------------------------------------------------------------------------------
-
 
 def _weights(x: Tensor, y: Tensor, w_q: Tensor, w_k: Tensor, *, scale: float | None = None) -> Tensor:
     scores = (x @ w_q) @ (y @ w_k).mT / (w_q.size(-1) ** 0.5 if scale is None else scale)
@@ -279,7 +255,6 @@ def _weights(x: Tensor, y: Tensor, w_q: Tensor, w_k: Tensor, *, scale: float | N
 
 
 KEYS_WITHOUT = Exercise(
-    name="keys_without",
     asks="A head's causal weights, with what another head added taken out of its keys alone.",
     right=lambda x, added, w_q, w_k: _weights(x, x - added, w_q, w_k),
     returns=tensor("(n, n)", "the weights"),

@@ -107,7 +107,8 @@ class Exercise:
     `rest`. The inputs must tell all slips apart; a test sees to it.
 
     Attributes:
-        name: by which `check` knows it. It lasts; the number, which may change, stands in the book's heading alone.
+        name: by which `check` knows it: for a chapter's table, its variable in small letters. It lasts; the number,
+            which may change, stands in the book's heading alone.
         asks: what for, in a sentence.
         right: the right answer: a function, a class or a value.
         returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
@@ -124,7 +125,7 @@ class Exercise:
         typed: how its answer can be typed on the page, where it is a number, a shape or a choice.
     """
 
-    name: str
+    name: str = ""
     asks: str
     right: Any
     returns: Returned | tuple[Returned, ...]

@@ -12,7 +12,6 @@ from .table import Exercise, Slip, Typed
 
 
 def turn(
-    name: str,
     asks: str,
     right: float | list[float] | tuple[float, ...] | str,
     wrong: Mapping[Any, str],
@@ -24,7 +23,6 @@ def turn(
     """Return the table of a *Your turn*.
 
     Args:
-        name: by which `check` knows it.
         asks: the question, a sentence that stands alone.
         right: a number, several of them, a shape (whole numbers), or one of the choices.
         wrong: the answers of those who err, each with what is said to them.
@@ -45,7 +43,6 @@ def turn(
     else:
         returns, same = number("the answer"), _near(tolerance)
     return Exercise(
-        name=name,
         asks=asks,
         right=right,
         returns=returns,

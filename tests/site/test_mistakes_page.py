@@ -19,7 +19,7 @@ extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
 hand = package.exercises()["weights_by_hand"]
-first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=@number), Slip("two", @answer)
+first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=5), Slip("two", @answer)
 tables = [replace(hand, slips=[first, second]), @more]
 package.exercises = lambda: {table.name: table for table in tables}
 package.MISTAKES, package.SYMPTOMS = {5: "softmax over the wrong axis"}, {5: "All is one"}
@@ -49,8 +49,8 @@ def book(tmp_path, monkeypatch):
     (tmp_path / "notebooks" / "about.md").write_text("# About\n\n## Exercise 2.1 is not here\n")
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
 
-    def build(answer, mistake=5, more=""):
-        conf = CONF.replace("@answer", answer).replace("@number", str(mistake)).replace("@more", more)
+    def build(answer, more=""):
+        conf = CONF.replace("@answer", answer).replace("@more", more)
         (tmp_path / "conf.py").write_text(conf)
         done = small_book(tmp_path)
         return done, BeautifulSoup((tmp_path / "_out" / "mistakes.html").read_text(encoding="utf-8"), "html.parser")
@@ -109,22 +109,3 @@ def test_a_diagnosis_is_written_as_check_prints_it():
     assert {judging.sentence(words) for words in ("your weights hold NaN.", "your weights hold NaN")} == {
         "Your weights hold NaN."
     }
-
-
-def test_a_wrong_answer_that_passes_fails_a_strict_build(book):
-    (status, log), _ = book("[1 / 8, 3 / 8, 4 / 8]")
-    assert status != 0
-    assert "the check of exercise weights_by_hand lets a wrong answer pass ('two')" in log
-
-
-def test_an_exercise_without_a_heading_fails_a_strict_build(book):
-    (status, log), _ = book("[1, 3, 4]", more='replace(hand, name="fourth", slips=[Slip("seven", 7)])')
-    assert status != 0
-    assert "exercise fourth has a check that no chapter calls" in log
-
-
-@pytest.mark.parametrize("mistake", [None, 6])
-def test_a_common_mistake_that_no_check_finds_fails_a_strict_build(book, mistake):
-    (status, log), _ = book("[1, 3, 4]", mistake=mistake)
-    assert status != 0
-    assert "no check finds mistake 5" in log

@@ -18,10 +18,8 @@ from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
-from tools.book import ROOT
 from tools.record import RECORD, record_of, stored_states
 
-CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
 TRAINED_TO = 12
 
 
@@ -401,7 +399,7 @@ def test_nothing_moves_while_one_slides_through_the_steps(visit):
 @pytest.fixture(scope="module")
 def chapter():
     """The widget of chapter 1, with the state that the notebook holds."""
-    (state,) = (state for state in stored_states(CHAPTER) if not state["compact"])
+    (state,) = (state for state in stored_states() if not state["compact"])
     assert len(json.dumps(state)) < 120_000
     widget = Bottleneck()
     widget.set_state(state)
@@ -409,9 +407,9 @@ def chapter():
 
 
 def test_the_recording_is_of_the_networks_that_the_chapter_trained():
-    assert json.loads(RECORD.read_text(encoding="utf-8")) == record_of(CHAPTER), "run `python -m tools.record`"
+    assert json.loads(RECORD.read_text(encoding="utf-8")) == record_of(), "run `python -m tools.record`"
     assert RECORD.stat().st_size < 20_000
-    (opening,) = (state for state in stored_states(CHAPTER) if state["compact"])
+    (opening,) = (state for state in stored_states() if state["compact"])
     assert opening == Bottleneck.recorded(length=4).state()
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from website import HOST, contrast, luminance
+from website import HOST, WIDGETS, contrast, luminance
 
-from attention_tutorial import plotting, widgets
+from attention_tutorial import plotting
 from attention_tutorial.widgets.base import STATIC
 from tools.node import node
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 JS = ROOT / "js"
 PAGES = ROOT / "book" / "_ext" / "attention_book" / "built"  # the scripts of pages
 SOURCES = sorted(path for folder in ("kit", "widgets") for path in (JS / folder).rglob("*.*"))
-MODULES = sorted(getattr(widgets, name).module for name in widgets.__all__)
+MODULES = sorted(WIDGETS)
 
 
 def test_there_is_one_bundle_for_each_widget_and_one_folder():

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from website import DESK, DRESS, PHONE, WISHES, await_widget, hard_to_tap, serious_findings, state_in, visiting
+from website import DESK, DRESS, PHONE, WIDGETS, WISHES, await_widget, hard_to_tap, serious_findings, state_in, visiting
 
-from attention_tutorial import widgets
 from tools.book import ROOT
 
-CLASSES = [getattr(widgets, name) for name in widgets.__all__]
+CLASSES = list(WIDGETS.values())
 BENCH = Path(__file__).with_name("mount.js").read_text(encoding="utf-8")
 
 every = pytest.mark.parametrize("widget", CLASSES, ids=lambda widget: widget.module)

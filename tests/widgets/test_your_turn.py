@@ -12,12 +12,10 @@ from attention_tutorial.widgets import YourTurn
 
 TURNS = [
     *(exercise for exercise in exercises().values() if exercise.typed),
-    turn("a_shape", "Which shape?", (2, 3), {(3, 2): "that is the transpose", (2,): "that is a vector"}),
-    turn(
-        "some_numbers", "How much of each?", [0.25, 0.5, 0.25], {(0.5, 0.25, 0.25): "order", (0.25, 0.5): "how many?"}
-    ),
-    turn("a_choice", "Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], rest="no animal"),
-    turn("a_number", "How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
+    turn("Which shape?", (2, 3), {(3, 2): "that is the transpose", (2,): "that is a vector"}),
+    turn("How much of each?", [0.25, 0.5, 0.25], {(0.5, 0.25, 0.25): "order", (0.25, 0.5): "how many?"}),
+    turn("Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], rest="no animal"),
+    turn("How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
 ]
 REPLY = """
 import { readFileSync } from "node:fs";
@@ -42,7 +40,7 @@ def replies(run_in_node):
     return lambda states: run_in_node("your_turn", REPLY, states)
 
 
-@pytest.mark.parametrize("exercise", TURNS, ids=lambda exercise: exercise.name)
+@pytest.mark.parametrize("exercise", TURNS, ids=lambda exercise: exercise.asks)
 def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
     answers = [exercise.right, *(slip.answer for slip in exercise.slips)]
     answers += exercise.typed.choices or [(7, 7, 7, 7) if isinstance(exercise.right, list) else 123.25]
@@ -56,7 +54,7 @@ def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
     assert len({reply["words"] for reply in shown[: len(exercise.slips) + 1]}) == len(exercise.slips) + 1
 
 
-@pytest.mark.parametrize("exercise", [x for x in TURNS if isinstance(x.right, float)], ids=lambda x: x.name)
+@pytest.mark.parametrize("exercise", [x for x in TURNS if isinstance(x.right, float)], ids=lambda x: x.asks)
 def test_two_digits_are_enough_and_the_next_number_is_wrong(exercise, replies, monkeypatch):
     state = widget_of(exercise, monkeypatch).state()
     near, far = round(exercise.right, 2), exercise.right + 2.1 * exercise.typed.tolerance
@@ -148,6 +146,6 @@ def test_an_answer_that_cannot_be_chosen_is_an_error():
 
 
 def test_a_choice_that_is_none_is_told_in_a_cell_too():
-    (choice,) = (exercise for exercise in TURNS if exercise.name == "a_choice")
+    (choice,) = (exercise for exercise in TURNS if exercise.asks == "Which?")
     assert judge(choice, "dog").words == "choose one of 'the', 'cat', 'mat'; got 'dog'"
     assert judge(replace(choice, rest="that is no animal"), "the").words == "that is no animal"

@@ -4,7 +4,20 @@ Each module is one concern and says at its head what it does. `setup` is the onl
 so the order in which they work can be read here.
 """
 
+from collections.abc import Callable
+
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+
+def for_the_site(work: Callable[[Sphinx], None]) -> Callable[..., None]:
+    """Have something done where pages are built, not where links are checked, and not after a failure."""
+
+    def handler(app: Sphinx, exception: Exception | None = None) -> None:
+        if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
+            work(app)
+
+    return handler
 
 
 def setup(app: Sphinx) -> dict[str, object]:
@@ -57,9 +70,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", formulas.choose_renderer)
     app.add_config_value("book_static_files", "", "html", str)
     app.connect("config-inited", theme.mark_of_static_files)
-    app.connect("builder-inited", widgets.write_files)  # before a page refers to them: Sphinx adds their checksums
-    app.connect("builder-inited", cards.write_files)
-    app.connect("builder-inited", slides.write_files)
+    app.connect(
+        "builder-inited", for_the_site(widgets.write_files)
+    )  # before a page refers to them: Sphinx adds their checksums
+    app.connect("builder-inited", for_the_site(cards.write_files))
+    app.connect("builder-inited", for_the_site(slides.write_files))
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in)
@@ -92,12 +107,14 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
-    app.connect("build-finished", address.write_robots)
-    app.connect("build-finished", cards.write_deck)
-    app.connect("build-finished", search.write_index)
-    app.connect("build-finished", theme.cut_icons)
-    app.connect("build-finished", theme.remove_unused)
-    app.connect("build-finished", style_sheets.prune, priority=900)  # the theme writes a sheet at the end, too
+    app.connect("build-finished", for_the_site(address.write_robots))
+    app.connect("build-finished", for_the_site(cards.write_deck))
+    app.connect("build-finished", for_the_site(search.write_index))
+    app.connect("build-finished", for_the_site(theme.cut_icons))
+    app.connect("build-finished", for_the_site(theme.remove_unused))
+    app.connect(
+        "build-finished", for_the_site(style_sheets.prune), priority=900
+    )  # the theme writes a sheet at the end, too
 
     return {
         "version": "1",

@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
@@ -79,8 +78,7 @@ def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return []
 
 
-def write_robots(app: Sphinx, exception: Exception | None) -> None:
+def write_robots(app: Sphinx) -> None:
     """Tell robots where the list of pages is, which `sphinx-sitemap` writes."""
-    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        lines = f"User-agent: *\nAllow: /\nSitemap: {urljoin(app.config.html_baseurl, 'sitemap.xml')}\n"
-        (Path(app.outdir) / "robots.txt").write_text(lines, encoding="utf-8")
+    lines = f"User-agent: *\nAllow: /\nSitemap: {urljoin(app.config.html_baseurl, 'sitemap.xml')}\n"
+    (Path(app.outdir) / "robots.txt").write_text(lines, encoding="utf-8")

@@ -28,7 +28,6 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.exercises import exercises
@@ -174,11 +173,10 @@ def _raw(text: str) -> nodes.raw:
 
 def write_files(app: Sphinx) -> None:
     """Write the script and its style sheet into the build's static folder, before a page refers to them."""
-    if isinstance(app.builder, StandaloneHTMLBuilder):
-        folder = Path(app.outdir) / "_static" / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in BUILT.glob("cards.*"):
-            (folder / path.name).write_bytes(path.read_bytes())
+    folder = Path(app.outdir) / "_static" / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in BUILT.glob("cards.*"):
+        (folder / path.name).write_bytes(path.read_bytes())
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
@@ -242,11 +240,10 @@ def decks(chapters: Iterator[tuple[str, NotebookNode]], book: str, site: str) ->
     return titled
 
 
-def write_deck(app: Sphinx, exception: Exception | None) -> None:
+def write_deck(app: Sphinx) -> None:
     """Write the deck beside the script."""
-    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        names = sorted(name for name in app.env.found_docs if name.startswith("notebooks/"))
-        paths = [(name, Path(app.env.doc2path(name))) for name in names]
-        chapters = ((name, read_notebook(path)) for name, path in paths if path.suffix == ".ipynb")
-        made = decks(chapters, app.config.project, app.config.html_baseurl)
-        genanki.Package(made).write_to_file(str(Path(app.outdir) / "_static" / FOLDER / DECK))
+    names = sorted(name for name in app.env.found_docs if name.startswith("notebooks/"))
+    paths = [(name, Path(app.env.doc2path(name))) for name in names]
+    chapters = ((name, read_notebook(path)) for name, path in paths if path.suffix == ".ipynb")
+    made = decks(chapters, app.config.project, app.config.html_baseurl)
+    genanki.Package(made).write_to_file(str(Path(app.outdir) / "_static" / FOLDER / DECK))

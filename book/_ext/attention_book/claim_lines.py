@@ -14,7 +14,7 @@ of claims.
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from docutils import nodes
@@ -216,14 +216,6 @@ def set_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     path = Path(app.env.doc2path(docname))
     if not isinstance(app.builder, StandaloneHTMLBuilder) or path.suffix != ".ipynb":
         return
-    known = {claim.id: claim for claim in stored_in(path)}
+    known = {claim.id: claim for claim in Claim.stored_in(read_notebook(path))}
     for group in list(groups_of(doctree, known)):
         set_group(group)
-
-
-def stored_in(path: Path) -> Iterable[Claim]:
-    """Return the claims of a notebook; none if one lacks a part, which the page of claims reports."""
-    try:
-        return Claim.stored_in(read_notebook(path))
-    except ValueError:
-        return []

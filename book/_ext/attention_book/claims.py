@@ -8,19 +8,17 @@ output (`attention_tutorial.notebook.claim`). The directive
 
 collects these records from the notebooks of the book at build time and sets them as tables, one for each chapter. The
 page therefore says what the notebooks measured, and nothing else. Each id leads to the cell's result in its chapter.
-Two claims with one id, or a record that lacks a part, are warnings, which fail a strict build.
 
 A claim that depends on random numbers is measured again on fresh ones (`make replicate`); from the file that this
 writes the page says in how many of these runs it held.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from docutils import nodes
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
@@ -29,8 +27,6 @@ from .claim_lines import accepted_in_words, measured_in_words
 from .depths import is_deep
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
-
-logger = logging.getLogger(__name__)
 
 REPLICATION = "replication.json"  # beside the page
 NOT_YET = "not yet run"  # for a claim that this file does not know
@@ -41,16 +37,6 @@ COLUMNS = (
     (MEASURED.capitalize(), 14),
     ("Fresh runs", 18),
 )
-
-
-def find_duplicates(claims: Iterable[tuple[str, Claim]]) -> Iterator[str]:
-    """Yield a message for each id that stands more than once; the pairs are (place, claim)."""
-    first: dict[str, str] = {}
-    for place, claim in claims:
-        if claim.id in first:
-            yield f"claim {claim.id} stands twice: in {first[claim.id]} and in {place}; ids are unique over the book"
-        else:
-            first[claim.id] = place
 
 
 def read_replication(path: Path) -> dict[str, dict[str, Any]]:
@@ -97,9 +83,7 @@ def make_section(
 
 
 class ClaimsDirective(SphinxDirective):
-    """Set the claims of all notebooks that match a pattern (`notebooks/*` unless another is given)."""
-
-    optional_arguments = 1
+    """Set the claims of all notebooks."""
 
     def run(self) -> list[nodes.Node]:
         """Read the notebooks and return a line that counts the claims, and a section for each chapter."""
@@ -108,25 +92,13 @@ class ClaimsDirective(SphinxDirective):
         self.env.note_dependency(str(path))
         replication = read_replication(path)
         sections: list[nodes.Node] = []
-        placed: list[tuple[str, Claim]] = []
-        for docname, notebook in read_chapters(self.env, *self.arguments):
-            try:
-                claims = Claim.stored_in(notebook)
-            except ValueError as error:
-                logger.warning("%s: %s", docname, error, location=self.get_location(), type="claims")
-                continue
-            placed += [(docname, claim) for claim in claims]
-            if claims:
+        placed: list[str] = []  # the page of each claim
+        for docname, notebook in read_chapters(self.env):
+            if claims := Claim.stored_in(notebook):
+                placed += [docname] * len(claims)
                 page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
                 name = PurePosixPath(docname).name
                 sections.append(make_section(title_of(notebook, docname), name, claims, page, replication))
-        for message in find_duplicates(placed):
-            logger.warning(message, location=self.get_location(), type="claims")
-        if not placed:
-            return [nodes.paragraph("", "No chapter has made a claim yet.")]
-        pages = {docname for docname, _ in placed}
-        deep = sum(map(is_deep, pages))
-        parts = [(len(pages) - deep, "chapter"), (deep, "deep notebook")]
-        where = " and ".join(f"{number} {unit}{'s' * (number > 1)}" for number, unit in parts if number)
-        count = f"{len(placed)} claim{'s' * (len(placed) > 1)} from {where}."
+        deep = sum(map(is_deep, set(placed)))
+        count = f"{len(placed)} claims from {len(set(placed)) - deep} chapters and {deep} deep notebooks."
         return [nodes.paragraph("", count, classes=["claims-count"]), *sections]

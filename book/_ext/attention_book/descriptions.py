@@ -15,7 +15,6 @@ from urllib.parse import urljoin, urlsplit
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 
 from .citation import authors, read_citation
 from .social_cards import SIZE, draw_card
@@ -123,7 +122,7 @@ def card_name(page: str) -> str:
 
 def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Add to the head of a page what it is, and draw its card."""
-    if doctree is None or not isinstance(app.builder, StandaloneHTMLBuilder):
+    if doctree is None:
         return
     title = app.env.titles[pagename].astext()
     card = app.env.metadata[app.config.root_doc]["cards"].get(pagename)

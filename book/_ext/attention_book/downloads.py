@@ -10,7 +10,6 @@ from typing import Any
 
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 
 from .notebooks import read_notebook
 
@@ -29,24 +28,18 @@ def script_cells(notebook: NotebookNode) -> Iterator[str]:
 
 def offer_script(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Write the script of a chapter, and add it to the menu of downloads."""
-    if doctree is None or not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
     source = Path(app.env.doc2path(pagename))
-    if source.suffix != ".ipynb":
+    if doctree is None or source.suffix != ".ipynb":
         return
     script = Path(app.outdir) / FOLDER / f"{source.stem}.py"
     script.parent.mkdir(exist_ok=True)
     script.write_text("\n".join(script_cells(read_notebook(source))), encoding="utf-8")
-    for button in context.get("header_buttons", []):
-        if button.get("label") == "download-buttons":
-            button["buttons"].insert(
-                1,
-                {
-                    "type": "link",
-                    "url": context["pathto"](f"{FOLDER}/{script.name}", 1),
-                    "text": ".py",
-                    "tooltip": "Download as a Python script",
-                    "icon": "fas fa-code",
-                    "label": "download-script-button",
-                },
-            )
+    words = {"text": ".py", "tooltip": "Download as a Python script", "label": "download-script-button"}
+    offer(context, 1, f"{FOLDER}/{script.name}", icon="fas fa-code", **words)
+
+
+def offer(context: dict[str, Any], place: int, file: str, **button: str) -> None:
+    """Put a file of the site at a place of the menu of downloads."""
+    for menu in context.get("header_buttons", []):
+        if menu.get("label") == "download-buttons":
+            menu["buttons"].insert(place, {"type": "link", "url": context["pathto"](file, 1), **button})

@@ -10,7 +10,6 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from sphinx.environment import BuildEnvironment
-from sphinx.util.matching import patmatch
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -44,9 +43,9 @@ def title_of(notebook: NotebookNode, default: str) -> str:
     return next((text for _, text in headings(notebook)), default)
 
 
-def read_chapters(env: BuildEnvironment, pattern: str = "notebooks/*") -> Iterator[tuple[str, NotebookNode]]:
+def read_chapters(env: BuildEnvironment) -> Iterator[tuple[str, NotebookNode]]:
     """Yield (page, notebook) for the pages of a book that are notebooks; the page being read depends on them."""
-    for page in sorted(name for name in env.found_docs if patmatch(name, pattern)):
+    for page in sorted(name for name in env.found_docs if name.startswith("notebooks/")):
         path = Path(env.doc2path(page))
         if path.suffix == ".ipynb":
             env.note_dependency(str(path))

@@ -18,7 +18,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 
 SCRIPT = Path(__file__).with_suffix(".js")
 FOLDER = "pagefind"
@@ -143,10 +142,8 @@ def note_records(app: Sphinx, doctree: nodes.document) -> None:
     app.env.metadata[page]["places"] = list(records_of(doctree, f"{page}.html"))
 
 
-def write_index(app: Sphinx, exception: Exception | None) -> None:
+def write_index(app: Sphinx) -> None:
     """Write the index of the site, and the script that asks it."""
-    if exception is not None or not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
     site = Path(app.outdir)
     shutil.rmtree(site / FOLDER, ignore_errors=True)
     write([place for page in sorted(app.env.found_docs) for place in app.env.metadata[page]["places"]], site / FOLDER)

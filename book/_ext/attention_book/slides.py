@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 
 from .depths import is_deep, number_of
+from .downloads import offer
 
 FOLDER = "slides"
 REVEAL = Path(str(files("sphinx_revealjs"))) / "_static" / "revealjs"
@@ -147,7 +147,7 @@ def key_sentences(paragraph: Tag, *, opening: bool = False, leading: bool = Fals
 def key_words(item: Tag, section: Tag) -> str:
     """Return what of an item of a list a slide shows: of a summary, all of it."""
     paragraph = item.p or item
-    return inner(paragraph) if section["id"] == "summary" else " ".join(key_sentences(paragraph, opening=True))
+    return inner(paragraph) if section.get("id") == "summary" else " ".join(key_sentences(paragraph, opening=True))
 
 
 def _ends(sentence: str, mark: str) -> bool:
@@ -311,8 +311,8 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
     lead = notes = ""  # what waits for the next part
     opening = True
     for block in section.find_all(recursive=False) if blocks is None else blocks:
-        kind = set(block.get("class", ()))
-        if block.name in ("section", "h1", "h2", "h3", "span") or kind & SILENT:
+        kind = dict.fromkeys(block.get("class", ()))  # in their order
+        if block.name in ("section", "h1", "h2", "h3", "span") or kind.keys() & SILENT:
             continue
         if block.name == "details":
             notes += noted(block) if "Answer" not in block.summary.text else ""
@@ -339,12 +339,8 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
             elif block.name == "blockquote":
                 yield Part(f'{lead}<div class="{" ".join(kind)}">{inner(block)}</div>', notes + noted(block))
             elif block.name in ("ul", "ol"):
-                whole = section.get("id") == "summary"
-                items = (item.p or item for item in block.find_all("li", recursive=False))
-                rows = "".join(
-                    f"<li>{inner(item) if whole else ' '.join(key_sentences(item, opening=True))}</li>"
-                    for item in items
-                )
+                items = block.find_all("li", recursive=False)
+                rows = "".join(f"<li>{key_words(item, section)}</li>" for item in items)
                 yield Part(f"{lead}<{block.name}>{rows}</{block.name}>", notes + noted(block))
             else:  # a formula, a table
                 yield Part(f"{lead}{block}", notes)
@@ -428,38 +424,22 @@ def deck_of(article: Tag, page: str, book: str) -> str:
     )
 
 
-def has_deck(app: Sphinx, page: str) -> bool:
-    """Tell whether a page of the site is a main chapter."""
-    return bool(number_of(page)) and not is_deep(page) and isinstance(app.builder, StandaloneHTMLBuilder)
-
-
 def write_deck(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Write the deck of a chapter, and add it to the page's menu of downloads."""
-    if doctree is None or not has_deck(app, pagename):
+    if doctree is None or not number_of(pagename) or is_deep(pagename):
         return
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     name = f"{pagename.rpartition('/')[2]}.html"
     article = BeautifulSoup(str(context["body"]), "lxml").body
     (folder / name).write_text(deck_of(article, f"../{pagename}.html", app.config.project), encoding="utf-8")
-    for button in context.get("header_buttons", []):
-        if button.get("label") == "download-buttons":
-            button["buttons"].append(
-                {
-                    "type": "link",
-                    "url": context["pathto"](f"{FOLDER}/{name}", 1),
-                    "text": "Slides",
-                    "tooltip": "Show the chapter as slides",
-                    "icon": "fas fa-chalkboard-user",
-                    "label": "slides-button",
-                }
-            )
+    words = {"text": "Slides", "tooltip": "Show the chapter as slides", "label": "slides-button"}
+    offer(context, 3, f"{FOLDER}/{name}", icon="fas fa-chalkboard-user", **words)
 
 
 def write_files(app: Sphinx) -> None:
     """Write what all decks load, beside them."""
-    if isinstance(app.builder, StandaloneHTMLBuilder):
-        folder = Path(app.outdir) / FOLDER / "reveal"
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in (*(REVEAL / name for name in OF_REVEAL), *OURS):
-            shutil.copyfile(path, folder / path.name)
+    folder = Path(app.outdir) / FOLDER / "reveal"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (*(REVEAL / name for name in OF_REVEAL), *OURS):
+        shutil.copyfile(path, folder / path.name)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import tinycss2
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from tinycss2.ast import AtRule, Node, QualifiedRule
 
 # Sheets of others; the book's own hold nothing that is not used.
@@ -97,11 +96,10 @@ def _kept(rules: list[Node], names: set[str]) -> str:
     return "".join(result)
 
 
-def prune(app: Sphinx, exception: Exception | None) -> None:
+def prune(app: Sphinx) -> None:
     """Prune the style sheets of the site."""
-    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        site = Path(app.outdir)
-        names = names_in(site)
-        for pattern in SHEETS:
-            for path in (site / "_static").glob(pattern):
-                path.write_text(pruned(path.read_text(encoding="utf-8"), names), encoding="utf-8")
+    site = Path(app.outdir)
+    names = names_in(site)
+    for pattern in SHEETS:
+        for path in (site / "_static").glob(pattern):
+            path.write_text(pruned(path.read_text(encoding="utf-8"), names), encoding="utf-8")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 
 from .fonts import write_subset
@@ -38,11 +37,11 @@ def icons_in(sheet: str) -> set[int]:
     }
 
 
-def cut_icons(app: Sphinx, exception: Exception | None) -> None:
+def cut_icons(app: Sphinx) -> None:
     """Put fonts of the icons in use in the place of the theme's copy of Font Awesome."""
     static = Path(app.outdir) / "_static"
     vendor = static / "vendor"
-    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder) and vendor.is_dir():
+    if vendor.is_dir():
         (copy,) = (vendor / "fontawesome").glob("*/")
         sheets = (path for path in static.rglob("*.css") if vendor not in path.parents)
         codes = set().union(*(icons_in(sheet.read_text(encoding="utf-8")) for sheet in sheets))
@@ -87,10 +86,9 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 
 
-def remove_unused(app: Sphinx, exception: Exception | None) -> None:
+def remove_unused(app: Sphinx) -> None:
     """Remove files that the theme brings and no page loads."""
-    if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        for pattern in UNUSED:
-            for path in (Path(app.outdir) / "_static").glob(pattern):
-                if path.is_file():
-                    path.unlink()
+    for pattern in UNUSED:
+        for path in (Path(app.outdir) / "_static").glob(pattern):
+            if path.is_file():
+                path.unlink()

@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
-from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial import widgets
@@ -45,8 +44,6 @@ def script(widget: type[BookWidget]) -> str:
 
 def write_files(app: Sphinx) -> None:
     """Write scripts and style sheets into the build's static folder, before a page refers to them."""
-    if not isinstance(app.builder, StandaloneHTMLBuilder):
-        return
     folder = Path(app.outdir) / "_static" / "widgets"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
