@@ -4,8 +4,7 @@ A debug task is data. With a `Repair` called ``COOLED`` in the hidden module:
 
 - ``draw`` chooses the fault, ``"bug": rng.choice(list(COOLED.faults))``, and a number of eight or more for the source,
   such as ``{base}``. So a repaired function is wrong for most others; a cell ``cooled-yours`` says the number.
-- the task's cell is ``COOLED.cell(v)``, its right answer ``COOLED.function(v)``, and its slips begin with
-  ``*COOLED.slips(v)``.
+- the task is ``COOLED.task(v, ...)``, and its cell ``COOLED.cell(v)``.
 """
 
 import math
@@ -15,7 +14,10 @@ from typing import Any
 
 import torch
 
-from attention_tutorial.exercises import Slip
+from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises.visible import table
+
+from .assignment import Check, Task
 
 __all__ = ["STILL_THERE", "Fault", "Repair"]
 
@@ -90,3 +92,33 @@ class Repair:
             for fault in (*self.faults.values(), *self.more)
             if fault is not own
         ]
+
+    def task(
+        self,
+        values: Mapping[str, Any],
+        *,
+        title: str,
+        asks: str,
+        returns: tuple[str, str, str],
+        cases: Sequence[Case],
+        rest: str,
+        checks: Sequence[Check],
+    ) -> Task:
+        """Return the task of a variant: to repair the function, with all its faults as slips.
+
+        Args:
+            values: of the variant.
+            title: of the task, which has the function's name.
+            asks: what the function gives, in a sentence.
+            returns: as `table` takes them.
+            cases: visible inputs.
+            rest: what is said where nothing else is.
+            checks: the hidden ones.
+
+        Returns:
+            The task.
+        """
+        right = self.function(values)
+        name = right.__name__
+        exercise = table(name, asks, right, returns, cases=cases, slips=self.slips(values), rest=rest)
+        return Task(id=name, title=title, kind="debug", table=exercise, checks=checks)

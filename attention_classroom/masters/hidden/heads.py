@@ -574,6 +574,11 @@ def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
     },
     [
         Fault(" @ w_o[h]", " @ (0 * w_o[h])", "the heads add nothing"),
+        Fault(
+            "norm(x) @ embedding.T",
+            "(norm(x) @ embedding.T).softmax(dim=-1)",
+            "logits are asked for, without a softmax",
+        ),
         Fault("{share:g} * b[h]", "b[h]", "the numbers of the distances are not multiplied by your factor"),
         Fault(" / math.sqrt(k.size(-1))", "", "the scores are not scaled", 2),
     ],
@@ -599,24 +604,13 @@ def _expected_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]])
 
 
 def _expected_task(v: Mapping[str, Any]) -> Task:
-    right = EXPECTED.function(v)
-    exercise = table(
-        "expected",
-        "The logits (n, tokens) of a layer of heads and nothing else.",
-        right,
-        ("tensor", "the logits", "(n, tokens)"),
-        cases=_expected_cases(v["seed"] + 5, [(5, 7, 3, 6, 4)]),
-        slips=[
-            *EXPECTED.slips(v),
-            Slip("logits are asked for, without a softmax", lambda *inputs: right(*inputs).softmax(-1)),
-        ],
-        rest="these are not the logits; give it one head and two tokens, and follow the lines",
-    )
-    return Task(
-        id="expected",
+    return EXPECTED.task(
+        v,
         title="Repair the model",
-        kind="debug",
-        table=exercise,
+        asks="The logits (n, tokens) of a layer of heads and nothing else.",
+        returns=("tensor", "the logits", "(n, tokens)"),
+        cases=_expected_cases(v["seed"] + 5, [(5, 7, 3, 6, 4)]),
+        rest="these are not the logits; give it one head and two tokens, and follow the lines",
         checks=[
             Check(
                 points=3,

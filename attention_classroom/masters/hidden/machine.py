@@ -644,20 +644,13 @@ def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list
 
 
 def _layer_task(v: Mapping[str, Any]) -> Task:
-    exercise = table(
-        "layer",
-        "What a writing layer makes of x (m, d), with the norm first.",
-        LAYER.function(v),
-        ("tensor", "the result", "(m, d)"),
-        cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
-        slips=LAYER.slips(v),
-        rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
-    )
-    return Task(
-        id="layer",
+    return LAYER.task(
+        v,
         title="Repair the layer",
-        kind="debug",
-        table=exercise,
+        asks="What a writing layer makes of x (m, d), with the norm first.",
+        returns=("tensor", "the result", "(m, d)"),
+        cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
+        rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
         checks=[
             Check(
                 points=3,

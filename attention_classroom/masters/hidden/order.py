@@ -559,20 +559,13 @@ def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 
 def _newest_task(v: Mapping[str, Any]) -> Task:
-    exercise = table(
-        "newest",
-        "What the last positions find among all keys so far, with rotary positions and a causal mask.",
-        NEWEST.function(v),
-        ("tensor", "the output", "(m, d)"),
-        cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
-        slips=NEWEST.slips(v),
-        rest="this is not what the last positions find; take one new position and two keys, and follow the lines",
-    )
-    return Task(
-        id="newest",
+    return NEWEST.task(
+        v,
         title="Repair the newest words",
-        kind="debug",
-        table=exercise,
+        asks="What the last positions find among all keys so far, with rotary positions and a causal mask.",
+        returns=("tensor", "the output", "(m, d)"),
+        cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
+        rest="this is not what the last positions find; take one new position and two keys, and follow the lines",
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(

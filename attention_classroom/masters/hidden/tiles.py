@@ -609,20 +609,13 @@ def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
 
 
 def _tiled_task(v: Mapping[str, Any]) -> Task:
-    exercise = table(
-        "tiled",
-        "Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
-        TILED.function(v),
-        ("tensor", "the output", "(m, d_v)"),
-        cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
-        slips=TILED.slips(v),
-        rest="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
-    )
-    return Task(
-        id="tiled",
+    return TILED.task(
+        v,
         title="Repair the tiles",
-        kind="debug",
-        table=exercise,
+        asks="Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
+        returns=("tensor", "the output", "(m, d_v)"),
+        cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
+        rest="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
