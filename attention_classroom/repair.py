@@ -4,18 +4,20 @@ A debug task is data. With a `Repair` called ``COOLED`` in the hidden module:
 
 - ``draw`` chooses the fault, ``"bug": rng.choice(list(COOLED.faults))``, and a number of eight or more for the source,
   such as ``{base}``. So a repaired function is wrong for most others; a cell ``cooled-yours`` says the number.
-- the task's cell is ``COOLED.cell(v)``, its right answer ``COOLED.function(v)``, and its slips begin with
-  ``*COOLED.slips(v)``.
+- the task is ``COOLED.task(v, ...)``, and its cell ``COOLED.cell(v)``.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from attention_tutorial.exercises import Slip
+from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises.visible import table
+
+from .assignment import Check, Task
 
 __all__ = ["STILL_THERE", "Fault", "Repair"]
 
@@ -47,34 +49,35 @@ class Repair:
         source: of the right function, which comes first in it. Values of the variant stand in braces, as in
             `str.format`; so a brace of Python's is written twice, here and in the faults.
         faults: by the names that `draw` chooses the variant's ``"bug"`` from.
+        more: faults that no variant has, but that a repair may bring in.
     """
 
     source: str
     faults: Mapping[str, Fault]
+    more: Sequence[Fault] = ()
 
     def __post_init__(self) -> None:
-        for name, fault in self.faults.items():
+        for fault in (*self.faults.values(), *self.more):
             count = self.source.count(fault.right)
             if count != 1:
                 raise ValueError(
-                    f"right of the fault {name!r} must be in the source once; got {count} times {fault.right!r}"
+                    f"right of a fault must be in the source once; got {count} times {fault.right!r} ({fault.words})"
                 )
 
-    def code(self, values: Mapping[str, Any], bug: str = "") -> str:
+    def code(self, values: Mapping[str, Any], fault: Fault | None = None) -> str:
         """Return the source for the values of a variant, with one fault or right."""
-        fault = self.faults.get(bug)
         source = self.source.replace(fault.right, fault.wrong) if fault else self.source
         return source.format(**values)
 
     def cell(self, values: Mapping[str, Any]) -> str:
         """Return the master's cell: the function with the variant's fault, and the right one as the solution."""
-        broken, right = self.code(values, values["bug"]), self.code(values)
+        broken, right = self.code(values, self.faults[values["bug"]]), self.code(values)
         return f"{broken}\n\n\n### BEGIN SOLUTION\n{right}\n\n\n### END SOLUTION"
 
-    def function(self, values: Mapping[str, Any], bug: str = "") -> Callable[..., Any]:
+    def function(self, values: Mapping[str, Any], fault: Fault | None = None) -> Callable[..., Any]:
         """Return the function of a variant, with one fault or right."""
         names: dict[str, Any] = {}
-        exec(self.code(values, bug), {"torch": torch, "math": math}, names)
+        exec(self.code(values, fault), {"torch": torch, "math": math}, names)
         function: Callable[..., Any] = next(iter(names.values()))
         return function
 
@@ -83,9 +86,39 @@ class Repair:
 
         It is known by what it returns, so neither other names nor other lines with the same result bring more to light.
         """
-        own = values["bug"]
+        own = self.faults[values["bug"]]
         return [Slip(STILL_THERE, self.function(values, own))] + [
-            Slip(fault.words, self.function(values, name), fault.mistake)
-            for name, fault in self.faults.items()
-            if name != own
+            Slip(fault.words, self.function(values, fault), fault.mistake)
+            for fault in (*self.faults.values(), *self.more)
+            if fault is not own
         ]
+
+    def task(
+        self,
+        values: Mapping[str, Any],
+        *,
+        title: str,
+        asks: str,
+        returns: tuple[str, str, str],
+        cases: Sequence[Case],
+        rest: str,
+        checks: Sequence[Check],
+    ) -> Task:
+        """Return the task of a variant: to repair the function, with all its faults as slips.
+
+        Args:
+            values: of the variant.
+            title: of the task, which has the function's name.
+            asks: what the function gives, in a sentence.
+            returns: as `table` takes them.
+            cases: visible inputs.
+            rest: what is said where nothing else is.
+            checks: the hidden ones.
+
+        Returns:
+            The task.
+        """
+        right = self.function(values)
+        name = right.__name__
+        exercise = table(name, asks, right, returns, cases=cases, slips=self.slips(values), rest=rest)
+        return Task(id=name, title=title, kind="debug", table=exercise, checks=checks)

@@ -220,7 +220,7 @@ def test_no_call_of_torchs_own_attention_is_an_answer(name):
 
 def test_a_fault_that_is_not_in_the_source_once_is_refused():
     """A piece that is there twice would plant two faults, and one that is not there none."""
-    with pytest.raises(ValueError, match=r"right of the fault 'axis' must be in the source once; got 2 times 'dim=0'"):
+    with pytest.raises(ValueError, match=r"right of a fault must be in the source once; got 2 times 'dim=0'"):
         Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
 
 

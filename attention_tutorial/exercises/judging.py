@@ -245,7 +245,9 @@ def _explain(exercise: Exercise, got: tuple[Tensor, ...], right: tuple[Any, ...]
     if exercise.explain is not None:
         explained = exercise.explain(*((got, right) if len(got) > 1 else (part, right[0])), *case.inputs)
     explained = explained or _explain_two(exercise, part, right[wrong], wrong, case)
-    return explained or exercise.otherwise(part, right[wrong], name)
+    others = [i for i in range(len(got)) if i != wrong and exercise.same(got[i], right[i], *case.inputs)]
+    fine = exercise.parts()[others[0]].name if others else ""
+    return explained or exercise.otherwise(part, right[wrong], name, fine)
 
 
 def _explain_two(exercise: Exercise, got: Tensor, right: Any, part: int, case: Case) -> str | None:

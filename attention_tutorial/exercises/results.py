@@ -74,10 +74,14 @@ def expect_tensor(
         return result.detach().cpu()
     result = result.detach().cpu().double()
     if finite and result.isnan().any():
-        raise Mistake(f"{name} {'hold' if name.endswith('s') else 'holds'} NaN")
+        raise Mistake(f"{_holds(name)} NaN")
     if finite and result.isinf().any():
-        raise Mistake(f"{name} {'hold' if name.endswith('s') else 'holds'} infinity")
+        raise Mistake(f"{_holds(name)} infinity")
     return result
+
+
+def _holds(name: str) -> str:
+    return f"{name} {'hold' if name.endswith('s') else 'holds'}"
 
 
 def _kind(result: Any) -> str:
@@ -110,10 +114,11 @@ def expect_numbers(result: Any, name: str = "the result") -> Tensor:
     try:
         numbers = torch.as_tensor(result, dtype=torch.float64).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
-        inside = f" of {type(result[0]).__name__}" if isinstance(result, list | tuple) and result else ""
+        kinds = dict.fromkeys(type(x).__name__ for x in result) if isinstance(result, list | tuple) else ()
+        inside = f" of {' and '.join(kinds)}" if kinds else ""
         raise Mistake(f"{name} must be numbers; got {type(result).__name__}{inside}") from error
     if numbers.isnan().any():
-        raise Mistake(f"{name} holds NaN")
+        raise Mistake(f"{_holds(name)} NaN")
     return numbers
 
 

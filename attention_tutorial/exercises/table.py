@@ -149,6 +149,6 @@ class Exercise:
         """Return what an answer returns, also where it is one thing."""
         return self.returns if isinstance(self.returns, tuple) else (self.returns,)
 
-    def otherwise(self, got: Any, right: Any, name: str) -> str:
-        """Return what is said of a part of a result where nothing else is."""
+    def otherwise(self, got: Any, right: Any, name: str, fine: str = "") -> str:
+        """Return what is said of a part of a result where nothing else is; `fine` names the other part if right."""
         return self.rest

@@ -133,7 +133,7 @@ class Table(Exercise):
     parts_as_data: tuple[Returns, ...]
     tolerance: float = 1e-5
 
-    def otherwise(self, got: Tensor, right: Any, name: str) -> str:
+    def otherwise(self, got: Tensor, right: Any, name: str, fine: str = "") -> str:
         """Return what is said where nothing else is: what the numbers show, and the first one that is wrong."""
         right = torch.as_tensor(right)
         if got.shape != right.shape or right.dim() == 0:
@@ -144,9 +144,8 @@ class Table(Exercise):
             else ~torch.isclose(got, right.double(), self.tolerance, self.tolerance)
         )
         at = wrong.nonzero()[0].tolist()
-        first = (
-            f"at {_place(at)}, counted from 0, yours has {_shown(got[tuple(at)])}; expected {_shown(right[tuple(at)])}"
-        )
+        where = _place(at) + (f" of the {name}" if len(self.parts_as_data) > 1 else "")
+        first = f"at {where}, counted from 0, yours has {_shown(got[tuple(at)])}; expected {_shown(right[tuple(at)])}"
         count, words = int(wrong.sum()), self.rest
         if _rows_sum_to_one(right.double()) and not _rows_sum_to_one(got):
             low, high = (f"{x:.3g}" for x in got.sum(dim=-1).aminmax())
@@ -154,6 +153,8 @@ class Table(Exercise):
         elif count <= 0.5 * right.numel():
             your = f"your {name.removeprefix('the ')}"
             words = f"{count} of the {right.numel()} entries of {your} {'is' if count == 1 else 'are'} wrong"
+        if fine:
+            words = f"{fine} {'are' if fine.endswith('s') else 'is'} right, the {name} not: {words}"
         return f"{words}; {first}"
 
 

@@ -449,6 +449,14 @@ def both_ways(x, w, u, w_back, u_back):
             "each step begins again at the first state; it must go on from the state before",
         ),
     },
+    [
+        Fault(
+            "[forward, backward], dim=-1)",
+            "[forward, backward], dim=-1).flip(0)",
+            "both readings are turned around: the first goes from left to right and stays as it is",
+        ),
+        Fault("[forward, backward]", "[forward, 0 * backward]", "the second half is zero"),
+    ],
 )
 
 
@@ -462,32 +470,13 @@ def _both_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]
 
 
 def _both_ways_task(v: Mapping[str, Any]) -> Task:
-    right = BOTH_WAYS.function(v)
-    x = _both_cases(v["seed"] + 3, [(6, 3, 4)])
-    exercise = table(
-        "both_ways",
-        "The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
-        right,
-        ("tensor", "the states", "(n, 2 d_h)"),
-        cases=x,
-        slips=[
-            *BOTH_WAYS.slips(v),
-            Slip(
-                "both readings are turned around: the first goes from left to right and stays as it is",
-                lambda x, *matrices: right(x, *matrices).flip(0),
-            ),
-            Slip(
-                "the second half is zero",
-                lambda x, w, u, w_back, u_back: right(x, w, u, 0 * w_back, u_back),
-            ),
-        ],
-        rest="these are not the states of both readings; look at each half by itself",
-    )
-    return Task(
-        id="both_ways",
+    return BOTH_WAYS.task(
+        v,
         title="Repair the two-way reader",
-        kind="debug",
-        table=exercise,
+        asks="The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
+        returns=("tensor", "the states", "(n, 2 d_h)"),
+        cases=_both_cases(v["seed"] + 3, [(6, 3, 4)]),
+        rest="these are not the states of both readings; look at each half by itself",
         checks=[
             Check(points=3, cases=_both_cases(v["hidden"] + 300, [(7, 5, 3), (4, 2, 6)]), says="other sizes"),
             Check(

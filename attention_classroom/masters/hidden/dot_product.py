@@ -451,6 +451,12 @@ def recollect(x, memory, w_q, w_k, w_v):
             "what was found is multiplied by both shares; the share of x belongs to x alone",
         ),
     },
+    [
+        Fault("{kept:g} * x + {new:g} *", "{new:g} *", "x itself is lost: a part of it is kept"),
+        Fault("{kept:g} * x", "x", "all of x is kept"),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled at all", 2),
+        Fault("q @ k.T", "-q @ k.T", "the sign of the scores is turned around"),
+    ],
 )
 
 
@@ -464,37 +470,13 @@ def _recollect_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]]
 
 
 def _recollect_task(v: Mapping[str, Any]) -> Task:
-    right = RECOLLECT.function(v)
-    exercise = table(
-        "recollect",
-        "Each row of x with its share of what it found in the memory, (m, d_model).",
-        right,
-        ("tensor", "the result", "(m, d_model)"),
-        cases=_recollect_cases(v["seed"] + 3, [(4, 6, 5, 3, 2)]),
-        slips=[
-            *RECOLLECT.slips(v),
-            Slip(
-                "x itself is lost: a part of it is kept",
-                lambda x, *others: right(x, *others) - v["kept"] * x,
-            ),
-            Slip("all of x is kept", lambda x, *others: right(x, *others) + v["new"] * x),
-            Slip(
-                "your scores are not scaled at all",
-                lambda x, memory, w_q, w_k, w_v: right(x, memory, w_q, w_k * math.sqrt(w_k.size(-1)), w_v),
-                mistake=2,
-            ),
-            Slip(
-                "the sign of the scores is turned around",
-                lambda x, memory, w_q, w_k, w_v: right(x, memory, w_q, -w_k, w_v),
-            ),
-        ],
-        rest="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
-    )
-    return Task(
-        id="recollect",
+    return RECOLLECT.task(
+        v,
         title="Repair the recollection",
-        kind="debug",
-        table=exercise,
+        asks="Each row of x with its share of what it found in the memory, (m, d_model).",
+        returns=("tensor", "the result", "(m, d_model)"),
+        cases=_recollect_cases(v["seed"] + 3, [(4, 6, 5, 3, 2)]),
+        rest="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
         checks=[
             Check(
                 points=3,

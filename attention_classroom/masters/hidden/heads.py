@@ -19,6 +19,7 @@ from attention_tutorial.exercises.visible import random, table, telling
 TARGETS = {"open": "still_open[-1]", "last": "opened[-1]", "outer": "still_open[0]"}
 DECOYS = {"left": "target - 1", "right": "target + 1", "begin": "0"}
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
+NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "part.mean(dim=0)", "before": "part.roll(1, dims=0)"}
 TIMES = {"last": "earlier[-1:]", "first": "earlier[:1]", "any": "earlier"}
 PASSAGES, TAKEN = 8, 6  # of the code model's, in the master's cell `heads-data`
@@ -59,7 +60,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "begin": "the token that begins the text, place 0",
     }[v["decoy"]]
     removed = {
-        "zero": "**Zeros** take the place of what is taken out",
+        "zero": "**Zeros** take the place of what is taken out, so just subtract it",
         "mean": "Its **mean over the places** takes the place of what is taken out",
         "before": "What the same head added **one place before** takes its place; at place 0, that of the last place",
     }[v["removed"]]
@@ -68,13 +69,16 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "first": "followed these $k$ tokens the **first** time",
         "any": "followed these $k$ tokens **any** earlier time",
     }[v["time"]]
-    rest = {"others": "all other tokens", "all": "all tokens, these among them"}[v["rest"]]
+    rest = {
+        "others": "**all other tokens**",
+        "all": "**all tokens**, these among them, so it is the same for every $k$",
+    }[v["rest"]]
     streams = ", ".join("changed" if name == v["path"] else "x" for name in ("queries", "keys", "values"))
     return {
         "scored-yours": f"**Yours.** {target}. {query}. The **decoy** is {decoy}.",
         "closed-yours": f"**Yours.** It is taken out of the **{v['path']}**. {removed}. The numbers of the distances "
         f"are multiplied by **{v['slope']:g}** before they are added to the scores.",
-        "lost-yours": f"**Yours.** A token is *again* if it {time}. The second column is for **{rest}**. The loss is "
+        "lost-yours": f"**Yours.** A token is *again* if it {time}. The second column is for {rest}. The loss is "
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
         "scored": SCORED.format(
@@ -86,7 +90,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
             rest={"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]],
             unit=UNITS[v["unit"]],
         ),
-        "lost-plot": LOST_PLOT.format(rest={"others": "others", "all": "all"}[v["rest"]] + " tokens", unit=v["unit"]),
+        "lost-plot": LOST_PLOT.format(rest={"others": "all others", "all": "all tokens"}[v["rest"]], unit=v["unit"]),
         "expected-yours": f"**Yours.** The numbers of the distances are multiplied by **{v['share']:g}** before "
         "they are added.",
         "expected": EXPECTED.cell(v),
@@ -174,15 +178,18 @@ def _scored(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
         opening = "(" if kind == "round alone" else "([{"
         closing = ")" if kind == "round alone" else ")]}"
         still_open: list[int] = []
-        last, looks = 0, []
+        last, looks = -1, []
         for i, text in enumerate(texts):
             if text and text in opening:
                 still_open.append(i)
                 last = i
-            elif text and text in closing and still_open:
-                outer, inner = still_open[0], still_open.pop()
+            elif text and text in closing and (still_open or (kind == "any before" and last >= 0)):
+                outer, inner = (still_open[0], still_open[-1]) if still_open else (last, last)
                 target = {"open": inner, "last": last, "outer": outer}[v["target"]]
-                if i - target >= 3 or kind == "near too":
+                far = i - target > (3 if kind == "from four" else 2)
+                if still_open and (far or kind != "near stays open"):
+                    still_open.pop()
+                if far or kind == "near too":
                     decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
                     looks.append((i - (v["query"] == "before"), target, decoy))
         query, target, decoy = torch.tensor(looks).T
@@ -230,7 +237,10 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         "Each head's mean weight on the target and on the decoy.",
         _scored(v),
         ("tensor", "the weights", "(heads, 2)"),
-        cases=[_scored_case(v["seed"], ")f(ab[cde]gh{i,j}k)m()n(p(qrs)tuv)")],
+        cases=[
+            _scored_case(v["seed"], ")f(ab[cde]gh{i,j}k)m()n(p(qrs)tuv)"),
+            _scored_case(v["seed"] + 1, "(ab)cd)[xy]()zwv)(mnop)"),
+        ],
         slips=[
             *(
                 Slip(f"{targets[t]}; read your rule again", _scored({**v, "target": t}))
@@ -244,6 +254,9 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
             Slip("brackets less than three places behind their target are to be left out", scored("near too")),
+            Slip("a bracket three places behind its target counts too", scored("from four")),
+            Slip("a closing bracket that is left out closes its bracket all the same", scored("near stays open")),
+            Slip("leave out a closing bracket where no bracket is open any more", scored("any before")),
             Slip("only round brackets count with you; square and curly ones nest with them", scored("round alone")),
             Slip("rows and columns of the weights are exchanged: rows are queries", scored("turned")),
             Slip("you add the weights up; take their mean", scored("sum")),
@@ -270,7 +283,10 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
             ),
             Check(
                 points=1,
-                cases=[_scored_case(hidden + 2, "]a)b(cde)f()g[](hij)[kl", 3)],
+                cases=[
+                    _scored_case(hidden + 2, "]a)b(cde)f()g[](hij)[kl", 3),
+                    _scored_case(hidden + 4, "{abcd}ef()ghi)[jk]lm)n(op]q", 2),
+                ],
                 says="brackets without a partner",
             ),
             Check(points=1, cases=[_scored_case(hidden + 3, "xy(abcd)z", 5)], says="a single pair"),
@@ -281,7 +297,7 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. One path between two heads -----------------------------------------------------------------------------------
 
 
-def _closed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+def _closed(v: Mapping[str, Any], *, kind: str = "", also: Sequence[str] = ()) -> Callable[..., Tensor]:
     def norm(y: Tensor) -> Tensor:
         return y if kind == "no norm" else F.layer_norm(y, y.shape[-1:])
 
@@ -295,12 +311,18 @@ def _closed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
                 gone = gone + part - removed
             elif kind == "kept alone":
                 gone = x - part
+            elif kind == "others gone":
+                gone = added.sum(0) - part
             else:
                 gone = part - removed
             streams = {}
             for name in ("queries", "keys", "values"):
-                here = name == v["path"] or kind == "everywhere"
-                after = norm(x) - gone if kind == "after the norm" else norm(x - gone)
+                here = name in (also or (v["path"],)) or kind == "everywhere"
+                after = norm(x - gone)
+                if kind == "after the norm":
+                    after = norm(x) - gone
+                elif kind == "norm of both":
+                    after = norm(x) - norm(part) + norm(part - gone) * (v["removed"] != "zero")
                 streams[name] = after if here else norm(x)
             q, k, values = streams["queries"] @ w_q, streams["keys"] @ w_k, streams["values"] @ w_v
             scores = q @ k.T / (1 if kind == "no scale" else math.sqrt(k.size(-1)))
@@ -344,14 +366,23 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
                 if path != v["path"]
             ),
             *(
+                Slip(
+                    f"you take it out of the {' and the '.join(also)}; here it is the {v['path']} alone",
+                    _closed(v, also=also),
+                )
+                for also in (("queries", "keys"), ("queries", "values"), ("keys", "values"))
+            ),
+            *(
                 Slip(f"with you, {instead[r]} where something is taken out", _closed({**v, "removed": r}))
                 for r in REMOVED
                 if r != v["removed"]
             ),
             Slip(f"it is gone from queries, keys and values; only the {v['path']} lose it", closed("everywhere")),
             Slip("it is taken out after the norm; the norm must see what is left", closed("after the norm")),
+            Slip("you take the norm of both and then subtract; the norm must see what is left", closed("norm of both")),
             Slip("the norm is missing", closed("no norm")),
             Slip("you keep the part of one head alone; take it out and keep all others", closed("kept alone")),
+            Slip("you take out all other heads, and keep this one", closed("others gone")),
             Slip("you take one head after the other out; each goes back before the next", closed("one after another")),
             Slip("the future is not masked", closed("future"), 14),
             Slip("the softmax runs over the queries", closed("axis"), 5),
@@ -359,7 +390,7 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
             Slip("the numbers of the distances are missing", closed("no distance")),
             Slip(f"the numbers of the distances are not multiplied by {v['slope']:g}", closed("plain distance")),
         ],
-        rest="these are not the outputs; set `added` to 0 first: then each of them is what the head gives as it stands",
+        rest="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
     )
     return Task(
         id="closed",
@@ -395,13 +426,18 @@ def _lost(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
                         earlier.append(row[j])
                 chosen = {"last": earlier[-1:], "first": earlier[:1], "any": earlier}[v["time"]]
                 marks[i - 1] = bool(earlier) if kind == "context alone" else row[i] in chosen
-        if kind == "shifted":
-            again = again.roll(1, 1)
+        if kind in ("shifted", "early"):
+            again = again.roll(1 if kind == "shifted" else -1, 1)
         extra = without if kind == "not less" else whole - without if kind == "sign" else without - whole
         rest = ~again if v["rest"] == "others" else torch.ones_like(again)
+        if kind == "from k":
+            rest = rest & (torch.arange(1, 1 + whole.size(1)) >= k)
         parts = [extra[:, mask].sum(1) if kind == "sum" else extra[:, mask].mean(1) for mask in (again, rest)]
+        if kind == "by text":
+            sums = ((extra * mask).sum(2) / mask.sum(1) for mask in (again, rest))
+            parts = [text_means.mean(1) for text_means in sums]
         result = torch.stack(parts[::-1] if kind == "columns" else parts, 1)
-        return result / {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}[v["unit"]]
+        return result / NATS[v["unit"]]
 
     return lost
 
@@ -429,8 +465,11 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
     }
     others = {"others": "all tokens", "all": "all other tokens"}
     swapped = {"others": "all", "all": "others"}
-    units = {"nats": "as they come", "bits": "a bit is ln 2 nats", "decimal digits": "a decimal digit is ln 10 nats"}
-    other_unit = "bits" if v["unit"] == "nats" else "nats"
+    units = {
+        "nats": "leave them in nats, as they come",
+        "bits": "give bits; a bit is ln 2 nats",
+        "decimal digits": "give decimal digits; one is ln 10 nats",
+    }
 
     def lost(kind: str) -> Callable[..., Tensor]:
         return _lost(v, kind=kind)
@@ -438,12 +477,19 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
     slips = [
         *(Slip(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
         Slip(f"your second column is for {others[v['rest']]}", _lost({**v, "rest": swapped[v["rest"]]})),
-        Slip(f"your loss has another unit: {units[v['unit']]}", _lost({**v, "unit": other_unit})),
+        *(
+            Slip(f"your numbers are in {unit}: {units[v['unit']]}", _lost({**v, "unit": unit}))
+            for unit in UNITS
+            if unit != v["unit"]
+        ),
         Slip("you compare one token more than k", lost("one more")),
         Slip("you compare one token less than k", lost("one less")),
         Slip("with you the k tokens may stand in any order", lost("any order")),
         Slip("the k tokens came before, but the token after them need not be the same with you", lost("context alone")),
         Slip("your marks stand one place too far on: column 0 of the losses is that of token 1", lost("shifted")),
+        Slip("your marks stand one place too early: column 0 of the losses is that of token 1", lost("early")),
+        Slip("you average over the texts' means; take one mean over all tokens", lost("by text")),
+        Slip("tokens with fewer than k tokens before them count in the second column too", lost("from k")),
         Slip("the loss of the whole model is not taken away", lost("not less")),
         Slip("the sign is turned around: what is lost without a head is positive", lost("sign")),
         Slip("you add up; take the mean", lost("sum")),
@@ -526,6 +572,16 @@ def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
         "last": Fault("return norm(x)", "return x", "the last norm is missing"),
         "axis": Fault("dim=-1", "dim=0", "the softmax runs over the queries", 5),
     },
+    [
+        Fault(" @ w_o[h]", " @ (0 * w_o[h])", "the heads add nothing"),
+        Fault(
+            "norm(x) @ embedding.T",
+            "(norm(x) @ embedding.T).softmax(dim=-1)",
+            "logits are asked for, without a softmax",
+        ),
+        Fault("{share:g} * b[h]", "b[h]", "the numbers of the distances are not multiplied by your factor"),
+        Fault(" / math.sqrt(k.size(-1))", "", "the scores are not scaled", 2),
+    ],
 )
 
 
@@ -548,25 +604,13 @@ def _expected_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]])
 
 
 def _expected_task(v: Mapping[str, Any]) -> Task:
-    right = EXPECTED.function(v)
-    exercise = table(
-        "expected",
-        "The logits (n, tokens) of a layer of heads and nothing else.",
-        right,
-        ("tensor", "the logits", "(n, tokens)"),
-        cases=_expected_cases(v["seed"] + 5, [(5, 7, 3, 6, 4)]),
-        slips=[
-            *EXPECTED.slips(v),
-            Slip("logits are asked for, without a softmax", lambda *inputs: right(*inputs).softmax(-1)),
-            Slip("the heads add nothing", lambda *inputs: right(*inputs[:5], 0 * inputs[5], inputs[6])),
-        ],
-        rest="these are not the logits; give it one head and two tokens, and follow the lines",
-    )
-    return Task(
-        id="expected",
+    return EXPECTED.task(
+        v,
         title="Repair the model",
-        kind="debug",
-        table=exercise,
+        asks="The logits (n, tokens) of a layer of heads and nothing else.",
+        returns=("tensor", "the logits", "(n, tokens)"),
+        cases=_expected_cases(v["seed"] + 5, [(5, 7, 3, 6, 4)]),
+        rest="these are not the logits; give it one head and two tokens, and follow the lines",
         checks=[
             Check(
                 points=3,
@@ -594,13 +638,18 @@ def tasks(variant: Variant) -> Sequence[Task]:
             rubric=[
                 (
                     1,
-                    "names the head of each layer that costs most at k = 2, with both its numbers, again and elsewhere",
+                    "names the head of each layer that costs most at k = 2 in the student's own passages, with both "
+                    "its numbers, again and in the second column",
                 ),
                 (
                     1,
-                    "says how the cost changes with k and how few tokens are left, and draws no more from it than that",
+                    "says how the cost changes with k, how few tokens are left, and which changes such means can show",
                 ),
-                (1, "no proof that two heads work together or where they look: that takes one path closed, or a score"),
+                (
+                    1,
+                    "no proof that two heads work together: that takes the path between them closed, in the keys, say, "
+                    "and copying that ends; which pair is named does not matter",
+                ),
             ],
         ),
         _expected_task(v),
@@ -611,7 +660,7 @@ ASSIGNMENT = Assignment(
     name="heads",
     title="Real heads",
     chapter=9,
-    minutes=90,
+    minutes=120,
     tasks=tasks,
     cells=cells,
     draw=draw,

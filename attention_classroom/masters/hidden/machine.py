@@ -17,6 +17,7 @@ from attention_tutorial.exercises.visible import random, table
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
+NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "parts[k, real].mean(dim=0)", "another": "parts[k].roll(1, dims=0)"}
 POSITIONS, TAKEN = 40, 30  # of the trained translator's, in the master's cell `machine-data`
 
@@ -45,14 +46,14 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "target": "The target stands **before** the source: rows and columns $0$ to $m-1$ are the target",
     }[v["order"]]
     reads = {
-        "both ways": "a source position sees the **whole** source",
-        "backwards": "a source position sees the source **up to itself**",
+        "both ways": "a source position sees the **whole** source but its padding",
+        "backwards": "a source position sees the source **up to itself**, but its padding",
     }[v["reads"]]
     sign = {
         "for": "**for** the right word: logit of `right` less logit of `wrong`",
         "against": "for the **wrong** word: logit of `wrong` less logit of `right`",
     }[v["sign"]]
-    shape = {"parts": "(parts, m)", "positions": "(m, parts)"}[v["axes"]]
+    shape = {"parts": "(p, m)", "positions": "(m, p)"}[v["axes"]]
     rest = {
         "first": f"The rest, what `shift` and `bias` give, is one more part, the **first**. So the result is {shape} "
         "with one part more, and its parts add up to the margin",
@@ -63,14 +64,17 @@ def cells(variant: Variant) -> Mapping[str, str]:
     removed = {
         "zero": "Where a part is taken away, **zeros** take its place",
         "mean": "Where a part is taken away, its **mean over the positions** takes its place at each of them, a vector "
-        "(d,); positions of padding do not count",
+        "(d,); positions with target 0 do not count",
         "another": "Where a part is taken away, **that of the position before** takes its place; at the first position "
         "it is that of the last",
     }[v["removed"]]
+    unit = {"nats": "", "bits": " (1 bit is ln 2 nats)", "decimal digits": " (1 decimal digit is ln 10 nats)"}[
+        v["unit"]
+    ]
     return {
-        "allowed-yours": f"**Yours.** {order}. Padding has the id **{v['padding']}**, and {reads}.",
+        "allowed-yours": f"**Yours.** {order}. In this task padding has the id **{v['padding']}**, and {reads}.",
         "credit-yours": f"**Yours.** You ask what speaks {sign}. {rest}.",
-        "losses-yours": f"**Yours.** {removed}. The loss is in **{v['unit']}**.",
+        "losses-yours": f"**Yours.** {removed}. The loss is in **{v['unit']}**{unit}.",
         "losses-data": LOSSES_DATA.format(positions=POSITIONS, taken=TAKEN, seed=v["seed"]),
         "allowed": ALLOWED.format(
             padding=v["padding"],
@@ -334,6 +338,8 @@ def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             rest = sign * apart @ shift
         if kind == "shift in each":
             credits = credits + sign * apart @ shift
+        if kind == "normed":
+            credits = sign * (F.layer_norm(parts, parts.shape[-1:], gain, shift) * apart).sum(-1)
         rows = {"first": [rest[None], credits], "last": [credits, rest[None]], "left out": [credits]}[v["rest"]]
         result = torch.cat(rows)
         return result if v["axes"] == "parts" else result.T
@@ -371,6 +377,7 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
         slips=[
             Slip("your signs are turned around: read again for which word you ask", credit("sign")),
             Slip("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
+            Slip("the norm sees each part by itself; its deviation must be that of the whole path", credit("normed")),
             Slip("the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")),
             Slip("you divide by the variance; divide by its root", credit("variance")),
             Slip("you do not divide by the deviation of the path", credit("raw")),
@@ -436,7 +443,7 @@ def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             logits = normed @ readout.T + (0 if kind == "no bias" else bias)
             logits = logits.softmax(-1) if kind == "softmax twice" else logits
             total = F.cross_entropy(logits[real], target[real], reduction="sum" if kind == "sum" else "mean")
-            return total / {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}[v["unit"]]
+            return total / NATS[v["unit"]]
 
         rows = [path]
         for k in range(len(parts)):
@@ -465,8 +472,12 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         "mean": "its mean over the positions takes its place",
         "another": "that of the position before takes its place",
     }
-    nats = "the loss is asked for in nats, as cross_entropy gives it"
-    converted = {"nats": nats, "bits": "a bit is ln 2 nats", "decimal digits": "a decimal digit is ln 10 nats"}
+    theirs = {"zero": "zeros do, or one number for all features, which the norm takes away"}
+    units = {
+        "nats": "leave them in nats, as cross_entropy gives them",
+        "bits": "give bits; a bit is ln 2 nats",
+        "decimal digits": "give decimal digits; one is ln 10 nats",
+    }
 
     def losses(kind: str) -> Callable[..., Tensor]:
         return _losses(v, kind=kind)
@@ -485,15 +496,16 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             Slip("padding counts in your loss", losses("padding")),
             *(
                 Slip(
-                    f"where a part is taken away, {words[v['removed']]}; in your answer {words[other]}",
+                    f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
                     _losses({**v, "removed": other}),
                 )
                 for other in REMOVED
                 if other != v["removed"]
             ),
-            Slip(
-                f"your loss has another unit: {converted[v['unit']]}",
-                _losses({**v, "unit": "bits" if v["unit"] == "nats" else "nats"}),
+            *(
+                Slip(f"your losses are in {unit}: {units[v['unit']]}", _losses({**v, "unit": unit}))
+                for unit in UNITS
+                if unit != v["unit"]
             ),
             Slip("you kept one part at a time and took all others away", losses("kept alone")),
             Slip("you took one part after the other away; take away one at a time", losses("one after another")),
@@ -509,7 +521,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
                 else []
             ),
         ],
-        rest="some losses are not right; the first is that of the whole machine, so begin there",
+        rest="some losses are not right; take two parts at one position, and work out the loss without one by hand",
         rounding=False,
     )
     return Task(
@@ -528,7 +540,11 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         ],
         rubric=[
             (1, "both losses for each part, predicted and measured, and the loss of the whole machine; axes named"),
-            (1, "the prediction is made as the task says, from the logits of the whole path less the part's credit"),
+            (
+                1,
+                "the prediction is made as the task says, from the logits of the whole path less the part's credit; "
+                "a mean that is kept like the deviation is accepted too",
+            ),
             (1, "a scale on which small and large losses can be read, such as a logarithmic one"),
         ],
     )
@@ -593,6 +609,26 @@ def layer(x, memory, real, w_past, w_cross, w_1, w_2):
             2,
         ),
     },
+    [
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled", 2),
+        Fault(
+            "x = x + {share:g} * attend(z, memory, w_cross, real[None, :])",
+            "pass",
+            "the cross-attention is missing",
+        ),
+        Fault(
+            "attend(z, memory, w_cross",
+            "attend(z, norm(memory), w_cross",
+            "the memory has passed its norm already: leave it",
+        ),
+        Fault("attend(z, memory, w_cross", "attend(z, memory, w_past", "both attentions use the matrices of the first"),
+        Fault("return x + {share:g} * hidden @ w_2", "return x", "the feed-forward part is missing"),
+        Fault(
+            "return x + {share:g} * hidden @ w_2",
+            "return norm(x + {share:g} * hidden @ w_2)",
+            "the result is normalised at the end; the path itself stays as it is",
+        ),
+    ],
 )
 
 
@@ -608,44 +644,13 @@ def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list
 
 
 def _layer_task(v: Mapping[str, Any]) -> Task:
-    right = LAYER.function(v)
-    exercise = table(
-        "layer",
-        "What a writing layer makes of x (m, d), with the norm first.",
-        right,
-        ("tensor", "the result", "(m, d)"),
-        cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
-        slips=[
-            *LAYER.slips(v),
-            Slip(
-                "your scores are not scaled",
-                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
-                    x, memory, real, _louder(w_past), _louder(w_cross), w_1, w_2
-                ),
-                2,
-            ),
-            Slip(
-                "the two attentions have exchanged their matrices",
-                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(x, memory, real, w_cross, w_past, w_1, w_2),
-            ),
-            Slip(
-                "the feed-forward part is missing",
-                lambda x, memory, real, w_past, w_cross, w_1, w_2: right(
-                    x, memory, real, w_past, w_cross, w_1, 0 * w_2
-                ),
-            ),
-            Slip(
-                "the result is normalised at the end; the path itself stays as it is",
-                lambda *inputs: F.layer_norm(right(*inputs), inputs[0].shape[-1:]),
-            ),
-        ],
-        rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
-    )
-    return Task(
-        id="layer",
+    return LAYER.task(
+        v,
         title="Repair the layer",
-        kind="debug",
-        table=exercise,
+        asks="What a writing layer makes of x (m, d), with the norm first.",
+        returns=("tensor", "the result", "(m, d)"),
+        cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
+        rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
         checks=[
             Check(
                 points=3,
@@ -655,10 +660,6 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
             Check(points=1, cases=_layer_cases(v["hidden"] + 3050, [(5, "abc.", 4, 4)]), says="a longer target"),
         ],
     )
-
-
-def _louder(w: Tensor) -> Tensor:
-    return torch.cat([w[:1] * math.sqrt(w.size(-1)), w[1:]])
 
 
 # ---- All of it -------------------------------------------------------------------------------------------------------
@@ -676,7 +677,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "names the part that costs most and the one that costs least, with both numbers of each"),
-                (1, "says where prediction and measurement part, and why: the norm makes what is left larger again"),
+                (1, "says where the two losses differ most, as a ratio, and why: the norm makes what is left larger"),
                 (
                     1,
                     "not the same as training without it: later steps have read the part, and the others would adapt",

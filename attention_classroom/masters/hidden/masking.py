@@ -493,11 +493,22 @@ def sentence(x, real):
             mistake=6,
         ),
     },
+    [
+        Fault(
+            "masked_fill(~real[None, :], -torch.inf)\n    weights = torch.softmax(scores, dim=-1)\n"
+            "    output = weights @ x + {share:g} * x\n    return output[real]",
+            "softmax(dim=-1)\n    output = scores @ x + {share:g} * x\n    return output",
+            "nothing is masked, neither keys nor rows",
+        ),
+        Fault("mean(dim=0)", "sum(dim=0)", "you sum over the real positions; take their mean"),
+        Fault(
+            "output[real]",
+            "((1 + {share:g}) * x)[real]",
+            "the mean runs over the input; it must run over what attention made of it",
+        ),
+        Fault(" / math.sqrt(x.size(-1))", "", "your scores are not divided by sqrt(d)", 2),
+    ],
 )
-
-
-def _unmasked(share: float) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda x, real: ((x @ x.T / math.sqrt(x.size(-1))).softmax(-1) @ x + share * x).mean(0)
 
 
 def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
@@ -509,34 +520,13 @@ def _sentence_cases(seed: int, rows: Sequence[str], d: int) -> list[Case]:
 
 
 def _sentence_task(v: Mapping[str, Any]) -> Task:
-    share, right = v["share"], SENTENCE.function(v)
-    exercise = table(
-        "sentence",
-        "One vector (d,) for a padded sentence; padding must not change it.",
-        right,
-        ("tensor, infinite too", "the vector", "(d,)"),
-        cases=_sentence_cases(v["seed"] + 5, ["abcd.."], 5),
-        slips=[
-            *SENTENCE.slips(v),
-            Slip("nothing is masked, neither keys nor rows", _unmasked(share)),
-            Slip("you sum over the real positions; take their mean", lambda x, real: right(x, real) * real.sum()),
-            Slip(
-                "the mean runs over the input; it must run over what attention made of it",
-                lambda x, real: (1 + share) * x[real].mean(0),
-            ),
-            Slip(
-                "your scores are not divided by sqrt(d)",
-                lambda x, real: ((x[real] @ x[real].T).softmax(-1) @ x[real] + share * x[real]).mean(0),
-                mistake=2,
-            ),
-        ],
-        rest="this is not the vector of the sentence alone; cut the padding off by hand and compare",
-    )
-    return Task(
-        id="sentence",
+    return SENTENCE.task(
+        v,
         title="Repair the sentence vector",
-        kind="debug",
-        table=exercise,
+        asks="One vector (d,) for a padded sentence; padding must not change it.",
+        returns=("tensor, infinite too", "the vector", "(d,)"),
+        cases=_sentence_cases(v["seed"] + 5, ["abcd.."], 5),
+        rest="this is not the vector of the sentence alone; cut the padding off by hand and compare",
         checks=[
             Check(
                 points=3, cases=_sentence_cases(v["hidden"] + 300, ["ab...", "abcdefg.."], 7), says="padding at the end"

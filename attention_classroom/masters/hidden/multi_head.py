@@ -534,6 +534,11 @@ def step(x, w_q, w_k, w_v, past_keys, past_values):
             "the newest position loses most; nothing is taken off its score, and most off that of the oldest",
         ),
     },
+    [
+        Fault(" / math.sqrt(q.size(-1))", "", "your scores are not scaled at all", 2),
+        Fault("(w_q, w_k, w_v)", "(w_q, w_k, w_k)", "the newest value is made with w_k; it needs w_v"),
+        Fault("(w_q, w_k, w_v)", "(w_k, w_k, w_v)", "the query is made with w_k; it needs w_q"),
+    ],
 )
 
 
@@ -548,36 +553,13 @@ def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[
 
 
 def _step_task(v: Mapping[str, Any]) -> Task:
-    right = STEP.function(v)
-    exercise = table(
-        "step",
-        "What all heads find for the newest position, side by side, (h * d_head,).",
-        right,
-        ("tensor", "the result", "(h * d_head,)"),
-        cases=_step_cases(v["seed"] + 5, [(3, 4, 5, 7)]),
-        slips=[
-            *STEP.slips(v),
-            Slip(
-                "your scores are not scaled at all",
-                lambda x, w_q, w_k, w_v, keys, values: right(x, w_q * math.sqrt(keys.size(-1)), w_k, w_v, keys, values),
-                mistake=2,
-            ),
-            Slip(
-                "the newest value is made with w_k; it needs w_v",
-                lambda x, w_q, w_k, w_v, keys, values: right(x, w_q, w_k, w_k, keys, values),
-            ),
-            Slip(
-                "the query is made with w_k; it needs w_q",
-                lambda x, w_q, w_k, w_v, keys, values: right(x, w_k, w_k, w_v, keys, values),
-            ),
-        ],
-        rest="this is not what the heads find; follow the shapes of q, keys and weights line by line",
-    )
-    return Task(
-        id="step",
+    return STEP.task(
+        v,
         title="Repair the next step",
-        kind="debug",
-        table=exercise,
+        asks="What all heads find for the newest position, side by side, (h * d_head,).",
+        returns=("tensor", "the result", "(h * d_head,)"),
+        cases=_step_cases(v["seed"] + 5, [(3, 4, 5, 7)]),
+        rest="this is not what the heads find; follow the shapes of q, keys and weights line by line",
         checks=[
             Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
             Check(points=1, cases=_step_cases(v["hidden"] + 350, [(5, 1, 4, 3)]), says="the second position"),

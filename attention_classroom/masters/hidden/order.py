@@ -31,7 +31,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "base": rng.choice(BASES),
         "length": rng.choice([2, 3, 4, 5]),
         "scaled": rng.choice(["divided", "as they are"]),
-        "back": rng.choice(range(3, 10)),
+        "back": rng.choice(range(3, 8)),  # so that the shortest text of the figure has such a key
         "seed": rng.randrange(1, 1000),
         "turns": rng.choice([20, 30, 40, 60, 80, 120, 160, 250]),
         "bug": rng.choice(list(NEWEST.faults)),
@@ -212,11 +212,11 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
                 _kinds(codes, kind="exchanged"),
             ),
             Slip(
-                "you look at the move alone; it leaves rotary positions and biases, which are not the same",
+                "you take rotary positions for a bias: a bias is the same all along every diagonal",
                 _kinds(codes, kind="move alone"),
             ),
             Slip(
-                "you call every head added: scores are rounded, so small differences must not count",
+                "you say that every head has added positions; scores are rounded, so small differences must not count",
                 _kinds(codes, kind="exact"),
             ),
             Slip(
@@ -275,13 +275,21 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. A query that looks back --------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor, t: Any, v: Mapping[str, Any], *, exponent: float = 2.0, degrees: bool = False) -> Tensor:
+def _turned(
+    x: Tensor,
+    t: Any,
+    v: Mapping[str, Any],
+    *,
+    exponent: float = 2.0,
+    degrees: bool = False,
+    put_back: str = "",
+) -> Tensor:
     d = x.size(-1)
     omega = float(v["base"]) ** (-torch.arange(d // 2, dtype=torch.float64) * exponent / d)
     angles = torch.as_tensor(t, dtype=torch.float64)[..., None] * (omega * math.pi / 180 if degrees else omega)
     a, b = x.chunk(2, dim=-1) if v["pairs"] == "halves" else x.unflatten(-1, (-1, 2)).unbind(-1)
     new = [a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()]
-    return torch.cat(new, -1) if v["pairs"] == "halves" else torch.stack(new, -1).flatten(-2)
+    return torch.cat(new, -1) if (put_back or v["pairs"]) == "halves" else torch.stack(new, -1).flatten(-2)
 
 
 def _ask(
@@ -299,8 +307,11 @@ def _ask_cases(seed: int, sizes: Sequence[tuple[int, int]]) -> list[Case]:
     return [Case((2 * random(d, seed=seed + i), back)) for i, (d, back) in enumerate(sizes)]
 
 
+OTHER_PAIRS = {"halves": "neighbours", "neighbours": "halves"}
+
+
 def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**v, "pairs": "neighbours" if v["pairs"] == "halves" else "halves"}
+    return {**v, "pairs": OTHER_PAIRS[v["pairs"]]}
 
 
 def _ask_task(v: Mapping[str, Any]) -> Task:
@@ -315,8 +326,12 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
         slips=[
             Slip("your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, times=1)),
             Slip(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
-            Slip("your hands have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
-            Slip("your hands turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
+            Slip(
+                "your pairs are the right ones, but once turned their features stand in other places than before",
+                _ask(v, put_back=OTHER_PAIRS[v["pairs"]]),
+            ),
+            Slip("your pairs have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
+            Slip("your pairs turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
             Slip("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
             Slip(
                 "the query has the key's length; give it the length that is asked for",
@@ -333,7 +348,7 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("your query gets the lowest score of all: the sign is wrong", _ask(v, size=-v["length"])),
         ],
-        rest="turned to its place, this query does not point where the turned key points; try it with two features",
+        rest="turned to its place, this query does not point where the turned key points; try it with four features",
     )
     return Task(
         id="ask",
@@ -361,17 +376,21 @@ def _held(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             sign = 1 if kind == "ahead" else -1
             keys = key.expand(n, -1) if kind == "not turned" else _turned(key.expand(n, -1), sign * distance, v)
             divided = (v["scaled"] == "divided") != (kind == "other scale")
-            scores = keys @ query / (math.sqrt(d) if divided else 1.0)
+            scores = keys @ query / (math.sqrt(d / 2) if kind == "pairs" else math.sqrt(d) if divided else 1.0)
             if kind == "not itself":
                 scores[0] = -torch.inf
             if kind == "only before":
                 scores[:back] = -torch.inf
             result = scores if kind == "score" else scores.softmax(-1)
-            at = n - 1 - back if kind == "from the beginning" else back
+            at = {"from the beginning": n - 1 - back, "too near": back - 1, "further": min(back + 1, n - 1)}.get(
+                kind, back
+            )
             if kind == "largest":
                 weights.append(result.max())
             elif kind == "clipped":
                 weights.append(result[min(back, n - 1)])
+            elif kind == "just as long" and n == back:
+                weights.append(result[0])
             else:
                 weights.append(result[at] if back < n else torch.tensor(0.0))
         return torch.stack(weights).double()
@@ -394,14 +413,21 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         "The weight on the key that stands a given number of places back, for each length of the text.",
         _held(v),
         ("numbers", "the weights", "there is one for each length"),
-        cases=[_held_case(v["seed"] + 3, 6, 4, [9, 5, 20, 3])],
+        cases=[_held_case(v["seed"] + 3, 6, 4, [9, 5, 20, 3, 4])],
         slips=[
             Slip(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
             Slip("your keys stand after the query: turned against it, s - t is negative", _held(v, kind="ahead")),
             Slip("the features are paired in the other way", _held(_other_pairs(v))),
-            Slip("your hands have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
+            Slip("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
             Slip("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
             Slip("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
+            Slip(
+                "that is the weight of the key `back` - 1 places before: its own is 0 before", _held(v, kind="too near")
+            ),
+            Slip(
+                "that is the weight of the key `back` + 1 places before: its own is 0 before", _held(v, kind="further")
+            ),
+            Slip("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
             Slip("the query does not look at its own key", _held(v, kind="not itself")),
             Slip("keys that stand nearer than the asked one compete too", _held(v, kind="only before")),
             Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
@@ -411,8 +437,9 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
             Slip("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
+            Slip("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
         ],
-        rest="some weights are not right; by theorem 2 only the distance counts, so turn the key alone",
+        rest="some weights are not right; print the scores of a text of three positions, and work one out by hand",
         rounding=False,
     )
     return Task(
@@ -477,7 +504,7 @@ def newest(query, keys, values):
         "speeds": Fault(
             "torch.arange(0, d, 2) / d",
             "torch.arange(0, d, 2) / n",
-            "the speeds of the hands depend on the number of keys; they depend on d",
+            "the speeds depend on the number of keys; they depend on d",
         ),
         "rotation": Fault(
             "a * angles.sin() + b",
@@ -496,6 +523,29 @@ def newest(query, keys, values):
             2,
         ),
     },
+    [
+        Fault(
+            ".masked_fill(s > t[:, None], -torch.inf)",
+            ".clone()",
+            "nothing is masked: a query sees keys that come later",
+            14,
+        ),
+        Fault("s > t[:, None]", "s >= t[:, None]", "no query sees the key at its own place", 14),
+        Fault(" / math.sqrt(d)", "", "your scores are not divided by sqrt(d)", 2),
+        Fault("math.sqrt(d)", "math.sqrt(m)", "the scores are divided by the root of the number of queries", 2),
+        Fault("turn(query, t)", "query", "the queries are not turned"),
+        Fault(
+            "torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1)",
+            "torch.cat([a * angles.cos() + b * angles.sin(), b * angles.cos() - a * angles.sin()], dim=-1)",
+            "your turn goes the other way round, or is a mirror: compare the signs of both halves with section 6.6",
+        ),
+        Fault(
+            "x.chunk(2, dim=-1)",
+            "x.unflatten(-1, (-1, 2)).unbind(-1)",
+            "here a pair is one feature of each half, as in section 6.6, not two neighbours",
+        ),
+        Fault("{turns}.0", "10000.0", "the speeds are those of base 10000; the base stands under *Yours*"),
+    ],
 )
 
 
@@ -509,44 +559,13 @@ def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 
 def _newest_task(v: Mapping[str, Any]) -> Task:
-    right = NEWEST.function(v)
-    exercise = table(
-        "newest",
-        "What the last positions find among all keys so far, with rotary positions and a causal mask.",
-        right,
-        ("tensor", "the output", "(m, d)"),
-        cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
-        slips=[
-            *NEWEST.slips(v),
-            Slip(
-                "nothing is masked: a query sees keys that come later",
-                lambda q, k, value: torch.stack(
-                    [
-                        right(q[i : i + 1], k.roll(len(q) - 1 - i, 0), value.roll(len(q) - 1 - i, 0))[0]
-                        for i in range(len(q))
-                    ]
-                ),
-                14,
-            ),
-            Slip(
-                "your scores are not divided by sqrt(d)",
-                lambda q, k, value: right(q * math.sqrt(k.size(-1)), k, value),
-                2,
-            ),
-            Slip(
-                "the queries are not turned",
-                lambda q, k, value: torch.stack(
-                    [_still(q[i], k[: len(k) - len(q) + i + 1], value, v) for i in range(len(q))]
-                ),
-            ),
-        ],
-        rest="this is not what the last positions find; compare with a call that gives all positions at once",
-    )
-    return Task(
-        id="newest",
+    return NEWEST.task(
+        v,
         title="Repair the newest words",
-        kind="debug",
-        table=exercise,
+        asks="What the last positions find among all keys so far, with rotary positions and a causal mask.",
+        returns=("tensor", "the output", "(m, d)"),
+        cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
+        rest="this is not what the last positions find; take one new position and two keys, and follow the lines",
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(
@@ -556,11 +575,6 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
     )
-
-
-def _still(query: Tensor, keys: Tensor, values: Tensor, v: Mapping[str, Any]) -> Tensor:
-    turned = _turned(keys, torch.arange(len(keys)), {"pairs": "halves", "base": v["turns"]})
-    return (turned @ query / math.sqrt(len(query))).softmax(-1) @ values[: len(keys)]
 
 
 # ---- All of it -------------------------------------------------------------------------------------------------------
@@ -577,15 +591,16 @@ def tasks(variant: Variant) -> Sequence[Task]:
             title="What competes?",
             kind="written",
             rubric=[
-                (1, "gives the length at which the weight falls below half, or the largest weight, from the figure"),
+                (1, "gives the first length whose weight is below one half, and that of the largest, from the figure"),
                 (
                     1,
-                    "the score at this distance stays; each further key adds to the sum, most where hands come round",
+                    "the score at this distance stays; each further key adds to the sum, most where fast pairs come "
+                    "round; a longer query or a mask over distant keys would keep the weight up",
                 ),
                 (
                     1,
-                    "four times slower hands: the query looks four times further back and tells neighbours apart less; "
-                    "a fixed penalty always prefers the nearest of equal keys",
+                    "speeds four times smaller: the query finds the key four times further back; a penalty that grows "
+                    "with the distance always prefers the nearest of equal keys",
                 ),
             ],
         ),

@@ -465,7 +465,7 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         "translate",
         "The foreign ids of one English sentence.",
         _translate(v),
-        ("numbers", "the translation", "your translation has another number of words"),
+        ("numbers", "the translation", "your translation has another number of words: does it end with the sentence?"),
         cases=[Case((_telling_sentence(v, slips),)), Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
         slips=slips,
         rest="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",

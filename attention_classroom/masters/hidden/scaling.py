@@ -1,6 +1,5 @@
 """Hidden side of the assignment on chapter 3: right answers, slips, the checks that give the points, the variants."""
 
-import math
 import random as python_random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -507,6 +506,11 @@ def cooled(query, key, value, dial):
             mistake=5,
         ),
     },
+    [
+        Fault("{base:g}**dial", "1.0", "the temperature has no effect"),
+        Fault("{base:g}**dial", "{base:g} ** (2 * dial)", "the temperature is squared"),
+        Fault(" * math.sqrt(key.size(-1))", "", "your scores are not divided by sqrt(d_k)", 2),
+    ],
 )
 
 
@@ -520,30 +524,13 @@ def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], dials:
 
 
 def _cooled_task(v: Mapping[str, Any]) -> Task:
-    right = COOLED.function(v)
-    exercise = table(
-        "cooled",
-        "The output (m, d_v) of attention at the temperature of a dial.",
-        right,
-        ("tensor", "the output", "(m, d_v)"),
-        cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [1.5]),
-        slips=[
-            *COOLED.slips(v),
-            Slip("the temperature has no effect", lambda q, k, value, dial: right(q, k, value, 0.0)),
-            Slip(
-                "your scores are not divided by sqrt(d_k)",
-                lambda q, k, value, dial: right(q * math.sqrt(q.size(-1)), k, value, dial),
-                mistake=2,
-            ),
-            Slip("the temperature is squared", lambda q, k, value, dial: right(q, k, value, 2 * dial)),
-        ],
-        rest="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
-    )
-    return Task(
-        id="cooled",
+    return COOLED.task(
+        v,
         title="Repair the thermostat",
-        kind="debug",
-        table=exercise,
+        asks="The output (m, d_v) of attention at the temperature of a dial.",
+        returns=("tensor", "the output", "(m, d_v)"),
+        cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [1.5]),
+        rest="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
         checks=[
             Check(
                 points=3,

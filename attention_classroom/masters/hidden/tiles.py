@@ -57,7 +57,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
     }[v["holds"]]
     shared = {
         "once": "A key on both machines counts **once**",
-        "left out": "A key on both machines counts **not at all**: it is in doubt, and left out",
+        "left out": "A key on both machines counts **not at all**: it is in doubt, and left out. No query has all "
+        "of its keys on both",
     }[v["shared"]]
     first = "The first word stays" if v["sinks"] == 1 else f"The first {v['sinks']} words stay"
     distance = {
@@ -73,7 +74,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "recent-yours": f"**Yours.** {first}. The slope is **{v['slope']:g}**. {distance}.",
         "visited-yours": (f"**Yours.** A tile has $B$ queries and **{v['wide']}** $B$ keys. Return {counts}."),
         "visited-data": VISITED_DATA.format(
-            **{key: v[key] for key in ("seed", "balance")},
+            **{key: v[key] for key in ("wide", "seed", "balance")},
+            times=max(1, 6 // v["wide"]),
             rule=MASKS[v["mask"]].format(near=v["near"], stride=4 * v["near"]),
         ),
         "joined": JOINED[v["holds"]].format(
@@ -100,11 +102,11 @@ def cells(variant: Variant) -> Mapping[str, str]:
 
 
 VISITED_DATA = """\
-n, balance = 2048, {balance}  # positions; operations a byte
+n, balance = {times} * {wide} * 384, {balance}  # positions; operations a byte
 document = (torch.rand(n, generator=torch.Generator().manual_seed({seed})) < 0.02).cumsum(0)
 i, j = torch.arange(n)[:, None], torch.arange(n)
 mask = {rule}
-sizes = [8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512]"""
+sizes = [8, 16, 24, 32, 48, 64, 96, 128, 192, 384]"""
 
 # The master's answers, where they hold a variant's choices.
 JOINED = {
@@ -167,33 +169,31 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
         log_base = _log_base(v)
         if kind == "other base":
             log_base = math.log(2) if v["base"] == "e" else 1.0
-        log_of_result = 1.0 if kind == "nats" else log_base
-
-        def read(part: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-            if v["holds"] == "pair":
-                return part[0], part[1]
-            t, ell, u = part
-            t = torch.zeros_like(t) if kind == "not rescaled" else t
-            return t + ell.log() / log_base, torch.where(ell > 0, u / ell, 0)
-
-        logs, outputs = zip(*map(read, (a, b, both)), strict=True)
-        if kind == "not rescaled" and v["holds"] == "pair":
-            logs = tuple(torch.where(log.isinf(), log, 0) for log in logs)
+        log_of_result = {"nats": 1.0, "bits": math.log(2)}.get(kind, log_base)
+        parts = (a, b, both)
+        if v["holds"] == "pair":  # a total of 1, measured from its own logarithm
+            parts = tuple((log, log.isfinite().double(), output) for log, output in parts)
+        tops, totals, sums = zip(*parts, strict=True)
+        top = torch.maximum(tops[0], tops[1])
+        reference = torch.where(top.isinf(), 0, top)
         times = {"once": 1, "left out": 2}[v["shared"]]
         times = {"twice": 0, "other": 3 - times, "added": -1}.get(kind, times)
         signs = (1, 0, 0) if kind == "first alone" else (1, 1, -times)
-        top = torch.maximum(logs[0], logs[1])
-        reference = torch.where(top.isinf(), 0, top)
-        shares = [sign * ((log - reference) * log_base).exp() for sign, log in zip(signs, logs, strict=True)]
-        total = torch.stack(shares).sum(0)
-        summed = torch.stack([share * o for share, o in zip(shares, outputs, strict=True)]).sum(0)
+        if kind == "no top":
+            reference = torch.zeros_like(top)
+        shrinks = [((t - reference) * log_base).exp() for t in tops]
+        if kind == "not rescaled":
+            shrinks = [torch.ones_like(t) for t in tops]
+        signed = [sign * shrink for sign, shrink in zip(signs, shrinks, strict=True)]
+        total = torch.stack([x * y for x, y in zip(signed, totals, strict=True)]).sum(0)
+        last = 0 if kind == "shared output stays" else signed[2]
+        summed = signed[0] * sums[0] + signed[1] * sums[1] + last * sums[2]
         output = torch.where(total > 0, summed / (1 if kind == "not divided" else total), 0)
         if kind == "evenly":
-            output = (outputs[0] + outputs[1]) / 2
-        if kind == "shared output stays":
-            output = torch.where(total > 0, (summed - shares[2] * outputs[2]) / total, 0)
+            output = sum(torch.where(totals[i] > 0, sums[i] / totals[i], 0) for i in (0, 1)) / 2
         from_top = total.log() / log_of_result
-        return output, from_top if kind == "from the top" else reference + from_top
+        log_total = from_top if kind == "from the top" else reference + from_top
+        return (output.nan_to_num(0.0), log_total.nan_to_num(torch.inf)) if kind == "no top" else (output, log_total)
 
     return joined
 
@@ -249,7 +249,7 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         [("tensor", "the output", "(m, d_v)"), ("tensor, infinite too", "the log-totals", "(m, 1)")],
         cases=[
             _joined_case(v["seed"], 3, (4, 2, 3), 2, v),
-            _joined_case(v["seed"] + 20, 3, (2, 2, 2), 2, v, 400.0, [(0, 1), (1, 0), (1, 1), (1, 2)]),
+            _joined_case(v["seed"] + 20, 3, (2, 2, 2), 2, v, 20_000.0, [(0, 1), (1, 0), (1, 1), (1, 2)]),
         ],
         slips=[
             Slip("keys on both machines count twice", joined("twice")),
@@ -263,12 +263,13 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
             Slip("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
             Slip("your log-total is measured from the top; add the top again", joined("from the top")),
             *(
-                []
-                if v["base"] == "e"
-                else [Slip(f"your log-total is a natural logarithm; here the base is {v['base']}", joined("nats"))]
+                Slip(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
+                for base, kind in (("e", "nats"), ("2", "bits"))
+                if base != v["base"]
             ),
+            Slip("powers of large scores overflow or vanish; measure all scores from the larger top", joined("no top")),
         ],
-        rest="these are not the output and log-total; try three keys, one on each machine alone and one on both",
+        rest="try three keys, one on each machine alone and one on both",
         rounding=False,
     )
     return Task(
@@ -343,6 +344,7 @@ def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
     cases = []
     for i, (size, count, d, d_v) in enumerate(shapes):
         query, keys, values = (random(*s, seed=seed + 5 * i + k) for k, s in enumerate([(d,), (size, d), (size, d_v)]))
+        keys[count:], values[count:] = 100 * keys[count:], 100 * values[count:]  # rubbish
         cases.append(Case((query, keys, values, count)))
     return cases
 
@@ -372,7 +374,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         slips=[
-            Slip("slots that no word has reached yet hold rubbish; close them", recent("rubbish")),
+            Slip("slots that no word has reached yet hold rubbish; leave them out", recent("rubbish")),
             Slip(other[v["distance"]], recent("other distance")),
             Slip("the slots are not in the order of the words: a full ring begins again", recent("in order")),
             Slip("the ring begins after the first words, which are never overwritten", recent("no sinks")),
@@ -429,6 +431,10 @@ def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
             by_pairs = (v["counts"] == "pairs") != (kind == "other")
             if kind == "allowed":
                 shares.append(mask.double().mean().item())
+            elif kind == "number of tiles":
+                shares.append(len(need))
+            elif kind == "number of pairs":
+                shares.append(sum(tile.numel() for tile in need))
             elif by_pairs:
                 pairs = len(need) * height * width if kind == "as full" else sum(tile.numel() for tile in need)
                 shares.append(pairs / (m * n))
@@ -473,9 +479,11 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
             Slip("your tiles are turned: B queries, and more keys than that", visited("turned")),
             Slip("your tiles have too many keys", visited("twice")),
             Slip("that is the share that can be skipped", visited("skipped")),
+            Slip("that is a number of tiles; give the share", visited("number of tiles")),
+            Slip("that is a number of pairs; give the share", visited("number of pairs")),
             Slip("that is the share of the allowed pairs; tiles are visited as a whole", visited("allowed")),
         ],
-        rest="some shares are not right; draw a mask of 5 x 7 pairs, and cut it by hand",
+        rest="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
         rounding=False,
     )
     return Task(
@@ -564,8 +572,30 @@ def tiled(query, key, value, size):
             2,
         ),
         "undivided": Fault("summed / total", "summed", "the sum is not divided by the total at the end"),
-        "keys": Fault("weights @ v", "weights @ k", "the keys are averaged in place of the values"),
     },
+    [
+        Fault(
+            " - {fall:g} * steps_back\n            scores = scores.masked_fill(steps_back < 0, -torch.inf)",
+            "",
+            "nothing is masked, and no score falls",
+            14,
+        ),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not divided by sqrt(d)", 2),
+        Fault(
+            "math.sqrt(k.size(-1))",
+            "math.sqrt(v.size(-1))",
+            "the scores are divided by the root of d_v; divide by that of d",
+            2,
+        ),
+        Fault(" - {fall:g} * steps_back", "", "the scores do not fall with the distance"),
+        Fault("+ n - m", "+ n - m - 1", "no query sees the key at its own place: each stands one place too early", 14),
+        Fault(
+            "+ n - m", "+ n - m + 1", "each query sees the key after its own place: it stands one place too late", 14
+        ),
+        Fault(
+            "steps_back < 0", "steps_back + n - m < 0", "the mask lets the queries see keys after their own place", 14
+        ),
+    ],
 )
 
 
@@ -573,40 +603,19 @@ def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
     """Cases of (m, n, d, block size)."""
     cases = []
     for i, (m, n, d, block) in enumerate(shapes):
-        q, k, x = (random(*s, seed=seed + 5 * i + j) for j, s in enumerate([(m, d), (n, d), (n, d)]))
+        q, k, x = (random(*s, seed=seed + 5 * i + j) for j, s in enumerate([(m, d), (n, d), (n, d + 2)]))
         cases.append(Case((2 * q, k, x, block)))
     return cases
 
 
 def _tiled_task(v: Mapping[str, Any]) -> Task:
-    right = TILED.function(v)
-    exercise = table(
-        "tiled",
-        "Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
-        right,
-        ("tensor", "the output", "(m, d_v)"),
-        cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
-        slips=[
-            *TILED.slips(v),
-            Slip(
-                "your scores are not divided by sqrt(d)",
-                lambda q, k, x, size: right(math.sqrt(k.size(-1)) * q, k, x, size),
-                2,
-            ),
-            Slip(
-                "nothing is masked, and no score falls",
-                lambda q, k, x, size: (q @ k.T / math.sqrt(k.size(-1))).softmax(-1) @ x,
-                14,
-            ),
-            Slip("the scores do not fall with the distance", TILED.function({**v, "fall": 0.0})),
-        ],
-        rest="this is not the output; give it one query, and follow top, total and sum from block to block",
-    )
-    return Task(
-        id="tiled",
+    return TILED.task(
+        v,
         title="Repair the tiles",
-        kind="debug",
-        table=exercise,
+        asks="Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
+        returns=("tensor", "the output", "(m, d_v)"),
+        cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
+        rest="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
