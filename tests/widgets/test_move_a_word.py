@@ -101,7 +101,7 @@ def test_the_html_holds_the_state_and_three_places():
         ({"d_k": 4.0}, TypeError, "d_k must be an int; got float"),
         ({"base": 7}, ValueError, "base must be one of 10, 100, .*; got 7"),
         ({"base": "10"}, TypeError, "base must be"),
-        ({"pairing": "thirds"}, ValueError, "pairing must be 'halves' or 'neighbours'; got 'thirds'"),
+        ({"pairing": "thirds"}, ValueError, "pairing must be one of 'halves', 'neighbours'; got 'thirds'"),
         ({"head": 9}, ValueError, "head must be from 1 to 8; got 9"),
         ({"content": "loud"}, TypeError, "content must be a number; got str"),
         ({"content": 3}, ValueError, "content must be one of 0, 0.25, .*; got 3"),

@@ -124,7 +124,7 @@ def test_the_html_holds_the_state_and_every_block():
         (lambda: Tiles.of([1.0, -math.inf]), ValueError, "scores must be finite numbers up to 100000; masked closes"),
         (lambda: Tiles.of([1.0], [1.0, 2.0]), ValueError, "values must have a number for each of the 1 scores"),
         (lambda: Tiles.of([1.0], [math.nan], block=1), ValueError, "values must be finite numbers up to 100000"),
-        (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold places from 0 to 1; got \[2\]"),
+        (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold positions from 0 to 1; got \[2\]"),
     ],
 )
 def test_a_mistake_is_explained(make, error, message):
