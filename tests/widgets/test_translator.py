@@ -26,18 +26,15 @@ from attention_tutorial.widgets import Translator
 CLOSE = 1e-9
 
 IN_NODE = """
-import { readFileSync } from "node:fs";
-import * as t from "./widget.mjs";
-const { machine, cases } = JSON.parse(readFileSync(0, "utf8"));
-const whole = t.machineOf(machine);
-const out = cases.map(({ source, target, touch, most }) => {
-  const patient = t.encode(whole, source, { ...t.NOTHING, ...touch });
-  const trace = t.decode(patient, target);
-  const wrote = most ? t.write(patient, most) : null;
+const { machine, cases } = given;
+const whole = widget.machineOf(machine);
+return cases.map(({ source, target, touch, most }) => {
+  const patient = widget.encode(whole, source, { ...widget.NOTHING, ...touch });
+  const trace = widget.decode(patient, target);
+  const wrote = most ? widget.write(patient, most) : null;
   const matrices = Object.fromEntries([...trace].map(([name, x]) => [name, [x.rows, x.columns, [...x.data]]]));
   return { matrices, wrote };
 });
-console.log(JSON.stringify(out));
 """
 
 
@@ -199,11 +196,8 @@ def test_a_machine_of_ones_own_with_more_layers_is_computed_too(run_in_node):
 
 
 def test_the_bundle_holds_the_numbers_of_the_package(run_in_node, model):
-    program = (
-        'import * as t from "./widget.mjs";'
-        "console.log(JSON.stringify([...t.machineOf('').parameters].map(([name, x]) => [name, [...x.data]])));"
-    )
-    actual = run_in_node("translator", program, None)
+    body = "return [...widget.machineOf('').parameters].map(([name, x]) => [name, [...x.data]]);"
+    actual = run_in_node("translator", body)
     for (name, numbers), (expected, tensor) in zip(actual, model.state_dict().items(), strict=True):
         assert name == expected
         assert numbers == tensor.flatten().tolist(), name
@@ -212,19 +206,17 @@ def test_the_bundle_holds_the_numbers_of_the_package(run_in_node, model):
 # ---- The language -------------------------------------------------------------------------------------------------
 
 LANGUAGE = """
-import { readFileSync } from "node:fs";
-import * as t from "./widget.mjs";
-const { texts, halves } = JSON.parse(readFileSync(0, "utf8"));
-const machine = t.machineOf("");
-console.log(JSON.stringify({
+const { texts, halves } = given;
+const machine = widget.machineOf("");
+return {
   read: texts.map((text) => {
-    const words = t.wordsOf(text);
-    const trouble = t.troubleIn(text, machine);
-    const ids = trouble ? null : t.idsOf(text, machine);
-    return { split: t.splitWords(text), trouble, ids, parsed: t.parse(words, machine.grammar) };
+    const words = widget.wordsOf(text);
+    const trouble = widget.troubleIn(text, machine);
+    const ids = trouble ? null : widget.idsOf(text, machine);
+    return { split: widget.splitWords(text), trouble, ids, parsed: widget.parse(words, machine.grammar) };
   }),
-  halves: halves.map(t.half),
-}));
+  halves: halves.map(widget.half),
+};
 """
 
 
