@@ -254,17 +254,25 @@ def live(monkeypatch):
     monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
 
 
+IN_NODE = """
+import { readFileSync } from "node:fs";
+import * as widget from "./widget.mjs";
+const answer = (given) => { BODY };
+console.log(JSON.stringify(answer(JSON.parse(readFileSync(0, "utf8")))));
+"""
+
+
 @pytest.fixture(scope="session")
 def run_in_node(tmp_path_factory):
-    """Return `run(module, program, given)`: run a program that imports "./widget.mjs", the bundle as a page has it.
+    """Return `run(module, body, given)`: what a JavaScript function returns of `given`, in JSON.
 
-    It reads `given` as JSON from its standard input (`readFileSync(0)`) and prints JSON, which comes back.
+    Its body may use all that the module's bundle, as a page has it, exports as `widget`.
     """
 
-    def run(module, program, given):
+    def run(module, body, given=None):
         folder = tmp_path_factory.mktemp("node")
         (folder / "widget.mjs").write_text(str(WIDGETS[module]._esm), encoding="utf-8")
-        (folder / "test.mjs").write_text(program, encoding="utf-8")
+        (folder / "test.mjs").write_text(IN_NODE.replace("BODY", body), encoding="utf-8")
         command, text = [node(), "test.mjs"], json.dumps(given)
         done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
@@ -313,6 +321,11 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
+def press(page, name):
+    """Click a widget's button, box or switch."""
+    page.click(f"[id$='-{name}']")
+
+
 def slide(page, name, position):
     """Put a widget's slider on a position, as dragging does."""
     page.locator(f"[id$='-{name}'][type=range]").evaluate(
@@ -327,6 +340,19 @@ def hard_to_tap(page, selector):
     return page.eval_on_selector_all(
         selector, "all => all.filter(x => x.offsetHeight && x.offsetHeight < 44).map(x => x.outerHTML)"
     )
+
+
+def phone_faults(page):
+    """List what of a widget is wider than the window or hard to tap."""
+    found = page.eval_on_selector_all(
+        ".bw svg, .bw p, .bw button",
+        "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"
+        ".map(x => x.outerHTML.slice(0, 200))",
+    )
+    if not page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
+        found.append("the page scrolls sideways")
+    controls = ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle, .bw summary"
+    return found + hard_to_tap(page, controls)
 
 
 DESK, PHONE = 1280, 360  # pixels

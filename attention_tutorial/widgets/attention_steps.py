@@ -13,7 +13,7 @@ from ..data.examples import THE_CAT
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..masks import causal_mask
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import BookWidget, check_one_of, check_places, html_table
 
 __all__ = ["AttentionSteps"]
 
@@ -24,8 +24,7 @@ LARGEST = 8  # positions or features that still fit on a screen
 Matrix = list[list[float]]
 
 
-def _identity() -> Matrix:
-    return [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+_IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 def _sentence(
@@ -44,8 +43,8 @@ def _sentence(
         "features": features,
         "x": [words[token] for token in tokens],
         "w_q": w_q,
-        "w_k": _identity(),
-        "w_v": _identity(),
+        "w_k": _IDENTITY,
+        "w_v": _IDENTITY,
         "focus": focus,
         "note": note,
     }
@@ -178,9 +177,8 @@ class AttentionSteps(BookWidget):
         predict: bool = False,
         compact: bool = False,
     ) -> None:
-        check_flag("compact", compact)
-        state = _first_state(SENTENCES, sentence, step, scaling, causal, padding, predict)
-        super().__init__(**state, compact=compact)
+        switches = {"scaling": scaling, "causal": causal, "predict": predict, "compact": compact}
+        super().__init__(**_first_state(SENTENCES, sentence, step, padding, switches))
 
     @classmethod
     def of(
@@ -219,9 +217,8 @@ class AttentionSteps(BookWidget):
         """
         name = "your own numbers"
         offered = {name: _own_numbers(query, key, value, tokens)} | SENTENCES
-        widget = cls.__new__(cls)
-        super(AttentionSteps, widget).__init__(**_first_state(offered, name, step, scaling, causal, padding, predict))
-        return widget
+        switches = {"scaling": scaling, "causal": causal, "predict": predict}
+        return cls._showing(**_first_state(offered, name, step, padding, switches))
 
     def __repr__(self) -> str:
         return f"AttentionSteps({self.sentence!r}, step={self.step!r})"
@@ -270,34 +267,25 @@ def _first_state(
     offered: dict[str, dict[str, Any]],
     sentence: str,
     step: str | None,
-    scaling: bool,
-    causal: bool,
     padding: Sequence[int],
-    predict: bool,
+    switches: dict[str, bool],
 ) -> dict[str, Any]:
     """Check how the widget is to begin, and return its traits."""
-    for name, flag in [("scaling", scaling), ("causal", causal), ("predict", predict)]:
+    for name, flag in switches.items():
         check_flag(name, flag)
-    if sentence not in offered:
-        raise ValueError(f"sentence must be one of {', '.join(map(repr, offered))}; got {sentence!r}")
+    check_one_of("sentence", sentence, offered)
     chosen = offered[sentence]
     source = "x" if "x" in chosen else "qkv"
     step = ("x" if source == "x" else "projections") if step is None else step
-    if step not in STEPS:
-        raise ValueError(f"step must be one of {', '.join(map(repr, STEPS))}; got {step!r}")
-    n = len(chosen["keys"])
-    if not all(isinstance(position, int) and 0 <= position < n for position in padding):
-        raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
+    check_one_of("step", step, STEPS)
     return {
         "sentences": [{"name": name, **offer} for name, offer in offered.items()],
         "sentence": sentence,
         "source": source,
         "numbers": {name: chosen[name] for name in _MATRICES if name in chosen},
         "step": "projections" if source == "qkv" and step == "x" else step,
-        "scaling": scaling,
-        "causal": causal,
-        "padding": sorted(set(padding)),
-        "predict": predict,
+        "padding": check_places("padding", padding, len(chosen["keys"])),
+        **switches,
     }
 
 

@@ -5,9 +5,9 @@ import html
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import anywidget
 import numpy as np
@@ -73,6 +73,13 @@ class BookWidget(anywidget.AnyWidget):
             cls.__signature__ = inspect.Signature(parameters)
         super().__init_subclass__(**kwargs)
 
+    @classmethod
+    def _showing(cls, **state: Any) -> Self:
+        """Make a widget from a state that has been checked."""
+        widget = cls.__new__(cls)
+        BookWidget.__init__(widget, **state)
+        return widget
+
     @traitlets.default("_keys")
     def _names_of_the_state(self) -> list[str]:
         names = set(self.traits(sync=True)) - set(anywidget.AnyWidget.class_traits())
@@ -107,6 +114,21 @@ class BookWidget(anywidget.AnyWidget):
         if "google.colab" in sys.modules:  # it may prefer HTML to a widget, and has always a kernel
             del page["text/html"]
         return {**data, **page}, metadata
+
+
+def check_one_of(name: str, value: Any, offered: Collection[Any]) -> None:
+    """Require one of the values that are offered."""
+    if value not in offered:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, offered))}; got {value!r}")
+
+
+def check_places(name: str, places: Any, n: int) -> list[int]:
+    """Require places from 0 to n - 1, and return them in order."""
+    if not isinstance(places, Sequence) or isinstance(places, str):
+        raise TypeError(f"{name} must be a sequence of positions; got {places!r}")
+    if not all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p < n for p in places):
+        raise ValueError(f"{name} must hold positions from 0 to {n - 1}; got {list(places)}")
+    return sorted(set(places))
 
 
 def html_table(caption: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

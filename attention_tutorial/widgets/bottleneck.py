@@ -15,7 +15,7 @@ from .._validation import check_size
 from ..data.copying import copy_examples, spell
 from ..models.seq2seq import Seq2Seq
 from ..notebook.display import rounded
-from .base import BookWidget, encode_floats, html_table
+from .base import BookWidget, check_one_of, encode_floats, html_table
 
 __all__ = ["Bottleneck"]
 
@@ -117,9 +117,7 @@ class Bottleneck(BookWidget):
         if trained_to is not None:
             check_size("trained_to", trained_to, minimum=1)
         state = _first_state(plain, attentive, test_sets, examples, length=length, sequence=sequence, step=step)
-        widget = cls.__new__(cls)
-        super(Bottleneck, widget).__init__(**state, trained_to=trained_to)
-        return widget
+        return cls._showing(**state, trained_to=trained_to)
 
     @classmethod
     def recorded(cls, *, length: int = 4, compact: bool = True) -> Self:
@@ -137,12 +135,8 @@ class Bottleneck(BookWidget):
             Bottleneck(length=12, sequence=1, step=1)
         """
         state = json.loads(resources.files(__package__).joinpath("recorded", "bottleneck.json").read_text("utf-8"))
-        lengths = [case["length"] for case in state["cases"]]
-        if length not in lengths:
-            raise ValueError(f"length must be one of {', '.join(map(str, lengths))}; got {length}")
-        widget = cls.__new__(cls)
-        super(Bottleneck, widget).__init__(**state, length=length, compact=compact)
-        return widget
+        check_one_of("length", length, [case["length"] for case in state["cases"]])
+        return cls._showing(**state, length=length, compact=compact)
 
     def record(self) -> dict[str, Any]:
         """Return what :meth:`recorded` needs of this widget: the first sequence of each length."""
@@ -217,9 +211,8 @@ def _first_state(
     _check_model("attentive", attentive, attends=True)
     cases = [_case(plain, attentive, n, *pairs, examples) for n, pairs in _checked(test_sets, examples)]
     length = cases[-1]["length"] if length is None else length
-    chosen = next((case for case in cases if case["length"] == length), None)
-    if chosen is None:
-        raise ValueError(f"length must be one of {', '.join(str(case['length']) for case in cases)}; got {length}")
+    check_one_of("length", length, [case["length"] for case in cases])
+    chosen = next(case for case in cases if case["length"] == length)
     for name, number, most in (("sequence", sequence, examples), ("step", step, _steps(chosen))):
         check_size(name, number, minimum=1)
         if number > most:

@@ -13,7 +13,7 @@ from torch import Tensor
 from .._validation import check_size
 from ..functional import masked_softmax
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import BookWidget, check_one_of, check_places, html_table
 
 __all__ = ["MaskBuilder"]
 
@@ -256,7 +256,7 @@ class MaskBuilder(BookWidget):
         _check_name("empty", empty, EMPTY)
         offer = TASKS[task]
         m, n = _sizes(task, mask, m, n)
-        padded = [p for p in offer["padding"] if p < n] if padding is None else _positions(padding, n)
+        padded = [p for p in offer["padding"] if p < n] if padding is None else check_places("padding", padding, n)
         if padded and task in ("pack", "answer"):
             raise ValueError(f"the task {task!r} has no padding; got padding={padded}")
         window = _length("window", window, usual=USUAL["window"], most=n)
@@ -311,15 +311,6 @@ class MaskBuilder(BookWidget):
         ]
         caption = f"Attention weights. {offer['label']}. Each row is a query, each column a key; × marks a masked key."
         return html_table(caption, queries, keys, cells)
-
-
-def _positions(padding: Any, n: int) -> list[int]:
-    """Check the positions of padded keys; return them in order."""
-    if not isinstance(padding, Sequence) or isinstance(padding, str):
-        raise TypeError(f"padding must be a sequence of positions; got {padding!r}")
-    if not all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p < n for p in padding):
-        raise ValueError(f"padding must hold positions from 0 to {n - 1}; got {list(padding)}")
-    return sorted(set(padding))
 
 
 def _length(name: str, length: int | None, usual: int, most: int) -> int:
@@ -382,8 +373,7 @@ def _term(word: str, values: Mapping[str, Tensor]) -> Tensor:
 def _check_name(argument: str, name: Any, names: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be a name; got {type(name).__name__}")
-    if name not in names:
-        raise ValueError(f"{argument} must be one of {', '.join(map(repr, names))}; got {name!r}")
+    check_one_of(argument, name, names)
 
 
 def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple[int, int]:

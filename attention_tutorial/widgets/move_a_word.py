@@ -12,7 +12,7 @@ from .._validation import check_flag, check_positive, check_size
 from ..functional import dot_product_scores
 from ..notebook.display import rounded
 from ..positions import BASE, LearnedPositions, Pairing, alibi_bias, alibi_slopes, rotate, sinusoidal_positions
-from .base import LETTERS, BookWidget, draw_letters, html_table, read_letters
+from .base import LETTERS, BookWidget, check_one_of, draw_letters, html_table, read_letters
 
 __all__ = ["MoveAWord"]
 
@@ -118,8 +118,7 @@ class MoveAWord(BookWidget):
         if isinstance(content, bool) or not isinstance(content, int | float):
             raise TypeError(f"content must be a number; got {type(content).__name__}")
         _check_offered("content", float(content), CONTENTS)
-        if pairing not in get_args(Pairing):
-            raise ValueError(f"pairing must be 'halves' or 'neighbours'; got {pairing!r}")
+        check_one_of("pairing", pairing, get_args(Pairing))
         check_size("head", head)
         if not 1 <= head <= HEADS:
             raise ValueError(f"head must be from 1 to {HEADS}; got {head}")

@@ -12,7 +12,7 @@ from .._validation import check_flag, check_size
 from ..analysis.weights import entropy, softmax_jacobian
 from ..functional import dot_product_scores, scaled_dot_product_attention
 from ..notebook.display import rounded
-from .base import LETTERS, BookWidget, draw_letters, html_table, read_letters
+from .base import LETTERS, BookWidget, check_one_of, draw_letters, html_table, read_letters
 
 __all__ = ["TemperatureAndWidth"]
 
@@ -93,8 +93,7 @@ class TemperatureAndWidth(BookWidget):
     def __init__(self, d_k: int = 4, *, divisor: str | float = "none", query: int = 1, predict: bool = False) -> None:
         check_flag("predict", predict)
         check_size("d_k", d_k)
-        if d_k not in WIDTHS:
-            raise ValueError(f"d_k must be one of {', '.join(map(str, WIDTHS))}; got {d_k}")
+        check_one_of("d_k", d_k, WIDTHS)
         check_size("query", query)
         if not 1 <= query <= QUERIES:
             raise ValueError(f"query must be from 1 to {QUERIES}; got {query}")

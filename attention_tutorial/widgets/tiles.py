@@ -11,7 +11,7 @@ from torch import Tensor
 from .._validation import check_flag, check_size
 from ..functional import scaled_dot_product_attention
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import BookWidget, check_one_of, check_places, html_table
 
 __all__ = ["Tiles"]
 
@@ -126,7 +126,8 @@ class Tiles(BookWidget):
         careless: bool = False,
         predict: bool = False,
     ) -> None:
-        super().__init__(**_first_state(ROWS, row, block, step, forget, no_maximum, careless, predict))
+        switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
+        super().__init__(**_first_state(ROWS, row, block, step, switches))
 
     @classmethod
     def of(
@@ -165,10 +166,8 @@ class Tiles(BookWidget):
         """
         name = "your own numbers"
         own = _own_row(scores, values, masked, block)
-        widget = cls.__new__(cls)
-        state = _first_state({name: own} | ROWS, name, block, step, forget, no_maximum, careless, predict)
-        super(Tiles, widget).__init__(**state)
-        return widget
+        switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
+        return cls._showing(**_first_state({name: own} | ROWS, name, block, step, switches))
 
     def __repr__(self) -> str:
         return f"Tiles({self.row!r}, block={self.block}, step={self.step})"
@@ -238,17 +237,12 @@ def _first_state(
     row: str,
     block: int | None,
     step: int,
-    forget: bool,
-    no_maximum: bool,
-    careless: bool,
-    predict: bool,
+    switches: dict[str, bool],
 ) -> dict[str, Any]:
     """Check how the widget is to begin, and return its traits."""
-    switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
     for name, flag in switches.items():
         check_flag(name, flag)
-    if row not in offered:
-        raise ValueError(f"row must be one of {', '.join(map(repr, offered))}; got {row!r}")
+    check_one_of("row", row, offered)
     chosen = offered[row]
     block = chosen["block"] if block is None else block
     check_size("block", block, minimum=1)
@@ -285,13 +279,10 @@ def _own_row(scores: Any, values: Any, masked: Sequence[int], block: int) -> dic
         raise ValueError(f"values must have a number for each of the {n} scores; got shape {tuple(numbers.shape)}")
     if not (numbers.abs() <= LIMIT).all():
         raise ValueError(f"values must be finite numbers up to {LIMIT:g}; got {numbers.tolist()}")
-    if not all(isinstance(place, int) and 0 <= place < n for place in masked):
-        raise ValueError(f"masked must hold places from 0 to {n - 1}; got {list(masked)}")
-    closed = sorted(set(masked))
     return {
         "scores": own.tolist(),
         "values": numbers.tolist(),
-        "masked": closed,
+        "masked": check_places("masked", masked, n),
         "block": block,
         "note": "Your own numbers.",
     }

@@ -16,7 +16,7 @@ from ..data.translation import ENGLISH, ITALIAN, encode_english, join_italian, r
 from ..models.transformer import BEGIN, END, Transformer
 from ..models.translator import load_translator, pack_translator, unpack_translator
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import BookWidget, check_one_of, html_table
 
 __all__ = ["Translator"]
 
@@ -209,15 +209,17 @@ class Translator(BookWidget):
 
     def matrices(self) -> dict[str, Tensor]:
         """Return every matrix of the shown machine when it has written its sentence, by name, float64."""
-        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch())
-        read = torch.cat([torch.tensor([BEGIN]), ids[:-1]])
-        return trace(_model(self.machine), _ids(self.sentence), read, self.touch())
+        return self._traced()[1]
+
+    def _traced(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return what the shown machine writes, and every matrix when it has."""
+        model, source, touch = _model(self.machine), _ids(self.sentence), self.touch()
+        ids, _ = write_touched(model, source, touch)
+        return ids, trace(model, source, torch.cat([torch.tensor([BEGIN]), ids[:-1]]), touch)
 
     def static_html(self) -> str:
         """Return what is written and the mean weights of cross-attention as a table."""
-        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch())
-        read = torch.cat([torch.tensor([BEGIN]), ids[:-1]])
-        traced = trace(_model(self.machine), _ids(self.sentence), read, self.touch())
+        ids, traced = self._traced()
         heads = [traced[name] for name in traced if name.startswith("decoder.0.cross_attention.weights.")]
         looks = torch.stack(heads).mean(dim=0)
         rows = ["(end)" if i == END else ITALIAN[i] for i in ids.tolist()]
@@ -237,16 +239,19 @@ def _model(machine: str) -> Transformer:
     return unpack_translator(json.loads(machine), torch.float64) if machine else load_translator(torch.float64)
 
 
+def _words(sentence: str) -> list[str]:
+    return [word for word in split_words(sentence) if word not in ".!"]
+
+
 def _ids(sentence: str) -> Tensor:
-    words = [word for word in split_words(sentence) if word not in ".!"]
-    return encode_english([" ".join(words)])[0]
+    return encode_english([" ".join(_words(sentence))])[0]
 
 
 def _state_of(model: Transformer, sentence: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Check a sentence and what is done to the machine, and return the traits that say so."""
     if not isinstance(sentence, str):
         raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
-    words = [word for word in split_words(sentence) if word not in ".!"]
+    words = _words(sentence)
     if not 1 <= len(words) <= MOST_WORDS:
         raise ValueError(f"sentence must have 1 to {MOST_WORDS} words; got {len(words)}")
     for word in words:
@@ -269,11 +274,6 @@ def _state_of(model: Transformer, sentence: Any, settings: Mapping[str, Any]) ->
 
     first: Any = model.decoder[0]
     heads = first.attention.num_heads
-    attention = _one_of("attention", settings.get("attention", "cross"), ATTENTIONS)
-    head = settings.get("head", 0)
-    check_size("head", head)
-    if head > heads:
-        raise ValueError(f"head must be from 0 to {heads}; got {head}")
     step = settings.get("step")
     if isinstance(step, str):
         step = _place("step", step, italian) + 1
@@ -289,15 +289,21 @@ def _state_of(model: Transformer, sentence: Any, settings: Mapping[str, Any]) ->
         "unmasked": [_one_of("unmasked", name, ("encoder", "cross")) for name in settings.get("unmasked", ())],
         "changes": [_change(model, sentence, change) for change in settings.get("changes", ())],
         "step": step or min(2, len(words)),
-        "attention": attention,
-        "head": head,
+        "attention": _one_of("attention", settings.get("attention", "cross"), ATTENTIONS),
+        "head": _head_number(settings.get("head", 0), heads, least=0),
     }
 
 
 def _one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    check_one_of(name, value, allowed)
     return str(value)
+
+
+def _head_number(head: Any, heads: int, least: int) -> int:
+    check_size("head", head, minimum=least)
+    if head > heads:
+        raise ValueError(f"head must be from {least} to {heads}; got {head}")
+    return int(head)
 
 
 def _place(name: str, value: Any, words_of: Callable[[], Sequence[str]]) -> int:
@@ -318,10 +324,7 @@ def _edge(edge: Sequence[Any], words: Sequence[str], italian: Callable[[], Seque
     if len(edge) not in (3, 4):
         raise ValueError(f"an edge must be (attention, row, column) or (attention, head, row, column); got {edge!r}")
     kind = _one_of("attention", edge[0], ATTENTIONS)
-    head = edge[1] if len(edge) == 4 else 0
-    check_size("head", head)
-    if head > heads:
-        raise ValueError(f"head must be from 0 to {heads}; got {head}")
+    head = _head_number(edge[1] if len(edge) == 4 else 0, heads, least=0)
     row = _place("row", edge[-2], (lambda: words) if kind == "encoder" else italian)
     column = _place("column", edge[-1], (lambda: ["<begin>", *italian()]) if kind == "decoder" else lambda: words)
     return [kind, 0, head, row, column]
@@ -329,10 +332,7 @@ def _edge(edge: Sequence[Any], words: Sequence[str], italian: Callable[[], Seque
 
 def _head(entry: Sequence[Any], heads: int) -> list[Any]:
     kind, head = entry
-    check_size("head", head, minimum=1)
-    if head > heads:
-        raise ValueError(f"head must be from 1 to {heads}; got {head}")
-    return [_one_of("attention", kind, ATTENTIONS), 0, head]
+    return [_one_of("attention", kind, ATTENTIONS), 0, _head_number(head, heads, least=1)]
 
 
 def _change(model: Transformer, sentence: str, change: Sequence[Any]) -> list[Any]:

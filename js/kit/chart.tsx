@@ -56,15 +56,16 @@ interface RungsProps {
   y: (value: number) => number;
   left: number;
   right: number;
+  say?: (value: number) => string;
 }
 
 /** Lines across a picture at some values, each with its number at the left. */
-export function Rungs({ at, y, left, right }: RungsProps) {
+export function Rungs({ at, y, left, right, say = String }: RungsProps) {
   return at.map((value) => (
     <g key={value}>
       <Line from={[left, y(value)]} to={[right, y(value)]} kind="bw-grid" />
       <Lettering at={[left - 5, y(value) + 4]} anchor="end">
-        {value}
+        {say(value)}
       </Lettering>
     </g>
   ));

@@ -1,6 +1,8 @@
 /* Sliders, switches, menus and buttons. Each takes a `name`, which is its id within the widget. */
 
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import { withPlace } from "./maths.ts";
+import { named } from "./text.ts";
 import { useIds } from "./widget.tsx";
 
 interface SliderProps {
@@ -144,6 +146,31 @@ export function Choice<T extends string>({ name, label, hidden = false, options,
         ))}
       </div>
     </div>
+  );
+}
+
+interface PaddingProps {
+  words: readonly string[];
+  padding: readonly number[];
+  /** What stands beside the box of a key that is padding. */
+  say?: (word: string) => string;
+  onChange: (padding: number[]) => void;
+}
+
+/** A box for each key, ticked where it is padding. */
+export function Padding({ words, padding, say = String, onChange }: PaddingProps) {
+  return (
+    <Boxes legend="Which keys are padding?">
+      {named(words).map((word, j) => (
+        <Toggle
+          key={word}
+          name={`padding-${j}`}
+          label={padding.includes(j) ? say(word) : word}
+          on={padding.includes(j)}
+          onChange={(on) => onChange(withPlace(padding, j, on))}
+        />
+      ))}
+    </Boxes>
   );
 }
 

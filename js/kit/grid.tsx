@@ -1,6 +1,6 @@
 /* Tables of cells that keys, a pointer and a finger reach, and cells in which numbers are typed. */
 
-import type { ComponentChildren, HTMLAttributes, JSX, TargetedInputEvent } from "preact";
+import type { ComponentChildren, HTMLAttributes, JSX, TargetedInputEvent, TargetedKeyboardEvent } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { parseNumber, showInField } from "./text.ts";
 
@@ -36,17 +36,54 @@ export function placeOf(target: EventTarget | null): Place | null {
   return cell ? [Number(cell.dataset.row), Number(cell.dataset.column)] : null;
 }
 
-interface GridProps extends Omit<HTMLAttributes<HTMLTableElement>, "label" | "rows"> {
-  label: string;
+interface CellsProps {
   rows: readonly ComponentChildren[];
   columns: readonly ComponentChildren[];
   /** Whose words stand at the rows and at the columns. */
-  rowKind?: Kind;
-  columnKind?: Kind;
+  rowKind?: Kind | undefined;
+  columnKind?: Kind | undefined;
   /** A cell: a `td` with `data-row` and `data-column`; what takes the focus gets the `tabIndex`. */
   cell: (i: number, j: number, tabIndex: number) => JSX.Element;
   /** One more column: its head, and what stands at the end of each row. */
-  last?: { head: ComponentChildren; cell: (i: number) => JSX.Element };
+  last?: { head: ComponentChildren; cell: (i: number) => JSX.Element } | undefined;
+}
+
+/** The head and the body of a table of cells; `stop` is the cell to which Tab leads. */
+export function Cells({ rows, columns, rowKind, columnKind, cell, last, stop }: CellsProps & { stop?: Place }) {
+  return (
+    <>
+      <thead>
+        <tr>
+          <td />
+          {columns.map((head, j) => (
+            <th key={j} scope="col" class={columnKind}>
+              {head}
+            </th>
+          ))}
+          {last && (
+            <th scope="col" class="bw-sum">
+              {last.head}
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((head, i) => (
+          <tr key={i}>
+            <th scope="row" class={rowKind}>
+              {head}
+            </th>
+            {columns.map((_, j) => cell(i, j, stop && i === stop[0] && j === stop[1] ? 0 : -1))}
+            {last?.cell(i)}
+          </tr>
+        ))}
+      </tbody>
+    </>
+  );
+}
+
+interface GridProps extends Omit<HTMLAttributes<HTMLTableElement>, "label" | "rows">, CellsProps {
+  label: string;
   /** A cell was reached by the pointer, a finger or the keyboard. */
   onLook?: (place: Place) => void;
   /** A key led from one cell to the next. */
@@ -54,7 +91,8 @@ interface GridProps extends Omit<HTMLAttributes<HTMLTableElement>, "label" | "ro
 }
 
 /** A table whose cells are one stop of the Tab key; arrow keys, Home and End lead from cell to cell. */
-export function Grid({ label, rows, columns, rowKind, columnKind, cell, last, onLook, onWalk, ...rest }: GridProps) {
+export function Grid(props: GridProps) {
+  const { label, rows, columns, rowKind, columnKind, cell, last, onLook, onWalk, ...rest } = props;
   const table = useRef<HTMLTableElement>(null);
   const [stop, setStop] = useState<Place>([0, 0]);
   const [m, n] = [rows.length, columns.length];
@@ -96,32 +134,7 @@ export function Grid({ label, rows, columns, rowKind, columnKind, cell, last, on
       onFocusIn={reached}
       onPointerOver={(event) => event.pointerType !== "touch" && reached(event)}
     >
-      <thead>
-        <tr>
-          <td />
-          {columns.map((head, j) => (
-            <th key={j} scope="col" class={columnKind}>
-              {head}
-            </th>
-          ))}
-          {last && (
-            <th scope="col" class="bw-sum">
-              {last.head}
-            </th>
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((head, i) => (
-          <tr key={i}>
-            <th scope="row" class={rowKind}>
-              {head}
-            </th>
-            {columns.map((_, j) => cell(i, j, i === here[0] && j === here[1] ? 0 : -1))}
-            {last?.cell(i)}
-          </tr>
-        ))}
-      </tbody>
+      <Cells rows={rows} columns={columns} {...{ rowKind, columnKind, last }} cell={cell} stop={here} />
     </table>
   );
 }
@@ -186,31 +199,41 @@ export function NumberField({ label, value, tabIndex, largest, onChange, onInval
   );
 }
 
+/** Lead from one button of a row to the next by arrows, Home and End; return the button that has the focus then. */
+export function walkRow(event: TargetedKeyboardEvent<HTMLElement>): HTMLElement | undefined {
+  const all = [...event.currentTarget.querySelectorAll<HTMLElement>("button")];
+  const here = all.indexOf((event.target as HTMLElement).closest("button") as HTMLElement);
+  const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
+  if (here < 0 || !/^(Arrow|Home$|End$)/.test(key)) return undefined;
+  event.preventDefault(); // the page must not scroll
+  const next = all[nextCell(key, [0, here], 1, all.length)?.[1] ?? -1];
+  next?.focus();
+  return next;
+}
+
 interface RovingRowProps {
   label: string;
   kind: string;
   /** The place of the button that Tab leads to. */
   stop: number;
-  /** A key led to the button at this place. */
-  onWalk?: (place: number) => void;
+  /** Whether a button is pressed as soon as a key leads to it. */
+  presses?: boolean;
   children: ComponentChildren;
 }
 
-/** A row of buttons that are one stop of the Tab key; arrows, Home and End lead from one to the next. */
-export function RovingRow({ label, kind, stop, onWalk, children }: RovingRowProps) {
-  function walk(event: KeyboardEvent) {
-    const row = event.currentTarget as HTMLElement;
-    const all = [...row.querySelectorAll<HTMLElement>("button")];
-    const here = all.indexOf((event.target as HTMLElement).closest("button") as HTMLElement);
-    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
-    const next = here < 0 ? null : nextCell(key, [0, here], 1, all.length);
-    if (/^(Arrow|Home$|End$)/.test(event.key)) event.preventDefault(); // the page must not scroll
-    if (!next) return;
-    all[next[1]]!.focus();
-    onWalk?.(next[1]);
-  }
+/** A row of buttons that are one stop of the Tab key. */
+export function RovingRow({ label, kind, stop, presses = false, children }: RovingRowProps) {
   return (
-    <div class={kind} role="group" aria-label={label} data-roving={stop} onKeyDown={walk}>
+    <div
+      class={kind}
+      role="group"
+      aria-label={label}
+      data-roving={stop}
+      onKeyDown={(event) => {
+        const next = walkRow(event);
+        if (presses) next?.click();
+      }}
+    >
       {children}
     </div>
   );

@@ -37,7 +37,26 @@ export function softmaxRows(scores: Matrix): Matrix {
 }
 
 /** The place of the largest number. */
-export const largest = (row: readonly number[]): number => row.indexOf(Math.max(...row));
+export function largest(row: ArrayLike<number>): number {
+  let found = 0;
+  for (let i = 1; i < row.length; i++) if (row[i]! > row[found]!) found = i;
+  return found;
+}
+
+/** The places of the largest numbers, the largest first. */
+export const best = (row: Float64Array, most: number): number[] =>
+  [...row.keys()].sort((a, b) => row[b]! - row[a]!).slice(0, most);
+
+/** The candidates worth showing: the likeliest now, and the two that were the likeliest before. */
+export function candidates(now: Float64Array, before: Float64Array, most = 5): number[] {
+  const first = best(now, most);
+  const lost = best(before, 2).filter((id) => !first.includes(id));
+  return [...first.slice(0, most - lost.length), ...lost];
+}
+
+/** Places in order, with one more or without it. */
+export const withPlace = (places: readonly number[], place: number, on: boolean): number[] =>
+  [...places.filter((other) => other !== place), ...(on ? [place] : [])].sort((a, b) => a - b);
 
 /** The numbers that `encode_floats` in Python wrote: "f32:" and little-endian float32 in base64. */
 export function decodeFloats(text: string): number[] {

@@ -17,6 +17,15 @@ export function Panel({ title, children }: PanelProps) {
   );
 }
 
+/** Said of a field in which there is no number, or one that is too large. */
+export function NoNumber({ largest = 1000 }: { largest?: number }) {
+  return (
+    <Panel title="Type a number">
+      from −{largest} to {largest}, such as 2 or −0.5. Until then the last number counts.
+    </Panel>
+  );
+}
+
 /** A part that is folded away, with its title. */
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (

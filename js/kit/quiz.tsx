@@ -91,7 +91,8 @@ function Verdict({ question, reply }: { question: Question; reply: Option | "sho
   const opening = right ? `Yes: ${reply.label}` : reply === "show me" ? "The answer" : "Not quite. The answer";
   return (
     <p class={right ? "bw-right" : "bw-wrong"} tabIndex={-1}>
-      <b>{right ? `${opening}.` : `${opening}: ${rightAnswer(question)}.`}</b> {question.why}
+      <b class={right ? "bw-good" : "bw-bad"}>{right ? `${opening}.` : `${opening}: ${rightAnswer(question)}.`}</b>{" "}
+      {question.why}
     </p>
   );
 }

@@ -3,6 +3,10 @@
 /** A number's text with a real minus sign, and none before a zero. */
 export const minus = (text: string): string => (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 
+/** A power as it stands beside a 10, with raised digits. */
+export const raised = (power: number | string): string =>
+  Array.from(String(power), (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)])).join("");
+
 export const isWhole = (value: number): boolean => Math.abs(value - Math.round(value)) < 1e-9;
 
 /** A number for the eye: as short as it is exact, else with three digits behind the point. */
@@ -20,12 +24,6 @@ export function parseNumber(text: string, largest = 1000): number {
   if (!/^[-+]?(\d+\.?\d*|\.\d+)$/.test(plain)) return NaN;
   return Math.abs(Number(plain)) <= largest ? Number(plain) : NaN;
 }
-
-/** Said of a field in which there is no such number. */
-export const NO_NUMBER = {
-  title: "Type a number",
-  text: "from −1000 to 1000, such as 2 or −0.5. Until then the last number counts.",
-};
 
 /** Words, and behind those that stand more than once their place. */
 export function named(words: readonly string[]): string[] {

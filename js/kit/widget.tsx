@@ -37,11 +37,13 @@ export function useStateFor<T>(subject: string, first: T): [T, (value: T) => voi
   return [held.subject === subject ? held.value : first, (value) => hold({ subject, value })];
 }
 
-// Keys that sliders, menus, buttons and grids use. A notebook has uses of its own for them: it must not hear them.
+// Keys that sliders, menus, buttons and grids use; a field takes all. A notebook has uses of its own for them: it must not hear them.
 const OURS = /^(Arrow|Home$|End$|Page|Enter$| $)/;
 
 function keepOurKeys(event: KeyboardEvent) {
-  if (OURS.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+  const typed = (event.target as Element).matches("textarea, input[type=text]") && !/^(Tab|Escape)$/.test(event.key);
+  const ours = typed || (OURS.test(event.key) && !event.altKey);
+  if (ours && !event.ctrlKey && !event.metaKey) event.stopPropagation();
 }
 
 // anywidget imports a bundle once for every widget of a notebook, so what they count together belongs to the page.

@@ -85,7 +85,6 @@ def test_the_networks_that_are_shown_by_default_are_called_untrained():
 def test_without_a_script_the_page_has_tables(made):
     widget, _, attentive = made
     soup = BeautifulSoup(widget.to_html(), "html.parser")
-    assert json.loads(soup.select_one("[data-widget=bottleneck]")["data-state"]) == widget.state()
     by_length, texts = soup.select("table")
     for row, case in zip(by_length.select("tbody tr"), widget.cases, strict=True):
         assert row.th.text == str(case["length"])
@@ -150,9 +149,7 @@ def test_a_mistake_is_explained(arguments, error, message):
 # ---- What the module makes of it, in Node -------------------------------------------------------------------------
 
 IN_NODE = """
-import { readFileSync } from "node:fs";
-import * as widget from "./widget.mjs";
-const { cases, names, widths } = JSON.parse(readFileSync(0, "utf8"));
+const { cases, names, widths } = given;
 const box = { left: 30, top: 10, width: 300, height: 160 };
 const curves = [0, 1].map((network) => widget.curve(cases, network, box).points);
 const seen = cases.map((one) => one.read.map((_, k) => {
@@ -166,7 +163,7 @@ const places = widths.map((width) => [1, 2, 10, 20, 40].map((n) => {
   return { font: widget.fontOf(size, 16), size, places: Array.from({ length: n }, (_, j) => centre(j)) };
 }));
 const below = widths.map((width) => widget.named(cases, widget.curve(cases, 0, { ...box, width: width - 48 }).x));
-console.log(JSON.stringify({ seen, curves, places, below }));
+return { seen, curves, places, below };
 """
 
 
@@ -369,7 +366,7 @@ def test_letters_and_numbers_can_be_read_and_stand_whole(visit, width):
         cut = page.eval_on_selector_all(
             ".bottleneck p > *, .bottleneck svg text",
             "all => all.filter(x => x.getBoundingClientRect().right > "
-            "x.closest('.bot-pair > div, .bw > *').getBoundingClientRect().right + 1).map(x => x.outerHTML)",
+            "x.closest('.bw-pair > div, .bw > *').getBoundingClientRect().right + 1).map(x => x.outerHTML)",
         )
         assert cut == []
 
@@ -435,7 +432,7 @@ def test_the_small_form_has_one_control_and_keeps_its_height(site, browser, widt
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto((site / "notebooks" / "01_bottleneck.html").as_uri())
     small = page.locator("[data-widget=bottleneck]").first
-    small.locator(".bot-sum").wait_for()
+    small.locator(".bw-said").wait_for()
     assert small.locator("input, select, button").count() == 1
     heights = set()
     cases = Bottleneck.recorded().cases
@@ -445,7 +442,7 @@ def test_the_small_form_has_one_control_and_keeps_its_height(site, browser, widt
         small.locator("input").evaluate(
             "(x, at) => { x.value = at; x.dispatchEvent(new Event('input', { bubbles: true })); }", place
         )
-        assert f"one vector writes {right[0]} right, attention {right[1]}." in small.locator(".bot-sum").inner_text()
+        assert f"one vector writes {right[0]} right, attention {right[1]}." in small.locator(".bw-said").inner_text()
         heights.add(round(small.bounding_box()["height"]))
     assert len(heights) == 1
     assert heights.pop() <= 400

@@ -83,11 +83,8 @@ def test_the_colours_are_those_of_the_figures(path):
 
 @pytest.fixture(scope="module")
 def colours(run_in_node):
-    program = (
-        'import { weightColours } from "./widget.mjs";'
-        "console.log(JSON.stringify(Array.from({ length: 101 }, (_, i) => weightColours(i / 100))));"
-    )
-    return run_in_node("attention_steps", program, None)
+    body = "return Array.from({ length: 101 }, (_, i) => widget.weightColours(i / 100));"
+    return run_in_node("attention_steps", body)
 
 
 def test_on_a_light_page_weights_have_the_colours_of_the_heat_maps(colours):

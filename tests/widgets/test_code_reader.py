@@ -17,26 +17,18 @@ from attention_tutorial.widgets.code_reader import EXAMPLES, MOST_CHARACTERS
 CLOSE = 1e-6
 
 IN_NODE = """
-import { readFileSync } from "node:fs";
-import * as t from "./widget.mjs";
-const model = t.theModel();
-const cases = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(cases.map(([text, off]) => {
-  const places = t.read(model, t.encode(text, model), off);
+const model = widget.theModel();
+return given.map(([text, off]) => {
+  const places = widget.read(model, widget.encode(text, model), off);
   return {
-    likely: places.map((place) => [...t.likely(model, place)]),
+    likely: places.map((place) => [...widget.likely(model, place)]),
     weights: places.map(({ weights }) => weights.map((heads) => heads.map((row) => [...row]))),
   };
-})));
+});
 """
 
 
-TOKENS = """
-import { readFileSync } from "node:fs";
-import * as t from "./widget.mjs";
-const texts = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(texts.map((text) => t.encode(text, t.theModel()))));
-"""
+TOKENS = "return given.map((text) => widget.encode(text, widget.theModel()));"
 
 
 @pytest.fixture(scope="module")

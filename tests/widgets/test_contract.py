@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from website import DESK, DRESS, PHONE, WIDGETS, WISHES, await_widget, hard_to_tap, serious_findings, state_in, visiting
+from website import (
+    DESK,
+    DRESS,
+    PHONE,
+    WIDGETS,
+    WISHES,
+    await_widget,
+    phone_faults,
+    serious_findings,
+    state_in,
+    visiting,
+)
 
 from tools.book import ROOT
 
@@ -351,25 +362,13 @@ def test_nothing_moves_for_those_who_ask_for_less_motion(opened):
     ) == []  # fmt: skip
 
 
-def phone_faults(page, width):
-    """List what is wider than a phone or hard to tap."""
-    dress(page, width)
-    found = page.eval_on_selector_all(
-        ".bw svg, .bw p, .bw button",
-        "all => all.filter(x => x.getBoundingClientRect().right > innerWidth && !x.closest('.bw-scroll'))"
-        ".map(x => x.outerHTML.slice(0, 200))",
-    )
-    if not page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
-        found.append("the page scrolls sideways")
-    return found + hard_to_tap(page, ".bw .bw-button, .bw select, .bw input[type=range], .bw label.bw-toggle")
-
-
 def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_phone_or_hard_to_tap(opened):
     _, page = opened
     dress(page, DESK)
     found = {}
     for state in states(page):
-        found[state] = phone_faults(page, 320)
+        dress(page, 320)
+        found[state] = phone_faults(page)
         found[state] += serious_findings(page, ".bw", thorough=state != "sliders at their ends")
     assert found == {state: [] for state in found}
 

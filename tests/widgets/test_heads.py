@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import contrast, put, state_in
+from website import contrast, put
 
 from attention_tutorial import MultiHeadAttention, causal_mask, plotting
 from attention_tutorial.widgets import Heads
@@ -37,7 +37,6 @@ def test_it_shows_what_a_layer_returns():
     _, weights = layer(x, mask=causal_mask(5))
     widget = Heads.of(["a", "bird", "in", "the", "hand"], weights)
     assert torch.equal(widget.weights(), weights[0])
-    assert state_in(widget.to_html()) == widget.state()
     assert widget.state()["cases"][0]["positions"] == [0, 1, 2, 3, 4]
 
 
@@ -142,15 +141,8 @@ def test_half_precision_and_rows_without_an_open_key_are_taken():
     assert torch.equal(Heads.of(names(3), weights).weights(), weights.double())
 
 
-def test_words_that_look_like_markup_stay_words():
-    tokens = ["<script>alert(1)</script>", "\"&amp;'"]
-    page = Heads.of(tokens, drawn(1, 2, 2)).to_html()
-    assert "<script" not in page
-    assert state_in(page)["cases"][0]["tokens"] == tokens
-
-
 def test_each_head_has_a_colour_and_a_line_of_its_own_that_can_be_seen():
-    pairs = re.findall(r"--hds-\d: light-dark\((#\w+), (#\w+)\);", SHEET)
+    pairs = re.findall(r"--hds-head: light-dark\((#\w+), (#\w+)\);", SHEET)
     for colours, ground in zip(zip(*pairs, strict=True), ("#ffffff", "#14181e"), strict=True):
         assert len(colours) == len(set(colours)) == MOST_HEADS
         assert not set(colours) & {c.lower() for c in (plotting.QUERY, plotting.KEY, plotting.VALUE)}
@@ -162,9 +154,7 @@ def test_each_head_has_a_colour_and_a_line_of_its_own_that_can_be_seen():
 # ---- The maths, in Node -------------------------------------------------------------------------------------------
 
 IN_NODE = """
-import { readFileSync } from "node:fs";
-import * as widget from "./widget.mjs";
-const { cases, rows, sentences, crowds } = JSON.parse(readFileSync(0, "utf8"));
+const { cases, rows, sentences, crowds } = given;
 const made = cases.map((one) => {
   const weights = widget.weightsOf(one);
   return {
@@ -190,7 +180,7 @@ const fitted = crowds.map(([one, width]) => {
 });
 const turn = (along, away) => [along, 100 - away];
 const arcs = [[20, 220, 60], [220, 20, 60], [50, 50, 30]].map((arc) => widget.arc(...arc, turn));
-console.log(JSON.stringify({ made, told, placed, fitted, arcs }));
+return { made, told, placed, fitted, arcs };
 """
 SIZES = [(1, 1, 1), (1, 1, 8), (2, 3, 3), (3, 1, 13), (4, 7, 7), (8, 5, 11), (2, 40, 40), (5, 2, 3)]
 GIVEN = [drawn(*sizes, seed=seed, size=size) for seed, sizes in enumerate(SIZES) for size in (0.0, 2.0, 50.0)]

@@ -1,6 +1,5 @@
 """Laws of the widget on tiles: block by block it computes the package's softmax, and its mistakes are mistakes."""
 
-import json
 import math
 import random
 import re
@@ -8,7 +7,7 @@ import re
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import serious_findings, slide
+from website import press, serious_findings, slide
 
 from attention_tutorial.widgets import Tiles
 from attention_tutorial.widgets.tiles import LARGEST, ROWS
@@ -97,10 +96,9 @@ def test_a_computation_by_hand():
     assert forgot["o"][-1].item() == pytest.approx((17.5 + 21) / 2.5)
 
 
-def test_the_html_holds_the_state_and_every_block():
+def test_the_html_holds_every_block():
     widget = Tiles("first block masked", careless=True)
     soup = BeautifulSoup(widget.to_html(), "html.parser")
-    assert json.loads(soup.select_one("[data-widget=tiles]")["data-state"]) == widget.state()
     rows = [[cell.text for cell in row.select("td")] for row in soup.select("tbody tr")]
     assert rows[0] == ["−∞", "NaN", "NaN", "NaN", "NaN"]
     assert rows[-1] == ["", "", "", "", "6.194"]
@@ -124,7 +122,7 @@ def test_the_html_holds_the_state_and_every_block():
         (lambda: Tiles.of([1.0, -math.inf]), ValueError, "scores must be finite numbers up to 100000; masked closes"),
         (lambda: Tiles.of([1.0], [1.0, 2.0]), ValueError, "values must have a number for each of the 1 scores"),
         (lambda: Tiles.of([1.0], [math.nan], block=1), ValueError, "values must be finite numbers up to 100000"),
-        (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold places from 0 to 1; got \[2\]"),
+        (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold positions from 0 to 1; got \[2\]"),
     ],
 )
 def test_a_mistake_is_explained(make, error, message):
@@ -135,19 +133,16 @@ def test_a_mistake_is_explained(make, error, message):
 # ---- The maths, in Node -------------------------------------------------------------------------------------------
 
 IN_NODE = """
-import { readFileSync } from "node:fs";
-import * as widget from "./widget.mjs";
-const states = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify({
-  made: states.map((state) => {
+return {
+  made: given.map((state) => {
     const all = widget.compute(state);
     const told = all.steps.map((step) => widget.arithmetic(step, state));
     const { options } = widget.question(state);
     return { ...all, told, options, said: widget.diagnose(state, all), words: widget.describe(all.steps, all.whole) };
   }),
   tell: [0, -0, 1, 2.5, 0.3678794, -1000, 10000, 1.3e-7, 4.4e250, NaN, Infinity, -Infinity, 1234.56].map(widget.tell),
-  parsed: ["10000", "1e4", "100001"].map((text) => widget.settle({ ...states[0], block: 99, step: 99 }).block),
-}));
+  parsed: ["10000", "1e4", "100001"].map((text) => widget.settle({ ...given[0], block: 99, step: 99 }).block),
+};
 """
 
 
@@ -225,10 +220,6 @@ def test_numbers_are_told_in_few_letters(node):
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
 
 
-def press(page, name):
-    page.click(f"[id$='-{name}']")
-
-
 def agrees(page, widget):
     """Assert that what the page shows are the numbers of the widget's Python twin, and nothing of blocks ahead."""
     steps = widget.steps()
@@ -256,7 +247,7 @@ def test_the_page_shows_torchs_numbers_step_by_step(visit):
         widget.step = step
         agrees(page, widget)
     assert float(page.get_attribute("[data-number=difference]", "data-value")) < 1e-12
-    assert "the same output" in page.text_content(".tl-verdict .tl-right")
+    assert "the same output" in page.text_content(".tl-verdict .bw-good")
     for name in MISTAKES:
         page.check(f"[id$='-{name}']")
         setattr(widget, name, True)

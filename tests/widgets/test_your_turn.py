@@ -17,11 +17,6 @@ TURNS = [
     turn("Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], rest="no animal"),
     turn("How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
 ]
-REPLY = """
-import { readFileSync } from "node:fs";
-import { reply } from "./widget.mjs";
-console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map(reply)));
-"""
 
 
 def typed(answer):
@@ -37,7 +32,7 @@ def widget_of(exercise, monkeypatch):
 @pytest.fixture
 def replies(run_in_node):
     """Return `say(states)`: what the page replies to each."""
-    return lambda states: run_in_node("your_turn", REPLY, states)
+    return lambda states: run_in_node("your_turn", "return given.map(widget.reply);", states)
 
 
 @pytest.mark.parametrize("exercise", TURNS, ids=lambda exercise: exercise.asks)

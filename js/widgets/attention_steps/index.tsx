@@ -2,15 +2,15 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Lettering, Picture, useWidth } from "../../kit/chart.tsx";
-import { Boxes, Button, Choice, Menu, Toggle } from "../../kit/controls.tsx";
+import { Lettering, Line, Picture, useWidth } from "../../kit/chart.tsx";
+import { Button, Choice, Menu, Padding, Toggle } from "../../kit/controls.tsx";
 import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { weightStyle } from "../../kit/colour.ts";
 import { sum } from "../../kit/maths.ts";
-import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
-import { NO_NUMBER, named, show } from "../../kit/text.ts";
+import { show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import {
   type Cell,
@@ -26,7 +26,18 @@ import {
   type State,
 } from "./maths.ts";
 import "./style.css";
-import { arithmetic, describe, isName, layout, meaning, NAMES, question, sayRow, showCell } from "./words.ts";
+import {
+  arithmetic,
+  describe,
+  isName,
+  layout,
+  meaning,
+  NAMES,
+  question,
+  type Said,
+  sayRow,
+  showCell,
+} from "./words.ts";
 
 export { weightColours } from "../../kit/colour.ts";
 export { parseNumber, show } from "../../kit/text.ts";
@@ -98,8 +109,8 @@ function Small({ state, data: all, write }: Props) {
           onChange={(asking) => write({ asking: Number(asking) })}
         />
       </div>
-      <div ref={place}>{width && <Row state={state} all={all} sentence={sentence} width={width} />}</div>
-      <p class="ats-sum">
+      <div ref={place}>{width && <Row state={state} data={all} width={width} />}</div>
+      <p class="bw-said">
         <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
         </Steady>
@@ -109,17 +120,9 @@ function Small({ state, data: all, write }: Props) {
 }
 
 /** The words of a sentence, streams from them as wide as their weights, and the output that they flow into. */
-function Row({
-  state: { asking },
-  all,
-  sentence,
-  width,
-}: {
-  state: State;
-  all: Computed;
-  sentence: Sentence;
-  width: number;
-}) {
+function Row({ state, data: all, width }: Omit<Props, "write"> & { width: number }) {
+  const sentence = sentenceOf(state);
+  const { asking } = state;
   const { weights, output } = rowOf(asking, all);
   const [top, foot, middle] = [58, 150, width / 2];
   const centre = (j: number) => ((j + 0.5) * width) / weights.length;
@@ -151,7 +154,7 @@ function Row({
         </Lettering>
       ))}
       {asking >= 0 && (
-        <line x1={centre(asking) - 18} x2={centre(asking) + 18} y1={foot + 12} y2={foot + 12} class="ats-under" />
+        <Line from={[centre(asking) - 18, foot + 12]} to={[centre(asking) + 18, foot + 12]} kind="ats-under" />
       )}
       {weights.map((weight, j) => (
         <Lettering key={j} at={[centre(j), foot + 36]} kind="ats-letter ats-weight">
@@ -210,7 +213,6 @@ function Whole({ state, data: all, write }: Props) {
       </Stage>
       <Arithmetic
         invalid={invalid}
-        looked={looked}
         covered={looked !== null && isHidden(looked[0])}
         said={looked && arithmetic(looked, state, all, sentence)}
       />
@@ -240,8 +242,6 @@ function Controls({ state, write }: Props) {
     const numbers = next === "qkv" ? { ...state.numbers, q, k, v } : state.numbers;
     write({ source: next, numbers, step: stepOf(next) });
   }
-  const pad = (j: number, on: boolean) =>
-    write({ padding: on ? [...padding, j].sort((a, b) => a - b) : padding.filter((p) => p !== j) });
 
   return (
     <div class="bw-controls">
@@ -283,17 +283,7 @@ function Controls({ state, write }: Props) {
         <Toggle name="predict" label="Predict first" on={state.predict} onChange={(predict) => write({ predict })} />
       </div>
       {padding.length > 0 && (
-        <Boxes legend="Which keys are padding?">
-          {named(sentence.keys).map((word, j) => (
-            <Toggle
-              key={word}
-              name={`padding-${j}`}
-              label={word}
-              on={padding.includes(j)}
-              onChange={(on) => pad(j, on)}
-            />
-          ))}
-        </Boxes>
+        <Padding words={sentence.keys} padding={padding} onChange={(places) => write({ padding: places })} />
       )}
     </div>
   );
@@ -303,11 +293,12 @@ function Steps({ state, data: all, write }: Props) {
   const id = useIds();
   return (
     <div class="ats-steps" role="group" aria-label="Steps">
-      <ol>
+      <ol class="bw-wrap">
         {stepsOf(state).map((step, i) => (
           <li key={step}>
             <button
               type="button"
+              class="bw-button"
               id={id(`step-${step}`)}
               aria-current={step === state.step ? "step" : undefined}
               onClick={() => write({ step })}
@@ -462,14 +453,16 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
     </td>
   );
   return (
-    <div class={`ats-matrix ${kind}`}>
-      <div class="bw-caption">
-        <b>
+    <div class="ats-matrix">
+      <div class="ats-caption">
+        <b class={kind}>
           <Symbolic text={title} />
         </b>{" "}
-        {what}{" "}
-        <span class="bw-shape">
-          {m} × {n}
+        <span class="bw-quiet">
+          {what}{" "}
+          <span class="bw-shape">
+            {m} × {n}
+          </span>
         </span>
       </div>
       <Scroll>
@@ -492,13 +485,12 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
 
 interface ArithmeticProps {
   invalid: boolean;
-  looked: Cell | null;
   covered: boolean;
-  said: ReturnType<typeof arithmetic> | null;
+  said: Said | null;
 }
 
 function Arithmetic({ invalid, covered, said }: ArithmeticProps) {
-  if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
+  if (invalid) return <NoNumber />;
   if (said === null) {
     return (
       <Panel title="How was a number made?">

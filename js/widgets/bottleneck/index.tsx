@@ -1,7 +1,7 @@
 /* The bottleneck: what two networks wrote, one through a single vector and one with attention, and its weights. */
 
 import type { ComponentChildren } from "preact";
-import { Lettering, Line, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
+import { Lettering, Line, Picture, Ramp, Rungs, useWidth } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
@@ -80,7 +80,7 @@ function Small({ state, data: { here, seen }, write }: Props) {
         <Lengths state={state} here={here} onChoose={({ length }) => write({ length })} />
       </div>
       <Fitting>{(width) => <Rows seen={seen} names={state.networks} width={width} />}</Fitting>
-      <p class="bot-sum">
+      <p class="bw-said">
         <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sumUp(seen, state.networks)}
         </Steady>
@@ -98,7 +98,7 @@ function Whole({ state, data, write }: Props) {
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
       <Controls state={state} data={data} write={write} onChoose={choose} />
       {state.note && <p class="bw-note">{state.note}</p>}
-      <div class="bot-pair">
+      <div class="bw-pair">
         <NetworkPanel state={state} data={data} network="plain">
           Every letter must pass through the same vector, at every step.
         </NetworkPanel>
@@ -122,14 +122,14 @@ function Whole({ state, data, write }: Props) {
           {bothIn(said)}
         </Steady>
       </Panel>
-      <div class="bot-pair bot-charts">
+      <div class="bw-pair">
         <div>
           <p class="bot-title">Share of letters right, over {here.total} sequences of each length</p>
-          <p class="bot-legend">
-            <b class="bot-name-1">
+          <p class="bw-quiet bot-legend">
+            <b class="bot-1">
               ● {state.networks.attentive} {show(here.accuracy[1])}
             </b>{" "}
-            <b class="bot-name-0">
+            <b class="bot-0">
               ■ {state.networks.plain} {show(here.accuracy[0])}
             </b>{" "}
             at length {here.length}
@@ -138,7 +138,7 @@ function Whole({ state, data, write }: Props) {
         </div>
         <div>
           <p class="bot-title">All weights of attention</p>
-          <p class="bot-legend">
+          <p class="bw-quiet bot-legend">
             A row for each letter written, a column for each letter read. <Ramp />
           </p>
           <Fitting>
@@ -232,7 +232,7 @@ function NetworkPanel({ state, data: { seen, said }, network, children }: PanelP
           />
         )}
       </Fitting>
-      <p class="bot-caption">{children}</p>
+      <p class="bw-quiet">{children}</p>
     </div>
   );
 }
@@ -293,22 +293,8 @@ function NetworkDrawing({ seen, step, network, names, label, width }: DrawingPro
       ))}
       {wrote.map((letter, l) => {
         const kind = `${right[l] ? "bot-right" : "bot-wrong"}${l === i ? " bot-now" : ""}`;
-        const at = target.centre(l);
-        return (
-          <g key={l}>
-            <Letter
-              letter={letter}
-              at={[at, WRITTEN]}
-              size={target.size}
-              kind={kind}
-              data-written={l}
-              data-right={String(right[l])}
-            />
-            <text x={at} y={WRITTEN + BOX + 16} class={`bot-sign ${kind}`}>
-              {right[l] ? "✓" : "✕"}
-            </text>
-          </g>
-        );
+        const at = [target.centre(l), WRITTEN] as const;
+        return <Marked key={l} letter={letter} at={at} size={target.size} kind={kind} data-written={l} />;
       })}
     </Picture>
   );
@@ -333,15 +319,7 @@ function Rows({ seen, names, width }: { seen: Seen; names: Names; width: number 
           </text>
           {seen[network].wrote.map((letter, i) => {
             const kind = seen[network].right[i] ? "bot-right" : "bot-wrong";
-            const at = centre(i);
-            return (
-              <g key={i}>
-                <Letter letter={letter} at={[at, tops[l]! + 8]} size={size} kind={kind} data-network={network} />
-                <text x={at} y={tops[l]! + 8 + BOX + 14} class={`bot-sign ${kind}`}>
-                  {seen[network].right[i] ? "✓" : "✕"}
-                </text>
-              </g>
-            );
+            return <Marked key={i} letter={letter} at={[centre(i), tops[l]! + 8]} size={size} kind={kind} />;
           })}
         </g>
       ))}
@@ -350,17 +328,14 @@ function Rows({ seen, names, width }: { seen: Seen; names: Names; width: number 
 }
 
 /** A line for each weight, and the largest as a number. */
-function Flows({
-  row,
-  from,
-  goal,
-  width,
-}: {
+interface FlowsProps {
   row: number[];
   from: (j: number) => number;
   goal: number;
   width: number;
-}) {
+}
+
+function Flows({ row, from, goal, width }: FlowsProps) {
   const best = largest(row);
   return (
     <>
@@ -446,6 +421,19 @@ function Letter({ letter, at: [x, y], size, kind, weight, ...data }: LetterProps
   );
 }
 
+/** A letter that was written, and below it whether it is right. */
+function Marked({ kind, at: [x, y], ...rest }: Omit<LetterProps, "weight">) {
+  const right = kind.startsWith("bot-right");
+  return (
+    <>
+      <Letter {...rest} kind={kind} at={[x, y]} data-right={String(right)} />
+      <text x={x} y={y + BOX + 16} class={`bot-sign ${kind}`}>
+        {right ? "✓" : "✕"}
+      </text>
+    </>
+  );
+}
+
 // ---- Accuracy by length -------------------------------------------------------------------------------------------
 
 interface ChartProps {
@@ -481,14 +469,7 @@ function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }
       {beyond !== null && (
         <rect x={beyond} y={box.top} width={right - beyond + 6} height={box.height} class="bot-beyond" />
       )}
-      {[0, 0.5, 1].map((share) => (
-        <g key={share}>
-          <Line from={[box.left - 4, y(share)]} to={[right + 6, y(share)]} kind="bw-grid" />
-          <Lettering at={[box.left - 8, y(share) + 4]} anchor="end">
-            {share}
-          </Lettering>
-        </g>
-      ))}
+      <Rungs at={[0, 0.5, 1]} y={y} left={box.left - 4} right={right + 6} />
       {maths.named(cases, x).map((length) => (
         <Lettering key={length} at={[x(length), bottom + 16]}>
           {length}
@@ -503,8 +484,8 @@ function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }
           </Lettering>
         ))}
       {curves.map(({ points }, network) => (
-        <g key={network}>
-          <polyline points={points.map((point) => point.join(",")).join(" ")} class={`bot-line bot-line-${network}`} />
+        <g key={network} class={`bot-${network}`}>
+          <polyline points={points.map((point) => point.join(",")).join(" ")} class="bot-line" />
           {points.map(([px, py], l) => (
             <ChartPoint key={l} at={[px, py]} one={cases[l]!} here={here} network={network} />
           ))}
@@ -525,7 +506,7 @@ interface PointProps {
 function ChartPoint({ at: [x, y], one, here, network }: PointProps) {
   const size = one === here ? 6 : 3.5;
   const given = {
-    class: `bot-point bot-line-${network}`,
+    class: "bot-point",
     "data-network": network,
     "data-length": one.length,
     "data-value": one.accuracy[network],

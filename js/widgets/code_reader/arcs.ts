@@ -1,7 +1,6 @@
 /* Arcs from a token that looks to one that is looked at: which are drawn, and along which curves. */
 
-import { range } from "../../kit/maths.ts";
-import { largest } from "./words.ts";
+import { largest, range } from "../../kit/maths.ts";
 
 export interface Arc {
   from: number;

@@ -1,20 +1,19 @@
 /* The code reader: a small language model of Python that one may type to, look into, and take heads from. */
 
-import type { VNode } from "preact";
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { Bar, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { range, rememberLast } from "../../kit/maths.ts";
+import { best, candidates, largest, range, rememberLast } from "../../kit/maths.ts";
 import { InWords, Panel } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
 import { encode, type Head, likely, type Place, read, theModel } from "./maths.ts";
 import "./style.css";
-import { best, candidates, harder, largest, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
+import { harder, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./words.ts";
@@ -106,11 +105,11 @@ function View({ state, data, write }: ViewProps<State, Data>) {
       {state.note && <p class="bw-note">{state.note}</p>}
       <Typing {...props} />
       <Tokens {...props} point={point} />
-      <div class="cr-two">
+      <div class="bw-pair">
         <Next {...props} />
         <Looks {...props} />
       </div>
-      <div class="cr-buttons">
+      <div class="bw-wrap cr-buttons">
         <TakeAway {...props} />
         <Button
           name="write"
@@ -124,12 +123,12 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         </Button>
       </div>
       {heads_off.length > 0 && (
-        <p class="cr-quiet cr-price">
+        <p class="bw-quiet cr-price">
           Without {sayHeads(heads_off)}, {count(data.harder.size, "token")} of this text{" "}
           {data.harder.size === 1 ? "is" : "are"} less than half as likely as before: those with a wavy line.
         </p>
       )}
-      <div class="cr-two cr-maps">
+      <div class="bw-pair cr-maps">
         <Heads {...props} />
         <WholeMap {...props} point={point} />
       </div>
@@ -145,20 +144,18 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
   const id = useIds();
   const most = model.context - 1;
 
-  function hear(event: KeyboardEvent) {
-    if (!event.ctrlKey && !event.metaKey && event.key !== "Tab" && event.key !== "Escape") event.stopPropagation();
-  }
-
   return (
     <div class="cr-typing">
-      <div class="cr-chips" role="group" aria-label="Examples">
+      <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
         {state.examples.map(({ label, ...example }) => (
           <Button key={label} name={`example-${label.replaceAll(" ", "-")}`} onClick={() => act(example)}>
             {label}
           </Button>
         ))}
       </div>
-      <label for={id("text")}>Type Python, or English</label>
+      <label class="bw-label" for={id("text")}>
+        Type Python, or English
+      </label>
       <textarea
         id={id("text")}
         rows={Math.min(Math.max(state.text.split("\n").length, 3), 10)}
@@ -168,10 +165,9 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
         aria-describedby={id("said")}
         aria-invalid={tooLong || undefined}
         value={state.text}
-        onKeyDown={hear}
         onInput={(event) => write({ text: event.currentTarget.value, token: -1 })}
       />
-      <p id={id("said")} class={tooLong ? "cr-trouble" : "cr-quiet"} role="status">
+      <p id={id("said")} class={tooLong ? "cr-trouble" : "bw-quiet"} role="status">
         {tooLong
           ? `The model reads at most ${most} tokens, and this text has more. It reads the first ${most}; your text stays as it is.`
           : `${names.length - 1} of at most ${most} tokens`}
@@ -225,12 +221,12 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
     <div class="cr-text">
       <p class="cr-title">
         <b>What it reads: tokens</b>{" "}
-        <span class="cr-quiet">
+        <span class="bw-quiet">
           The stronger the colour (<Ramp />) and the blue arc, the more head {name} looks there from the chosen token.
           Grey arcs: where each other token looks most, if not at (start). Choose one with a tap or the arrow keys.
         </span>
       </p>
-      <RovingRow label="Tokens" kind="cr-tokens" stop={at} onWalk={(place) => write({ token: place })}>
+      <RovingRow label="Tokens" kind="cr-tokens" stop={at} presses>
         {names.map((token, i) => {
           const weight = weights[i];
           const said = weight === undefined ? "not read yet" : `head ${name} looks here with ${show(weight)}`;
@@ -337,7 +333,7 @@ function Looks({ state, data }: Props) {
           ))}
         </tbody>
       </table>
-      <p class="cr-quiet">
+      <p class="bw-quiet">
         {job.length
           ? `What this head looks at, by the chapter’s tests: ${job.map((one) => one.looks_at).join("; ")}.`
           : "By the chapter’s tests this head has none of the jobs."}
@@ -416,7 +412,7 @@ function Heads(props: Props) {
   return (
     <div>
       <p class="cr-title">
-        <b>The eight heads</b> <span class="cr-quiet">Choose one, or switch some off.</span>
+        <b>The eight heads</b> <span class="bw-quiet">Choose one, or switch some off.</span>
       </p>
       {model.layers.map((_, l) => (
         <div key={l} class="cr-layer" role="group" aria-label={`Layer ${l + 1}`}>
@@ -467,7 +463,7 @@ function WholeMap({ state, data, write, point }: Props & Pointing) {
     <div>
       <p class="cr-title">
         <b>Head {name} over the whole text</b>{" "}
-        <span class="cr-quiet">A row looks, a column is looked at. Tap a row to choose its token.</span>
+        <span class="bw-quiet">A row looks, a column is looked at. Tap a row to choose its token.</span>
       </p>
       <Picture
         class="cr-map"
@@ -490,15 +486,9 @@ function WholeMap({ state, data, write, point }: Props & Pointing) {
 
 // ---- What is said -------------------------------------------------------------------------------------------------
 
-function About({
-  state,
-  data,
-  pointed,
-}: {
-  state: State;
-  data: Data;
-  pointed: readonly [number, number] | null;
-}): VNode {
+type AboutProps = Pick<Props, "state" | "data"> & { pointed: readonly [number, number] | null };
+
+function About({ state, data, pointed }: AboutProps) {
   const { model, names, now, plain, at, looks } = data;
   const name = sayHead(state.head);
   const result =

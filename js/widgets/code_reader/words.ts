@@ -1,5 +1,6 @@
 /* What tokens and heads are called, and what is said about them. */
 
+import { largest } from "../../kit/maths.ts";
 import { show } from "../../kit/text.ts";
 import { BEGIN, type Head, likely, type Model, type Place, textOf } from "./maths.ts";
 
@@ -28,24 +29,6 @@ export const sayHeads = (heads: readonly Head[]): string => {
   const last = all.pop();
   return `head${all.length ? `s ${all.join(", ")} and` : ""} ${last}`;
 };
-
-/** The places of the largest numbers, the largest first. */
-export const best = (numbers: Float64Array, most: number): number[] =>
-  [...numbers.keys()].sort((a, b) => numbers[b]! - numbers[a]!).slice(0, most);
-
-/** The place of the largest number. */
-export function largest(numbers: Float64Array): number {
-  let found = 0;
-  for (let i = 1; i < numbers.length; i++) if (numbers[i]! > numbers[found]!) found = i;
-  return found;
-}
-
-/** The tokens worth showing: the likeliest now, and the two that were the likeliest before. */
-export function candidates(now: Float64Array, before: Float64Array, most = 5): number[] {
-  const first = best(now, most);
-  const lost = best(before, 2).filter((id) => !first.includes(id));
-  return [...first.slice(0, most - lost.length), ...lost];
-}
 
 /** The places whose token is less than half as likely as with all heads. */
 export function harder(model: Model, now: readonly Place[], plain: readonly Place[]): Set<number> {

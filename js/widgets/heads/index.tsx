@@ -1,11 +1,11 @@
 /* Heads: where each head of a layer looks. */
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Choice, Menu } from "../../kit/controls.tsx";
-import { FaintDot, nextCell } from "../../kit/grid.tsx";
+import { FaintDot, walkRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { type Matrix, range, rememberLast } from "../../kit/maths.ts";
 import { InWords } from "../../kit/panel.tsx";
@@ -73,7 +73,7 @@ function View({ state, data, write }: Props) {
   const [pointed, point] = useStateFor<number | null>(`${now.model}\n${now.sentence}`, null); // a query, by the mouse
   const [figure, width] = useWidth<HTMLDivElement>();
   const query = pointed ?? state.query;
-  const asking = { now, chosen: state.query, query, onPoint: point, onPick: pick };
+  const asking = { chosen: state.query, query, onPoint: point, onPick: pick };
   const buttons = now.positions !== null && now.queries.length > 1;
   const layout = width === null ? null : layOut(now.tokens, shown.length, buttons, width);
 
@@ -98,7 +98,7 @@ function View({ state, data, write }: Props) {
           ))}
         </Choosing>
       )}
-      <p class="hds-hint">
+      <p class="bw-quiet hds-hint">
         {now.queries.length > 1 && `Choose ${now.positions ? "a word" : "a query"}. `}
         The arcs show where “{labels.queries[query]}” looks. The wider and stronger an arc, the more weight.
         {layout?.mean && " “mean” is the average of the heads."}
@@ -106,7 +106,10 @@ function View({ state, data, write }: Props) {
       <div
         ref={figure}
         class={`hds-figure ${layout?.turned ? "hds-turned" : "hds-flat"}${layout?.dense ? " hds-dense" : ""}`}
+        role="group"
+        aria-label="Words and weights"
         data-roving="words"
+        onKeyDown={walkAsking}
       >
         {layout && <Sentence data={data} layout={layout} asking={asking} buttons={buttons} />}
       </div>
@@ -182,7 +185,6 @@ const HeadName = ({ head }: { head: number }) =>
 // ---- Who looks ----------------------------------------------------------------------------------------------------
 
 interface Asking {
-  now: Case;
   /** The query that was chosen, and the one that is shown: the mouse shows what it would choose. */
   chosen: number;
   query: number;
@@ -190,42 +192,32 @@ interface Asking {
   onPick: (query: number) => void;
 }
 
+/** Arrows lead from one that can ask to the next, and let it ask. */
+const walkAsking = (event: TargetedKeyboardEvent<HTMLElement>) => walkRow(event)?.click();
+
 /** Queries that are none of the words. */
 function Choosing({ label, children }: { label: string; children: ComponentChildren }) {
   const id = useIds()("asking");
   return (
-    <div class="bw-choice hds-asking" role="group" aria-labelledby={id} data-roving="queries">
+    <div class="bw-choice hds-asking" role="group" aria-labelledby={id} data-roving="queries" onKeyDown={walkAsking}>
       <span id={id}>{label}</span>
       <div>{children}</div>
     </div>
   );
 }
 
-/** A word or a text that can ask: pressed while it is the query. All are one stop of the Tab key; arrows lead on. */
-function Ask({ i, text, now, chosen, query, onPoint, onPick }: Asking & { i: number; text: string }) {
+/** A word or a text that can ask: pressed while it is the query. All are one stop of the Tab key. */
+function Ask({ i, text, chosen, query, onPoint, onPick }: Asking & { i: number; text: string }) {
   const id = useIds();
-
-  function walk(event: KeyboardEvent) {
-    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
-    if (!["ArrowLeft", "ArrowRight", "Home", "End"].includes(key)) return;
-    event.preventDefault(); // the page must not scroll
-    const next = nextCell(key, [0, i], 1, now.queries.length);
-    if (!next) return;
-    onPick(next[1]);
-    const all = (event.currentTarget as HTMLElement).closest("[data-roving]");
-    all?.querySelector<HTMLElement>(`[data-ask="${next[1]}"]`)?.focus();
-  }
 
   return (
     <button
       type="button"
       class={`hds-ask${i === query ? " hds-now" : ""}`}
       id={id(`query-${i}`)}
-      data-ask={i}
       aria-pressed={i === chosen}
       tabIndex={i === chosen ? 0 : -1}
       onClick={() => onPick(i)}
-      onKeyDown={walk}
       onPointerEnter={(event) => event.pointerType === "mouse" && onPoint(i)}
       onPointerLeave={(event) => event.pointerType === "mouse" && onPoint(null)}
     >
@@ -391,7 +383,7 @@ function Told({ data: { now, weights, shown, labels }, query }: { data: Data; qu
             {tell(weights[h]![query]!, name, labels.keys)}
           </p>
         ))}
-        {shown.length > 1 && <p class="hds-compared">{tellAlike(weights, query)}.</p>}
+        {shown.length > 1 && <p class="bw-quiet hds-compared">{tellAlike(weights, query)}.</p>}
         {now.answers && <p class="hds-answers">{now.answers}</p>}
       </div>
       <p class="bw-unseen hds-said" role="status">
@@ -423,7 +415,7 @@ function Maps({ data: { now, weights, shown, labels }, query, width, onPick }: M
 
   return (
     <div class="hds-maps">
-      <p class="hds-legend">
+      <p class="bw-quiet">
         Each row is a query, each column a key. <Ramp />
       </p>
       <div class="hds-row">

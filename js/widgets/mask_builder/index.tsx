@@ -3,12 +3,12 @@
 import type { ComponentChildren, TargetedPointerEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { weightStyle } from "../../kit/colour.ts";
-import { Boxes, Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
-import { FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
+import { Button, Menu, Padding, Slider } from "../../kit/controls.tsx";
+import { Cells, FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
-import { Folded, InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
-import { count, NO_NUMBER, named, show } from "../../kit/text.ts";
+import { Folded, InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
 import "./style.css";
@@ -87,7 +87,7 @@ function Chips({
   children,
 }: Props & { names: string[]; children?: ComponentChildren }) {
   return (
-    <div class="mb-chips" role="group" aria-label="Mask">
+    <div class="bw-wrap mb-chips" role="group" aria-label="Mask">
       {names
         .flatMap((wanted) => offered(state, all).filter(({ name }) => name === wanted))
         .map(({ name, label }) => (
@@ -182,8 +182,6 @@ function Lengths({ state, data: { all }, write }: Props) {
   const whole = state.task !== "write" && state.task !== "translate"; // self-attention over the whole row
   const queriesFor = (keys: number) => (state.task === "translate" ? m : m === n ? keys : Math.min(m, keys));
   const takesPadding = state.task !== "pack" && state.task !== "answer";
-  const pad = (j: number, on: boolean) =>
-    change({ padding: on ? [...padding, j].sort((a, b) => a - b) : padding.filter((p) => p !== j) });
   return (
     <>
       <div class="bw-controls mb-sliders">
@@ -209,17 +207,12 @@ function Lengths({ state, data: { all }, write }: Props) {
         )}
       </div>
       {takesPadding && (
-        <Boxes legend="Which keys are padding?">
-          {named(task.keys.slice(0, n)).map((word, j) => (
-            <Toggle
-              key={word}
-              name={`padding-${j}`}
-              label={padding.includes(j) ? `${word} → pad` : word}
-              on={padding.includes(j)}
-              onChange={(on) => pad(j, on)}
-            />
-          ))}
-        </Boxes>
+        <Padding
+          words={task.keys.slice(0, n)}
+          padding={padding}
+          say={(word) => `${word} → pad`}
+          onChange={(places) => change({ padding: places })}
+        />
       )}
       <Folded title="More or fewer words">
         <div class="bw-controls mb-sliders">
@@ -256,17 +249,14 @@ interface Looking {
 
 const isAt = (looked: Place | null, i: number, j: number) => looked?.[0] === i && looked[1] === j;
 
-function Box({
-  name,
-  all,
-  legend,
-  children,
-}: {
+interface BoxProps {
   name: string;
   all: Audit;
   legend: string;
   children: ComponentChildren;
-}) {
+}
+
+function Box({ name, all, legend, children }: BoxProps) {
   return (
     <div class="mb-box">
       <p class="mb-title">
@@ -390,7 +380,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
       <Scroll>
         <Grid
           label="Mask, queries in rows and keys in columns"
-          class="mb-mask"
+          class="mb-mask bw-stuck"
           rows={words.queries}
           columns={asColumns(words.keys)}
           rowKind="query"
@@ -435,42 +425,30 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
       </td>
     );
   };
+  const leaked = (i: number) => (
+    <td class="bw-sum" data-leaked={all.leaked[i]}>
+      {all.leaked[i] ? short(all.leaked[i]) : ""}
+    </td>
+  );
   return (
     <Box name="Weights" all={all} legend="Each row is the softmax over the keys that it may see.">
       <Scroll label="Weights">
         <table
+          class="bw-stuck"
           aria-label="Weights, queries in rows and keys in columns"
           onPointerOver={(event) => {
             const place = event.pointerType === "touch" ? null : placeOf(event.target);
             if (place) look(place);
           }}
         >
-          <thead>
-            <tr>
-              <td />
-              {words.keys.map((word, j) => (
-                <th key={j} scope="col" class="key">
-                  <span>{word}</span>
-                </th>
-              ))}
-              <th scope="col" class="bw-sum">
-                {leaking ? "leaked" : ""}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {words.queries.map((word, i) => (
-              <tr key={i}>
-                <th scope="row" class="query">
-                  {word}
-                </th>
-                {words.keys.map((_, j) => cell(i, j))}
-                <td class="bw-sum" data-leaked={all.leaked[i]}>
-                  {all.leaked[i] ? short(all.leaked[i]!) : ""}
-                </td>
-              </tr>
-            ))}
-          </tbody>
+          <Cells
+            rows={words.queries}
+            columns={asColumns(words.keys)}
+            rowKind="query"
+            columnKind="key"
+            cell={cell}
+            last={{ head: leaking ? "leaked" : "", cell: leaked }}
+          />
         </table>
       </Scroll>
     </Box>
@@ -488,6 +466,7 @@ function Scores({ state, data: { words }, write, look, onInvalid }: ScoresProps)
   return (
     <Scroll>
       <Grid
+        class="bw-stuck"
         label="Scores, queries in rows and keys in columns"
         rows={words.queries}
         columns={asColumns(words.keys)}
@@ -555,7 +534,7 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
       </div>
       <p class="bw-text">{aboutEmptyRows(state, all)}</p>
       {reached.length > 0 && (
-        <ul class="mb-spread">
+        <ul class="bw-wrap mb-spread">
           {reached.map(({ name, lost, text }) => (
             <li key={name} data-spread={name} data-count={lost.filter(Boolean).length}>
               <span class="mb-dots" aria-hidden="true">
@@ -572,13 +551,10 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
   );
 }
 
-function About({
-  state,
-  data,
-  looked,
-  invalid,
-}: Pick<Props, "state" | "data"> & { looked: Place | null; invalid: boolean }) {
-  if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
+type AboutProps = Pick<Props, "state" | "data"> & { looked: Place | null; invalid: boolean };
+
+function About({ state, data, looked, invalid }: AboutProps) {
+  if (invalid) return <NoNumber />;
   if (looked === null) {
     return (
       <Panel title="Who may look at whom?">
@@ -615,7 +591,7 @@ function Code({ state, all, write }: { state: State; all: Audit; write: Props["w
         options={state.forms.map((one) => [one.name, one.label] as const)}
         onChange={(form) => write({ form })}
       />
-      <label class="mb-code-label" for={id}>
+      <label class="bw-label" for={id}>
         Python
       </label>
       <textarea

@@ -1,7 +1,7 @@
 /* Move a word: what a score depends on, under each kind of position, as words move through a text. */
 
 import { useRef } from "preact/hooks";
-import { Lettering, Line, Picture, pathThrough, useWidth } from "../../kit/chart.tsx";
+import { Lettering, Line, Picture, pathThrough, Rungs, useWidth } from "../../kit/chart.tsx";
 import { Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { range } from "../../kit/maths.ts";
@@ -74,12 +74,12 @@ function Whole(props: Props) {
 /** Which scores noticed that all words have moved together: a number for each kind. */
 function Changes({ state, kinds }: { state: State; kinds: Kept[] }) {
   return (
-    <span class="mw-changes">
+    <span class="bw-wrap mw-changes">
       {kinds.map(({ kind, change }) => (
         <span key={kind}>
-          <span class="mw-name">{nameOf(state, kind)}</span>{" "}
+          <span class="bw-quiet">{nameOf(state, kind)}</span>{" "}
           <b
-            class={state.shift === 0 ? "bw-none" : stays(change) ? "mw-stays" : "mw-moved"}
+            class={state.shift === 0 ? "bw-none" : stays(change) ? "bw-good" : "bw-bad"}
             data-change={kind}
             data-value={change}
           >
@@ -313,7 +313,7 @@ function Plots({ state, data, kinds }: PlotsProps) {
 
 function Legend({ whole }: { whole: boolean }) {
   return (
-    <p class={`mw-legend${whole ? " mw-whole" : ""}`}>
+    <p class={`bw-quiet${whole ? " mw-whole" : ""}`}>
       Across: distance, place of the key less place of the query. <Swatch kind="mw-curve" /> score with the key at every
       place. <Swatch kind="mw-then" /> the same before all moved. <Swatch kind="mw-band" /> where it lies as both move
       through the text.
@@ -370,14 +370,13 @@ function Plot({ state, one, distance, width }: PlotProps) {
         {nameOf(state, one.kind)} <b>{showScore(one.score)}</b>
       </p>
       <Picture label={tell(state, one, distance)} width={width} height={104} style={{ width, height: 104 }}>
-        {ticksIn(least, most).map((tick) => (
-          <g key={tick}>
-            <Line from={[left, y(tick)]} to={[right, y(tick)]} kind="bw-grid" />
-            <Lettering at={[left - 4, y(tick) + 4]} anchor="end">
-              {minus(String(Number(tick.toPrecision(3))))}
-            </Lettering>
-          </g>
-        ))}
+        <Rungs
+          at={ticksIn(least, most)}
+          y={y}
+          left={left}
+          right={right}
+          say={(tick) => minus(String(Number(tick.toPrecision(3))))}
+        />
         <path d={`${pathThrough(outline)}Z`} class="mw-band" data-width={one.width} />
         <Line from={[x(0), ceiling]} to={[x(0), floor]} kind="mw-here" />
         {state.shift !== 0 && <path d={line(one.curveBefore, t - state.shift)} class="mw-then" />}
@@ -401,7 +400,7 @@ function Plot({ state, one, distance, width }: PlotProps) {
           </Lettering>
         ))}
       </Picture>
-      <p class={one.score !== null && stays(gone) ? "mw-stays" : "mw-moved"}>
+      <p class={one.score !== null && stays(gone) ? "bw-good" : "bw-bad"}>
         {state.shift === 0 ? "\u00a0" : one.score !== null && stays(gone) ? "stays" : `was ${showScore(one.before)}`}
       </p>
     </div>

@@ -1,20 +1,17 @@
 /* What is said about the scores, and what is asked before they are seen. */
 
 import type { Staged } from "../../kit/quiz.tsx";
-import { minus, named, show } from "../../kit/text.ts";
+import { minus, named, raised, show } from "../../kit/text.ts";
 import { type Kept, KINDS, type Kind, type State, scoreOf } from "./maths.ts";
 
 /** A number that is next to nothing is a rounding error, and said to be none. */
 export const stays = (change: number): boolean => change < 1e-9;
 
-const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-
 /** How much something has changed: with three digits, and the power of ten where it is tiny. */
 export function showChange(change: number): string {
   if (change === 0) return "0";
   if (change >= 0.0005) return change.toFixed(3);
-  const exponent = String(-Math.floor(Math.log10(change)));
-  return `10⁻${Array.from(exponent, (place) => RAISED[Number(place)]).join("")}`;
+  return `10${raised(Math.floor(Math.log10(change)))}`;
 }
 
 export const signed = (steps: number): string => (steps > 0 ? `+${steps}` : minus(String(steps)));

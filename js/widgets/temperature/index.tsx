@@ -192,7 +192,7 @@ function Figure({ title, caption, longest: most, children, control }: FigureProp
     <div class="tw-figure">
       <p class="tw-title">{title}</p>
       {children}
-      <Steady kind="tw-caption" longest={[<p key="most">{most}</p>]}>
+      <Steady kind="bw-quiet tw-caption" longest={[<p key="most">{most}</p>]}>
         <p>{caption}</p>
       </Steady>
       {control}
@@ -376,7 +376,7 @@ function Curves({ state, data, write }: Props) {
   const [part, setPart] = useState<"curves" | "numbers">("curves"); // on a phone one of the two is shown
   return (
     <div class={`tw-more tw-${part}`}>
-      <div class="tw-views">
+      <div class="bw-wrap tw-views">
         <span>Where we are, for the typical (median) query</span>
         <Choice
           name="along"
@@ -506,14 +506,7 @@ function Curve({ state, data, what, name, scale, ticks, say, here, mine }: Curve
       width={320}
       height={146}
     >
-      {ticks.map((tick) => (
-        <g key={tick}>
-          <Line from={[left, y(tick)]} to={[right, y(tick)]} kind="bw-grid" />
-          <Lettering at={[left - 5, y(tick) + 4]} anchor="end">
-            {say(tick)}
-          </Lettering>
-        </g>
-      ))}
+      <Rungs at={ticks} y={y} left={left} right={right} say={say} />
       {marks.map((mark) => (
         <Line
           key={mark.one.name}

@@ -2,14 +2,14 @@
 
 import { mean } from "../../kit/maths.ts";
 import type { Question } from "../../kit/quiz.tsx";
-import { minus, show } from "../../kit/text.ts";
+import { minus, raised, show } from "../../kit/text.ts";
 import { type Measured, median, mediansOf } from "./maths.ts";
 
 /** A number with a few digits, also where it is tiny. */
 export function brief(value: number): string {
   if (value === 0 || Math.abs(value) >= 0.001) return minus(value.toFixed(3));
-  const [digit = "", exponent = ""] = value.toExponential(0).split("e-");
-  return `${minus(digit)} · 10⁻${Array.from(exponent, (place) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(place)]).join("")}`;
+  const [digit = "", exponent = ""] = value.toExponential(0).split("e");
+  return `${minus(digit)} · 10${raised(exponent)}`;
 }
 
 export const showTemperature = (temperature: number): string => show(Number(temperature.toPrecision(4)));

@@ -5,8 +5,8 @@ import { Lettering, Picture, Rungs, useWidth } from "../../kit/chart.tsx";
 import { Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { Grid, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { range } from "../../kit/maths.ts";
-import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { range, withPlace } from "../../kit/maths.ts";
+import { InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
 import { Covered, Quiz, type Reply } from "../../kit/quiz.tsx";
 import { minus } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -51,7 +51,7 @@ function View({ state, data, write }: Props) {
       </Steady>
       <Row state={state} data={data} write={write} onInvalid={setInvalid} />
       <div class="bw-toggles" role="group" aria-label="Mistakes">
-        <span class="tl-mistakes">Make a mistake:</span>
+        <span class="bw-quiet">Make a mistake:</span>
         <Toggle name="forget" label="forget to rescale" on={forget} onChange={(on) => write({ forget: on })} />
         <Toggle name="no_maximum" label="no maximum" on={no_maximum} onChange={(on) => write({ no_maximum: on })} />
         <Toggle name="careless" label="careless with −∞" on={careless} onChange={(on) => write({ careless: on })} />
@@ -74,13 +74,7 @@ function View({ state, data, write }: Props) {
         <Steady kind="tl-verdict" longest={[LONGEST]}>
           {sayEnd(state, data)}
         </Steady>
-        {invalid ? (
-          <Panel title="Type a number">
-            from −{state.limit} to {state.limit}, such as 2 or −0.5. Until then the last number counts.
-          </Panel>
-        ) : (
-          <Arithmetic state={state} data={data} />
-        )}
+        {invalid ? <NoNumber largest={state.limit} /> : <Arithmetic state={state} data={data} />}
         <InWords title="All blocks in words" lines={describe(data.steps, data.whole)} />
       </Covered>
     </>
@@ -102,7 +96,7 @@ function sayEnd(state: State, { steps, whole, finished }: Computed) {
       <b data-number="difference" data-value={difference}>
         {tell(difference)}
       </b>
-      . <b class={right ? "tl-right" : "tl-wrong"}>{diagnose(state, { steps, whole })}</b>
+      . <b class={right ? "bw-good" : "bw-bad"}>{diagnose(state, { steps, whole })}</b>
     </p>
   );
 }
@@ -152,7 +146,7 @@ function Walk({ state, data: { steps, finished }, write }: Props) {
     write({ step: next });
   }
   return (
-    <div class="tl-walk">
+    <div class="bw-wrap tl-walk">
       <Button
         name="back"
         disabled={step === 0}
@@ -196,8 +190,6 @@ function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: b
   const { scores, values, masked } = state;
   const set = (name: "scores" | "values", j: number, value: number) =>
     write({ [name]: state[name].map((old, i) => (i === j ? value : old)) });
-  const close = (j: number) =>
-    write({ masked: masked.includes(j) ? masked.filter((one) => one !== j) : [...masked, j].sort((a, b) => a - b) });
 
   function cell(i: number, j: number, tabIndex: number) {
     const closed = masked.includes(j);
@@ -211,7 +203,7 @@ function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: b
             tabIndex={tabIndex}
             aria-pressed={closed}
             aria-label={`key ${j + 1} masked`}
-            onClick={() => close(j)}
+            onClick={() => write({ masked: withPlace(masked, j, !closed) })}
           >
             {closed ? "−∞" : "0"}
           </button>
@@ -262,7 +254,7 @@ function Bars({ state, data }: Props) {
   const list = (all: readonly number[]) => all.map(tell).join(", ");
   return (
     <div ref={box} class="tl-bars">
-      <p class="tl-caption">
+      <p class="bw-quiet">
         Weights: <span class="tl-swatch tl-fill" aria-hidden="true" /> of the blocks read so far,{" "}
         <span class="tl-swatch tl-whole" aria-hidden="true" /> of the whole row at once
       </p>

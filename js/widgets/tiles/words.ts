@@ -1,12 +1,8 @@
 /* What is said about a step, and what is asked before it is seen. */
 
 import type { Question } from "../../kit/quiz.tsx";
-import { minus, show } from "../../kit/text.ts";
+import { minus, raised, show } from "../../kit/text.ts";
 import { type Computed, closedScores, compute, type State, type Step } from "./maths.ts";
-
-const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-const raised = (power: number): string =>
-  Array.from(String(power), (digit) => (digit === "-" ? "⁻" : RAISED[Number(digit)])).join("");
 
 /** A number for the eye, in a few letters, also where it is infinite, none, huge or tiny. */
 export function tell(value: number): string {

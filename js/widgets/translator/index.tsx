@@ -6,9 +6,9 @@ import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { range, rememberLast } from "../../kit/maths.ts";
-import { Folded, InWords, Panel, Scroll } from "../../kit/panel.tsx";
-import { count, isFaint, NO_NUMBER, named, quoted, show } from "../../kit/text.ts";
+import { candidates, largest, range, rememberLast } from "../../kit/maths.ts";
+import { Folded, InWords, NoNumber, Panel, Scroll } from "../../kit/panel.tsx";
+import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
 import {
@@ -164,7 +164,7 @@ function turn(state: State, edge: Edge): Partial<State> {
 const wordEdges = (machine: Machine, column: number): Edge[] =>
   range(machine.sizes.decoder_layers).map((layer) => ["cross", layer, 0, -1, column]);
 
-const sameEdge = (a: Edge, b: Edge) => a.every((part, i) => part === b[i]);
+const sameEdge = (a: Edge, b: Edge) => a.join() === b.join();
 const isHidden = (state: State, machine: Machine, column: number): boolean =>
   wordEdges(machine, column).every((edge) => state.closed.some((one) => sameEdge(one, edge)));
 
@@ -176,8 +176,7 @@ function hide(state: State, machine: Machine, column: number): Partial<State> {
 }
 
 function toggled<T>(all: readonly T[], one: T): T[] {
-  const text = JSON.stringify(one);
-  const others = all.filter((each) => JSON.stringify(each) !== text);
+  const others = all.filter((each) => String(each) !== String(one));
   return others.length < all.length ? others : [...others, one];
 }
 
@@ -245,13 +244,11 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
     write({ ...example, text: example.sentence, rest: true });
   }
 
-  function hear(event: KeyboardEvent) {
-    if (!event.ctrlKey && !event.metaKey && event.key !== "Tab" && event.key !== "Escape") event.stopPropagation();
-  }
-
   return (
     <div class="tr-typing">
-      <label for={id("text")}>Type an English sentence, of words that it knows</label>
+      <label class="bw-label" for={id("text")}>
+        Type an English sentence, of words that it knows
+      </label>
       <input
         type="text"
         id={id("text")}
@@ -263,10 +260,9 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
         aria-describedby={id("said")}
         aria-invalid={trouble !== null || undefined}
         value={state.text}
-        onKeyDown={hear}
         onInput={(event) => write(said(event.currentTarget.value))}
       />
-      <div class="tr-chips" role="group" aria-label="Examples">
+      <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
         {state.examples.map((example) => (
           <Button
             key={example.label}
@@ -292,7 +288,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
               <p key={word}>
                 It does not know <b>“{word}”</b>.{" "}
                 {near.length ? (
-                  <span class="tr-near">
+                  <span class="bw-wrap tr-near">
                     {/^\d+$/.test(word) ? "Years near it: " : "Do you mean "}
                     {near.map((other) => (
                       <Button key={other} onClick={() => write(said(replaceWord(state.text, word, other)))}>
@@ -344,12 +340,12 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
     <div class="tr-side">
       <p class="tr-title">
         <b>It reads</b>{" "}
-        <span class="tr-quiet">
+        <span class="bw-quiet">
           the stronger the colour, the more it looks there when it writes “{every.steps[step - 1]}”. Tap a word to hide
           it.
         </span>
       </p>
-      <RovingRow kind="tr-words" label="English words" stop={0}>
+      <RovingRow kind="bw-wrap tr-words" label="English words" stop={0}>
         {words.map((word, j) => {
           const hidden = isHidden(state, machine, j);
           return (
@@ -412,7 +408,7 @@ function Writing({ state, data, write }: Props) {
         .filter((id) => id > END)
         .map((id) => machine.italian[id])
         .join(" ") === right;
-    return <span class={isRight ? "tr-right" : "tr-wrong"}>{isRight ? " ✓ right" : " ✗ wrong"}</span>;
+    return <b class={isRight ? "bw-good" : "bw-bad"}>{isRight ? " ✓ right" : " ✗ wrong"}</b>;
   };
 
   return (
@@ -430,9 +426,13 @@ function Writing({ state, data, write }: Props) {
       </p>
       <p class="tr-title">
         <b>{touched ? "Changed, it writes" : "Word by word"}</b> {touched && verdict(written.ids)}{" "}
-        {!touched && <span class="tr-quiet">tap a word to see how it came about</span>}
+        {!touched && <span class="bw-quiet">tap a word to see how it came about</span>}
       </p>
-      <RovingRow kind="tr-words" label={touched ? "Italian words of the changed machine" : "Italian words"} stop={step}>
+      <RovingRow
+        kind="bw-wrap tr-words"
+        label={touched ? "Italian words of the changed machine" : "Italian words"}
+        stop={step}
+      >
         {written.ids.map((id, i) => {
           const later = !state.rest && i >= step;
           const kinds = [
@@ -459,9 +459,9 @@ function Writing({ state, data, write }: Props) {
         })}
       </RovingRow>
       {steps >= MOST_WRITTEN && written.ids.at(-1) !== END && (
-        <p class="tr-quiet">It comes to no end, and is stopped after {MOST_WRITTEN} words.</p>
+        <p class="bw-quiet">It comes to no end, and is stopped after {MOST_WRITTEN} words.</p>
       )}
-      <div class="tr-player">
+      <div class="bw-wrap tr-player">
         <Button name="play" kind="main" data-follows-eye="" onClick={start}>
           {playing ? "Pause" : "Write word by word"}
         </Button>
@@ -471,7 +471,7 @@ function Writing({ state, data, write }: Props) {
         <Button name="on" label="One word on" disabled={step === steps} onClick={() => go(step + 1)}>
           ▶
         </Button>
-        <span class="tr-quiet">
+        <span class="bw-quiet">
           word {step} of {steps}
         </span>
         <Button name="undo" kind="plain" disabled={!touched} onClick={() => write({ ...NOTHING })}>
@@ -484,15 +484,6 @@ function Writing({ state, data, write }: Props) {
 
 // ---- The next word ------------------------------------------------------------------------------------------------
 
-function candidates({ now, before }: Data, most = 5): number[] {
-  const order = (row: Float64Array) => [...row.keys()].sort((a, b) => row[b]! - row[a]!);
-  const first = order(now).slice(0, most);
-  const lost = order(before)
-    .slice(0, 2)
-    .filter((id) => !first.includes(id));
-  return [...first.slice(0, most - lost.length), ...lost];
-}
-
 function Candidates({ data }: { data: Data }) {
   const { machine, now, before, step, every } = data;
   const prefix = every.steps.slice(0, step - 1);
@@ -500,7 +491,7 @@ function Candidates({ data }: { data: Data }) {
     <div class="tr-candidates">
       <p class="tr-title">
         <b>Word {step}</b>{" "}
-        <span class="tr-quiet">
+        <span class="bw-quiet">
           {prefix.length ? `after “${prefix.slice(-3).join(" ")}”: ` : ""}how likely each word is to come next. The
           unchanged machine has read the same words.
         </span>
@@ -514,7 +505,7 @@ function Candidates({ data }: { data: Data }) {
           </tr>
         </thead>
         <tbody>
-          {candidates(data).map((id) => (
+          {candidates(now, before).map((id) => (
             <tr key={id} data-candidate={id}>
               <th scope="row">{id === END ? END_NAME : machine.italian[id]}</th>
               <Bar value={before[id]!} />
@@ -601,7 +592,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
           />
         )}
       </div>
-      <div class="tr-minis" role="group" aria-label="Heads">
+      <div class="bw-wrap tr-minis" role="group" aria-label="Heads">
         {range(heads + 1).map((head) => (
           <Button
             key={head}
@@ -615,7 +606,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
           </Button>
         ))}
       </div>
-      <p class="tr-quiet">
+      <p class="bw-quiet">
         {KINDS.find((one) => one.value === kind)!.about}
         {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a place
         to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
@@ -623,7 +614,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
       <Scroll>
         <Grid
           label={`Weights, ${state.head ? `head ${state.head}` : "mean of all heads"}`}
-          class={`tr-map${columns.length > 12 ? " tr-many" : ""}`}
+          class={`tr-map bw-stuck${columns.length > 12 ? " tr-many" : ""}`}
           rows={rows.slice(0, kind === "encoder" ? rows.length : shown)}
           columns={columns.map((word, j) => <span key={j}>{word}</span>)}
           rowKind="query"
@@ -712,7 +703,7 @@ function Operations({ state, data: { machine, layer }, write }: Props) {
         )}
       </div>
       {kind === "decoder" && state.shift > 0 && (
-        <p class="tr-quiet">
+        <p class="bw-quiet">
           In writing, the newest word has no next one yet: what it writes stays the same. In training this would be a
           leak.
         </p>
@@ -725,10 +716,10 @@ function DoneList({ done, write }: { done: Data["done"]; write: Props["write"] }
   return (
     <div class="tr-done">
       <p class="tr-title">
-        <b>Done to it</b> {done.length === 0 && <span class="tr-quiet">nothing yet</span>}
+        <b>Done to it</b> {done.length === 0 && <span class="bw-quiet">nothing yet</span>}
       </p>
       {done.length > 0 && (
-        <ul>
+        <ul class="bw-wrap">
           {done.map(({ text, without }, i) => (
             <li key={i}>
               <Button label={`Undo: ${text}`} onClick={() => write(without as Partial<State>)}>
@@ -794,14 +785,14 @@ function Matrix(props: Props & Looking & { onInvalid: (invalid: boolean) => void
           onChange={open}
         />
       </div>
-      <p class="tr-quiet">
+      <p class="bw-quiet">
         <code>{name}</code>, {sheet.rows} × {sheet.columns}. The stronger the colour, the larger the number: orange
         above zero, blue below.
       </p>
       <Scroll>
         <Grid
           label={sayWhole(name)}
-          class="tr-matrix"
+          class="tr-matrix bw-stuck"
           rows={rows.slice(top, top + seen.rows)}
           columns={columns.slice(left, left + seen.columns)}
           onLook={([i, j]) => look({ what: "number", at: [top + i, left + j] })}
@@ -831,25 +822,15 @@ function Matrix(props: Props & Looking & { onInvalid: (invalid: boolean) => void
           }}
         />
       </Scroll>
-      <div class="tr-player">
-        {sheet.rows > MOST_ROWS && (
-          <Paging
-            name="rows"
-            first={top}
-            most={MOST_ROWS}
-            all={sheet.rows}
-            go={(to) => write({ corner: [to, left] })}
-          />
-        )}
-        {sheet.columns > MOST_COLUMNS && (
-          <Paging
-            name="columns"
-            first={left}
-            most={MOST_COLUMNS}
-            all={sheet.columns}
-            go={(to) => write({ corner: [top, to] })}
-          />
-        )}
+      <div class="bw-wrap tr-player">
+        <Paging name="rows" first={top} most={MOST_ROWS} all={sheet.rows} go={(to) => write({ corner: [to, left] })} />
+        <Paging
+          name="columns"
+          first={left}
+          most={MOST_COLUMNS}
+          all={sheet.columns}
+          go={(to) => write({ corner: [top, to] })}
+        />
       </div>
     </Folded>
   );
@@ -864,6 +845,7 @@ interface PagingProps {
 }
 
 function Paging({ name, first, most, all, go }: PagingProps) {
+  if (all <= most) return null;
   return (
     <Slider
       name={`first-${name}`}
@@ -872,24 +854,16 @@ function Paging({ name, first, most, all, go }: PagingProps) {
       max={all - 1 - ((all - 1) % most)}
       value={first}
       say={(from) => `${from + 1} to ${Math.min(from + most, all)} of ${all}`}
-      onChange={(to) => go(to)}
+      onChange={go}
     />
   );
 }
 
 // ---- What is said -------------------------------------------------------------------------------------------------
 
-function About({
-  state,
-  data,
-  looked,
-  invalid,
-}: {
-  state: State;
-  data: Data;
-  looked: Looked | null;
-  invalid: boolean;
-}) {
+type AboutProps = Pick<Props, "state" | "data"> & { looked: Looked | null; invalid: boolean };
+
+function About({ state, data, looked, invalid }: AboutProps) {
   const { machine, trace, beside, axes, layer, written, plain, touched } = data;
   const [now, before] = [spell(written.ids, machine), spell(plain.ids, machine)];
   const result = touched
@@ -897,7 +871,7 @@ function About({
       ? "Changed, it writes the same."
       : `Changed, it writes: ${now || "(nothing)"}`
     : now;
-  if (invalid) return <Panel title={NO_NUMBER.title}>{NO_NUMBER.text}</Panel>;
+  if (invalid) return <NoNumber />;
   if (looked?.what === "weight") {
     const kind = state.attention;
     const [i, j] = looked.at;
@@ -943,8 +917,7 @@ function tellSteps(state: State, { machine, axes, trace, written, layer, every }
   const columns = named(columnsOf(kind, axes));
   const most = (sheet: Sheet, i: number) => {
     const row = rowOf(sheet, i);
-    let best = 0;
-    for (let j = 1; j < row.length; j++) if (row[j]! > row[best]!) best = j;
+    const best = largest(row);
     return `${columns[best]} ${show(row[best]!)}`;
   };
   const looks = (i: number) => heads.map((sheet, h) => `head ${h + 1} at ${most(sheet, i)}`).join(", ");

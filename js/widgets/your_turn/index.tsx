@@ -25,7 +25,7 @@ function View({ state, data, write }: Props) {
       ) : (
         <Field state={state} write={write} />
       )}
-      <p class={data === null ? "" : data.right ? "bw-right" : "bw-wrong"} role="status">
+      <p class={data === null ? "" : data.right ? "bw-good" : "bw-bad"} role="status">
         {data?.words}
       </p>
     </>
