@@ -6,7 +6,6 @@ process that grades dies with the one that started it, and its sandbox with it.
 """
 
 import contextlib
-import copy
 import dataclasses
 import functools
 import hashlib
@@ -24,37 +23,27 @@ from typing import IO, cast
 
 import torch
 
-from .assignment import Assignment, Variant, load, variant_for
+from .assignment import load, variant_for
 from .child import die_with
 from .course import Course, open_course
-from .grading import Result, grade, not_judged
+from .grading import Result, grade, is_ungraded, not_graded
 from .packages import FOLDER, needed_files
-from .rebuild import Flag, Unreadable, is_common, rebuild
+from .rebuild import Flag, Unreadable
 from .sandbox import SANDBOXES, Limits, NoSandbox, Sandbox, strongest, sweep
 from .variants import PLAIN
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
 
 ATTEMPTS = 2  # at a submission whose grader ended
-COMMON = "it is the notebook for everybody, not this student's own, and was judged as such"
 
 
 def limits_of(course: Course) -> Limits:
-    """Return the limits that a course.toml sets.
-
-    Returns:
-        Those limits; for the others, the usual ones.
-    """
-    known = {field.name for field in dataclasses.fields(Limits)}
-    return Limits(**{name: value for name, value in course.settings["limits"].items() if name in known})
+    """Return the limits that a course.toml sets."""
+    return Limits(**course.settings["limits"])
 
 
 def read_result(course: Course, name: str, student: str) -> Result | None:
-    """Return a stored result.
-
-    Returns:
-        The result; None if there is none that can be read.
-    """
+    """Return a stored result; None if there is none that can be read."""
     try:
         result = json.loads(course.result(name, student).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -95,7 +84,7 @@ def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Resu
     """
     import nbformat
 
-    from .release import make_release
+    from .release import lay, make_release
 
     received = course.newest(name, student)
     if received is None:
@@ -103,47 +92,24 @@ def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Resu
     limits = limits_of(course)
     key = _key(course, name, student, received, sandbox, limits)
     assignment = load(course.hidden(name))
-    variant = variant_for(assignment, student, course.secret)
+    own = variant_for(assignment, student, course.secret)
     master = nbformat.read(course.master(name), as_version=4)
-    release = make_release(master, assignment, variant)
     common = dataclasses.replace(variant_for(assignment, PLAIN, course.secret), student=student)
-    contents = received.read_bytes()
-    flags: list[Flag] = []
-    if is_common(contents, release, lambda: make_release(master, assignment, common)):
-        variant, release = common, make_release(master, assignment, common)
-        flags = [{"kind": "common", "task": "", "words": COMMON}]
     try:
-        notebook, more = rebuild(contents, release)
-        flags += more
+        variant, notebook, flags = lay(received.read_bytes(), master, assignment, own, common)
     except Unreadable as error:
-        flags = [{"kind": "unreadable", "task": "", "words": f"{received.name} cannot be graded: {error}"}]
-        notebook = copy.deepcopy(release)
-        result = _unreadable(assignment, variant, key, sandbox, flags)
+        flag: Flag = {"kind": "unreadable", "task": "", "words": f"{received.name} cannot be graded: {error}"}
+        notebook = make_release(master, assignment, own)
+        result = not_graded(assignment, own, sandbox, flag, "what was handed in cannot be read")
     else:
         private = [course.root]
-        result = grade(
-            notebook, assignment, variant, sandbox=sandbox, limits=limits, flags=flags, private=private, key=key
-        )
+        result = grade(notebook, assignment, variant, sandbox=sandbox, limits=limits, flags=flags, private=private)
+    result["key"] = key
     text = nbformat.writes(notebook)
     result["rebuilt"] = hashlib.sha256(text.encode()).hexdigest()
     write(course.submitted(name, student), text)
     write(course.result(name, student), json.dumps(result, indent=1, allow_nan=False))
     return result
-
-
-def _unreadable(assignment: Assignment, variant: Variant, key: str, sandbox: Sandbox, flags: list[Flag]) -> Result:
-    words = "what was handed in cannot be read"
-    return {
-        "student": variant.student,
-        "assignment": assignment.name,
-        "key": key,
-        "sandbox": sandbox.name,
-        "seconds": 0.0,
-        "flags": flags,
-        "tasks": {task.id: not_judged(task, words) for task in assignment.tasks(variant)},
-        "cells": {},
-        "prints": {},
-    }
 
 
 def write(path: Path, text: str) -> None:
@@ -291,7 +257,7 @@ def grade_all(
     progress: bool = True,
     students: Iterable[str] | None = None,
 ) -> list[Result]:
-    """Grade all that was handed in for an assignment and is not graded yet.
+    """Grade all that was handed in for an assignment, or by these students, and is not graded yet.
 
     Args:
         course: its folder.
@@ -299,7 +265,7 @@ def grade_all(
         jobs: how many submissions at a time; None: one for each core.
         sandbox: where the cells run; None: the strongest that works.
         progress: whether to show a bar.
-        students: only these.
+        students: their ids.
 
     Returns:
         The results of all who handed something in, in the order of the list of students.
@@ -336,9 +302,7 @@ def grade_all(
     not_started = {student: reply["sandbox"] for student, reply in failed.items() if "sandbox" in reply}
     for student, reply in failed.items():
         if student not in not_started:
-            _store_failure(
-                opened, name, student, sandbox, reply.get("error") or reply.get("ended") or "no reason given"
-            )
+            _store_failure(opened, name, student, sandbox, reply.get("error") or reply["ended"])
     if not_started:
         reasons = "; ".join(sorted(set(not_started.values())))
         raise NoSandbox(f"not graded: {', '.join(not_started)}: {reasons}. All others are graded; run it again")
@@ -348,9 +312,7 @@ def grade_all(
 
 def _is_done(course: Course, name: str, student: str, sandbox: Sandbox, limits: Limits) -> bool:
     result = read_result(course, name, student)
-    if result is None or not course.submitted(name, student).is_file():
-        return False
-    if any(flag["kind"] == "ungraded" for flag in result["flags"]):  # the grader's failure, not the submission's result
+    if result is None or is_ungraded(result) or not course.submitted(name, student).is_file():
         return False
     return result.get("key") == _key(course, name, student, course.newest(name, student), sandbox, limits)
 
@@ -360,7 +322,5 @@ def _store_failure(course: Course, name: str, student: str, sandbox: Sandbox, wo
     assignment = load(course.hidden(name))
     variant = variant_for(assignment, student, course.secret)
     flag: Flag = {"kind": "ungraded", "task": "", "words": f"the grader failed: {words}"}
-    result = _unreadable(assignment, variant, "", sandbox, [flag])
-    for task in result["tasks"].values():
-        task["words"] = ["not graded: the grader failed"] if task["checks"] else []
+    result = not_graded(assignment, variant, sandbox, flag, "not graded: the grader failed")
     write(course.result(name, student), json.dumps(result, indent=1, allow_nan=False))

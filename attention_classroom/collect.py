@@ -206,7 +206,7 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
         for pattern, platform in ((MOODLE, "Moodle"), (CANVAS, "Canvas")):
             form = pattern.fullmatch(part)
             if form and (pattern is MOODLE or i == len(parts) - 1):
-                named = [s for s in students.values() if _same_name(s, form["name"])]
+                named = [s for s in students.values() if same_name(s, form["name"])]
                 # Moodle has other numbers in each assignment, so they say nothing.
                 numbered = [s for s in students.values() if pattern is CANVAS and s.canvas_id == form["number"]]
                 fitting = [s for s in numbered if s in named] or numbered + named
@@ -252,7 +252,7 @@ def _squeezed(text: str) -> set[str]:
     return {"".join(_words(text)), re.sub(r"[^a-z0-9]", "", text.lower())} - {""}
 
 
-def _same_name(student: Student, name: str) -> bool:
+def same_name(student: Student, name: str) -> bool:
     orders = (f"{student.last_name} {student.first_name}", f"{student.first_name} {student.last_name}")
     if not student.last_name.strip() and not student.first_name.strip():
         return False

@@ -1,34 +1,41 @@
 """A course's folder: where each thing is, its students, its secret and its settings."""
 
 import csv
+import io
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Course", "CourseError", "Student", "open_course", "read_table"]
+__all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_table"]
 
 # What may be the name of a folder on every system, in nbgrader's patterns and on a command line.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
 COLUMNS = ("id", "last_name", "first_name", "email")
 ALL_COLUMNS = (*COLUMNS, "canvas_id")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use."""
+
+    start_s: float = 300.0  # until a child must be ready
+    cell_s: float = 20.0  # for one cell
+    call_s: float = 8.0  # for one call of an answer
+    total_s: float = 120.0  # for the whole submission
+    memory_mb: int = 2048  # beyond what a fresh child has
+    output_kb: int = 200  # of text from one cell
+    files_mb: int = 64  # on its own disk
+
+
 # The settings of course.toml, with what stands for one that is not there.
 SETTINGS: Mapping[str, Any] = {
     "title": "A course on attention",
-    "limits": {
-        "start_s": 300.0,
-        "cell_s": 20.0,
-        "call_s": 8.0,
-        "total_s": 120.0,
-        "memory_mb": 2048,
-        "output_kb": 200,
-        "files_mb": 64,
-        "processes": 1,
-    },
+    "limits": asdict(Limits()),
     "late": {"grace_minutes": 10.0, "percent_a_day": 0.0},
     "due": {},
 }
@@ -40,21 +47,13 @@ class CourseError(ValueError):
 
 @dataclass(frozen=True)
 class Student:
-    """One row of students.csv.
+    """One row of students.csv."""
 
-    Attributes:
-        id: the name of this student in folders and in the gradebook.
-        last_name: as the teacher's list writes it.
-        first_name: as the teacher's list writes it.
-        email: an address, or nothing.
-        canvas_id: the number in the names of Canvas's downloads, if known.
-    """
-
-    id: str
+    id: str  # the name of this student in folders and in the gradebook
     last_name: str = ""
     first_name: str = ""
     email: str = ""
-    canvas_id: str = ""
+    canvas_id: str = ""  # the number in the names of Canvas's downloads
 
     @property
     def name(self) -> str:
@@ -69,11 +68,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Course:
-    """A course's folder.
-
-    Attributes:
-        root: its path.
-    """
+    """A course's folder."""
 
     root: Path
 
@@ -121,8 +116,8 @@ class Course:
 
     def due(self, name: str) -> datetime | None:
         """When an assignment is due, with its time zone; None where course.toml does not say."""
-        due = self.settings["due"].get(name)
-        return due if isinstance(due, datetime) else None
+        due: datetime | None = self.settings["due"].get(name)
+        return due
 
     def master(self, name: str) -> Path:
         """The notebook with solutions."""
@@ -158,12 +153,7 @@ class Course:
 
     def attempts(self, name: str, student: str) -> list[Path]:
         """Return the folders of a student's attempts, the oldest first."""
-        folder = self.received(name, student)
-        return (
-            sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
-            if folder.is_dir()
-            else []
-        )
+        return sorted(path for path in self.received(name, student).glob("[!.]*") if path.is_dir())
 
     def newest(self, name: str, student: str) -> Path | None:
         """Return the file of the newest attempt that is to be graded, or None if nothing was handed in.
@@ -173,26 +163,22 @@ class Course:
         """
         attempts = self.attempts(name, student)
         files = sorted(path for path in attempts[-1].rglob("*") if path.is_file()) if attempts else []
-        return max(files, key=lambda path: _likeness(path, name), default=None)
+
+        def likeness(path: Path) -> tuple[bool, bool, int]:
+            file = path.name.lower()
+            return ".ipynb" in file, file.startswith(name.lower()), path.stat().st_size
+
+        return max(files, key=likeness, default=None)
 
     def received_from(self, name: str) -> list[str]:
         """Return the ids of those who handed something in, in the order of students.csv, then others."""
-        folder = self.root / "received" / name
-        folders = folder.iterdir() if folder.is_dir() else ()
-        there = {path.name for path in folders if path.is_dir() and self.attempts(name, path.name)}
+        attempts = (self.root / "received" / name).glob("*/[!.]*")
+        there = {path.parent.name for path in attempts if path.is_dir()}
         return [student for student in self.students if student in there] + sorted(there - set(self.students))
 
 
-def _likeness(path: Path, name: str) -> tuple[bool, bool, int]:
-    return ".ipynb" in path.name.lower(), path.name.lower().startswith(name.lower()), path.stat().st_size
-
-
 def open_course(folder: str | Path) -> Course:
-    """Open a course's folder.
-
-    Raises:
-        CourseError: if it is none.
-    """
+    """Open a course's folder, from inside it too."""
     start = Path(folder).resolve()
     for root in (start, *start.parents):
         if (root / "course.toml").is_file() and (root / "hidden").is_dir():
@@ -203,32 +189,19 @@ def open_course(folder: str | Path) -> Course:
     )
 
 
-def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+def read_table(data: bytes) -> tuple[list[list[str]], str]:
     """Read a CSV as spreadsheets write it: with commas, semicolons or tabs, with or without a byte order mark.
 
     Returns:
-        The header and the rows, without empty ones.
-
-    Raises:
-        CourseError: if there is no header.
+        The rows, and what stands between their cells.
     """
-    text = decode(path.read_bytes())
-    first = text.splitlines()[0] if text.strip() else ""
-    delimiter = max(",;\t", key=first.count)
-    rows = [row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row))]
-    if not rows:
-        raise CourseError(f"{path} must begin with a row of column names; it is empty")
-    return [column.strip() for column in rows[0]], rows[1:]
-
-
-def decode(data: bytes) -> str:
-    """Read the text of a file that a spreadsheet may have written."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16")
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace")
+        text = data.decode("cp1252", errors="replace")
+    delimiter = max(",;\t", key=(text.splitlines() or [""])[0].count)
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)), delimiter
 
 
 def _students(path: Path) -> dict[str, Student]:
@@ -236,13 +209,16 @@ def _students(path: Path) -> dict[str, Student]:
         raise CourseError(
             f"{path} must list the students, with the columns {', '.join(COLUMNS)}; there is no such file"
         )
-    header, rows = read_table(path)
+    rows = [row for row in read_table(path.read_bytes())[0] if any(map(str.strip, row))]
+    if not rows:
+        raise CourseError(f"{path} must begin with a row of column names; it is empty")
+    header = [column.strip() for column in rows[0]]
     if "id" not in header:
         raise CourseError(f"{path} must have a column 'id' (and may have {', '.join(ALL_COLUMNS[1:])}); got {header}")
     known = [column for column in header if column in ALL_COLUMNS]
     students: dict[str, Student] = {}
-    seen: dict[str, str] = {}
-    for line, row in enumerate(rows, start=2):
+    seen: set[str] = set()
+    for line, row in enumerate(rows[1:], start=2):
         values = {column: row[header.index(column)].strip() for column in known if header.index(column) < len(row)}
         student = Student(**{"id": "", **values})
         if not NAME.fullmatch(student.id):
@@ -251,7 +227,7 @@ def _students(path: Path) -> dict[str, Student]:
             )
         if student.id.lower() in seen:
             raise CourseError(f"{path}, line {line}: id must be there once; got {student.id!r} twice")
-        seen[student.id.lower()] = student.id
+        seen.add(student.id.lower())
         students[student.id] = student
     return students
 
@@ -265,7 +241,8 @@ def _settings(path: Path) -> dict[str, Any]:
     for key, default in SETTINGS.items():
         value = content.pop(key, default)
         if type(value) is not type(default):
-            raise CourseError(f"{path}: {key} must be {_kind(default)}; got {value!r}")
+            kind = "a text" if isinstance(default, str) else "a table"
+            raise CourseError(f"{path}: {key} must be {kind}; got {value!r}")
         if isinstance(default, dict) and default:
             unknown = set(value) - set(default)
             if unknown:
@@ -283,7 +260,3 @@ def _settings(path: Path) -> dict[str, Any]:
                 f"{path}: {name} of [due] must be a time with its zone, such as 2027-01-31T23:59:00+01:00; got {due!r}"
             )
     return settings
-
-
-def _kind(value: Any) -> str:
-    return "a text" if isinstance(value, str) else "a table"

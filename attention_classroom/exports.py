@@ -11,22 +11,22 @@ import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from .assignment import Assignment, load
-from .course import Course, CourseError, Student, decode
+from .assignment import load
+from .collect import same_name
+from .course import Course, CourseError, Student, read_table
 from .packages import needed_files
 from .release import leaks, make_release
 from .report import GRADED, LOOK, WAITING, Row
-from .variants import PLAIN, Variant, variant_for
+from .variants import PLAIN, variant_for
 
 __all__ = ["Filled", "fill_in", "gradescope", "repository"]
 
-TEMPLATES = files("attention_classroom") / "templates"
+TEMPLATES = Path(__file__).with_name("templates")
 NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
 FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "pillow", "ipython")
 DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
@@ -36,33 +36,19 @@ def _template(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _opened(course: Course, name: str) -> tuple[Assignment, Any]:
-    course.named(name)
-    return load(course.hidden(name)), nbformat.read(course.master(name), as_version=4)
-
-
 # ---- Gradescope -----------------------------------------------------------------------------------------------------
 
 
 def gradescope(course: Course, name: str, to: Path, *, unsafe: bool = False) -> Path:
-    """Write the zip that Gradescope takes as an autograder.
+    """Write the zip that Gradescope takes as an autograder, with the solutions and the hidden checks in it.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        to: the zip, or a folder for it.
-        unsafe: whether to grade with limits only where no sandbox starts. Then a student's code can read the hidden
-            checks.
-
-    Returns:
-        The zip. It holds the solutions and the hidden checks.
+    Where ``unsafe`` and no sandbox starts there, it grades with limits only: a student's code can then read the checks.
+    ``to`` is the zip, or a folder for it.
     """
-    assignment, _ = _opened(course, name)
+    assignment = load(course.hidden(course.named(name)))
     students = [PLAIN, *course.students]
     variants = {student: dict(variant_for(assignment, student, course.secret).values) for student in students}
-    keys = {
-        key.casefold(): student.id for student in course.students.values() for key in (student.id, student.email) if key
-    }
+    keys = {key.casefold(): s.id for s in course.students.values() for key in (s.id, s.email) if key}
     settings = {"assignment": name, "students": keys, "variants": variants, "unsafe": unsafe}
     contents: dict[str, bytes | str] = {
         "setup.sh": _template("setup.sh"),
@@ -104,22 +90,14 @@ The points come from other inputs of the same kind, and for some answers from a 
 def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> Path:
     """Write a plain repository for students: the notebook, its visible checks for pytest, a workflow that runs them.
 
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        to: the folder; it may be there, and files of these names are replaced.
-        student: whose variant; without it, the common release.
-
-    Returns:
-        The folder. There is no solution and no hidden check in it.
-
-    Raises:
-        CourseError: if a leak is found; nothing is written then.
+    The folder may be there; files of these names are replaced. Where a leak is found, a `CourseError` is raised and
+    nothing is written.
     """
-    assignment, master = _opened(course, name)
+    assignment = load(course.hidden(course.named(name)))
+    master = nbformat.read(course.master(name), as_version=4)
     if student != PLAIN:
         course.student(student)
-    variant: Variant = variant_for(assignment, student, course.secret)
+    variant = variant_for(assignment, student, course.secret)
     release = make_release(master, assignment, variant)
     leaked = leaks(release, master, assignment, variant)
     if leaked:
@@ -143,8 +121,7 @@ def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> 
 
 def _address(release: Any) -> str:
     """Return where the package comes from, as the release's own cell says that installs it."""
-    text = "\n".join(cell.source for cell in release.cells)
-    match = re.search(r"git\+https://[^\s\"']+", text)
+    match = re.search(r"git\+https://[^\s\"']+", "\n".join(cell.source for cell in release.cells))
     return f"attention-tutorial @ {match[0]}" if match else "attention-tutorial"
 
 
@@ -155,21 +132,13 @@ CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration I
 
 @dataclass
 class Filled:
-    """What became of a platform's table.
-
-    Attributes:
-        path: the new table.
-        column: the one that was filled.
-        given: whose grade stands in it.
-        converted: the assignment's points and the platform's, where these differ.
-        left: (row or student, why it has none).
-    """
+    """What became of a platform's table."""
 
     path: Path
-    column: str = ""
-    given: list[str] = field(default_factory=list)
-    converted: tuple[float, float] | None = None
-    left: list[tuple[str, str]] = field(default_factory=list)
+    column: str
+    given: list[str] = field(default_factory=list)  # whose grade stands in it
+    converted: tuple[float, float] | None = None  # the assignment's points and the platform's, where these differ
+    left: list[tuple[str, str]] = field(default_factory=list)  # (row or student, why it has none)
 
 
 def fill_in(
@@ -185,11 +154,11 @@ def fill_in(
     """Fill grades into the CSV that the teacher's own Canvas or Moodle exported.
 
     Args:
-        course: its folder.
+        course: whose students they are.
         rows: of the report.
-        table: Canvas's gradebook or Moodle's grading worksheet.
-        to: the new file; the old one is not changed.
-        column: the assignment's column, where the platform has several; the beginning of its name is enough.
+        table: Canvas's gradebook or Moodle's grading worksheet; it is not changed.
+        to: the new file.
+        column: the beginning of the name of the assignment's column, where the platform has several.
         called: what the assignment may be called there, if no column is given.
         so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
 
@@ -202,31 +171,28 @@ def fill_in(
     if to.resolve() == table.resolve():
         raise CourseError(f"--to must be another file than the platform's own; got {to} twice")
     data = table.read_bytes() if table.is_file() else b""
-    text = decode(data)
-    delimiter = max(",;\t", key=(text.splitlines() or [""])[0].count)
-    lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    lines, delimiter = read_table(data)
     if not lines:
         raise CourseError(f"table must be the CSV that Canvas or Moodle exported; {table} is empty or not there")
     head = [name.strip() for name in lines[0]]
-    if "Student" in head and "ID" in head:
-        kind, target = (
-            "Canvas",
-            _column(head, column, [name for name in head if re.search(r"\(\d+\)$", name)], table, called),
-        )
-        keep = [i for i, name in enumerate(head) if name in CANVAS_COLUMNS or i == target]
-    elif "Grade" in head and ("Email address" in head or "Full name" in head or "Identifier" in head):
-        kind, target, keep = "Moodle", _column(head, column, ["Grade"], table, called), list(range(len(head)))
+    if {"Student", "ID"} <= set(head):
+        kind, there = "Canvas", [name for name in head if re.search(r"\(\d+\)$", name)]
+    elif "Grade" in head and {"Email address", "Full name", "Identifier"} & set(head):
+        kind, there = "Moodle", ["Grade"]
     else:
         raise CourseError(
             f"{table} must be Canvas's gradebook (with columns Student and ID) or Moodle's grading worksheet (with "
             f"Identifier, Full name, Email address and Grade); got {', '.join(head[:8])}"
         )
+    target = _column(head, column, there, table, called)
+    keep = [i for i, name in enumerate(head) if kind == "Moodle" or name in CANVAS_COLUMNS or i == target]
     filled = Filled(to, head[target])
     known = {row.student.id: row for row in rows}
     for line in lines[1:]:
         line += [""] * (len(head) - len(line))
         cells = dict(zip(head, line, strict=False))
-        if not any(map(str.strip, line)) or _is_no_student(cells):
+        first = cells.get("Student", "x").strip()
+        if not any(map(str.strip, line)) or first in {"", "Student, Test"} or first.startswith("Points Possible"):
             continue
         who = _who(course, cells, kind)
         name = cells.get("Student") or cells.get("Full name") or cells.get("Identifier") or "a row"
@@ -241,7 +207,8 @@ def fill_in(
         most = _maximum(lines, cells, target, kind)
         if most is not None and abs(most - row.most) > 1e-6:
             filled.converted = (row.most, most)
-        line[target] = _number(row, most, delimiter)
+        score = round((row.score or 0.0) * (1 if most is None else most / row.most), 2)
+        line[target] = f"{score:g}".replace(".", "," if delimiter == ";" else ".")
         filled.given.append(who.id)
     filled.left += [(student, f"not in {kind}'s table") for student, row in known.items() if row.score is not None]
     out = io.StringIO(newline="")
@@ -272,22 +239,15 @@ def _plain(name: str) -> str:
     return " ".join(re.findall(r"\w+", name.casefold().replace("_", " ")))
 
 
-def _is_no_student(cells: dict[str, str]) -> bool:
-    first = cells.get("Student", "x").strip()
-    return first in {"", "Points Possible", "Student, Test"} or first.startswith("Points Possible")
-
-
 def _who(course: Course, cells: dict[str, str], kind: str) -> Student | str:
     """Find the student of a row, by numbers and addresses first, by the name last."""
-    from .collect import _same_name
-
     columns = ("SIS User ID", "SIS Login ID") if kind == "Canvas" else ("Email address", "ID number", "Username")
     keys = {cells.get(column, "").strip().casefold() for column in columns} - {""}
     number, name = cells.get("ID", "").strip(), cells.get("Student" if kind == "Canvas" else "Full name", "")
     students = list(course.students.values())
     fitting = [s for s in students if kind == "Canvas" and number and s.canvas_id == number]
     fitting = fitting or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
-    fitting = fitting or [s for s in students if _same_name(s, name)]
+    fitting = fitting or [s for s in students if same_name(s, name)]
     if len(fitting) == 1:
         return fitting[0]
     return f"several students fit: {', '.join(s.id for s in fitting)}" if fitting else "no student of students.csv"
@@ -316,11 +276,3 @@ def _maximum(lines: list[list[str]], cells: dict[str, str], target: int, kind: s
         return float(text.strip().replace(",", "."))
     except ValueError:
         return None
-
-
-def _number(row: Row, maximum: float | None, delimiter: str) -> str:
-    score = row.score or 0.0
-    if maximum is not None:
-        score = score * maximum / row.most
-    text = f"{round(score, 2):g}"
-    return text.replace(".", ",") if delimiter == ";" else text

@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.plugins import ExportPlugin, LateSubmissionPlugin
+from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -46,20 +46,21 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from .assignment import load
 from .course import Course, CourseError, open_course
+from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
+from .release import lay, make_release
 from .variants import PLAIN, variant_for
 
 __all__ = [
     "MissingEntry",
     "attempt_time",
     "configure",
-    "defuse",
     "feedback",
     "forget",
     "open_gradebook",
-    "penalty",
     "record",
     "register",
+    "renew_penalties",
 ]
 
 Converted = tuple[NotebookNode, dict[str, Any]]
@@ -78,18 +79,10 @@ def configure(c: Config, root: str | Path | None = None) -> None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
     c.Autograde.sanitize_preprocessors = [ClearOutput, LayOnRelease, OverwriteKernelspec, CheckCellMetadata]
-    c.Autograde.autograde_preprocessors = [
-        StrictExecute,
-        LimitOutput,
-        SaveGrades,
-        SaveFlags,
-        AssignLatePenalties,
-        Defuse,
-        CheckCellMetadata,
-    ]
+    recording = [StrictExecute, LimitOutput, SaveGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
+    c.Autograde.autograde_preprocessors = recording
     c.AssignLatePenalties.plugin_class = LatePolicy
     c.GenerateFeedback.preprocessors = [Defuse, GetGrades, DefuseComments, CSSHTMLHeaderPreprocessor]
-    c.ExportApp.plugin_class = ByQuestion
 
 
 # ---- nbgrader's own steps, called by the course's program -----------------------------------------------------------
@@ -116,22 +109,19 @@ def _shown(text: str) -> str:
 
 
 def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, str]:
-    """Take the engine's results into nbgrader's gradebook.
-
-    Args:
-        course: its folder.
-        name: the assignment's name.
-        everybody: also those whose result is in the gradebook already.
+    """Take the engine's results into nbgrader's gradebook; ``everybody``: also those that are in it already.
 
     Returns:
         Whose result could not be taken, and why. Those on whom the grader failed are left out: they have no marks.
     """
+
+    def is_recorded(student: str) -> bool:
+        return _recorded_key(course, name, student) == read_result(course, name, student)["key"]
+
     students = [path.stem for path in sorted((course.root / "results" / name).glob("*.json"))]
     students = [student for student in students if course.submitted(name, student).is_file()]
-    students = [student for student in students if not _is_ungraded(read_result(course, name, student))]
-    done = [] if everybody else [student for student in students if recorded_key(course, name, student) is not None]
-    done = [student for student in done if recorded_key(course, name, student) == result_key(course, name, student)]
-    todo = sorted(set(students) - set(done))
+    students = [student for student in students if not is_ungraded(read_result(course, name, student))]
+    todo = [student for student in students if everybody or not is_recorded(student)]
     for student in todo:
         when = attempt_time(course, name, student)
         if when is not None:
@@ -140,9 +130,8 @@ def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, s
     if not todo:
         return {}
     there = {path.name for path in (course.root / "submitted").iterdir()}
-    messages = _convert(course, name, Autograde, force=True, leave_out=sorted(there - set(todo)))
-    failed = [s for s in todo if recorded_key(course, name, s) != result_key(course, name, s)]
-    return dict.fromkeys(failed, messages or "nbgrader did not say why")
+    messages = _convert(course, name, Autograde, leave_out=there - set(todo))
+    return {student: messages or "nbgrader did not say why" for student in todo if not is_recorded(student)}
 
 
 def forget(course: Course, name: str, student: str) -> None:
@@ -154,23 +143,14 @@ def forget(course: Course, name: str, student: str) -> None:
         gradebook.remove_submission(name, student)
 
 
-def _is_ungraded(result: dict[str, Any]) -> bool:
-    """Whether the grader failed, so that the points of a result mean nothing."""
-    return any(flag["kind"] == "ungraded" for flag in result["flags"])
-
-
 def feedback(course: Course, name: str) -> None:
-    """Write nbgrader's own pages of feedback, into ``feedback/``.
-
-    Raises:
-        CourseError: if it could not write all of them.
-    """
-    messages = _convert(course, name, GenerateFeedback, force=True)
+    """Write nbgrader's own pages of feedback, into ``feedback/``."""
+    messages = _convert(course, name, GenerateFeedback)
     if messages:
         raise CourseError(f"nbgrader could not write all feedback: {messages}")
 
 
-def recorded_key(course: Course, name: str, student: str) -> str | None:
+def _recorded_key(course: Course, name: str, student: str) -> str | None:
     """Return which result of a student is in the gradebook, or None."""
     path = course.root / "autograded" / student / name / f"{name}.ipynb"
     try:
@@ -188,17 +168,8 @@ def read_result(course: Course, name: str, student: str) -> dict[str, Any]:
     return result
 
 
-def result_key(course: Course, name: str, student: str) -> str:
-    """Return the key of a student's result."""
-    return str(read_result(course, name, student)["key"])
-
-
 def attempt_time(course: Course, name: str, student: str) -> datetime | None:
-    """Return when the newest attempt was handed in, as the name of its folder says.
-
-    Returns:
-        The time; None where nothing was handed in.
-    """
+    """Return when the newest attempt was handed in, as the name of its folder says; None where nothing was."""
     attempts = course.attempts(name, student)
     match = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
     return datetime.strptime(match[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
@@ -206,11 +177,6 @@ def attempt_time(course: Course, name: str, student: str) -> datetime | None:
 
 def penalty(course: Course, score: float, seconds_late: float) -> float:
     """Return the points that lateness costs, as course.toml says.
-
-    Args:
-        course: its folder.
-        score: the points without it.
-        seconds_late: behind the time that it was due.
 
     Example:
         >>> from attention_classroom.course import Course
@@ -239,11 +205,7 @@ def open_gradebook(course: Course) -> Gradebook:
     """Open a course's gradebook; to be used in a ``with``."""
     _find_programs()
     logging.getLogger("tornado.application").disabled = True  # nbgrader logs there, at length, what it raises as well
-    return Gradebook(_database(course))
-
-
-def _database(course: Course) -> str:
-    return f"sqlite:///{course.root / 'gradebook.db'}"
+    return Gradebook(f"sqlite:///{course.root / 'gradebook.db'}")
 
 
 def _find_programs() -> None:
@@ -253,7 +215,7 @@ def _find_programs() -> None:
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
 
 
-def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, leave_out: Sequence[str] = ()) -> str:
+def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[str] = ()) -> str:
     """Run one of nbgrader's converters on an assignment of a course, with the course's own configuration.
 
     Returns:
@@ -267,14 +229,12 @@ def _convert(course: Course, name: str, kind: type[Any], *, force: bool = True, 
     config.CourseDirectory.root = str(course.root)
     coursedir = CourseDirectory(config=config)
     coursedir.assignment_id = name
-    coursedir.student_id_exclude = ",".join(leave_out)
+    coursedir.student_id_exclude = ",".join(sorted(leave_out))
     converter = kind(coursedir=coursedir, config=config)
-    converter.force = force
+    converter.force = True
     messages = _Said()
-    log = logging.getLogger(f"attention_classroom.{kind.__name__}")
-    log.propagate = False
-    log.handlers = [messages]
-    converter.log = log
+    converter.log = logging.Logger(kind.__name__)
+    converter.log.addHandler(messages)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of nbgrader and its database: nothing that a teacher could change
@@ -319,8 +279,6 @@ class MakeRelease(_Step):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace the master by its release."""
-        from .release import make_release
-
         course, name, _ = self.where(resources)
         assignment = load(course.hidden(name))
         return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
@@ -331,20 +289,15 @@ class LayOnRelease(_Step):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace what was submitted by the student's release with the answers in it."""
-        from .rebuild import is_common, rebuild
-        from .release import make_release
-
         course, name, student = self.where(resources)
         digest = hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest()
         if read_result(course, name, student).get("rebuilt") == digest:
             return nb, resources
         assignment = load(course.hidden(name))
         master = nbformat.read(course.master(name), as_version=4)
-        variants = [variant_for(assignment, whose, course.secret) for whose in (student, PLAIN)]
-        releases = [make_release(master, assignment, variant) for variant in variants]
-        received = nbformat.writes(nb).encode()
-        rebuilt, _ = rebuild(received, releases[is_common(received, releases[0], lambda: releases[1])])
-        return rebuilt, resources
+        own, common = (variant_for(assignment, whose, course.secret) for whose in (student, PLAIN))
+        _, laid, _ = lay(nbformat.writes(nb).encode(), master, assignment, own, common)
+        return laid, resources
 
 
 class StrictExecute(_Step):
@@ -506,7 +459,7 @@ class DefuseComments(NbGraderPreprocessor):
         return cell, resources
 
 
-# ---- Plugins --------------------------------------------------------------------------------------------------------
+# ---- Lateness -------------------------------------------------------------------------------------------------------
 
 
 class LatePolicy(LateSubmissionPlugin):
@@ -515,32 +468,3 @@ class LatePolicy(LateSubmissionPlugin):
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
         """Return the points that it costs."""
         return penalty(open_course(Path.cwd()), score, total_seconds_late) or None
-
-
-class ByQuestion(ExportPlugin):
-    """``nbgrader export`` writes one row for each question of each student."""
-
-    def export(self, gradebook: Gradebook) -> None:
-        """Write the table."""
-        import csv
-
-        with open(self.to or "grades.csv", "w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow(["assignment", "student_id", "question", "score", "max_score", "by_hand", "needs_a_look"])
-            for assignment, student in _pairs(gradebook, self.assignment, self.student):
-                try:
-                    submission = gradebook.find_submission(assignment, student)
-                except MissingEntry:
-                    table.writerow([assignment, student, "", "", "", "", ""])
-                    continue
-                for notebook in submission.notebooks:
-                    for grade in notebook.grades:
-                        by_hand = grade.manual_score is not None
-                        row = [grade.score, grade.max_score, int(by_hand), int(grade.needs_manual_grade)]
-                        table.writerow([assignment, student, grade.name, *row])
-
-
-def _pairs(gradebook: Gradebook, assignments: Iterable[Any], students: Iterable[Any]) -> list[tuple[str, str]]:
-    names = list(map(str, assignments)) or [assignment.name for assignment in gradebook.assignments]
-    ids = list(map(str, students)) or [student.id for student in gradebook.students]
-    return [(name, student) for name in names for student in ids]

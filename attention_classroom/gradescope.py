@@ -12,6 +12,9 @@ from typing import Any
 import nbformat
 
 from .assignment import load
+from .grading import grade, is_ungraded
+from .rebuild import Unreadable
+from .release import lay
 from .sandbox import NoSandbox, by_name, strongest
 from .variants import PLAIN, Variant
 
@@ -19,11 +22,7 @@ __all__ = ["main"]
 
 
 def main(root: Path) -> int:
-    """Grade what is in ``submission/``.
-
-    Returns:
-        0; also where the grader fails, since Gradescope then shows what is written. No score is given then.
-    """
+    """Grade what is in ``submission/``; return 0 even where that fails, since Gradescope then shows what is written."""
     results = root / "results" / "results.json"
     results.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -42,37 +41,30 @@ def main(root: Path) -> int:
 
 
 def _graded(root: Path) -> dict[str, Any]:
-    from .batch import COMMON
-    from .grading import grade
-    from .rebuild import Flag, Unreadable, is_common, rebuild
-    from .release import make_release
-
     source = root / "source"
     settings = json.loads((source / "settings.json").read_text(encoding="utf-8"))
     name = settings["assignment"]
     assignment = load(source / "hidden" / f"{name}.py")
     student = _student(root, settings["students"])
-    variant = Variant(name, student, settings["variants"][student])
+    own, common = (Variant(name, student, settings["variants"][whose]) for whose in (student, PLAIN))
     master = nbformat.read(source / "source" / name / f"{name}.ipynb", as_version=4)
-    release = make_release(master, assignment, variant)
     files = sorted(path for path in (root / "submission").rglob("*") if path.is_file() and not path.is_symlink())
     notebooks = [path for path in files if ".ipynb" in path.name.lower() and ".ipynb_checkpoints" not in path.parts]
     if not notebooks:
         return {"score": 0, "output": f"There is no notebook in what you handed in: hand in {name}.ipynb."}
     chosen = max(notebooks, key=lambda path: (path.stem.startswith(name), path.stat().st_size))
-    common = Variant(name, student, settings["variants"][PLAIN])
-    flags: list[Flag] = []
-    if is_common(chosen.read_bytes(), release, lambda: make_release(master, assignment, common)):
-        variant, release = common, make_release(master, assignment, common)
-        flags = [{"kind": "common", "task": "", "words": COMMON}]
     try:
-        rebuilt, more = rebuild(chosen.read_bytes(), release)
-        flags += more
+        variant, notebook, flags = lay(chosen.read_bytes(), master, assignment, own, common)
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
-    sandbox = by_name("limits") if settings["unsafe"] and not _confined() else strongest()
-    result = grade(rebuilt, assignment, variant, sandbox=sandbox, flags=flags, private=[source, root / "results"])
-    if any(flag["kind"] == "ungraded" for flag in result["flags"]):
+    try:
+        sandbox = strongest()
+    except NoSandbox:
+        if not settings["unsafe"]:
+            raise
+        sandbox = by_name("limits")
+    result = grade(notebook, assignment, variant, sandbox=sandbox, flags=flags, private=[source, root / "results"])
+    if is_ungraded(result):
         raise RuntimeError(str(result["flags"]))
     tests = []
     tasks = {task.id: task for task in assignment.tasks(variant)}
@@ -91,14 +83,6 @@ def _graded(root: Path) -> dict[str, Any]:
         "execution_time": round(result["seconds"]),
         "extra_data": {"sandbox": result["sandbox"], "student": student, "variant": variant.mark},
     }
-
-
-def _confined() -> bool:
-    try:
-        strongest()
-    except NoSandbox:
-        return False
-    return True
 
 
 def _student(root: Path, students: dict[str, str]) -> str:

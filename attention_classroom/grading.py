@@ -30,7 +30,7 @@ from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judg
 from . import wire
 from .assignment import Assignment, Check, Task
 from .child import PICTURES
-from .rebuild import EXTRA, METADATA, SKIPPED, Flag
+from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
 from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
 from .variants import Variant
 
@@ -72,7 +72,7 @@ class Result(TypedDict):
 
     student: str
     assignment: str
-    key: str
+    key: str  # of all that it depends on
     sandbox: str
     seconds: float
     flags: list[Flag]
@@ -270,7 +270,7 @@ def _cells(notebook: "NotebookNode", tasks: Sequence[Task]) -> list[_Cell]:
         name = str(about.get("grade_id") or cell.get("id") or f"cell-{i}")
         if name in checks or (about.get("grade") and not about.get("solution")):
             kind = "check"
-        elif SKIPPED in cell.metadata.get("tags", ()) and not about.get("solution"):
+        elif NOT_WHEN_GRADED in cell.metadata.get("tags", ()) and not about.get("solution"):
             continue
         elif about.get("solution"):
             kind = "answer"
@@ -410,18 +410,9 @@ class _Grading:
         if isinstance(answer, Remote):
             for kind, words in answer.flags.items():
                 self.flag(kind, task.id, words)
-        results = [judged.result for judged in checks]
-        points = sum(result["points"] for result in results)
-        if task.id in self.results and self.results[task.id]["points"] >= points:
-            return
-        self.results[task.id] = {
-            "points": points,
-            "max": task.automatic,
-            "by_hand": task.by_hand,
-            "words": list(dict.fromkeys(result["words"] for result in results if result["words"])),
-            "mistakes": list(dict.fromkeys(judged.mistake for judged in checks if judged.mistake)),
-            "checks": results,
-        }
+        result = _judged(task, checks)
+        if task.id not in self.results or self.results[task.id]["points"] < result["points"]:
+            self.results[task.id] = result
 
     def take(self, task: Task) -> Any:
         """Return what a task's name stands for now: a value, a `Remote`, or that there is none."""
@@ -491,6 +482,18 @@ class _Checked(NamedTuple):
     error: str = ""
 
 
+def _judged(task: Task, checks: Sequence[_Checked]) -> TaskResult:
+    results = [checked.result for checked in checks]
+    return {
+        "points": sum(result["points"] for result in results),
+        "max": task.automatic,
+        "by_hand": task.by_hand,
+        "words": list(dict.fromkeys(result["words"] for result in results if result["words"])),
+        "mistakes": list(dict.fromkeys(checked.mistake for checked in checks if checked.mistake)),
+        "checks": results,
+    }
+
+
 @dataclass(frozen=True)
 class _Missing:
     words: str
@@ -546,7 +549,6 @@ def grade(
     limits: Limits | None = None,
     flags: Iterable[Flag] = (),
     private: Sequence[Path] = (),
-    key: str = "",
 ) -> Result:
     """Grade one notebook.
 
@@ -558,13 +560,9 @@ def grade(
         limits: what the submission may use.
         flags: what is known of it already.
         private: files and folders that must not be readable in the sandbox.
-        key: stored with the result.
 
     Returns:
-        The result: always one, whatever the notebook does.
-
-    Raises:
-        NoSandbox: if no child starts. Nothing is graded then.
+        The result: always one, whatever the notebook does, except for `NoSandbox` where no child starts.
     """
     begun = time.monotonic()
     limits = limits or Limits()
@@ -581,30 +579,38 @@ def grade(
         grading.flag("ungraded", "", words)
     finally:
         session.close()
-    for task in tasks:
-        if task.id not in grading.results:
-            grading.results[task.id] = not_judged(task)
     return {
         "student": variant.student,
         "assignment": assignment.name,
-        "key": key,
+        "key": "",
         "sandbox": sandbox.name,
         "seconds": round(time.monotonic() - begun, 2),
         "flags": grading.flags,
-        "tasks": {task.id: grading.results[task.id] for task in tasks},
+        "tasks": {task.id: grading.results.get(task.id) or _not_judged(task, "not judged") for task in tasks},
         "cells": grading.shown,
         "prints": grading.prints,
     }
 
 
-def not_judged(task: Task, words: str = "not judged") -> TaskResult:
-    checks = [_no_points(check, words) for check in task.checks]
-    notes = [words] if checks else []
+def _not_judged(task: Task, words: str) -> TaskResult:
+    return _judged(task, [_Checked(_no_points(check, words)) for check in task.checks])
+
+
+def not_graded(assignment: Assignment, variant: Variant, sandbox: Sandbox, flag: Flag, words: str) -> Result:
+    """Return the result of what no sandbox has seen, with a flag and what is said at each task."""
     return {
-        "points": 0.0,
-        "max": task.automatic,
-        "by_hand": task.by_hand,
-        "words": notes,
-        "mistakes": [],
-        "checks": checks,
+        "student": variant.student,
+        "assignment": assignment.name,
+        "key": "",
+        "sandbox": sandbox.name,
+        "seconds": 0.0,
+        "flags": [flag],
+        "tasks": {task.id: _not_judged(task, words) for task in assignment.tasks(variant)},
+        "cells": {},
+        "prints": {},
     }
+
+
+def is_ungraded(result: Mapping[str, Any]) -> bool:
+    """Whether the grader failed, so that the points of a result mean nothing."""
+    return any(flag["kind"] == "ungraded" for flag in result["flags"])

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from .variants import TAG
+
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["EXTRA", "METADATA", "Flag", "Unreadable", "is_common", "rebuild"]
+__all__ = ["EXTRA", "METADATA", "NOT_WHEN_GRADED", "Flag", "Unreadable", "is_common", "rebuild"]
 
 MEGABYTES = 100  # of a file; outputs may be large
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
 METADATA = "attention_tutorial"
 EXTRA = "extra"
-SKIPPED = "not-when-graded"
-VARIANT = "variant"
+NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
 PASTED = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=\s]*")  # as Colab stores a picture in a text
 DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 BEGINNINGS = {  # of files that are no notebooks
@@ -83,14 +84,14 @@ class _Slot:
     @property
     def skipped(self) -> bool:
         """Whether the cell does not run while it is graded: the visible checks, what installs the package."""
-        return SKIPPED in self.cell.metadata.get("tags", ()) or bool(
+        return NOT_WHEN_GRADED in self.cell.metadata.get("tags", ()) or bool(
             self.cell.metadata.get("nbgrader", {}).get("grade")
         )
 
     @property
     def varies(self) -> bool:
         """Whether the cell differs between students."""
-        return VARIANT in self.cell.metadata.get("tags", ())
+        return TAG in self.cell.metadata.get("tags", ())
 
 
 # ---- Reading ---------------------------------------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class _Laying:
             if not slot.found:
                 gone += (
                     [slot.id]
-                    if slot.cell.cell_type == "code" and SKIPPED not in slot.cell.metadata.get("tags", ())
+                    if slot.cell.cell_type == "code" and NOT_WHEN_GRADED not in slot.cell.metadata.get("tags", ())
                     else []
                 )
                 gone += [slot.id] if slot.id.endswith("-check") and slot.id not in gone else []

@@ -6,7 +6,6 @@ and `validate` tries all of it on one variant.
 
 import ast
 import base64
-import binascii
 import contextlib
 import copy
 import functools
@@ -26,25 +25,15 @@ from torch import Tensor
 from attention_tutorial.exercises import judge, slip_of, visible
 
 from .assignment import Assignment, Check, Task, load
+from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, rebuild
 from .variants import Variant, fill, plain_variant
 
 __all__ = [
-    "NOT_WHEN_GRADED",
-    "VISIBLE",
-    "answers",
-    "copied",
-    "earned",
-    "leaks",
-    "make_release",
-    "run",
-    "solve",
-    "use_hidden",
-    "validate",
-]
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "lay", "leaks", "make_release", "run",
+    "solve", "use_hidden", "validate",
+]  # fmt: skip
 
 VISIBLE = "visible-checks"  # the cell that loads the frozen tables
-NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
-METADATA = "attention_tutorial"
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -64,14 +53,7 @@ load(
 
 
 def make_release(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
-    """Make the notebook that a student gets.
-
-    Returns:
-        A new notebook: no solutions, no hidden checks, no outputs; the visible checks as plain data.
-
-    Raises:
-        ValueError: if the master's cells are not those of the assignment.
-    """
+    """Make the notebook that a student gets: no solutions, no hidden checks; the visible checks as plain data."""
     release = fill(master, assignment, variant)
     tasks = assignment.tasks(variant)
     debug = {task.id for task in tasks if task.kind == "debug"}
@@ -86,11 +68,7 @@ def make_release(master: NotebookNode, assignment: Assignment, variant: Variant)
 
 
 def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
-    """Make the solved notebook of a variant: the release with the master's answers in it.
-
-    Returns:
-        What a student would hand in who knows everything.
-    """
+    """Make what a student would hand in who knows everything: the release with the master's answers in it."""
     return solve(make_release(master, assignment, variant), master, assignment, variant)
 
 
@@ -103,6 +81,25 @@ def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
             lines = full[cell.id].source.splitlines()
             cell.source = "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
     return solved
+
+
+def lay(
+    received: bytes, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
+) -> tuple[Variant, NotebookNode, list[Flag]]:
+    """Lay what a student handed in on this student's own release, or on the common one if it was made from that.
+
+    Returns:
+        The variant by which it is to be judged, the notebook, and what a teacher should know.
+
+    Raises:
+        Unreadable: if it is no notebook, or none of this assignment.
+    """
+    release = make_release(master, assignment, own)
+    if not is_common(received, release, lambda: make_release(master, assignment, common)):
+        return own, *rebuild(received, release)
+    words = "it is the notebook for everybody, not this student's own, and was judged as such"
+    notebook, flags = rebuild(received, make_release(master, assignment, common))
+    return common, notebook, [{"kind": "common", "task": "", "words": words}, *flags]
 
 
 def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
@@ -140,7 +137,7 @@ def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
     """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
 
     Returns:
-        What was found, in words; nothing where all is well.
+        What was found, in words.
     """
     texts = list(dict.fromkeys(_texts(release)))
     faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
@@ -158,18 +155,15 @@ def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
 
 def _texts(x: Any) -> Iterator[str]:
     """Yield every text of a notebook, its keys included."""
-    if isinstance(x, str):
-        yield x
-    elif isinstance(x, Mapping):
+    if isinstance(x, Mapping):
         for key, value in x.items():
             yield str(key)
             yield from _texts(value)
-    elif isinstance(x, list | tuple):
-        yield str(x)
+        return
+    yield str(x)
+    if isinstance(x, list | tuple):
         for value in x:
             yield from _texts(value)
-    else:
-        yield str(x)
 
 
 def _squeeze(text: str) -> str:
@@ -190,15 +184,11 @@ def _unpacked(text: str) -> Iterator[bytes]:
     """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
     joined = re.sub(r"\s*\n\s*", "", text)
     for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        padded = signs + "=" * (-len(signs) % 4)
+        padding = "=" * (-len(signs) % 4)
         found = set()
-        for decode, signs_read in (
-            (base64.b64decode, padded),
-            (base64.urlsafe_b64decode, padded),
-            (bytes.fromhex, signs),
-        ):
-            with contextlib.suppress(ValueError, binascii.Error):
-                found.add(decode(signs_read))
+        for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
+            with contextlib.suppress(ValueError):
+                found.add(decode(signs + end))
         for raw in found:
             yield raw
             with contextlib.suppress(zlib.error):
@@ -291,16 +281,16 @@ ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
 def _needles(x: Any) -> Iterator[bytes]:
     """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
     if isinstance(x, Tensor):
-        start = x.detach().cpu().flatten()[:ENOUGH]
+        x = x.detach()
+        start = x.flatten()[:ENOUGH]
         if x.is_floating_point():
             for dtype in (torch.float64, torch.float32):
                 first = start[:4].to(dtype)
-                if any(True for item in first.tolist() for _ in _needles(item)):  # not if all are such as 0 or 0.5
+                if any(_needles(first.tolist())):  # not if all are such as 0 or 0.5
                     yield first.numpy().tobytes()
-        if x.is_floating_point():
             yield from _needles(start[:4].tolist())
         elif x.dtype == torch.bool and x.numel() >= 64:
-            yield x.detach().cpu().numpy().tobytes()
+            yield x.numpy().tobytes()
             yield _squeeze(str(x.tolist())).encode()
         elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
             yield start.numpy().tobytes()
@@ -326,10 +316,7 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
     """Run a notebook's code in this process, as the master's author: never what a student sent.
 
     Returns:
-        Its names, and what its cells printed, by their ids.
-
-    Raises:
-        RuntimeError: if a cell raises.
+        Its names, and what its cells printed, by their ids. A cell that raises is told by a `RuntimeError`.
     """
     default = torch.get_default_dtype()
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -338,9 +325,8 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
         for cell in notebook.cells:
             if cell.cell_type != "code" or cell.id in set(skip):
                 continue
-            out = io.StringIO()
             try:
-                with contextlib.redirect_stdout(out):
+                with contextlib.redirect_stdout(io.StringIO()) as out:
                     exec(compile(cell.source, f"<cell {cell.id}>", "exec"), names)
             except Exception as error:
                 raise RuntimeError(f"the cell {cell.id} raised\n{traceback.format_exc()}") from error
@@ -366,16 +352,7 @@ def _passes(task: Task, check: Check, answer: Any) -> bool:
 
 
 def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Variant]) -> float:
-    """Return the share of the automatic points that the right answers of one variant earn as another's, on average.
-
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        variants: each hands in the answers of the one before.
-
-    Returns:
-        The share, between 0 and 1.
-    """
+    """Return the share of the automatic points that each variant's student earns with the answers of the one before."""
     gained = most = 0.0
     for i, variant in enumerate(variants):
         theirs = fill(master, assignment, variants[i - 1])
@@ -391,7 +368,7 @@ def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> 
     """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
 
     Returns:
-        What is wrong, in words; nothing where all is well.
+        What is wrong, in words.
     """
     tasks = assignment.tasks(variant)
     faults = list(_wrong_cells(master, tasks))
@@ -422,13 +399,11 @@ def _wrong_cells(master: NotebookNode, tasks: Iterable[Task]) -> Iterator[str]:
     there = {cell.id: cell for cell in master.cells}
     wanted: dict[str, tuple[bool, bool, float]] = {}  # grade, solution, points
     for task in tasks:
-        if task.kind == "written":
-            wanted[task.id] = (True, True, task.by_hand)
-            continue
-        wanted[task.id] = (False, True, 0.0)
-        wanted[f"{task.id}-check"] = (True, False, task.automatic)
-        if task.by_hand:
-            wanted[f"{task.id}-plot"] = (True, True, task.by_hand)
+        written = task.kind == "written"
+        if not written:
+            wanted |= {task.id: (False, True, 0.0), f"{task.id}-check": (True, False, task.automatic)}
+        if written or task.by_hand:
+            wanted[task.id if written else f"{task.id}-plot"] = (True, True, task.by_hand)
     for name, (grade, solution, points) in wanted.items():
         if name not in there:
             yield f"the master has no cell {name}"
