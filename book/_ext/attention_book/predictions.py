@@ -26,7 +26,7 @@ def predictions(notebook: NotebookNode) -> list[Prediction]:
 
     Example:
         >>> from nbformat.v4 import new_markdown_cell, new_notebook
-        >>> cell = new_markdown_cell("## 1.2 Two\n\n> **Predict first.** Which\n> one?\n\nIt goes on.")
+        >>> cell = new_markdown_cell("## 1.1 One\n\n## 1.2 Two\n\n> **Predict first.** Which\n> one?\n\nIt goes on.")
         >>> predictions(new_notebook(cells=[cell]))
         [Prediction(section='1.2 Two', asked='Which\none?', answer='')]
     """
