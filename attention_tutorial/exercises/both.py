@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .reading import factor_on_scores
+from .reading import factor_on_scores, sums_to_one
 from .results import close, multiple
 
 __all__ = ["besides", "both_masks"]
@@ -38,24 +38,19 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
         return None
     factor = factor_on_scores(got, wrong)
     if factor is not None:
-        return f"the scores are multiplied by {factor:.3g}" if _sums_to_one(got, -1) else "the rows do not sum to 1"
+        return f"the scores are multiplied by {factor:.3g}" if sums_to_one(got, -1) else "the rows do not sum to 1"
     return _down_the_columns(got, wrong) if got.size(-1) > 1 and got.size(-2) > 1 else None
 
 
 def _down_the_columns(got: Tensor, wrong: Tensor) -> str | None:
     """Compare scores without what a softmax along any axis takes off them."""
-    if not _sums_to_one(got, -2):
+    if not sums_to_one(got, -2):
         return None
     first, other = (x.log() for x in (got, wrong))
     first, other = (
         x - x.mean(-1, keepdim=True) - x.mean(-2, keepdim=True) + x.mean((-1, -2), True) for x in (first, other)
     )
     return "the softmax runs down the columns" if multiple(first, other) is not None else None
-
-
-def _sums_to_one(x: Tensor, axis: int) -> bool:
-    sums = x.sum(dim=axis)
-    return close(sums, torch.ones_like(sums))
 
 
 def both_masks(got: Tensor, right: Tensor, wrongs: Sequence[Tensor]) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from ..analysis.cost import largest_tensor_bytes
 from ..analysis.weights import entropy
 from ..analysis.weights import softmax_jacobian as jacobian_of
 from ..layers import merge_heads, split_heads
-from .reading import describe_scale, explain_weights, weights_alike
+from .reading import describe_scale, explain_weights, sums_to_one, weights_alike
 from .results import (
     alike,
     close,
@@ -442,7 +442,7 @@ def _sizes(d_model: int, heads: int, d_head: int, n: int) -> dict[str, int]:
 def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> str | None:
     (batch, n, d_model), d_head = x.shape, w_q.size(1) // heads
     raw, sizes = right * math.sqrt(d_head), _sizes(d_model, heads, d_head, n) | {"batch": batch}
-    if close(got.sum(-1), torch.ones(batch, heads, n)):
+    if sums_to_one(got, -1):
         diagnosis = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
         return f"these are weights; only the scores are asked for{f' (and {diagnosis})' if diagnosis else ''}"
     slope = multiple(got, raw)
@@ -897,8 +897,7 @@ def _explain_scales(got: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str 
     q, k, v = (split_heads(x @ matrix.T, HEADS) for matrix in MATRICES.values())
     sizes = _sizes(D_MODEL, HEADS, D_HEAD, ids.size(1))
     diagnosis = explain_weights(weights, D_MODEL * (q @ k.mT), sizes=sizes, divide_by="d_head")
-    sums = weights.sum(-1)
-    if not close(sums, torch.ones_like(sums)):
+    if not sums_to_one(weights, -1):
         return diagnosis
     # The values are linear in the embedding, so the output tells its factor, whatever the weights are.
     factor = multiple(output, merge_heads(weights @ v))

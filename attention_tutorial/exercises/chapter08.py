@@ -15,9 +15,9 @@ from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
 from ..layers import repeat_heads
 from ..masks import causal_mask, sliding_window_mask
-from .results import Returned, mask, number, random, same_shape, tensor
+from .results import Returned, mask, number, random, tensor
 from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 # ---- Your turns typed on the page -----------------------------------------------------------------------------------
@@ -238,8 +238,8 @@ GROUPED = Exercise(
         Slip("you averaged the heads of keys and values; each group has its own",
              _with_heads(lambda x, heads: x.mean(1, keepdim=True).expand(-1, heads, -1, -1))),
         Slip("the groups come in the wrong order", _with_heads(lambda x, heads: repeat_heads(x.flip(1), heads))),
-        Slip("there must be an output for each head of the query; you made one for each head of keys",
-             lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0], like=same_shape),
+        shaped("there must be an output for each head of the query; you made one for each head of keys",
+               lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0]),
         Slip("the scores are not divided by the square root of d_k",
              lambda q, k, v: _grouped(q * q.size(-1) ** 0.5, k, v), mistake=2),
     ],

@@ -1,12 +1,13 @@
 """Running an answer: on copies of its inputs, for so long, with words for what it raised."""
 
+import contextlib
 import contextvars
 import ctypes
 import inspect
 import linecache
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["Mistake", "Outcome", "call", "in_time", "raised"]
+__all__ = ["Mistake", "Outcome", "call", "in_float64", "in_time", "raised"]
 
 T = TypeVar("T")
 
@@ -38,6 +39,17 @@ class Mistake(Exception):
 
 class _Stopped(BaseException):
     """Raised inside an answer that runs too long. ``except Exception`` does not catch it."""
+
+
+@contextlib.contextmanager
+def in_float64() -> Iterator[None]:
+    """Make float64 the default type for a while, as the inputs of exercises are."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
 
 
 def in_time(run: Callable[[], T], seconds: float) -> T:

@@ -118,29 +118,7 @@ def test_looks_are_those_of_looking_back_from_each_place(job, tokens, rows):
 
 
 def test_looks_of_a_text_by_hand():
-    texts = [
-        "",
-        "\n",
-        "f",
-        "(",
-        "[",
-        "a",
-        "]",
-        ")",
-        "\n  ",
-        "g",
-        "(",
-        "h",
-        "(",
-        ")",
-        "\n",
-        "b",
-        "c",
-        "d",
-        "e",
-        "\n",
-        "i",
-    ]
+    texts = "|\n|f|(|[|a|]|)|\n  |g|(|h|(|)|\n|b|c|d|e|\n|i".split("|")
     assert [look[1:] for look in list_looks(texts) if look.job == "matching bracket"] == [(6, 3, 4)]
     assert [look[1:] for look in list_looks(texts) if look.job == "nearest bracket"] == [(5, 4, 3), (6, 4, 3)]
     assert [look[1:] for look in list_looks(texts) if look.job == "line"] == [(13, 8, 1), (18, 14, 8)]

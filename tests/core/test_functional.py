@@ -10,20 +10,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracles import (
-    BATCH,
-    D_HIDDEN,
-    D_K,
-    D_Q,
-    D_V,
-    HEADS,
-    M,
-    N,
-    draw,
-    draw_bool,
-    loop_attention,
-    loop_gradients,
-)
+from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool, loop_attention, loop_gradients
 from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel

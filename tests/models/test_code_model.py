@@ -250,10 +250,7 @@ TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
         TypeError: [
             (lambda: CodeModel("tokens"), "tokens must be a BytePairs; got str"),
             (lambda: CodeModel(BytePairs([]), num_layers=2.0), "num_layers must be an int; got float"),
-            (
-                lambda: CodeModel(BytePairs([]), generator=3),
-                "generator must be a torch.Generator or None; got int",
-            ),
+            (lambda: CodeModel(BytePairs([]), generator=3), "generator must be a torch.Generator or None; got int"),
             (lambda: TINY.encode(5), "text must be a str; got int"),
             (lambda: TINY([1]), "ids must be a torch.Tensor of token ids; got list"),
             (lambda: TINY(torch.ones(1, 2)), "ids must hold token ids of dtype torch.int64; got torch.float32"),
@@ -282,10 +279,7 @@ TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
                 lambda: TINY(TINY.encode("a"), without=[[2, 1]]),
                 "without must hold (layer, head) from (1, 1) to (2, 2); got [2, 1]",
             ),
-            (
-                lambda: TINY.write("a", without=(2, 1)),
-                "without must hold (layer, head) from (1, 1) to (2, 2); got 2",
-            ),
+            (lambda: TINY.write("a", without=(2, 1)), "without must hold (layer, head) from (1, 1) to (2, 2); got 2"),
             (lambda: TINY.write("a", temperature=0.0), "temperature must be above 0; got 0.0"),
             (lambda: TINY.write("a", top_k=0), "top_k must be at least 1; got 0"),
         ],
