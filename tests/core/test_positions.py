@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import BATCH, HEADS, M, N, assert_raises, draw, mistakes
+from oracles import BATCH, HEADS, M, N, assert_raises, draw, fill, mistakes
 from torch.testing import assert_close
 
 from attention_tutorial import MultiHeadAttention, causal_mask, scaled_dot_product_attention
@@ -140,11 +140,7 @@ def test_reordered_rows_make_the_one_pairing_of_the_other(generator):
 
 
 def rotary(generator, **options):
-    module = RotaryMultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64, **options)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * 2)
-    return module
+    return fill(RotaryMultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64, **options), generator)
 
 
 @pairings

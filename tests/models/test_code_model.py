@@ -11,7 +11,7 @@ from importlib import resources
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import BATCH, HEADS, N, assert_raises, draw, loop_softmax, mistakes
+from oracles import BATCH, HEADS, N, assert_raises, draw, fill, loop_softmax, mistakes
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention
 from attention_tutorial.analysis.jobs import JOBS, copy_score
@@ -34,22 +34,14 @@ EVERY_HEAD = [(layer, head) for layer in (1, 2) for head in range(1, HEADS + 1)]
 
 @pytest.fixture
 def attention(generator):
-    layer = DistanceAttention(D_MODEL, HEADS, CONTEXT).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(draw(generator, *parameter.shape))
-    return layer
+    return fill(DistanceAttention(D_MODEL, HEADS, CONTEXT).double(), generator, 1.0)
 
 
 @pytest.fixture
 def model(generator):
     """An untrained model whose numbers are large enough for every part to count."""
     tokens = BytePairs([(b"e", b"r"), (b"o", b"r")])
-    made = CodeModel(tokens, d_model=D_MODEL, num_heads=HEADS, context=CONTEXT).double().eval()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.copy_(draw(generator, *parameter.shape) / 2)
-    return made
+    return fill(CodeModel(tokens, d_model=D_MODEL, num_heads=HEADS, context=CONTEXT).double().eval(), generator)
 
 
 @pytest.fixture(scope="module")

@@ -94,11 +94,10 @@ def test_some_gradients_were_clipped_and_some_were_not():
     norms = []
     for seed in range(3):
         model = make("dot", seed)
-        for i, (source, target) in enumerate(CopyBatches(12, batch_size=4, max_length=4, num_symbols=5, num_models=3)):
+        for source, target in CopyBatches(12, batch_size=4, max_length=4, num_symbols=5, num_models=3):
             loss = sequence_loss(model(source[seed], shift_right(target[seed]))[0], target[seed])
             gradients = torch.autograd.grad(loss, list(model.parameters()))
             norms.append(math.sqrt(sum(g.square().sum().item() for g in gradients)))
-            assert i < 12
     assert min(norms) < 0.5 < max(norms)
 
 
