@@ -500,11 +500,6 @@ HEAD_SCORES = Exercise(
 # ---- initial_std ----------------------------------------------------------------------------------------------------
 
 
-def _ask_for_stds(answer: Callable[..., Any], *cases: tuple[int, int, float]) -> list[float]:
-    """The answers to (d_model, d_k, std_x) of all cases, to be told together."""
-    return [expect_number(call(answer, *case), "the standard deviation") for case in cases]
-
-
 def _explain_stds(got: Tensor, right: Any, *cases: tuple[int, int, float]) -> str | None:
     for g, (d_model, d_k, std_x) in zip(got.tolist(), cases, strict=True):
         if g <= 0:
@@ -523,8 +518,8 @@ INITIAL_STD = Exercise(
     asks="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
     right=lambda m, d, s: m**-0.5 / s,
     returns=numbers("the standard deviations", "there is one number for each case"),
-    ask=_ask_for_stds,
-    cases=[Case(((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25)))],
+    ask=lambda answer, *cases: [expect_number(call(answer, *case), "the standard deviation") for case in cases],
+    cases=[Case(((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25)))],  # (d_model, d_k, std_x), told together
     slips=[
         Slip("that is the variance; the standard deviation is its square root", lambda m, d, s: 1 / (m * s * s)),
         Slip(
@@ -713,16 +708,8 @@ def _temperature_for(scores: Tensor, wanted: float) -> float:
     return middle
 
 
-def _ask_for_temperatures(answer: Callable[[Tensor, float], Any], *wanted: float) -> list[float]:
-    return [expect_number(call(answer, SCORES, entropy), "the temperature") for entropy in wanted]
-
-
 def _reaches(tau: float, wanted: float, tolerance: float = 2e-3) -> bool:
     return 0 < tau < math.inf and abs(_entropy_at(tau) - wanted) <= tolerance
-
-
-def _all_reached(got: Tensor, right: Any, *wanted: float) -> bool:
-    return all(map(_reaches, got.tolist(), wanted))
 
 
 def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None:
@@ -775,9 +762,9 @@ TEMPERATURE_FOR = Exercise(
     asks="The temperature at which the softmax of some scores has a wanted entropy.",
     right=_temperature_for,
     returns=numbers("the temperatures", "there is one for each entropy"),
-    ask=_ask_for_temperatures,
+    ask=lambda answer, *wanted: [expect_number(call(answer, SCORES, h), "the temperature") for h in wanted],
     cases=[Case(WANTED)],
-    same=_all_reached,
+    same=lambda got, right, *wanted: all(map(_reaches, got.tolist(), wanted)),
     like=within(1e-2),
     rounding=False,
     slips=[

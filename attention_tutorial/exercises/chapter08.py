@@ -249,16 +249,13 @@ GROUPED = Exercise(
 # ---- window ---------------------------------------------------------------------------------------------------------
 
 
-def _places(m: int, n: int, first: int | None = None) -> tuple[Tensor, Tensor]:
-    return torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n)
-
-
-def _window(m: int, n: int, window: int, sinks: int) -> Tensor:
-    return sliding_window_mask(m, n, window, sinks)
-
-
 def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | None = None) -> Any:
-    return lambda m, n, window, sinks: rule(*_places(m, n, first), window, sinks)
+    """Return an answer whose mask is rule(positions of queries (m, 1), of keys (n,), window, sinks)."""
+
+    def answer(m: int, n: int, window: int, sinks: int) -> Tensor:
+        return rule(torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n), window, sinks)
+
+    return answer
 
 
 def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
@@ -272,7 +269,7 @@ def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sin
 WINDOW = Exercise(
     name="window",
     asks="The mask of a sliding window with sinks, for m new queries and n keys.",
-    right=_window,
+    right=sliding_window_mask,
     returns=mask("(m, n)"),
     cases=[
         Case((6, 6, 2, 0)),
@@ -281,21 +278,21 @@ WINDOW = Exercise(
         Case((1, 9, 3, 1), "right for several queries; for the newest alone: {found}"),
     ],
     slips=[
-        Slip("True and False are swapped: True = may attend", lambda *a: ~_window(*a), mistake=7),
+        Slip("True and False are swapped: True = may attend", lambda *a: ~sliding_window_mask(*a), mistake=7),
         Slip("aligned upper left: with a cache, query i stands at position i + (n - m)",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w) | (j < s)), first=0)),
-        Slip("the sinks are missing", lambda m, n, w, s: _window(m, n, w, 0)),
+        Slip("the sinks are missing", lambda m, n, w, s: sliding_window_mask(m, n, w, 0)),
         Slip("your sinks let queries see the future; the first query sees only itself",
              _by_rule(lambda i, j, w, s: ((j <= i) & (i - j < w)) | (j < s))),
         Slip("your window has one key too many: its last key is the query's own",
-             lambda m, n, w, s: _window(m, n, w + 1, s)),
+             lambda m, n, w, s: sliding_window_mask(m, n, w + 1, s)),
         Slip("your window has one key too few: its last key is the query's own",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w - 1) | (j < s)))),
         Slip("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
         Slip("no key is too old in your mask: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
         Slip("a row for each query and a column for each key: (m, n)",
-             lambda *a: _window(*a).T.contiguous()),
-        Slip("there is one sink too many", lambda m, n, w, s: _window(m, n, w, s + 1)),
+             lambda *a: sliding_window_mask(*a).T.contiguous()),
+        Slip("there is one sink too many", lambda m, n, w, s: sliding_window_mask(m, n, w, s + 1)),
     ],
     explain=_explain_window,
 )  # fmt: skip

@@ -29,7 +29,6 @@ def explain_weights(
     sizes: Mapping[str, int],
     divide_by: str | None = "d_k",
     mask: Tensor | None = None,
-    instead: Mapping[str, Tensor] | None = None,
 ) -> str | None:
     """Say how weights differ from the masked softmax of the scaled scores.
 
@@ -39,7 +38,6 @@ def explain_weights(
         sizes: every size that a learner may have divided by, by its name; best all different primes.
         divide_by: the name of the size whose square root is right; None if the scores must not be scaled.
         mask: (..., m, n), True = may attend. Rows without an allowed key must get zero weights.
-        instead: other raw scores that a learner may have used, by the diagnosis for them.
 
     Returns:
         A diagnosis, or None if the weights are right.
@@ -54,7 +52,7 @@ def explain_weights(
         or _explain_rounded(weights, masked_softmax(scores * right, mask))
         or _explain_rows(weights, scores, right, sizes)
         or _explain_scale(weights, scores, right, sizes, divide_by, mask)
-        or _explain_places(weights, scores * right, mask, instead or {})
+        or _explain_places(weights, scores * right, mask)
         or "your weights sum to 1 along each row, but they are not the softmax of the scores; check the scores"
     )
 
@@ -304,12 +302,9 @@ def _integer(x: float) -> bool:
     return abs(x - round(x)) < 1e-3
 
 
-def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None, instead: Mapping[str, Tensor]) -> str | None:
+def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None) -> str | None:
     """The numbers are weights, but not of these scores in these places."""
     everything = torch.ones_like(scaled, dtype=torch.bool) if mask is None else mask
-    for diagnosis, other in instead.items():
-        if other.shape == weights.shape and _slope(weights, other, everything) is not None:
-            return diagnosis
     if scaled.size(-1) == scaled.size(-2) and _slope(weights, scaled.mT, everything) is not None:
         return "queries and keys are swapped: row i of the weights belongs to query i"
     expected = masked_softmax(scaled, mask)

@@ -205,18 +205,14 @@ def test_copying_is_told_from_looking_so_many_places_back(generator, tokens):
     assert score.decoy[0].tolist() == pytest.approx([0, 1, 0], abs=0.02)
 
 
-@mistakes(
-    {
-        TypeError: [
-            (lambda: job_scores(load_code_model(), [[0, 1]]), "ids must be a torch.Tensor of token ids; got list"),
-        ],
-        ValueError: [
-            (
-                lambda: job_scores(load_code_model(), torch.zeros(9, dtype=torch.long)),
-                "ids must be (batch, n) with n at most 256; got (9,)",
-            ),
-        ],
-    }
-)
+@mistakes({
+    TypeError: [
+        (lambda: job_scores(load_code_model(), [[0, 1]]), "ids must be a torch.Tensor of token ids; got list"),
+    ],
+    ValueError: [
+        (lambda: job_scores(load_code_model(), torch.zeros(9, dtype=torch.long)),
+         "ids must be (batch, n) with n at most 256; got (9,)"),
+    ],
+})  # fmt: skip
 def test_a_mistake_is_explained(call, error, message):
     assert_raises(call, error, message)
