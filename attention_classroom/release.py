@@ -271,7 +271,7 @@ def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[
 
 def _case(task: Task, case: Any) -> tuple[Any, ...]:
     assert task.table is not None
-    with visible.in_float64():
+    with visible.float64_by_default():
         return (*case.inputs, task.table.result(task.table.right, case))
 
 

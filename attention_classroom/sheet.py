@@ -184,7 +184,7 @@ class _Row:
 def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
     """Yield the question for a row of a result, on small inputs that tell many wrong answers from the right one."""
     assert task.table is not None
-    with visible.in_float64():
+    with visible.float64_by_default():
         tried = (_row(task, draw) for _ in range(TRIES))
         rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
         if not rows:

@@ -28,6 +28,14 @@ def device(request):
 
 
 @pytest.fixture
+def double():
+    """The default type of the chapters."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
 def generator():
     """A source of random numbers on the CPU: draw from it, then move to the device."""
     return torch.Generator().manual_seed(0)

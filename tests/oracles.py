@@ -23,6 +23,14 @@ def draw_bool(generator, *shape, device="cpu", share=0.6):
     return (torch.rand(shape, generator=generator) < share).to(device)
 
 
+def fill(module, generator, std=0.5):
+    """Give every parameter, biases too, a random value that does not depend on the machine."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(std * draw(generator, *parameter.shape))
+    return module
+
+
 def assert_raises(call, error, message):
     """Call with a mistake in it: it must raise this very error, with this very message."""
     with pytest.raises(error) as caught:

@@ -6,22 +6,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .reading import factor_on_scores
+from .reading import factor_on_scores, sums_to_one
 from .results import close, multiple
 
 __all__ = ["besides", "both_masks"]
 
 
 def besides(got: Tensor, wrong: Tensor) -> str | None:
-    """Say what was done besides, to get a result where a slip gives another.
-
-    Args:
-        got: the result.
-        wrong: what the slip gives.
-
-    Returns:
-        The words; None if nothing simple leads from the one to the other.
-    """
+    """Say what was done besides, to get a result where a slip gives another; None if nothing simple does it."""
     if got.shape != wrong.shape or got.numel() < 3:
         return None
     if torch.bool in (got.dtype, wrong.dtype):
@@ -38,13 +30,13 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
         return None
     factor = factor_on_scores(got, wrong)
     if factor is not None:
-        return f"the scores are multiplied by {factor:.3g}" if _sums_to_one(got, -1) else "the rows do not sum to 1"
+        return f"the scores are multiplied by {factor:.3g}" if sums_to_one(got, -1) else "the rows do not sum to 1"
     return _down_the_columns(got, wrong) if got.size(-1) > 1 and got.size(-2) > 1 else None
 
 
 def _down_the_columns(got: Tensor, wrong: Tensor) -> str | None:
     """Compare scores without what a softmax along any axis takes off them."""
-    if not _sums_to_one(got, -2):
+    if not sums_to_one(got, -2):
         return None
     first, other = (x.log() for x in (got, wrong))
     first, other = (
@@ -53,23 +45,8 @@ def _down_the_columns(got: Tensor, wrong: Tensor) -> str | None:
     return "the softmax runs down the columns" if multiple(first, other) is not None else None
 
 
-def _sums_to_one(x: Tensor, axis: int) -> bool:
-    sums = x.sum(dim=axis)
-    return close(sums, torch.ones_like(sums))
-
-
 def both_masks(got: Tensor, right: Tensor, wrongs: Sequence[Tensor]) -> tuple[int, int] | None:
-    """Find two slips that together explain a mask.
-
-    Args:
-        got: the mask.
-        right: the right one.
-        wrongs: what the slips give.
-
-    Returns:
-        The places of the two among the slips: every entry that is wrong is wrong in one of them, and no other. None if
-        no two do that.
-    """
+    """Find two slips, by their places, in one of which every wrong entry of a mask is wrong, and no other entry."""
     for (i, first), (j, other) in itertools.combinations(enumerate(wrongs), 2):
         if got.equal(right ^ ((first ^ right) | (other ^ right))):
             return i, j

@@ -10,9 +10,9 @@ from torch import Tensor
 from ..functional import additive_scores
 from ..models.seq2seq import Seq2Seq
 from .reading import explain_weights, weights_alike
-from .results import number, numbers, random, same_shape, tensor, times
+from .results import number, numbers, random, tensor, times
 from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 ONE_RECURRENT_STEP = turn(
@@ -122,10 +122,7 @@ RNN_BY_HAND = Exercise(
             "append each state after its step: your list starts with h_0 and lacks the last state",
             lambda x, w, u: [0.0, *_rnn(x, w, u)[:-1]],
         ),
-        Slip(
-            "the order is reversed: the first state belongs to the first input",
-            lambda x, w, u: _rnn(x, w, u)[::-1],
-        ),
+        Slip("the order is reversed: the first state belongs to the first input", lambda x, w, u: _rnn(x, w, u)[::-1]),
         Slip("you read the inputs backwards; begin with the first", lambda x, w, u: _rnn(x[::-1], w, u)),
         Read("your states start from h_0 = 1", lambda x, w, u: _rnn(x, w, u, h=1.0)),
     ],
@@ -336,10 +333,9 @@ ADDITIVE_SCORES = Exercise(
     returns=tensor("(n,), one score for each key", "the scores"),
     cases=[Case((random(3), random(5, 4), random(7, 3), random(7, 4), random(7)))],
     slips=[
-        Slip(
+        shaped(
             "those are the hidden features of each pair; v turns them into one score for each key",
             lambda q, k, w, u, v: torch.tanh(w @ q + k @ u.T),
-            like=same_shape,
         ),
         Slip("these are weights; return the scores, before the softmax", lambda *a: _additive(*a).softmax(0)),
         _hidden("the tanh is missing", lambda q, k, v: (q + k) @ v),
@@ -409,14 +405,20 @@ class _Recorder(Seq2Seq):
         return logits.cumsum(dim=1), weights
 
 
+def _edge(i: int, j: int) -> Tensor:
+    """What hides source position j from step i, (m, n)."""
+    edge = torch.zeros(5, 6, dtype=torch.bool)
+    edge[i, j] = True
+    return edge
+
+
 def _ask_for_effect(answer: Callable[..., Any], i: int, j: int) -> Any:
     """Hand over a network and data, and look at the masks that the answer uses before the number it returns."""
     model, generator = _Recorder(), torch.Generator().manual_seed(41)  # tells all slips apart
     source = torch.randint(1, 6, (400, 6), generator=generator)
     target_in = torch.randint(0, 6, (400, 5), generator=generator)
     result = call(answer, model, source, target_in, i, j)
-    edge = torch.zeros(5, 6, dtype=torch.bool)
-    edge[i, j] = True
+    edge = _edge(i, j)
     closed = [_closed(mask, edge) for mask in model.masks]
     if not any(keys.equal(edge.expand_as(keys)) for keys in closed):
         raise Mistake(_explain_mask(closed, edge, i, j))
@@ -460,46 +462,21 @@ def _explain_mask(closed: list[Tensor], edge: Tensor, i: int, j: int) -> str:
 Compare = Callable[[Tensor, int, int], Tensor]  # of what changed, (batch, m), at step i and position j
 
 
-def _open_but(mask: Tensor, i: int, j: int) -> None:
-    mask[i, j] = False
-
-
-def _effect(compare: Compare = lambda changed, i, j: changed[:, i], close: Callable[..., None] = _open_but) -> Any:
+def _effect(compare: Compare = lambda changed, i, j: changed[:, i], hide: Callable[..., Tensor] = _edge) -> Any:
     """Return an answer that compares the model's tokens (batch, m) with and without a mask (m, n), in some way."""
 
     def answer(model: Seq2Seq, source: Tensor, target_in: Tensor, i: int, j: int) -> float:
-        mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
-        close(mask, i, j)
         with torch.no_grad():
-            before, after = (model(source, target_in, keep)[0].argmax(dim=-1) for keep in (None, mask))
+            before, after = (model(source, target_in, mask)[0].argmax(dim=-1) for mask in (None, ~hide(i, j)))
         return compare((before != after).double(), i, j).mean().item()
 
     return answer
 
 
 def _compared_with_inputs(model: Seq2Seq, source: Tensor, target_in: Tensor, i: int, j: int) -> float:
-    mask = torch.ones(target_in.size(1), source.size(1), dtype=torch.bool)
-    mask[i, j] = False
     with torch.no_grad():
         model(source, target_in)
-        return (model(source, target_in, mask)[0].argmax(dim=-1) != target_in)[:, i].double().mean().item()
-
-
-def _close_all_but(mask: Tensor, i: int, j: int) -> None:
-    mask[:] = False
-    mask[i, j] = True
-
-
-def _close_row(mask: Tensor, i: int, j: int) -> None:
-    mask[i] = False
-
-
-def _close_column(mask: Tensor, i: int, j: int) -> None:
-    mask[:, j] = False
-
-
-def _close_swapped(mask: Tensor, i: int, j: int) -> None:
-    mask[min(j, len(mask) - 1), i] = False
+        return (model(source, target_in, ~_edge(i, j))[0].argmax(dim=-1) != target_in)[:, i].double().mean().item()
 
 
 EFFECT_OF_AN_EDGE = Exercise(
@@ -549,10 +526,16 @@ EFFECT_OF_AN_EDGE = Exercise(
             "you compared with the decoder's inputs; compare with the model's own tokens without the mask",
             _compared_with_inputs,
         ),
-        Read("the mask is the wrong way round, so that step i sees only position j", _effect(close=_close_all_but)),
-        Read("you hid every position from step i; hide only j", _effect(close=_close_row)),
-        Read("hide only position j, and only from step i", _effect(close=_close_column)),
-        Read("i and j are swapped", _effect(close=_close_swapped)),
+        Read(
+            "the mask is the wrong way round, so that step i sees only position j",
+            _effect(hide=lambda i, j: ~_edge(i, j)),
+        ),
+        Read(
+            "you hid every position from step i; hide only j",
+            _effect(hide=lambda i, j: _edge(i, j).any(1, True).expand(5, 6)),
+        ),
+        Read("hide only position j, and only from step i", _effect(hide=lambda i, j: _edge(i, j).any(0).expand(5, 6))),
+        Read("i and j are swapped", _effect(hide=lambda i, j: _edge(min(j, 4), i))),
     ],
     explain=lambda got, right, i, j: (
         f"the mask is right, but for i={i}, j={j} the share should be {right:.4f}; yours is {got:.4f}"

@@ -11,7 +11,7 @@ from ..functional import scaled_dot_product_attention
 from .reading import explain_output, recover_weights, weights_alike
 from .results import alike, close, expect_number, numbers, random, same_shape, tensor, within
 from .running import call
-from .table import Case, Exercise, Read, Slip
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 SAT_GIVES_CAT = turn(
@@ -355,10 +355,9 @@ SELF_ATTENTION = Exercise(
     returns=tensor("(n, d_model)"),
     cases=[Case((random(3, 11), random(11, 5) / 4, random(11, 5, seed=1) / 4 + 0.1, random(11, 7), random(7, 11)))],
     slips=[
-        Slip(
+        shaped(
             "the output has d_v features; w_o is missing, which maps it back to d_model",
             lambda x, w_q, w_k, w_v, w_o: _attend(x @ w_q, x @ w_k, x @ w_v),
-            like=same_shape,
         ),
         Slip(
             "you used w_q for the keys too; keys need w_k",

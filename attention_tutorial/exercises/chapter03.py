@@ -11,7 +11,7 @@ from ..analysis.cost import largest_tensor_bytes
 from ..analysis.weights import entropy
 from ..analysis.weights import softmax_jacobian as jacobian_of
 from ..layers import merge_heads, split_heads
-from .reading import describe_scale, explain_weights, weights_alike
+from .reading import describe_scale, explain_weights, sums_to_one, weights_alike
 from .results import (
     alike,
     close,
@@ -427,7 +427,7 @@ def _sizes(d_model: int, heads: int, d_head: int, n: int) -> dict[str, int]:
 def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> str | None:
     (batch, n, d_model), d_head = x.shape, w_q.size(1) // heads
     raw, sizes = right * math.sqrt(d_head), _sizes(d_model, heads, d_head, n) | {"batch": batch}
-    if close(got.sum(-1), torch.ones(batch, heads, n)):
+    if sums_to_one(got, -1):
         diagnosis = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
         return f"these are weights; only the scores are asked for{f' (and {diagnosis})' if diagnosis else ''}"
     slope = multiple(got, raw)
@@ -482,11 +482,6 @@ HEAD_SCORES = Exercise(
 )
 
 
-def _ask_for_stds(answer: Callable[..., Any], *cases: tuple[int, int, float]) -> list[float]:
-    """The answers to (d_model, d_k, std_x) of all cases, to be told together."""
-    return [expect_number(call(answer, *case), "the standard deviation") for case in cases]
-
-
 def _explain_stds(got: Tensor, right: Any, *cases: tuple[int, int, float]) -> str | None:
     for g, (d_model, d_k, std_x) in zip(got.tolist(), cases, strict=True):
         if g <= 0:
@@ -504,8 +499,8 @@ INITIAL_STD = Exercise(
     asks="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
     right=lambda m, d, s: m**-0.5 / s,
     returns=numbers("the standard deviations", "there is one number for each case"),
-    ask=_ask_for_stds,
-    cases=[Case(((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25)))],
+    ask=lambda answer, *cases: [expect_number(call(answer, *case), "the standard deviation") for case in cases],
+    cases=[Case(((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25)))],  # (d_model, d_k, std_x), told together
     slips=[
         Slip("that is the variance; the standard deviation is its square root", lambda m, d, s: 1 / (m * s * s)),
         Slip(
@@ -689,16 +684,8 @@ def _temperature_for(scores: Tensor, wanted: float) -> float:
     return middle
 
 
-def _ask_for_temperatures(answer: Callable[[Tensor, float], Any], *wanted: float) -> list[float]:
-    return [expect_number(call(answer, SCORES, entropy), "the temperature") for entropy in wanted]
-
-
 def _reaches(tau: float, wanted: float, tolerance: float = 2e-3) -> bool:
     return 0 < tau < math.inf and abs(_entropy_at(tau) - wanted) <= tolerance
-
-
-def _all_reached(got: Tensor, right: Any, *wanted: float) -> bool:
-    return all(map(_reaches, got.tolist(), wanted))
 
 
 def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None:
@@ -750,9 +737,9 @@ TEMPERATURE_FOR = Exercise(
     asks="The temperature at which the softmax of some scores has a wanted entropy.",
     right=_temperature_for,
     returns=numbers("the temperatures", "there is one for each entropy"),
-    ask=_ask_for_temperatures,
+    ask=lambda answer, *wanted: [expect_number(call(answer, SCORES, h), "the temperature") for h in wanted],
     cases=[Case(WANTED)],
-    same=_all_reached,
+    same=lambda got, right, *wanted: all(map(_reaches, got.tolist(), wanted)),
     like=within(1e-2),
     rounding=False,
     slips=[
@@ -870,8 +857,7 @@ def _explain_scales(got: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str 
     q, k, v = (split_heads(x @ matrix.T, HEADS) for matrix in MATRICES.values())
     sizes = _sizes(D_MODEL, HEADS, D_HEAD, ids.size(1))
     diagnosis = explain_weights(weights, D_MODEL * (q @ k.mT), sizes=sizes, divide_by="d_head")
-    sums = weights.sum(-1)
-    if not close(sums, torch.ones_like(sums)):
+    if not sums_to_one(weights, -1):
         return diagnosis
     # The values are linear in the embedding, so the output tells its factor, whatever the weights are.
     factor = multiple(output, merge_heads(weights @ v))

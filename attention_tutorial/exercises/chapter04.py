@@ -26,16 +26,11 @@ from .results import (
     times,
 )
 from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 Answer = Callable[..., Any]
 Cut = Callable[[Tensor, int], Tensor]  # (..., n, h * d_head), h -> (..., h, n, d_head)
-
-
-def _shape(words: str, answer: Answer, mistake: int | None = None) -> Slip:
-    """A slip that is known by the shape of its result."""
-    return Slip(words, answer, mistake, like=same_shape)
 
 
 def _parameters(d: int, h: int, d_head: int | None = None) -> int:
@@ -133,11 +128,7 @@ JOINED_SHAPE = turn(
     "For 2 sentences of 10 words, d_model 300, 8 heads of d_head 37: what shape do the joined heads have, before W^O?",
     (2, 10, 296),
     {
-        (
-            2,
-            10,
-            300,
-        ): "that is the shape after W^O; joined heads have h * d_head features, which need not be d_model",
+        (2, 10, 300): "that is the shape after W^O; joined heads have h * d_head features, which need not be d_model",
         (2, 80, 37): "heads are joined side by side, along the features: each word keeps one row",
         (2, 10, 37): "that is one head; all eight are joined",
         (16, 10, 37): "the heads' outputs are not further sentences: they are joined along the features",
@@ -232,29 +223,29 @@ SPLIT = Exercise(
             lambda x, h: x.chunk(h, dim=-1),
             like=lambda got, wrong, *_: isinstance(got, tuple | list) and len(got) == len(wrong),
         ),
-        _shape(
+        shaped(
             "the features are cut, but the heads must stand before the positions: swap axes 1 and 2",
             lambda x, h: x.unflatten(-1, (h, -1)),
             mistake=9,
         ),
-        _shape(
+        shaped(
             "you cut the features into d_head parts of h; cut them into h parts, then swap axes",
             lambda x, h: x.unflatten(-1, (-1, h)),
         ),
-        _shape(
+        shaped(
             "you cut the features into d_head parts of h, then swapped axes; cut them into h parts",
             lambda x, h: x.unflatten(-1, (-1, h)).transpose(1, 2),
         ),
-        _shape(
+        shaped(
             "you joined the heads along the positions; give them an axis of their own, the second",
             lambda x, h: torch.cat(x.chunk(h, dim=-1), dim=1),
         ),
-        _shape(
+        shaped(
             "every head holds all features; each owns d_head of them", lambda x, h: x[:, None].expand(-1, h, -1, -1)
         ),
-        _shape("positions and features are swapped: the last axis must be d_head", lambda x, h: _split(x, h).mT),
-        _shape("the batch must stay first: (batch, h, n, d_head)", lambda x, h: _split(x, h).transpose(0, 1)),
-        _shape("keep batch and heads as two axes: (batch, h, n, d_head)", lambda x, h: _split(x, h).flatten(0, 1)),
+        shaped("positions and features are swapped: the last axis must be d_head", lambda x, h: _split(x, h).mT),
+        shaped("the batch must stay first: (batch, h, n, d_head)", lambda x, h: _split(x, h).transpose(0, 1)),
+        shaped("keep batch and heads as two axes: (batch, h, n, d_head)", lambda x, h: _split(x, h).flatten(0, 1)),
         Slip(
             "your heads are scrambled: one reshape to (batch, h, n, d_head) cuts words into pieces; "
             "cut the features first, then transpose",
@@ -440,11 +431,11 @@ MULTI_HEAD = Exercise(
     returns=(tensor("(n, d_model)"), tensor("(h, n, n)", "the weights")),
     cases=[_projected(5, 7, 3, 2), _projected(7, 11, 2, 3)],  # d_model // h is d_head; then it is not
     slips=[
-        _shape(
+        shaped(
             "the heads are joined, (n, h * d_head), but the product with w_o is missing",
             _joined(lambda heads, w_o: _join(heads)),
         ),
-        _shape(
+        shaped(
             "return each head's own weights, (h, n, n); yours are one matrix, as if averaged over the heads",
             lambda *inputs: (_multi_head(*inputs)[0], _multi_head(*inputs)[1].mean(0)),
             mistake=15,

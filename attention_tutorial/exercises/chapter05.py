@@ -13,7 +13,7 @@ from ..masks import causal_mask
 from .reading import explain_weights, recover_weights
 from .results import alike, close, mask, numbers, random, same_shape, tensor
 from .running import Mistake, call
-from .table import Case, Exercise, Like, Read, Slip
+from .table import Case, Exercise, Like, Read, Slip, shaped
 from .turns import turn
 
 Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
@@ -121,18 +121,15 @@ PADDING_FROM_IDS = Exercise(
     returns=mask("(batch, 1, 1, n)"),
     cases=IDS,
     slips=[
-        Slip(
+        shaped(
             lambda ids, pad: (
                 f"two axes are missing, for the heads and the queries: {tuple(ids.shape)} must become "
                 f"{(len(ids), 1, 1, ids.size(1))}"
             ),
             lambda ids, pad: ids != pad,
-            like=same_shape,
         ),
-        Slip(
-            "this masks queries: the positions stand on the axis of the queries; they belong on the last axis",
-            _queries,
-            like=same_shape,
+        shaped(
+            "this masks queries: the positions stand on the axis of the queries; they belong on the last axis", _queries
         ),
         Slip(
             "you masked the padding as queries too: those rows may see no key and become NaN; mask it as keys only, "
@@ -163,10 +160,9 @@ CAUSAL = Exercise(
     cases=[Case((m, n), f"{{found}} (here m={m}, n={n})") for m, n in ((5, 7), (5, 5), (7, 3), (1, 5))],
     in_evaluation=True,
     slips=[
-        Slip(
+        shaped(
             "queries and keys are swapped: the mask has a row for each query and a column for each key, (m, n)",
             lambda m, n: causal_mask(n, m),
-            like=same_shape,
         ),
         Slip(WRONG_WAY_ROUND, lambda m, n: ~causal_mask(m, n), mistake=7),
         Slip(
@@ -215,15 +211,13 @@ DECODER_MASK = Exercise(
     cases=IDS,
     in_evaluation=True,
     slips=[
-        Slip(
+        shaped(
             "the axis of the heads is missing: (batch, n, n) would be read as (heads, n, n); put in an axis of 1",
             lambda ids, pad: _decoder_mask()(ids, pad)[:, 0],
-            like=same_shape,
         ),
-        Slip(
+        shaped(
             "the mask must differ from text to text: the padding does not stand at the same places",
             lambda ids, pad: causal_mask(ids.size(1)),
-            like=same_shape,
         ),
         Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
         Slip(
@@ -302,36 +296,22 @@ FROM_TORCHS_MODULE = Exercise(
     returns=mask("(batch, heads, m, n)"),
     cases=[Case((random(6, 5, 7) > 0, 2)), Case((random(6, 7, 5) > 0, 3)), Case((random(4, 3, 3) > 0, 4))],
     slips=[
-        Slip(
-            "batch and heads still share one axis: give them one each",
-            lambda blocked, heads: ~blocked,
-            like=same_shape,
-        ),
-        Slip(
+        shaped("batch and heads still share one axis: give them one each", lambda blocked, heads: ~blocked),
+        shaped(
             "the axis of the heads is missing; each head may have a mask of its own",
             lambda blocked, heads: ~blocked[::heads],
-            like=same_shape,
         ),
-        Slip(
+        shaped(
             "batch comes before heads: the first two axes are the wrong way round",
             lambda blocked, heads: ~_apart(blocked, heads).transpose(0, 1),
-            like=same_shape,
         ),
-        Slip(
-            "not inverted: torch's module blocks where the mask is True",
-            _apart,
-            mistake=7,
-        ),
+        Slip("not inverted: torch's module blocks where the mask is True", _apart, mistake=7),
         Slip(
             "the masks stand in the wrong order: all heads of the first text come first",
             lambda blocked, heads: ~_apart_in_turn(blocked, heads),
             mistake=10,
         ),
-        Slip(
-            "not inverted, and the masks stand in the wrong order: two faults at once",
-            _apart_in_turn,
-            mistake=10,
-        ),
+        Slip("not inverted, and the masks stand in the wrong order: two faults at once", _apart_in_turn, mistake=10),
         Slip(
             "all heads have the mask of the first; each may have one of its own",
             lambda blocked, heads: ~_apart(blocked, heads)[:, :1].expand(-1, heads, -1, -1),
@@ -487,9 +467,7 @@ SURVIVING_SOFTMAX = Exercise(
         ),
         Read("the gradients are NaN", lambda scores, mask: _added(scores, mask).nan_to_num(), mistake=11),
         Read(
-            "where the allowed scores are very low",
-            lambda scores, mask: _filled(-1e9)(scores, mask) * mask,
-            mistake=13,
+            "where the allowed scores are very low", lambda scores, mask: _filled(-1e9)(scores, mask) * mask, mistake=13
         ),
         Read("masked keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)),
         Read("large ones overflow", _exponentials),
@@ -775,32 +753,22 @@ def _explain_verdicts(got: Tensor, right: Any) -> str:
 Look = Callable[[Tensor, int], Any]
 
 
-def _change_all_features(x: Tensor, j: int) -> None:
-    x[:, j] = random(*x[:, j].shape, seed=j)
+def _all_features(x: Tensor) -> Tensor:
+    return random(*x.shape)
 
 
-def _looking(
-    look: Look, change: Callable[[Tensor, int], None] = _change_all_features
-) -> Callable[[Model, Tensor], bool]:
-    """Return an answer that changes one position j at a time, and looks at the difference of the outputs."""
+def _looking(look: Look, change: Callable[[Tensor], Tensor] = _all_features) -> Callable[[Model, Tensor], bool]:
+    """Return an answer that changes one position j (batch, d) at a time, and looks at the outputs' difference."""
 
     def answer(model: Model, x: Tensor) -> bool:
         for j in range(1, x.size(1)):
             changed = x.clone()
-            change(changed, j)
+            changed[:, j] = change(changed[:, j])
             if look((model(changed) - model(x)).detach(), j):
                 return True
         return False
 
     return answer
-
-
-def _change_first_feature(x: Tensor, j: int) -> None:
-    x[:, j, 0] += 1.0
-
-
-def _add_one_to_all(x: Tensor, j: int) -> None:
-    x[:, j] += 1.0
 
 
 def _differ_before(difference: Tensor, j: int) -> bool:
@@ -814,7 +782,7 @@ def _by_gradients(model: Model, x: Tensor) -> bool:
 
 def _last_changed(model: Model, x: Tensor) -> bool:
     changed = x.clone()
-    _change_all_features(changed, -1)
+    changed[:, -1] = _all_features(changed[:, -1])
     return _differ_before(model(changed) - model(x), x.size(1) - 1)
 
 
@@ -843,8 +811,8 @@ FINDS_LEAKS = Exercise(
         Read("it misses a weak leak", _looking(lambda d, j: (d[:, :j].abs() > 1e-2).any())),
         Read("it calls a running sum leaky", _looking(lambda d, j: (d[:, : j + 1].abs() > 1e-9).any())),
         Read("it calls attention with a causal mask leaky", _puts_in_nan),
-        Read("normalises its inputs first", _looking(_differ_before, _add_one_to_all)),
-        Read("through one of the d features", _looking(_differ_before, _change_first_feature)),
+        Read("normalises its inputs first", _looking(_differ_before, lambda x: x + 1.0)),
+        Read("through one of the d features", _looking(_differ_before, lambda x: x + torch.eye(x.size(1))[0])),
         Read("whose differences cancel in a sum", _looking(lambda d, j: d[:, :j].sum() > 1e-9)),
         Read("one diagonal too wide", _looking(lambda d, j: (d[:, : j - 1].abs() > 1e-9).any())),
     ],

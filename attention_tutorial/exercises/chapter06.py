@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..positions import change_pairing, frequencies, rotate, sinusoidal_positions
-from .results import alike, close, near, number, random, same_shape, tensor
-from .table import Case, Exercise, Read, Slip
+from .results import alike, close, near, number, random, tensor
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 BAG_OF_WORDS = turn(
@@ -127,21 +127,11 @@ PRICE = Exercise(
     returns=tensor("(heads, m, n)", "the mask"),
     cases=[Case((5, 5, _SLOPES)), Case((5, 7, _SLOPES)), Case((1, 7, _SLOPES))],
     slips=[
-        Slip(
-            "the heads come first: (heads, m, n)",
-            lambda m, n, slopes: _price(m, n, slopes).movedim(0, -1),
-            like=same_shape,
-        ),
-        Slip(
-            "queries and keys are swapped: a row for each query, (heads, m, n)",
-            lambda m, n, slopes: _price(n, m, slopes),
-            like=same_shape,
-        ),
-        Slip(
-            "the axis of the heads is missing: each head has its own slope",
-            lambda m, n, slopes: _price(m, n, slopes)[0],
-            like=same_shape,
-        ),
+        shaped("the heads come first: (heads, m, n)", lambda m, n, slopes: _price(m, n, slopes).movedim(0, -1)),
+        shaped("queries and keys are swapped: a row for each query, (heads, m, n)",
+               lambda m, n, slopes: _price(n, m, slopes)),
+        shaped("the axis of the heads is missing: each head has its own slope",
+               lambda m, n, slopes: _price(m, n, slopes)[0]),
         Slip("the sign is wrong: distance must lower the score", lambda m, n, slopes: -_price(m, n, slopes)),
         Slip("keys after the query get a bonus; take the distance without its sign", _signed),
         Slip(
@@ -369,10 +359,9 @@ CONVERT = Exercise(
             "the odd features come first in yours; the even ones must",
             lambda w, heads: w.unflatten(0, (heads, -1, 2)).flip(2).transpose(1, 2).flatten(0, 2),
         ),
-        Slip(
+        shaped(
             "the result must have the shape of the given matrix; yours has an axis for the heads",
             lambda w, heads: _convert(w, heads).unflatten(0, (heads, -1)),
-            like=same_shape,
         ),
         Read("your rows come in the order", lambda w, heads: w.roll(1, 0)),
     ],

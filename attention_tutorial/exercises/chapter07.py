@@ -97,8 +97,8 @@ def _logits_after(written: Any, seed: int) -> Tensor:
     return 2 * random(7, seed=mixed)
 
 
-def _writer(seed: int) -> Callable[[Any], Tensor]:
-    return functools.partial(_logits_after, seed=seed)
+def _ask_writer(answer: Callable[..., Any], seed: int, *sizes: int) -> Any:
+    return call(answer, functools.partial(_logits_after, seed=seed), *sizes)
 
 
 def _greedily(
@@ -116,23 +116,15 @@ def _greedily(
     return written
 
 
-def _newest_alone(logits_of: Callable[[Any], Tensor], longest: int) -> list[int]:
-    return _greedily(lambda written: logits_of(written[-1:]), longest)
-
-
 def _are_the_same_ids(got: Any, other: Any, *inputs: object) -> bool:
     return torch.as_tensor(got).tolist() == torch.as_tensor(other).tolist()
-
-
-def _ask_for_words(answer: Callable[..., Any], seed: int, longest: int) -> Any:
-    return call(answer, _writer(seed), longest)
 
 
 WRITES_GREEDILY = Exercise(
     asks="A greedy writer that stops at the end.",
     right=_greedily,
     returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
-    ask=_ask_for_words,
+    ask=_ask_writer,
     same=_are_the_same_ids,
     like=_are_the_same_ids,
     rounding=False,
@@ -141,7 +133,10 @@ WRITES_GREEDILY = Exercise(
         Slip("it goes on after the end: break where the id 2 was written", lambda f, n: _greedily(f, n, stop=False)),
         Slip("the end itself is missing: it is one of the ids written", lambda f, n: _greedily(f, n, keep=False)),
         Slip("you took the least likely id; `argmax` gives the likeliest", lambda f, n: _greedily(f, n, least=True)),
-        Slip("`logits_of` must read all ids written so far, not only the newest", _newest_alone),
+        Slip(
+            "`logits_of` must read all ids written so far, not only the newest",
+            lambda f, n: _greedily(lambda written: f(written[-1:]), n),
+        ),
         Slip("only the newest id came back; append it to those before", lambda f, n: _greedily(f, n)[-1:]),
         Slip("only one id was written", lambda f, n: _greedily(f, 1)),
         Slip("keep the id `BEGIN` at the front", lambda f, n: _greedily(f, n)[1:]),
@@ -240,15 +235,11 @@ def _with_beams(
     return beams[-1 if worst else 0][0]
 
 
-def _ask_with_beams(answer: Callable[..., Any], seed: int, width: int, longest: int) -> Any:
-    return call(answer, _writer(seed), width, longest)
-
-
 WRITES_WITH_BEAMS = Exercise(
     asks="The likeliest of several beginnings that are kept side by side.",
     right=_with_beams,
     returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
-    ask=_ask_with_beams,
+    ask=_ask_writer,
     same=_are_the_same_ids,
     like=_are_the_same_ids,
     rounding=False,

@@ -15,9 +15,9 @@ from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
 from ..layers import repeat_heads
 from ..masks import causal_mask, sliding_window_mask
-from .results import Returned, mask, number, random, same_shape, tensor
+from .results import Returned, mask, number, random, tensor
 from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
+from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
 
 OPERATIONS_A_BYTE = turn(
@@ -224,8 +224,8 @@ GROUPED = Exercise(
         Slip("you averaged the heads of keys and values; each group has its own",
              _with_heads(lambda x, heads: x.mean(1, keepdim=True).expand(-1, heads, -1, -1))),
         Slip("the groups come in the wrong order", _with_heads(lambda x, heads: repeat_heads(x.flip(1), heads))),
-        Slip("there must be an output for each head of the query; you made one for each head of keys",
-             lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0], like=same_shape),
+        shaped("there must be an output for each head of the query; you made one for each head of keys",
+               lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0]),
         Slip("the scores are not divided by the square root of d_k",
              lambda q, k, v: _grouped(q * q.size(-1) ** 0.5, k, v), mistake=2),
     ],
@@ -233,16 +233,13 @@ GROUPED = Exercise(
 )  # fmt: skip
 
 
-def _places(m: int, n: int, first: int | None = None) -> tuple[Tensor, Tensor]:
-    return torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n)
-
-
-def _window(m: int, n: int, window: int, sinks: int) -> Tensor:
-    return sliding_window_mask(m, n, window, sinks)
-
-
 def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | None = None) -> Any:
-    return lambda m, n, window, sinks: rule(*_places(m, n, first), window, sinks)
+    """Return an answer whose mask is rule(positions of queries (m, 1), of keys (n,), window, sinks)."""
+
+    def answer(m: int, n: int, window: int, sinks: int) -> Tensor:
+        return rule(torch.arange(m)[:, None] + (n - m if first is None else first), torch.arange(n), window, sinks)
+
+    return answer
 
 
 def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
@@ -255,7 +252,7 @@ def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sin
 
 WINDOW = Exercise(
     asks="The mask of a sliding window with sinks, for m new queries and n keys.",
-    right=_window,
+    right=sliding_window_mask,
     returns=mask("(m, n)"),
     cases=[
         Case((6, 6, 2, 0)),
@@ -264,21 +261,21 @@ WINDOW = Exercise(
         Case((1, 9, 3, 1), "right for several queries; for the newest alone: {found}"),
     ],
     slips=[
-        Slip("True and False are swapped: True = may attend", lambda *a: ~_window(*a), mistake=7),
+        Slip("True and False are swapped: True = may attend", lambda *a: ~sliding_window_mask(*a), mistake=7),
         Slip("aligned upper left: with a cache, query i stands at position i + (n - m)",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w) | (j < s)), first=0)),
-        Slip("the sinks are missing", lambda m, n, w, s: _window(m, n, w, 0)),
+        Slip("the sinks are missing", lambda m, n, w, s: sliding_window_mask(m, n, w, 0)),
         Slip("your sinks let queries see the future; the first query sees only itself",
              _by_rule(lambda i, j, w, s: ((j <= i) & (i - j < w)) | (j < s))),
         Slip("your window has one key too many: its last key is the query's own",
-             lambda m, n, w, s: _window(m, n, w + 1, s)),
+             lambda m, n, w, s: sliding_window_mask(m, n, w + 1, s)),
         Slip("your window has one key too few: its last key is the query's own",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w - 1) | (j < s)))),
         Slip("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
         Slip("no key is too old in your mask: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
         Slip("a row for each query and a column for each key: (m, n)",
-             lambda *a: _window(*a).T.contiguous()),
-        Slip("there is one sink too many", lambda m, n, w, s: _window(m, n, w, s + 1)),
+             lambda *a: sliding_window_mask(*a).T.contiguous()),
+        Slip("there is one sink too many", lambda m, n, w, s: sliding_window_mask(m, n, w, s + 1)),
     ],
     explain=_explain_window,
 )  # fmt: skip

@@ -114,13 +114,7 @@ _Ids = Sequence[int]
 
 
 def _pair_loss(
-    train: _Ids,
-    test: _Ids,
-    size: int,
-    *,
-    above: float = 1.0,
-    below: float | None = None,
-    ending: int = 0,
+    train: _Ids, test: _Ids, size: int, *, above: float = 1.0, below: float | None = None, ending: int = 0
 ) -> Tensor:
     counts = Counter(pairwise(train))
     firsts = Counter(train[: len(train) - 1 + ending])
@@ -240,10 +234,7 @@ COPYING_SCORE = Exercise(
         Slip("begin with the first token of the second copy, one place later", _shifted(1, start=0)),
         Slip("the first token of the second copy counts too", _shifted(1, start=2)),
         Slip("rows are queries, columns are keys", lambda weights: _shifted(1)(weights.mT)),
-        Slip(
-            "take the mean; you took the sum",
-            lambda weights: _shifted(1)(weights) * (weights.size(-1) // 2),
-        ),
+        Slip("take the mean; you took the sum", lambda weights: _shifted(1)(weights) * (weights.size(-1) // 2)),
         Slip("that is copying from the place before: the token before", lambda w: w.diagonal(-1, -2, -1).mean(-1)),
     ],
 )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .both import besides, both_masks
 from .results import alike, expect_pair, explain_rounding
-from .running import Mistake, Outcome, in_time
+from .running import Mistake, Outcome, float64_by_default, in_time
 from .table import Case, Exercise, Read, Slip
 
 __all__ = ["SECONDS", "Diagnosis", "judge", "slip_of"]
@@ -84,25 +84,21 @@ def judge(
     """
     if answer is None or answer is Ellipsis or _is_empty(answer):
         return NOT_FILLED_IN
-    default = torch.get_default_dtype()
     try:
-        torch.set_default_dtype(torch.float64)
-        _load(exercise)
-        diagnosis = in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
+        with float64_by_default():
+            _load(exercise)
+            return in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
     except NotImplementedError:
-        diagnosis = NOT_FILLED_IN
+        return NOT_FILLED_IN
     except Mistake as mistake:
-        diagnosis = _diagnosis(mistake)
+        return _diagnosis(mistake)
     except SystemExit:
-        diagnosis = Diagnosis("your code called exit(); return the result instead")
+        return Diagnosis("your code called exit(); return the result instead")
     except Exception as error:  # not from calling the answer: that is told in `call`
         kind = f"{type(error).__name__}: {error}".rstrip(".: ")
-        diagnosis = Diagnosis(
+        return Diagnosis(
             f"the check cannot make sense of this answer ({kind}); compare what you return with what is asked for"
         )
-    finally:
-        torch.set_default_dtype(default)
-    return diagnosis
 
 
 def _is_empty(answer: Any) -> bool:

@@ -16,6 +16,12 @@ from ..masks import causal_mask
 from .results import close, explain_rounding, name_factor, near, times
 
 
+def sums_to_one(weights: Tensor, axis: int | tuple[int, ...]) -> bool:
+    """Whether all sums of weights along some axes are 1."""
+    sums = weights.sum(dim=axis)
+    return close(sums, torch.ones_like(sums))
+
+
 def explain_weights(
     weights: Tensor,
     scores: Tensor,
@@ -23,7 +29,6 @@ def explain_weights(
     sizes: Mapping[str, int],
     divide_by: str | None = "d_k",
     mask: Tensor | None = None,
-    instead: Mapping[str, Tensor] | None = None,
 ) -> str | None:
     """Say how weights differ from the masked softmax of the scaled scores.
 
@@ -33,7 +38,6 @@ def explain_weights(
         sizes: every size that a learner may have divided by, by its name; best all different primes.
         divide_by: the name of the size whose square root is right; None if the scores must not be scaled.
         mask: (..., m, n), True = may attend. Rows without an allowed key must get zero weights.
-        instead: other raw scores that a learner may have used, by the diagnosis for them.
 
     Returns:
         A diagnosis, or None if the weights are right.
@@ -48,7 +52,7 @@ def explain_weights(
         or _explain_rounded(weights, masked_softmax(scores * right, mask))
         or _explain_rows(weights, scores, right, sizes)
         or _explain_scale(weights, scores, right, sizes, divide_by, mask)
-        or _explain_places(weights, scores * right, mask, instead or {})
+        or _explain_places(weights, scores * right, mask)
         or "your weights sum to 1 along each row, but they are not the softmax of the scores; check the scores"
     )
 
@@ -170,10 +174,10 @@ def _explain_rows(weights: Tensor, scores: Tensor, right: float, sizes: Mapping[
     if (weights < -1e-7).any():
         if close(weights, scores / scores.sum(dim=-1, keepdim=True)):
             return "you divided the scores by their sum; take the exponential of each first (that is the softmax)"
-        if _sums_to_one(weights.exp(), -1):
+        if sums_to_one(weights.exp(), -1):
             return "these are the logarithms of weights (log_softmax); weights come from the softmax itself"
         return "some of your weights are negative; weights come from a softmax and never are"
-    if _sums_to_one(weights, -1):
+    if sums_to_one(weights, -1):
         return None
     if close(weights, torch.ones_like(weights)):
         return (
@@ -181,11 +185,6 @@ def _explain_rows(weights: Tensor, scores: Tensor, right: float, sizes: Mapping[
             "(over an axis with one entry it gives 1)"
         )
     return _explain_factor(weights, scores, right, sizes) or _explain_axis(weights, scores)
-
-
-def _sums_to_one(weights: Tensor, axis: int | tuple[int, ...]) -> bool:
-    sums = weights.sum(dim=axis)
-    return close(sums, torch.ones_like(sums))
 
 
 def _explain_factor(weights: Tensor, scores: Tensor, right: float, sizes: Mapping[str, int]) -> str | None:
@@ -207,26 +206,21 @@ def _explain_factor(weights: Tensor, scores: Tensor, right: float, sizes: Mappin
 def _explain_axis(weights: Tensor, scores: Tensor) -> str:
     """The rows do not sum to 1; do the columns, or something else?"""
     everything = torch.ones_like(scores, dtype=torch.bool)
-    if _sums_to_one(weights, -2):
+    if sums_to_one(weights, -2):
         if scores.size(-1) == scores.size(-2) and _slope(weights.mT, scores, everything) is not None:
             return "your weights are transposed: row i holds what the others give to position i, not what it gives"
         return "your softmax runs over the queries (down the columns); it must run over the keys, along each row"
-    if _sums_to_one(weights, (-2, -1)):
+    if sums_to_one(weights, (-2, -1)):
         return "your softmax runs over the whole matrix at once; each row must sum to 1 by itself"
     for axis in range(weights.dim() - 2):
-        if weights.size(axis) > 1 and _sums_to_one(weights, axis):
+        if weights.size(axis) > 1 and sums_to_one(weights, axis):
             return f"your softmax runs over axis {axis} ({tuple(weights.shape)}); it must run over the keys, the last"
     low, high = (f"{x:.3g}" for x in weights.sum(dim=-1).aminmax())
     return f"each row of weights must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
 
 
 def _explain_scale(
-    weights: Tensor,
-    scores: Tensor,
-    right: float,
-    sizes: Mapping[str, int],
-    divide_by: str | None,
-    mask: Tensor | None,
+    weights: Tensor, scores: Tensor, right: float, sizes: Mapping[str, int], divide_by: str | None, mask: Tensor | None
 ) -> str | None:
     mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
     n_open = mask.sum(dim=-1, keepdim=True)
@@ -308,12 +302,9 @@ def _integer(x: float) -> bool:
     return abs(x - round(x)) < 1e-3
 
 
-def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None, instead: Mapping[str, Tensor]) -> str | None:
+def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None) -> str | None:
     """The numbers are weights, but not of these scores in these places."""
     everything = torch.ones_like(scaled, dtype=torch.bool) if mask is None else mask
-    for diagnosis, other in instead.items():
-        if other.shape == weights.shape and _slope(weights, other, everything) is not None:
-            return diagnosis
     if scaled.size(-1) == scaled.size(-2) and _slope(weights, scaled.mT, everything) is not None:
         return "queries and keys are swapped: row i of the weights belongs to query i"
     expected = masked_softmax(scaled, mask)

@@ -1,12 +1,13 @@
 """Running an answer: on copies of its inputs, for so long, with words for what it raised."""
 
+import contextlib
 import contextvars
 import ctypes
 import inspect
 import linecache
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["Mistake", "Outcome", "call", "in_time", "raised"]
+__all__ = ["Mistake", "Outcome", "call", "float64_by_default", "in_time", "raised"]
 
 T = TypeVar("T")
 
@@ -40,19 +41,19 @@ class _Stopped(BaseException):
     """Raised inside an answer that runs too long. ``except Exception`` does not catch it."""
 
 
+@contextlib.contextmanager
+def float64_by_default() -> Iterator[None]:
+    """Make float64 the default type for a while, as the inputs of exercises are."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
 def in_time(run: Callable[[], T], seconds: float) -> T:
-    """Run in a thread of its own, which can be stopped, and abandoned if it cannot.
-
-    Args:
-        run: what to run.
-        seconds: how long it may take.
-
-    Returns:
-        What it returned.
-
-    Raises:
-        Mistake: if it runs longer.
-    """
+    """Run in a thread of its own, which is stopped after so many seconds, or abandoned, with a `Mistake`."""
     result: list[T] = []
     errors: list[BaseException] = []
 
@@ -92,14 +93,7 @@ def _stop(worker: threading.Thread) -> bool:
 
 
 def raised(error: Exception) -> str:
-    """Say in words what an answer raised, and in which of its lines.
-
-    Args:
-        error: what was caught.
-
-    Returns:
-        The words.
-    """
+    """Say in words what an answer raised, and in which of its lines."""
     words = f"your code raised {type(error).__name__}{f': {error}' if str(error) else ''}"
     package, libraries = Path(__file__).parents[1], Path(torch.__file__).parents[1]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -111,15 +105,7 @@ def raised(error: Exception) -> str:
 
 
 def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
-    """Call the answer on copies of the inputs.
-
-    Args:
-        answer: a function or a class.
-        inputs: the arguments. Tensors and containers are copied; other objects, such as a model, are handed over.
-        named: arguments by name, as they are.
-
-    Returns:
-        What it returned.
+    """Call the answer on copies of the inputs; what is no tensor or container, such as a model, is handed over.
 
     Raises:
         NotImplementedError: if it returns nothing: a stub.

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .results import Returned, alike
+from .results import Returned, alike, same_shape
 from .running import call
 
-__all__ = ["MISTAKES", "SYMPTOMS", "Case", "Exercise", "Read", "Slip"]
+__all__ = ["MISTAKES", "SYMPTOMS", "Case", "Exercise", "Read", "Slip", "shaped"]
 
 Like = Callable[..., bool]
 
@@ -76,6 +76,11 @@ class Slip:
     def told(self, case: Case) -> str:
         """Return the words for the inputs of a case."""
         return self.words if isinstance(self.words, str) else self.words(*case.inputs)
+
+
+def shaped(words: str | Callable[..., str], answer: Any, mistake: int | None = None) -> Slip:
+    """Return a slip that is known by the shape of its result."""
+    return Slip(words, answer, mistake, like=same_shape)
 
 
 @dataclass(frozen=True, eq=False)

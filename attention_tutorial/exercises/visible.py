@@ -27,9 +27,10 @@ import torch
 from torch import Tensor
 
 from .judging import SECONDS, judge, verdict
-from .reading import describe_scale, factor_on_scores
+from .reading import describe_scale, factor_on_scores, sums_to_one
 from .results import Returned, alike, close, mask, multiple, name_factor, number, numbers, random, tensor, within
 from .running import Mistake
+from .running import float64_by_default as float64_by_default  # also for whoever draws inputs
 from .table import Case, Exercise, Read, Slip
 
 __all__ = ["Looks", "check", "diagnose", "freeze", "load", "pack", "random", "table", "telling", "thaw", "unpack"]
@@ -105,8 +106,7 @@ class Looks:
 
 
 def _rows_sum_to_one(x: Tensor) -> bool:
-    sums = x.sum(dim=-1) if x.dim() >= 2 else x
-    return bool(x.dim() >= 2 and x.size(-1) > 1 and (x >= 0).all() and close(sums, torch.ones_like(sums)))
+    return x.dim() >= 2 and x.size(-1) > 1 and bool((x >= 0).all()) and sums_to_one(x, -1)
 
 
 def _place(at: Sequence[int]) -> str:
@@ -115,10 +115,6 @@ def _place(at: Sequence[int]) -> str:
 
 def _shown(x: Tensor) -> str:
     return str(bool(x)) if x.dtype == torch.bool else f"{x.item():.4g}"
-
-
-def _no_sizes(*inputs: Any) -> Mapping[str, int]:
-    return {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,7 +163,7 @@ def table(
     cases: Sequence[Case] = (Case(),),
     slips: Sequence[Slip],
     tolerance: float = 1e-5,
-    sizes: Callable[..., Mapping[str, int]] = _no_sizes,
+    sizes: Callable[..., Mapping[str, int]] = lambda *inputs: {},
     divide_by: str | None = None,
     rest: str = REST,
     rounding: bool = True,
@@ -290,17 +286,6 @@ class _Known:
         return decode(self.results[key])
 
 
-@contextlib.contextmanager
-def in_float64() -> Iterator[None]:
-    """Make float64 the default type for a while, as `judge` does while an answer runs."""
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(default)
-
-
 def _all_results(exercise: Exercise, answer: Any) -> dict[str, Any]:
     """Return what an answer gives in each case in which it gives anything."""
     results = {}
@@ -327,7 +312,7 @@ def freeze(exercise: Exercise) -> dict[str, Any]:
     """
     if not isinstance(exercise, Table) or not isinstance(exercise.explain, Looks):
         raise TypeError(f"{exercise.name}: only what `table` made can be frozen")
-    with in_float64():
+    with float64_by_default():
         return _freeze(exercise, exercise.explain)
 
 

@@ -118,29 +118,7 @@ def test_looks_are_those_of_looking_back_from_each_place(job, tokens, rows):
 
 
 def test_looks_of_a_text_by_hand():
-    texts = [
-        "",
-        "\n",
-        "f",
-        "(",
-        "[",
-        "a",
-        "]",
-        ")",
-        "\n  ",
-        "g",
-        "(",
-        "h",
-        "(",
-        ")",
-        "\n",
-        "b",
-        "c",
-        "d",
-        "e",
-        "\n",
-        "i",
-    ]
+    texts = "|\n|f|(|[|a|]|)|\n  |g|(|h|(|)|\n|b|c|d|e|\n|i".split("|")
     assert [look[1:] for look in list_looks(texts) if look.job == "matching bracket"] == [(6, 3, 4)]
     assert [look[1:] for look in list_looks(texts) if look.job == "nearest bracket"] == [(5, 4, 3), (6, 4, 3)]
     assert [look[1:] for look in list_looks(texts) if look.job == "line"] == [(13, 8, 1), (18, 14, 8)]
@@ -227,18 +205,14 @@ def test_copying_is_told_from_looking_so_many_places_back(generator, tokens):
     assert score.decoy[0].tolist() == pytest.approx([0, 1, 0], abs=0.02)
 
 
-@mistakes(
-    {
-        TypeError: [
-            (lambda: job_scores(load_code_model(), [[0, 1]]), "ids must be a torch.Tensor of token ids; got list"),
-        ],
-        ValueError: [
-            (
-                lambda: job_scores(load_code_model(), torch.zeros(9, dtype=torch.long)),
-                "ids must be (batch, n) with n at most 256; got (9,)",
-            ),
-        ],
-    }
-)
+@mistakes({
+    TypeError: [
+        (lambda: job_scores(load_code_model(), [[0, 1]]), "ids must be a torch.Tensor of token ids; got list"),
+    ],
+    ValueError: [
+        (lambda: job_scores(load_code_model(), torch.zeros(9, dtype=torch.long)),
+         "ids must be (batch, n) with n at most 256; got (9,)"),
+    ],
+})  # fmt: skip
 def test_a_mistake_is_explained(call, error, message):
     assert_raises(call, error, message)

@@ -1,14 +1,12 @@
-"""The package beside what engineers know: torch's function and module, BERT's published layer, torch's transforms.
+"""The package beside what engineers know: torch's function and module, and torch's transforms.
 
 Laws of attention itself are in test_functional.py and test_layers.py; here the same numbers go through another's code.
 """
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import BATCH, HEADS, M, draw
+from oracles import BATCH, HEADS, M, draw, fill
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
@@ -42,20 +40,12 @@ def close(actual, expected, dtype, times=1):
     assert_close(actual, expected.to(dtype), rtol=tolerance, atol=tolerance)
 
 
-def fill(module, generator):
-    """Give every parameter, biases too, a value that does not depend on the machine."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL))
-    return module
-
-
 # Torch's module
 
 
 def torchs_module(generator, dtype, device, *, bias):
     theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=dtype, device=device)
-    return fill(theirs, generator)
+    return fill(theirs, generator, 0.2)
 
 
 MODULE_MASKS = {
@@ -106,7 +96,9 @@ def test_values_weights_and_gradients_are_those_of_torchs_module(make, dtype, bi
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluating"])
 def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, device, generator):
-    ours = fill(MultiHeadAttention(D_MODEL, HEADS, bias=bias, dtype=dtype, device=device), generator).train(training)
+    ours = fill(MultiHeadAttention(D_MODEL, HEADS, bias=bias, dtype=dtype, device=device), generator, 0.2).train(
+        training
+    )
     theirs = ours.to_torch()
     state = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
     assert set(state) == {"in_proj_weight", "out_proj.weight"} | ({"in_proj_bias", "out_proj.bias"} if bias else set())
@@ -124,9 +116,6 @@ def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, devi
         for parameter in theirs.parameters():
             parameter.zero_()
     assert all(p.any() for p in (*ours.parameters(), *back.parameters())), "the weights are copies"
-
-
-# BERT's layer, from its published definition: Devlin et al. (2019), arXiv:1810.04805, and the code that came with it
 
 
 # Scores out of range
@@ -164,11 +153,11 @@ def test_a_boolean_mask_hides_what_overflows_and_its_gradient():
 
 
 def small(kind, generator, dtype=torch.float32):
-    return fill(kind(D_MODEL, HEADS, bias=True, dtype=dtype), generator)
+    return fill(kind(D_MODEL, HEADS, bias=True, dtype=dtype), generator, 0.2)
 
 
-def batch_of(generator, n, dtype=torch.float32):
-    return draw(generator, BATCH, n, D_MODEL, dtype=dtype).requires_grad_(), padding_mask([2, n], n=n)
+def batch_of(generator, n):
+    return draw(generator, BATCH, n, D_MODEL, dtype=torch.float32).requires_grad_(), padding_mask([2, n], n=n)
 
 
 def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):
@@ -190,17 +179,16 @@ def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):
 
 
 @pytest.mark.parametrize(
-    ("kind", "strict", "need_weights", "is_causal"),
-    [(MultiHeadAttention, True, True, True), (RotaryMultiHeadAttention, False, False, True)],
+    ("kind", "strict", "need_weights"), [(MultiHeadAttention, True, True), (RotaryMultiHeadAttention, False, False)]
 )
-def test_an_exported_module_takes_any_batch_and_length(kind, strict, need_weights, is_causal, generator):
+def test_an_exported_module_takes_any_batch_and_length(kind, strict, need_weights, generator):
     class Calling(nn.Module):
         def __init__(self):
             super().__init__()
             self.inner = small(kind, generator)
 
         def forward(self, x, mask):
-            return self.inner(x, mask=mask, is_causal=is_causal, need_weights=need_weights)[0]
+            return self.inner(x, mask=mask, is_causal=True, need_weights=need_weights)[0]
 
     calling, (batch, n) = Calling(), (torch.export.Dim("batch"), torch.export.Dim("n", min=2))
     sizes = ({0: batch, 1: n}, {0: batch, 3: n})
@@ -266,7 +254,7 @@ def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is
 
 def test_the_other_modules_compile_whole(generator):
     for module in (AdditiveAttention(D_MODEL, D_MODEL, 8), MultiplicativeAttention(D_MODEL, D_MODEL)):
-        fill(module, generator)
+        fill(module, generator, 0.2)
         torch.compiler.reset()
         fast = torch.compile(module, fullgraph=True, backend="eager")
         x, mask = batch_of(generator, 4)

@@ -1,6 +1,7 @@
 """Laws of the attention modules. The oracles are loops, the functions they call, and torch's own module."""
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -21,6 +22,7 @@ from oracles import (
     assert_raises,
     draw,
     draw_bool,
+    fill,
     loop_attention,
     mistakes,
 )
@@ -45,14 +47,6 @@ from attention_tutorial.positions import RotaryMultiHeadAttention
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 D_MODEL, D_HEAD = 15, 5  # with three heads
 both_paths = pytest.mark.parametrize("need_weights", [True, False], ids=["weights", "fused"])
-
-
-def fill(module, generator):
-    """Give every parameter, biases too, a random value that does not depend on the machine."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * 2)
-    return module
 
 
 def make(generator, device="cpu", *, bias=True, dtype=torch.float64, d_head=None):
@@ -97,11 +91,8 @@ def test_a_head_is_a_block_of_features(generator):
     x = draw(generator, BATCH, N, HEADS * D_HEAD)
     heads = split_heads(x, HEADS)
     assert heads.shape == (BATCH, HEADS, N, D_HEAD)
-    for b in range(BATCH):
-        for h in range(HEADS):
-            for j in range(N):
-                for c in range(D_HEAD):
-                    assert heads[b, h, j, c] == x[b, j, h * D_HEAD + c]
+    for b, h, j, c in itertools.product(*map(range, heads.shape)):
+        assert heads[b, h, j, c] == x[b, j, h * D_HEAD + c]
 
 
 def test_merging_undoes_splitting(generator):
@@ -475,9 +466,6 @@ ERRORS = {
         (lambda: MODULE(X[0]), "query must be (batch, m, d_model) with d_model=15; got (5, 15)"),
         (lambda: MODULE(X, Y[..., :14]), "key must be (batch, n, d_model) with d_model=15; got (2, 7, 14)"),
         (lambda: MODULE(X, Y, Y[..., :1]), "value must be (batch, n, d_model) with d_model=15; got (2, 7, 1)"),
-        (lambda: MODULE(X, X, X[..., :1]), "value must be (batch, n, d_model) with d_model=15; got (2, 5, 1)"),
-        (lambda: MODULE(X, X, X[:, :4]),
-         "key and value need the same number of positions n (axis 1); got key (2, 5, 15), value (2, 4, 15)"),
         (lambda: MODULE(X.to("meta")),
          "query and the module's weights must be on the same device; got query on meta, the module's weights on cpu"),
         (lambda: MODULE(X, torch.zeros(1, 7, 15)),

@@ -96,28 +96,22 @@ def test_a_copy_has_the_same_tokens():
         assert other.merges == HUGS.merges and other.encode("hugs") == HUGS.encode("hugs")
 
 
-@mistakes(
-    {
-        TypeError: [
-            (lambda: cut_pieces(5), "text must be a str; got int"),
-            (lambda: HUGS.encode(b"hug"), "text must be a str; got bytes"),
-            (lambda: learn_merges({"hug": 1}, 1), "counts must be of pieces of type bytes; got 'hug'"),
-            (lambda: learn_merges({b"hug": 1}, 1.0), "size must be an int; got float"),
-        ],
-        ValueError: [
-            (lambda: learn_merges({b"hug": 1}, -1), "size must be at least 0; got -1"),
-            (lambda: HUGS.decode([1, 259]), "ids must be from 0 to 258; got 259"),
-            (lambda: HUGS.text(-1), "ids must be from 0 to 258; got -1"),
-            (
-                lambda: BytePairs([(b"u", b"g"), (b"hu", b"g")]),
-                "merges must join two earlier tokens to a new one; got (b'hu', b'g') at 1",
-            ),
-            (
-                lambda: BytePairs([(b"u", b"g"), (b"u", b"g")]),
-                "merges must join two earlier tokens to a new one; got (b'u', b'g') at 1",
-            ),
-        ],
-    }
-)
+@mistakes({
+    TypeError: [
+        (lambda: cut_pieces(5), "text must be a str; got int"),
+        (lambda: HUGS.encode(b"hug"), "text must be a str; got bytes"),
+        (lambda: learn_merges({"hug": 1}, 1), "counts must be of pieces of type bytes; got 'hug'"),
+        (lambda: learn_merges({b"hug": 1}, 1.0), "size must be an int; got float"),
+    ],
+    ValueError: [
+        (lambda: learn_merges({b"hug": 1}, -1), "size must be at least 0; got -1"),
+        (lambda: HUGS.decode([1, 259]), "ids must be from 0 to 258; got 259"),
+        (lambda: HUGS.text(-1), "ids must be from 0 to 258; got -1"),
+        (lambda: BytePairs([(b"u", b"g"), (b"hu", b"g")]),
+         "merges must join two earlier tokens to a new one; got (b'hu', b'g') at 1"),
+        (lambda: BytePairs([(b"u", b"g"), (b"u", b"g")]),
+         "merges must join two earlier tokens to a new one; got (b'u', b'g') at 1"),
+    ],
+})  # fmt: skip
 def test_a_mistake_is_explained(call, error, message):
     assert_raises(call, error, message)

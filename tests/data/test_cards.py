@@ -54,11 +54,6 @@ def test_every_real_card_is_asked_everything_but_the_first_one_for_its_left():
     assert cards.asked.equal(expected)
 
 
-def test_the_same_generator_draws_the_same_cards():
-    first, second = (card_rows(4, generator=generator(3)) for _ in range(2))
-    assert first.letter.equal(second.letter) and first.friend.equal(second.friend)
-
-
 def test_some_rows_and_another_device(device):
     cards = card_rows(5, generator=generator())
     some = cards.at(torch.tensor([4, 1])).to(device)

@@ -52,11 +52,13 @@ def test_a_function_that_draws_needs_a_generator_on_the_cpu(name):
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_function_that_draws_uses_its_generator_alone(name):
-    generator, state = torch.Generator().manual_seed(3), torch.get_rng_state()
-    before = generator.get_state()
-    drawing_functions()[name](*SIZES[name], generator=generator)
+    draw, state = drawing_functions()[name], torch.get_rng_state()
+    generators = [torch.Generator().manual_seed(3) for _ in range(2)]
+    before = generators[0].get_state()
+    first, again = (draw(*SIZES[name], generator=generator) for generator in generators)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not torch.equal(generator.get_state(), before)
+    assert not torch.equal(generators[0].get_state(), before)
+    assert repr(first) == repr(again)
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())

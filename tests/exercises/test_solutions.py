@@ -4,7 +4,6 @@ import ast
 import re
 
 import pytest
-import torch
 from notebook_rules import cells, parsed, tags
 
 from attention_tutorial.exercises import check, exercises
@@ -26,14 +25,6 @@ def definitions(notebook):
     """Return the chapter's imports, functions and classes, without the cells to fill in."""
     trees = (parsed(cell) for _, cell in cells(notebook, "code") if "exercise" not in tags(cell))
     return ast.Module([node for tree in trees for node in tree.body if isinstance(node, DEFINITIONS)], type_ignores=[])
-
-
-@pytest.fixture
-def double():
-    """The default type of the chapters."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)

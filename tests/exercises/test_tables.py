@@ -9,6 +9,7 @@ from bank import bank
 from attention_tutorial import exercises as package
 from attention_tutorial.exercises import MISTAKES, exercises
 from attention_tutorial.exercises.judging import slip_of
+from attention_tutorial.exercises.running import float64_by_default
 
 diagnose, judge = (functools.partial(f, seconds=120) for f in (package.diagnose, package.judge))  # for busy machines
 
@@ -111,13 +112,9 @@ def leaves(result):
 def kinds_of(number):
     """Return the kinds of what a function takes and returns: the machinery sees nothing else of an exercise."""
     exercise = TABLES[number]
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        case = exercise.cases[0]
+    case = exercise.cases[0]
+    with float64_by_default():
         sides = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
-    finally:
-        torch.set_default_dtype(before)
     kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in sides for leaf in leaves(sides[way])}
     return kinds | {("pair", isinstance(exercise.returns, tuple)), ("rounding", exercise.rounding)}
 

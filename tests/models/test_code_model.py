@@ -11,7 +11,7 @@ from importlib import resources
 import pytest
 import torch
 import torch.nn.functional as F
-from oracles import BATCH, HEADS, N, assert_raises, draw, loop_softmax, mistakes
+from oracles import BATCH, HEADS, N, assert_raises, draw, fill, loop_softmax, mistakes
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention
 from attention_tutorial.analysis.jobs import JOBS, copy_score
@@ -34,22 +34,14 @@ EVERY_HEAD = [(layer, head) for layer in (1, 2) for head in range(1, HEADS + 1)]
 
 @pytest.fixture
 def attention(generator):
-    layer = DistanceAttention(D_MODEL, HEADS, CONTEXT).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(draw(generator, *parameter.shape))
-    return layer
+    return fill(DistanceAttention(D_MODEL, HEADS, CONTEXT).double(), generator, 1.0)
 
 
 @pytest.fixture
 def model(generator):
     """An untrained model whose numbers are large enough for every part to count."""
     tokens = BytePairs([(b"e", b"r"), (b"o", b"r")])
-    made = CodeModel(tokens, d_model=D_MODEL, num_heads=HEADS, context=CONTEXT).double().eval()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.copy_(draw(generator, *parameter.shape) / 2)
-    return made
+    return fill(CodeModel(tokens, d_model=D_MODEL, num_heads=HEADS, context=CONTEXT).double().eval(), generator)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +49,8 @@ def shipped():
     return load_code_model()
 
 
-def some_ids(model, generator, n=N):
-    return torch.randint(len(model.tokens), (BATCH, n), generator=generator)
+def some_ids(model, generator):
+    return torch.randint(len(model.tokens), (BATCH, N), generator=generator)
 
 
 # ---- A layer --------------------------------------------------------------------------------------------------------
@@ -245,51 +237,33 @@ def test_the_shipped_model_copies_and_not_without_its_head(shipped, generator):
 TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
 
 
-@mistakes(
-    {
-        TypeError: [
-            (lambda: CodeModel("tokens"), "tokens must be a BytePairs; got str"),
-            (lambda: CodeModel(BytePairs([]), num_layers=2.0), "num_layers must be an int; got float"),
-            (
-                lambda: CodeModel(BytePairs([]), generator=3),
-                "generator must be a torch.Generator or None; got int",
-            ),
-            (lambda: TINY.encode(5), "text must be a str; got int"),
-            (lambda: TINY([1]), "ids must be a torch.Tensor of token ids; got list"),
-            (lambda: TINY(torch.ones(1, 2)), "ids must hold token ids of dtype torch.int64; got torch.float32"),
-            (lambda: TINY.write("a", 2.5), "length must be an int; got float"),
-            (lambda: pack_code_model("model"), "model must be a CodeModel; got str"),
-        ],
-        ValueError: [
-            (lambda: CodeModel(BytePairs([]), num_heads=3), "num_heads must divide d_model=128; got 3"),
-            (lambda: CodeModel(BytePairs([]), num_layers=0), "num_layers must be at least 1; got 0"),
-            (lambda: DistanceAttention(8, 2, 0), "context must be at least 1; got 0"),
-            (
-                lambda: DistanceAttention(8, 2, 4)(torch.zeros(1, 5, 8)),
-                "x must have at most 4 positions; got (1, 5, 8)",
-            ),
-            (lambda: TINY.encode("a" * 9), "text must have at most 8 tokens; got 9"),
-            (
-                lambda: TINY(torch.zeros(1, 10, dtype=torch.long)),
-                "ids must be (batch, n) with n at most 9; got (1, 10)",
-            ),
-            (lambda: TINY(torch.zeros(9, dtype=torch.long)), "ids must be (batch, n) with n at most 9; got (9,)"),
-            (
-                lambda: TINY(TINY.encode("a"), without=[(1, 0)]),
-                "without must hold (layer, head) from (1, 1) to (2, 2); got (1, 0)",
-            ),
-            (
-                lambda: TINY(TINY.encode("a"), without=[[2, 1]]),
-                "without must hold (layer, head) from (1, 1) to (2, 2); got [2, 1]",
-            ),
-            (
-                lambda: TINY.write("a", without=(2, 1)),
-                "without must hold (layer, head) from (1, 1) to (2, 2); got 2",
-            ),
-            (lambda: TINY.write("a", temperature=0.0), "temperature must be above 0; got 0.0"),
-            (lambda: TINY.write("a", top_k=0), "top_k must be at least 1; got 0"),
-        ],
-    }
-)
+@mistakes({
+    TypeError: [
+        (lambda: CodeModel("tokens"), "tokens must be a BytePairs; got str"),
+        (lambda: CodeModel(BytePairs([]), num_layers=2.0), "num_layers must be an int; got float"),
+        (lambda: CodeModel(BytePairs([]), generator=3), "generator must be a torch.Generator or None; got int"),
+        (lambda: TINY.encode(5), "text must be a str; got int"),
+        (lambda: TINY([1]), "ids must be a torch.Tensor of token ids; got list"),
+        (lambda: TINY(torch.ones(1, 2)), "ids must hold token ids of dtype torch.int64; got torch.float32"),
+        (lambda: TINY.write("a", 2.5), "length must be an int; got float"),
+        (lambda: pack_code_model("model"), "model must be a CodeModel; got str"),
+    ],
+    ValueError: [
+        (lambda: CodeModel(BytePairs([]), num_heads=3), "num_heads must divide d_model=128; got 3"),
+        (lambda: CodeModel(BytePairs([]), num_layers=0), "num_layers must be at least 1; got 0"),
+        (lambda: DistanceAttention(8, 2, 0), "context must be at least 1; got 0"),
+        (lambda: DistanceAttention(8, 2, 4)(torch.zeros(1, 5, 8)), "x must have at most 4 positions; got (1, 5, 8)"),
+        (lambda: TINY.encode("a" * 9), "text must have at most 8 tokens; got 9"),
+        (lambda: TINY(torch.zeros(1, 10, dtype=torch.long)), "ids must be (batch, n) with n at most 9; got (1, 10)"),
+        (lambda: TINY(torch.zeros(9, dtype=torch.long)), "ids must be (batch, n) with n at most 9; got (9,)"),
+        (lambda: TINY(TINY.encode("a"), without=[(1, 0)]),
+         "without must hold (layer, head) from (1, 1) to (2, 2); got (1, 0)"),
+        (lambda: TINY(TINY.encode("a"), without=[[2, 1]]),
+         "without must hold (layer, head) from (1, 1) to (2, 2); got [2, 1]"),
+        (lambda: TINY.write("a", without=(2, 1)), "without must hold (layer, head) from (1, 1) to (2, 2); got 2"),
+        (lambda: TINY.write("a", temperature=0.0), "temperature must be above 0; got 0.0"),
+        (lambda: TINY.write("a", top_k=0), "top_k must be at least 1; got 0"),
+    ],
+})  # fmt: skip
 def test_a_mistake_is_explained(call, error, message):
     assert_raises(call, error, message)

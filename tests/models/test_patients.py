@@ -16,11 +16,7 @@ TARGET = encode_italian([sentence.italian for sentence in DRAWN])
 OTHER = torch.cat([TARGET[:, :3], TARGET.roll(1, 0)[:, 3:]], dim=1)  # the same up to the third word
 
 
-@pytest.fixture(autouse=True)
-def double():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double")
 
 
 def signs(patient):

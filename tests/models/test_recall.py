@@ -8,13 +8,7 @@ import torch
 from attention_tutorial import scaled_dot_product_attention
 from attention_tutorial.models.recall import STARTS, Recall, learn_recall, recall_questions
 
-
-@pytest.fixture(autouse=True)
-def double():
-    """The default type of the chapters."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double")
 
 
 def test_a_question_shows_each_symbol_once_and_asks_for_one_of_them():

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 import torch
-from oracles import assert_raises, mistakes
+from oracles import assert_raises, loop_softmax, mistakes
 from torch import nn
 
 from attention_tutorial.models.seq2seq import ATTENTION_KINDS, GRU, RNN, Seq2Seq
@@ -20,15 +20,8 @@ BATCH, N, M, VOCAB, D_EMBEDDING, D_HIDDEN, D_ATTENTION = 2, 5, 3, 11, 7, 13, 17
 
 def make(attention, seed=0, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
-    model = Seq2Seq(
-        VOCAB,
-        d_embedding=D_EMBEDDING,
-        d_hidden=D_HIDDEN,
-        d_attention=D_ATTENTION,
-        attention=attention,
-        generator=generator,
-    )
-    return model.to(dtype)
+    sizes = {"d_embedding": D_EMBEDDING, "d_hidden": D_HIDDEN, "d_attention": D_ATTENTION}
+    return Seq2Seq(VOCAB, **sizes, attention=attention, generator=generator).to(dtype)
 
 
 def draw(generator, n=N, m=M, batch=BATCH):
@@ -58,11 +51,6 @@ def gru_by_hand(net, inputs, state):
     return states
 
 
-def softmax_by_hand(scores):
-    powers = [math.exp(s - max(scores)) for s in scores]
-    return [p / math.fsum(powers) for p in powers]
-
-
 def forward_by_hand(model, source, target_in, open_edges=None):
     """The whole model for one sequence, step by step; returns nested lists of logits and weights."""
     table = model.embedding.weight.tolist()
@@ -82,7 +70,7 @@ def forward_by_hand(model, source, target_in, open_edges=None):
                 ]
             if open_edges is not None:
                 scores = [score if is_open else -math.inf for score, is_open in zip(scores, open_edges[i], strict=True)]
-            weights = softmax_by_hand(scores)
+            weights = loop_softmax(scores)
             context = [math.fsum(a * h_j[k] for a, h_j in zip(weights, h, strict=True)) for k in range(D_HIDDEN)]
         w_out, b_out = model.readout.weight.tolist(), model.readout.bias.tolist()
         all_logits.append([dot(row, s + context) + b for row, b in zip(w_out, b_out, strict=True)])

@@ -16,13 +16,7 @@ from attention_tutorial.models.bank import (
 from attention_tutorial.models.look_up import LookUp, draw_rounds, learn_look_up, look_up_scores
 from attention_tutorial.models.team import share_right, train_team
 
-
-@pytest.fixture(autouse=True)
-def double():
-    """The default type of the chapters."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double")
 
 
 def rounds(size=20, kinds=1, models=1, seed=0):

@@ -118,10 +118,7 @@ BANK = {
         right={"variant 2": lambda inputs, w, u: torch.tensor(rnn(inputs, w, u)), "object, numpy, float32": Rnn()},
         wrong=[
             Wrong("the first state is right and a later one is not", rnn_adding_up),
-            Wrong(
-                "yours is another number",
-                lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h)),
-            ),
+            Wrong("yours is another number", lambda inputs, w, u: rnn_by(inputs, lambda x, h: math.sin(w * x + u * h))),
             Wrong("right at the first call, but not at a second", lambda inputs, w, u: rnn(inputs, 0.9, 0.6)),
         ],
     ),

@@ -40,8 +40,7 @@ BANK = {
         },
         wrong=[
             Wrong(
-                "check the scores",
-                lambda q, k, v: torch.cosine_similarity(q[:, None], k[None], dim=-1).softmax(-1) @ v,
+                "check the scores", lambda q, k, v: torch.cosine_similarity(q[:, None], k[None], dim=-1).softmax(-1) @ v
             ),
             Wrong("largest difference is 0.5", lambda q, k, v: attend(q, k, v) + 0.5),
         ],

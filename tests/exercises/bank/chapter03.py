@@ -191,10 +191,7 @@ BANK = {
         wrong=[Wrong("the entries must sum to 0", lambda a, u: a + u)],
     ),
     "head_scores": Answers(
-        right={
-            "loop": in_a_loop,
-            "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h),
-        },
+        right={"loop": in_a_loop, "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h)},
         wrong=[Wrong("you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x))))],
     ),
     "initial_std": Answers(

@@ -169,10 +169,7 @@ BANK = {
     "debug_the_heads": Answers(
         right={"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
         wrong=[
-            Wrong(
-                "besides, your mask has no effect",
-                lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False),
-            )
+            Wrong("besides, your mask has no effect", lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False))
         ],
     ),
 }

@@ -110,8 +110,7 @@ BANK = {
         right={"where": by_where, "float32": in_float32},
         wrong=[
             Wrong(
-                "not for a single matrix",
-                lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT,
+                "not for a single matrix", lambda s, mask: opened(s, mask) if s.dim() > 2 else opened(s.mT, mask.mT).mT
             )
         ],
     ),

@@ -80,10 +80,7 @@ BANK = {
         ],
     ),
     "turn": Answers(
-        right={
-            "complex": turn_by_complex,
-            "float32": lambda x: turn_with_rotated_half(x).float(),
-        },
+        right={"complex": turn_by_complex, "float32": lambda x: turn_with_rotated_half(x).float()},
         wrong=[
             Wrong(
                 "you turn backwards: the first of a pair becomes a cos - b sin; your exponent is i/d",
@@ -120,10 +117,7 @@ BANK = {
         ],
     ),
     "clamped_scores": Answers(
-        right={
-            "loop": clamped_in_a_loop,
-            "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float(),
-        },
+        right={"loop": clamped_in_a_loop, "float32": lambda q, k, most: clamped_in_a_loop(q, k, most).float()},
         wrong=[
             Wrong(
                 "right up to the distance 3, and wrong beyond: query 0 and key 4",

@@ -140,10 +140,7 @@ BANK = {
         ],
     ),
     "doctor": Answers(
-        right={
-            "weights": by_weights,
-            "a ratio of losses": lambda patient: by_weights(patient, 1.2),
-        },
+        right={"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2)},
         wrong=[
             Wrong("it says 'padding open' of", lambda patient: "padding open"),
             Wrong("return one of 'healthy', 'no shift'", lambda patient: "ill"),
