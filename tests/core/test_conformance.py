@@ -156,8 +156,8 @@ def small(kind, generator, dtype=torch.float32):
     return fill(kind(D_MODEL, HEADS, bias=True, dtype=dtype), generator, 0.2)
 
 
-def batch_of(generator, n, dtype=torch.float32):
-    return draw(generator, BATCH, n, D_MODEL, dtype=dtype).requires_grad_(), padding_mask([2, n], n=n)
+def batch_of(generator, n):
+    return draw(generator, BATCH, n, D_MODEL, dtype=torch.float32).requires_grad_(), padding_mask([2, n], n=n)
 
 
 def test_a_module_compiles_whole_for_any_length_with_its_gradients(generator):

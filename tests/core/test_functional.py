@@ -588,7 +588,7 @@ def test_a_compiled_attention_takes_any_scale(attend, generator):
 # Additive and multiplicative attention
 
 
-def other_inputs(generator, dtype=torch.float64, device="cpu"):
+def other_inputs(generator, device="cpu"):
     """Query, key, value with leading axes that broadcast, and the parameters of both scores."""
     shapes = {
         "query": (BATCH, 1, M, D_Q),
@@ -599,7 +599,7 @@ def other_inputs(generator, dtype=torch.float64, device="cpu"):
         "w_key": (D_HIDDEN, D_K),
         "v": (D_HIDDEN,),
     }
-    return {name: draw(generator, *shape, dtype=dtype, device=device) / 3 for name, shape in shapes.items()}
+    return {name: draw(generator, *shape, device=device) / 3 for name, shape in shapes.items()}
 
 
 def score_general(w):

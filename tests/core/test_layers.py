@@ -1,6 +1,7 @@
 """Laws of the attention modules. The oracles are loops, the functions they call, and torch's own module."""
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -90,11 +91,8 @@ def test_a_head_is_a_block_of_features(generator):
     x = draw(generator, BATCH, N, HEADS * D_HEAD)
     heads = split_heads(x, HEADS)
     assert heads.shape == (BATCH, HEADS, N, D_HEAD)
-    for b in range(BATCH):
-        for h in range(HEADS):
-            for j in range(N):
-                for c in range(D_HEAD):
-                    assert heads[b, h, j, c] == x[b, j, h * D_HEAD + c]
+    for b, h, j, c in itertools.product(*map(range, heads.shape)):
+        assert heads[b, h, j, c] == x[b, j, h * D_HEAD + c]
 
 
 def test_merging_undoes_splitting(generator):

@@ -1,5 +1,6 @@
 """Laws of the masks. The oracles are loops over single positions and torch's own modules."""
 
+import itertools
 import math
 
 import pytest
@@ -54,9 +55,8 @@ def test_a_length_of_zero_hides_every_key():
 
 
 def test_boolean_masks_are_joined_by_and():
-    for a in (False, True):
-        for b in (False, True):
-            assert combine_masks(torch.tensor(a), torch.tensor(b)).item() == (a and b)
+    for a, b in itertools.product((False, True), repeat=2):
+        assert combine_masks(torch.tensor(a), torch.tensor(b)).item() == (a and b)
 
 
 def test_float_masks_are_joined_by_addition():
@@ -84,13 +84,9 @@ def test_joining_many_masks_broadcasts_and_does_not_depend_on_their_order(genera
     ]
     joined = combine_masks(*masks)
     assert joined.shape == (BATCH, HEADS, M, N)
-    for b in range(BATCH):
-        for h in range(HEADS):
-            for i in range(M):
-                for j in range(N):
-                    open_ = j <= i + N - M and j < (3, 6)[b] and bool(masks[2][b, h, i, 0])
-                    expected = masks[3][0, h, 0, j].item() if open_ else -math.inf
-                    assert joined[b, h, i, j].item() == expected
+    for b, h, i, j in itertools.product(*map(range, joined.shape)):
+        open_ = j <= i + N - M and j < (3, 6)[b] and bool(masks[2][b, h, i, 0])
+        assert joined[b, h, i, j].item() == (masks[3][0, h, 0, j].item() if open_ else -math.inf)
     assert torch.equal(combine_masks(*reversed(masks)), joined)
 
 
@@ -119,9 +115,8 @@ def test_torch_module_mask_has_one_matrix_for_each_head_of_each_batch_element(ge
     shared = draw_bool(generator, BATCH, M, N)
     flat = to_torch_mha_mask(shared, HEADS)
     assert flat.shape == (BATCH * HEADS, M, N)
-    for b in range(BATCH):
-        for h in range(HEADS):
-            assert torch.equal(flat[b * HEADS + h], ~shared[b])
+    for b, h in itertools.product(range(BATCH), range(HEADS)):
+        assert torch.equal(flat[b * HEADS + h], ~shared[b])
     assert torch.equal(to_torch_mha_mask(shared[:, None], HEADS), flat)
     assert torch.equal(to_torch_mha_mask(shared, 1), ~shared)
     own = draw(generator, BATCH, HEADS, M, N)

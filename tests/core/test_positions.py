@@ -2,6 +2,7 @@
 
 import cmath
 import copy
+import itertools
 import math
 
 import pytest
@@ -35,11 +36,10 @@ pairings = pytest.mark.parametrize("pairing", ["halves", "neighbours"])
 @pytest.mark.parametrize(("base", "start"), [(10_000.0, 0), (50.1, 9)])  # (a base that float32 does not hold, too)
 def test_sinusoidal_positions_are_the_sines_and_cosines_of_the_paper(base, start):
     made = sinusoidal_positions(N, D, base=base, start=start, dtype=torch.float64)
-    for t in range(N):
-        for i in range(D // 2):
-            angle = (start + t) / base ** (2 * i / D)
-            assert made[t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-12)
-            assert made[t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-12)
+    for t, i in itertools.product(range(N), range(D // 2)):
+        angle = (start + t) / base ** (2 * i / D)
+        assert made[t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-12)
+        assert made[t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -107,13 +107,11 @@ def test_rotation_is_multiplication_by_a_complex_number(generator, pairing):
     x = draw(generator, BATCH, N, D)
     places = torch.tensor([0, 3, 4, 11, 2, 50, 7])
     turned = rotate(x, places, pairing=pairing, base=500.0)
-    for b in range(BATCH):
-        for j, t in enumerate(places.tolist()):
-            for i in range(D // 2):
-                first, second = (2 * i, 2 * i + 1) if pairing == "neighbours" else (i, i + D // 2)
-                number = complex(x[b, j, first], x[b, j, second]) * cmath.exp(1j * t * 500.0 ** (-2 * i / D))
-                assert turned[b, j, first].item() == pytest.approx(number.real, abs=1e-12)
-                assert turned[b, j, second].item() == pytest.approx(number.imag, abs=1e-12)
+    for b, (j, t), i in itertools.product(range(BATCH), enumerate(places.tolist()), range(D // 2)):
+        first, second = (2 * i, 2 * i + 1) if pairing == "neighbours" else (i, i + D // 2)
+        number = complex(x[b, j, first], x[b, j, second]) * cmath.exp(1j * t * 500.0 ** (-2 * i / D))
+        assert turned[b, j, first].item() == pytest.approx(number.real, abs=1e-12)
+        assert turned[b, j, second].item() == pytest.approx(number.imag, abs=1e-12)
 
 
 def test_positions_default_to_counting_and_may_differ_in_a_batch(generator):
@@ -243,10 +241,8 @@ def test_the_bias_is_the_distance_times_the_slope(m, n):
     bias = alibi_bias(m, n, HEADS, dtype=torch.float64)
     assert bias.shape == (1, HEADS, m, n)
     slopes = alibi_slopes(HEADS).tolist()
-    for h in range(HEADS):
-        for i in range(m):
-            for j in range(n):
-                assert bias[0, h, i, j].item() == pytest.approx(-slopes[h] * abs(i + n - m - j))
+    for h, i, j in itertools.product(range(HEADS), range(m), range(n)):
+        assert bias[0, h, i, j].item() == pytest.approx(-slopes[h] * abs(i + n - m - j))
 
 
 def test_the_bias_moves_with_the_sequence_and_serves_as_a_mask(generator):

@@ -373,10 +373,7 @@ def test_a_mask_says_of_which_kind_it_is():
 def test_as_many_numbers_are_asked_for_as_there_are():
     asked = numbers("the states", "there is one for each input")
     assert asked.read((1, 2), [3, 4]).tolist() == [1, 2]
-    for answer, words in (
-        ([1], r"one for each input; expected 2, got shape \(1,\)"),
-        (5, "expected 2, got one number"),
-    ):
+    for answer, words in (([1], r"one for each input; expected 2, got shape \(1,\)"), (5, "2, got one number")):
         with pytest.raises(Mistake, match=words):
             asked.read(answer, [3, 4])
 

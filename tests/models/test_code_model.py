@@ -49,8 +49,8 @@ def shipped():
     return load_code_model()
 
 
-def some_ids(model, generator, n=N):
-    return torch.randint(len(model.tokens), (BATCH, n), generator=generator)
+def some_ids(model, generator):
+    return torch.randint(len(model.tokens), (BATCH, N), generator=generator)
 
 
 # ---- A layer --------------------------------------------------------------------------------------------------------

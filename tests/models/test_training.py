@@ -170,12 +170,9 @@ MISTAKES = {
     ],
     ValueError: [
         (lambda: train([], [BATCH]), "models must hold at least one model; got none"),
-        (lambda: train([make("dot"), make("additive")], [BATCH]),
-         "models must all be of one class and size; expected that of model 0, got another for model 1"),
-        (lambda: train([make("dot"), make("dot", d_hidden=4)], [BATCH]),
-         "models must all be of one class and size; expected that of model 0, got another for model 1"),
-        (lambda: train([make("dot"), make("none")], [BATCH]),
-         "models must all be of one class and size; expected that of model 0, got another for model 1"),
+        *((lambda other=other: train([make("dot"), other], [BATCH]),
+           "models must all be of one class and size; expected that of model 0, got another for model 1")
+          for other in (make("additive"), make("dot", d_hidden=4), make("none"))),
         (lambda: train(make(), []), "batches must hold at least one batch; got none"),
         (lambda: train(make(), [BATCH], learning_rate=0), "learning_rate must be above 0; got 0"),
         (lambda: train([make(), make(seed=1)], [BATCH]),
