@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["Mistake", "Outcome", "call", "float64_by_default", "in_time", "raised"]
+__all__ = ["Mistake", "Outcome", "call", "in_time", "raised"]
 
 T = TypeVar("T")
 

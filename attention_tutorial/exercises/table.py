@@ -79,7 +79,16 @@ class Slip:
 
 
 def shaped(words: str | Callable[..., str], answer: Any, mistake: int | None = None) -> Slip:
-    """Return a slip that is known by the shape of its result."""
+    """Return a slip that is known by the shape of its result.
+
+    Args:
+        words: what is said, or a function of the inputs that makes it.
+        answer: what a learner would hand in.
+        mistake: its number in `MISTAKES`, if it is one of those.
+
+    Returns:
+        The slip.
+    """
     return Slip(words, answer, mistake, like=same_shape)
 
 
