@@ -178,7 +178,7 @@ PLANTED = {
     "a line of the hidden module": code_cell(
         "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
     ),
-    "the code of a lambda": text_cell('`{"d_k": query.size(-1), "n": len(key), "m": len(query)}` does it'),
+    "the code of a lambda": text_cell("`{'d_k': query.size(-1), 'n': len(key), 'm': len(query)}` does it"),
     "an output": as_output,
 }
 
