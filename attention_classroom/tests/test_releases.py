@@ -178,6 +178,7 @@ PLANTED = {
     "a line of the hidden module": code_cell(
         "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
     ),
+    "the code of a lambda": text_cell("`{'d_k': query.size(-1), 'n': len(key), 'm': len(query)}` does it"),
     "an output": as_output,
 }
 
@@ -187,12 +188,6 @@ def test_what_is_planted_is_found(secret):
     notebook = release("scaling", "ada")
     PLANTED[secret](notebook)
     assert search(notebook), secret
-
-
-def test_the_code_of_a_slip_is_found():
-    notebook = release("bottleneck", "ada")
-    text_cell("`lambda decoder, encoder: (decoder @ encoder.T).softmax(0)` does it")(notebook)
-    assert search(notebook, "bottleneck")
 
 
 def test_the_hidden_masks_of_another_assignment_are_found():

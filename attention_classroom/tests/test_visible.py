@@ -196,6 +196,27 @@ def test_an_answer_that_is_a_value_can_be_frozen():
     assert judge(frozen, [1.0]).words == "there are two keys; expected 2, got shape (1,)"
 
 
+def test_of_two_results_it_is_said_which_is_right():
+    right = (torch.eye(3), torch.arange(3.0))
+    exercise = table(
+        "pair",
+        "A matrix and a vector.",
+        right,
+        [("tensor", "the output", "(m, n)"), ("tensor", "the totals", "(m,)")],
+        slips=[],
+        rest="try it",
+        rounding=False,
+    )
+    words = judge(exercise, (right[0], torch.tensor([5.0, 1.0, 7.0]))).words
+    assert (
+        words
+        == "the output is right, the totals not: try it; at 0 of the totals, counted from 0, yours has 5; expected 0"
+    )
+    assert judge(exercise, (right[0].flip(0), torch.tensor([5.0, 1.0, 7.0]))).words.startswith(
+        "try it; at 0 of the totals"
+    )
+
+
 def test_only_tables_made_for_it_can_be_frozen():
     exercise = next(iter(exercises().values()))
     with pytest.raises(TypeError, match=f"{exercise.name}: only what `table` made can be frozen"):

@@ -206,7 +206,7 @@ def table(
 
 
 def telling(draw: Callable[[int], Sequence[Case]], seed: int, right: Any, slips: Sequence[Slip]) -> Sequence[Case]:
-    """Draw cases until the first tells all slips apart: counts and shares may be the same by chance.
+    """Draw cases until the first tells all slips apart, which may be the same or NaN by chance.
 
     Args:
         draw: makes cases from a seed.
@@ -223,7 +223,8 @@ def telling(draw: Callable[[int], Sequence[Case]], seed: int, right: Any, slips:
     for attempt in range(200):
         cases = draw(seed + 1000 * attempt)
         results = [answer(*cases[0].inputs) for answer in (right, *(slip.answer for slip in slips))]
-        if not any(alike(first, other) for first, other in itertools.combinations(results, 2)):
+        apart = not any(alike(first, other) for first, other in itertools.combinations(results, 2))
+        if apart and all(alike(result, result) for result in results):  # not NaN
             return cases
     raise ValueError("slips must give results of their own on some inputs; two of these never do")
 

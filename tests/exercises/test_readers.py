@@ -321,6 +321,8 @@ def test_booleans_pairs_and_numbers_are_asked_for():
         (lambda: expect_number(10**400), "too large"),
         (lambda: expect_numbers("ab"), "must be numbers; got str"),
         (lambda: expect_numbers([math.nan]), "holds NaN"),
+        (lambda: expect_numbers([1, "two", 3]), "must be numbers; got list of int and str"),
+        (lambda: expect_numbers([math.nan], "the weights"), "the weights hold NaN"),
     ):
         with pytest.raises(Mistake, match=words):
             ask()

@@ -126,7 +126,7 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
         "The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
         _window(window, sinks),
         ("mask", "the mask", "(n, n)"),
-        cases=[Case((13,)), Case((2,), "right for 13 positions, but not for 2: {found}")],
+        cases=[Case((15,)), Case((2,), "right for 15 positions, but not for 2: {found}")],
         slips=[
             Slip(
                 "your mask is the wrong way round: True means may attend",

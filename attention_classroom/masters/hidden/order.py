@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises.visible import random, table, telling
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -399,7 +399,7 @@ def _held(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
 
 
 def _held_case(seed: int, d: int, back: int, lengths: Sequence[int]) -> Case:
-    return Case((2 * random(d, seed=seed), random(d, seed=seed + 1), back, list(lengths)))
+    return Case((random(d, seed=seed) / 2, random(d, seed=seed + 1), back, list(lengths)))
 
 
 def _held_task(v: Mapping[str, Any]) -> Task:
@@ -408,37 +408,34 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         "divided": "your scores are not divided by sqrt(d); here they are",
         "as they are": "your scores are divided by sqrt(d); here they are not",
     }
+    slips = [
+        Slip(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
+        Slip("your keys stand after the query: turned against it, s - t is negative", _held(v, kind="ahead")),
+        Slip("the features are paired in the other way", _held(_other_pairs(v))),
+        Slip("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
+        Slip("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
+        Slip("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
+        Slip("that is the weight of the key `back` - 1 places before: its own is 0 before", _held(v, kind="too near")),
+        Slip("that is the weight of the key `back` + 1 places before: its own is 0 before", _held(v, kind="further")),
+        Slip("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
+        Slip("the query does not look at its own key", _held(v, kind="not itself")),
+        Slip("keys that stand nearer than the asked one compete too", _held(v, kind="only before")),
+        Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
+        Slip(
+            "you count from the beginning of the text; count back from the query",
+            _held(v, kind="from the beginning"),
+        ),
+        Slip("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
+        Slip("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
+        Slip("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
+    ]
     exercise = table(
         "held",
         "The weight on the key that stands a given number of places back, for each length of the text.",
         _held(v),
         ("numbers", "the weights", "there is one for each length"),
-        cases=[_held_case(v["seed"] + 3, 6, 4, [9, 5, 20, 3, 4])],
-        slips=[
-            Slip(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
-            Slip("your keys stand after the query: turned against it, s - t is negative", _held(v, kind="ahead")),
-            Slip("the features are paired in the other way", _held(_other_pairs(v))),
-            Slip("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
-            Slip("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
-            Slip("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
-            Slip(
-                "that is the weight of the key `back` - 1 places before: its own is 0 before", _held(v, kind="too near")
-            ),
-            Slip(
-                "that is the weight of the key `back` + 1 places before: its own is 0 before", _held(v, kind="further")
-            ),
-            Slip("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
-            Slip("the query does not look at its own key", _held(v, kind="not itself")),
-            Slip("keys that stand nearer than the asked one compete too", _held(v, kind="only before")),
-            Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
-            Slip(
-                "you count from the beginning of the text; count back from the query",
-                _held(v, kind="from the beginning"),
-            ),
-            Slip("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
-            Slip("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
-            Slip("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
-        ],
+        cases=telling(lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), slips),
+        slips=slips,
         rest="some weights are not right; print the scores of a text of three positions, and work one out by hand",
         rounding=False,
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.repair import Fault, Repair
 from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises.visible import random, table, telling
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
         times = {"once": 1, "left out": 2}[v["shared"]]
         times = {"twice": 0, "other": 3 - times, "added": -1}.get(kind, times)
         signs = (1, 0, 0) if kind == "first alone" else (1, 1, -times)
-        if kind == "no top":
+        if kind == "not rescaled":
             reference = torch.zeros_like(top)
         shrinks = [((t - reference) * log_base).exp() for t in tops]
         if kind == "not rescaled":
@@ -192,8 +192,7 @@ def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tens
         if kind == "evenly":
             output = sum(torch.where(totals[i] > 0, sums[i] / totals[i], 0) for i in (0, 1)) / 2
         from_top = total.log() / log_of_result
-        log_total = from_top if kind == "from the top" else reference + from_top
-        return (output.nan_to_num(0.0), log_total.nan_to_num(torch.inf)) if kind == "no top" else (output, log_total)
+        return output, from_top if kind == "from the top" else reference + from_top
 
     return joined
 
@@ -242,33 +241,37 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         "part": "totals and sums are measured from different tops; bring them to one before you add",
         "pair": "each machine counts the same, whatever its total; the larger total must count more",
     }
+
+    def cases(seed: int) -> list[Case]:
+        no_key = [(0, 1), (1, 0), (1, 1), (1, 2)]
+        large = _joined_case(seed + 20, 3, (2, 2, 2), 2, v, 20_000.0, no_key)
+        words = "right for small scores, but not for very large ones or for queries without a key: {found}"
+        return [_joined_case(seed, 3, (4, 2, 3), 2, v), Case(large.inputs, words)]
+
+    slips = [
+        Slip("keys on both machines count twice", joined("twice")),
+        Slip(other[v["shared"]], joined("other")),
+        Slip("the shared part is added; it is in both others already, so take it away", joined("added")),
+        Slip(f"your powers have another base; here it is {v['base']}", joined("other base")),
+        Slip(unscaled[v["holds"]], joined("not rescaled")),
+        Slip("only the first machine counts", joined("first alone")),
+        Slip("the sum is not divided by the total", joined("not divided")),
+        Slip("the two outputs are averaged evenly; the larger total must count more", joined("evenly")),
+        Slip("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
+        Slip("your log-total is measured from the top; add the top again", joined("from the top")),
+        *(
+            Slip(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
+            for base, kind in (("e", "nats"), ("2", "bits"))
+            if base != v["base"]
+        ),
+    ]
     exercise = table(
         "joined",
         "The output over the keys of two machines, and its log-total.",
         _joined(v),
         [("tensor", "the output", "(m, d_v)"), ("tensor, infinite too", "the log-totals", "(m, 1)")],
-        cases=[
-            _joined_case(v["seed"], 3, (4, 2, 3), 2, v),
-            _joined_case(v["seed"] + 20, 3, (2, 2, 2), 2, v, 20_000.0, [(0, 1), (1, 0), (1, 1), (1, 2)]),
-        ],
-        slips=[
-            Slip("keys on both machines count twice", joined("twice")),
-            Slip(other[v["shared"]], joined("other")),
-            Slip("the shared part is added; it is in both others already, so take it away", joined("added")),
-            Slip(f"your powers have another base; here it is {v['base']}", joined("other base")),
-            Slip(unscaled[v["holds"]], joined("not rescaled")),
-            Slip("only the first machine counts", joined("first alone")),
-            Slip("the sum is not divided by the total", joined("not divided")),
-            Slip("the two outputs are averaged evenly; the larger total must count more", joined("evenly")),
-            Slip("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
-            Slip("your log-total is measured from the top; add the top again", joined("from the top")),
-            *(
-                Slip(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
-                for base, kind in (("e", "nats"), ("2", "bits"))
-                if base != v["base"]
-            ),
-            Slip("powers of large scores overflow or vanish; measure all scores from the larger top", joined("no top")),
-        ],
+        cases=telling(cases, v["seed"], _joined(v), slips),
+        slips=slips,
         rest="try three keys, one on each machine alone and one on both",
         rounding=False,
     )
@@ -344,7 +347,7 @@ def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
     cases = []
     for i, (size, count, d, d_v) in enumerate(shapes):
         query, keys, values = (random(*s, seed=seed + 5 * i + k) for k, s in enumerate([(d,), (size, d), (size, d_v)]))
-        keys[count:], values[count:] = 100 * keys[count:], 100 * values[count:]  # rubbish
+        values[count:] *= 100  # rubbish
         cases.append(Case((query, keys, values, count)))
     return cases
 
