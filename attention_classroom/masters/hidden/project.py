@@ -78,10 +78,13 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
     counts = list(COUNTS)
     while counts == list(COUNTS):
         rng.shuffle(counts)
+    language, actors, things = rng.choice(LANGUAGES), some(ACTORS, 7), some(THINGS, 7)
+    while language == "German" and not any(word.endswith("/m") for word in _rows(THINGS, things, language).values()):
+        things = some(THINGS, 7)  # of these only masculine nouns show that they are acted on
     return {
-        "language": rng.choice(LANGUAGES),
-        "actors": some(ACTORS, 7),
-        "things": some(THINGS, 7),
+        "language": language,
+        "actors": actors,
+        "things": things,
         "verbs": some(VERBS, 6),
         "adjectives": some(ADJECTIVES, 6),
         "held_out": rng.randrange(HELD_OUT_OF),
@@ -465,7 +468,12 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         "translate",
         "The foreign ids of one English sentence.",
         _translate(v),
-        ("numbers", "the translation", "your translation has another number of words: does it end with the sentence?"),
+        (
+            "numbers",
+            "the translation",
+            "your translation has another number of words; if it goes on after the last, your loop does not "
+            "stop at END, or `real` hides an English word (English padding is 0)",
+        ),
         cases=[Case((_telling_sentence(v, slips),)), Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
         slips=slips,
         rest="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
