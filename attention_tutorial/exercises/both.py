@@ -13,7 +13,15 @@ __all__ = ["besides", "both_masks"]
 
 
 def besides(got: Tensor, wrong: Tensor) -> str | None:
-    """Say what was done besides, to get a result where a slip gives another; None if nothing simple does it."""
+    """Say what was done besides, to get a result where a slip gives another.
+
+    Args:
+        got: the result.
+        wrong: what the slip gives.
+
+    Returns:
+        The words; None if nothing simple leads from the one to the other.
+    """
     if got.shape != wrong.shape or got.numel() < 3:
         return None
     if torch.bool in (got.dtype, wrong.dtype):
@@ -46,7 +54,17 @@ def _down_the_columns(got: Tensor, wrong: Tensor) -> str | None:
 
 
 def both_masks(got: Tensor, right: Tensor, wrongs: Sequence[Tensor]) -> tuple[int, int] | None:
-    """Find two slips, by their places, in one of which every wrong entry of a mask is wrong, and no other entry."""
+    """Find two slips that together explain a mask.
+
+    Args:
+        got: the mask.
+        right: the right one.
+        wrongs: what the slips give.
+
+    Returns:
+        The places of the two among the slips: every entry that is wrong is wrong in one of them, and no other. None if
+        no two do that.
+    """
     for (i, first), (j, other) in itertools.combinations(enumerate(wrongs), 2):
         if got.equal(right ^ ((first ^ right) | (other ^ right))):
             return i, j

@@ -53,7 +53,18 @@ def float64_by_default() -> Iterator[None]:
 
 
 def in_time(run: Callable[[], T], seconds: float) -> T:
-    """Run in a thread of its own, which is stopped after so many seconds, or abandoned, with a `Mistake`."""
+    """Run in a thread of its own, which can be stopped, and abandoned if it cannot.
+
+    Args:
+        run: what to run.
+        seconds: how long it may take.
+
+    Returns:
+        What it returned.
+
+    Raises:
+        Mistake: if it runs longer.
+    """
     result: list[T] = []
     errors: list[BaseException] = []
 
@@ -93,7 +104,14 @@ def _stop(worker: threading.Thread) -> bool:
 
 
 def raised(error: Exception) -> str:
-    """Say in words what an answer raised, and in which of its lines."""
+    """Say in words what an answer raised, and in which of its lines.
+
+    Args:
+        error: what was caught.
+
+    Returns:
+        The words.
+    """
     words = f"your code raised {type(error).__name__}{f': {error}' if str(error) else ''}"
     package, libraries = Path(__file__).parents[1], Path(torch.__file__).parents[1]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -105,7 +123,15 @@ def raised(error: Exception) -> str:
 
 
 def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
-    """Call the answer on copies of the inputs; what is no tensor or container, such as a model, is handed over.
+    """Call the answer on copies of the inputs.
+
+    Args:
+        answer: a function or a class.
+        inputs: the arguments. Tensors and containers are copied; other objects, such as a model, are handed over.
+        named: arguments by name, as they are.
+
+    Returns:
+        What it returned.
 
     Raises:
         NotImplementedError: if it returns nothing: a stub.
