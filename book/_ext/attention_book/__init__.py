@@ -70,9 +70,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", formulas.choose_renderer)
     app.add_config_value("book_static_files", "", "html", str)
     app.connect("config-inited", theme.mark_of_static_files)
-    app.connect(
-        "builder-inited", for_the_site(widgets.write_files)
-    )  # before a page refers to them: Sphinx adds their checksums
+    # before a page refers to them: Sphinx adds their checksums
+    app.connect("builder-inited", for_the_site(widgets.write_files))
     app.connect("builder-inited", for_the_site(cards.write_files))
     app.connect("builder-inited", for_the_site(slides.write_files))
 
@@ -112,9 +111,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
     app.connect("build-finished", for_the_site(theme.remove_unused))
-    app.connect(
-        "build-finished", for_the_site(style_sheets.prune), priority=900
-    )  # the theme writes a sheet at the end, too
+    # the theme writes a sheet at the end, too
+    app.connect("build-finished", for_the_site(style_sheets.prune), priority=900)
 
     return {
         "version": "1",
