@@ -16,9 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path, PurePath
+from typing import Any
+
+from .course import Course, CourseError, open_course
 
 PROGRAM = "python -m attention_tutorial.classroom"
-NEEDED = {"nbformat": "nbformat", "nbgrader": "nbgrader", "safetensors": "safetensors"}
+NEEDED = ["nbformat", "nbgrader", "safetensors"]
 DONE, LOOK, REFUSED = 0, 1, 2
 NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
@@ -34,24 +37,18 @@ Then open reports/bottleneck/index.html. What was handed in stays in received/, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: without the program's name; those of the command line if left out.
-    """
+    """Run one command, by default that of the command line."""
     options = _parser().parse_args(arguments)
-    missing = [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]
+    missing = ", ".join(name for name in NEEDED if importlib.util.find_spec(name) is None)
     if missing:
-        return _refuse(
-            f"the classroom needs {', '.join(missing)}; install it with pip install 'attention-tutorial[classroom]'"
-        )
+        return _refuse(f"the classroom needs {missing}; install it with pip install 'attention-tutorial[classroom]'")
     import torch
 
     torch.set_num_threads(1)  # small tensors; submissions are graded side by side
 
-    run: Callable[[argparse.Namespace], int] = options.run
+    run: Run | None = options.run
     try:
-        status = run(options)
+        status = run(options, open_course(options.course)) if run else _quickstart(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _refuse("stopped; run the same command again to go on where it was")
@@ -77,7 +74,6 @@ AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 def _why(error: Exception) -> str | None:
     """Say in a sentence what was refused, by us, the system or the database; None for what is our own fault."""
-    from .course import CourseError
     from .sandbox import NoSandbox
 
     if isinstance(error, CourseError | NoSandbox):
@@ -101,93 +97,71 @@ def _printable(name: str) -> str:
 
 
 def _refuse(words: str) -> int:
-    print(
-        textwrap.fill(f"{PROGRAM.split('.')[-1]}: {words}", 110, break_long_words=False, break_on_hyphens=False),
-        file=sys.stderr,
-    )
+    print(textwrap.fill(f"classroom: {words}", 110, break_long_words=False, break_on_hyphens=False), file=sys.stderr)
     return REFUSED
 
 
 # ---- The commands ---------------------------------------------------------------------------------------------------
 
 
+RAW = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
+Run = Callable[[argparse.Namespace, Course], int]
+
+
 def _parser() -> argparse.ArgumentParser:
-    raw = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Assignments of the book for a class: hand out, collect, grade, report.",
         epilog=EPILOG.format(PROGRAM),
-        formatter_class=raw,
+        formatter_class=RAW,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND OPTIONS", required=True)
 
-    def command(
-        name: str, run: Callable[[argparse.Namespace], int], says: str, more: str = ""
-    ) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=raw
-        )
-        added.set_defaults(run=run)
-        if name != "quickstart":
-            added.add_argument(
-                "--course", type=Path, default=Path(), metavar="FOLDER", help="the course's folder (default: this one)"
-            )
-        return added
-
-    new = command("quickstart", _quickstart, "make a new course, with made-up students to try it")
+    new = _add(commands, "quickstart", None, "make a new course, with made-up students to try it")
     new.add_argument("folder", type=Path, help="a new folder")
     new.add_argument(
         "--masters", type=Path, help="attention_classroom/masters/ of a copy of the repository, if it is elsewhere"
     )
     new.add_argument("--empty", action="store_true", help="without the made-up students")
 
-    release = command(
-        "release", _release, "make the notebooks to hand out",
+    release = _add(
+        commands, "release", _release, "make the notebooks to hand out",
         "release/NAME/NAME.ipynb is for everybody, handout/NAME/STUDENT.ipynb has a student's own variant.\n"
         "Give out the one or the other. Nothing is written if a solution or a hidden check is found in it.",
     )  # fmt: skip
     release.add_argument("name", nargs="+", help="the assignment, or several")
     release.add_argument("--student", action="append", metavar="ID", help="only for this student; may be repeated")
 
-    validate = command(
-        "validate", _validate, "try a master: solved it earns full marks, unfilled nothing, and nothing leaks",
+    validate = _add(
+        commands, "validate", _validate,
+        "try a master: solved it earns full marks, unfilled nothing, and nothing leaks",
         "It is tried in the common variant and in those of a few students. The master is run here, without a sandbox.",
     )  # fmt: skip
     validate.add_argument("name", nargs="*", help="the assignment, or several (default: all)")
     validate.add_argument("--variants", type=int, default=3, metavar="N", help="so many variants besides (default: 3)")
 
-    collect = command(
-        "collect", _collect, "take what was handed in into received/",
+    collect = _add(
+        commands, "collect", _collect, "take what was handed in into received/",
         "SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names.\n"
         "What fits nobody is listed and left where it is. The same again changes nothing.",
     )  # fmt: skip
     collect.add_argument("name", help="the assignment")
     collect.add_argument("source", type=Path, help="a folder, a zip or a file")
-    collect.add_argument(
-        "--is",
-        action="append",
-        default=[],
-        dest="given",
-        metavar="FILE=ID",
-        help="whose a file is, by its path in SOURCE, or a folder at the top of SOURCE, where no name says it",
-    )
-    collect.add_argument(
-        "--at",
-        type=_moment,
-        metavar="TIME",
-        help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
-    )
+    whose = "whose a file is, by its path in SOURCE, or a folder at the top of SOURCE, where no name says it"
+    collect.add_argument("--is", action="append", default=[], dest="given", metavar="FILE=ID", help=whose)
+    when = "when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)"
+    collect.add_argument("--at", type=_moment, metavar="TIME", help=when)
 
-    undo = command(
-        "undo", _undo, "take back a student's newest attempt, such as one collected for the wrong student",
+    undo = _add(
+        commands, "undo", _undo, "take back a student's newest attempt, such as one collected for the wrong student",
         "It goes from received/ to undone/, as it is; the attempt before it counts again, once you grade again.\n"
         "Where there was no other, its marks leave the gradebook.",
     )  # fmt: skip
     undo.add_argument("name", help="the assignment")
     undo.add_argument("student", metavar="ID", help="the student")
 
-    grade = command(
-        "grade", _grade, "grade what was collected, each submission in a sandbox",
+    grade = _add(
+        commands, "grade", _grade, "grade what was collected, each submission in a sandbox",
         "Stopped at any time, the same command goes on where it was. What has not changed is not graded again.",
     )  # fmt: skip
     grade.add_argument("name", help="the assignment")
@@ -201,51 +175,44 @@ def _parser() -> argparse.ArgumentParser:
     )
     grade.add_argument("--quiet", action="store_true", help="without a progress bar")
 
-    report = command(
-        "report", _report, "write grades.csv, feedback for each student, and a page for you",
+    report = _add(
+        commands, "report", _report, "write grades.csv, feedback for each student, and a page for you",
         "All of it in reports/NAME/. Marks given by hand in formgrader are in it; run it again after marking.",
     )  # fmt: skip
     report.add_argument("name", help="the assignment")
     report.add_argument("--nbgrader", action="store_true", help="also nbgrader's own pages of feedback, in feedback/")
 
-    export = command("export", _export_nothing, "take an assignment or its grades elsewhere")
+    export = _add(commands, "export", None, "take an assignment or its grades elsewhere")
     kinds = export.add_subparsers(title="where to", metavar="KIND", required=True)
 
-    def kind(name: str, run: Callable[[argparse.Namespace], int], says: str, more: str = "") -> argparse.ArgumentParser:
-        added = kinds.add_parser(
-            name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=raw
-        )
-        added.set_defaults(run=run)
-        added.add_argument("name", help="the assignment")
-        added.add_argument(
-            "--course", type=Path, default=Path(), metavar="FOLDER", help="the course's folder (default: this one)"
-        )
-        return added
-
-    scope = kind(
-        "gradescope", _export_gradescope, "an autograder for Gradescope",
+    scope = _add(
+        kinds, "gradescope", _export_gradescope, "an autograder for Gradescope",
         "The zip holds the solutions and hidden checks: upload it, and give it to nobody.",
     )  # fmt: skip
-    scope.add_argument(
-        "--to", type=Path, default=Path("exports"), help="the zip, or a folder for it (default: exports)"
-    )
+    scope.add_argument("name", help="the assignment")
+    zip_or_folder = "the zip, or a folder for it (default: exports)"
+    scope.add_argument("--to", type=Path, default=Path("exports"), help=zip_or_folder)
     scope.add_argument("--unsafe", action="store_true", help="grade there with limits only if no sandbox starts")
-    repository = kind("repository", _export_repository, "a repository whose visible checks run under pytest in any CI")
+
+    says = "a repository whose visible checks run under pytest in any CI"
+    repository = _add(kinds, "repository", _export_repository, says)
+    repository.add_argument("name", help="the assignment")
     repository.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write it")
     repository.add_argument("--student", default="", metavar="ID", help="with this student's variant")
-    table = kind(
-        "grades", _export_grades, "grades in the CSV that your own Canvas or Moodle exported",
+
+    table = _add(
+        kinds, "grades", _export_grades, "grades in the CSV that your own Canvas or Moodle exported",
         "Canvas: Grades, Export. Moodle: the assignment's grading worksheet. The file is read and not changed.",
     )  # fmt: skip
+    table.add_argument("name", help="the assignment")
     table.add_argument("table", type=Path, help="the platform's CSV")
     table.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new CSV, to be imported there")
-    table.add_argument(
-        "--column", default="", help="the beginning of the column's name, where it is not the assignment's"
-    )
+    column = "the beginning of the column's name, where it is not the assignment's"
+    table.add_argument("--column", default="", help=column)
     table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark or a look")
 
-    sheet = command(
-        "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
+    sheet = _add(
+        commands, "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
         "Ten minutes, without a computer. The questions come from a student's variant, and from what was handed in.\n"
         "sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.",
     )  # fmt: skip
@@ -254,12 +221,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add(commands: Any, name: str, run: Run | None, says: str, more: str = "") -> argparse.ArgumentParser:
+    """Add a command; one that runs in a course has the option that names it."""
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=RAW
+    )
+    added.set_defaults(run=run)
+    if run is not None:
+        where = "the course's folder (default: this one)"
+        added.add_argument("--course", type=Path, default=Path(), metavar="FOLDER", help=where)
+    return added
+
+
 def _moment(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text).astimezone()
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"must be a time such as 2027-01-31T23:59+01:00; got {text!r}") from error
-    return moment.astimezone()
 
 
 def _quickstart(options: argparse.Namespace) -> int:
@@ -272,33 +250,30 @@ def _quickstart(options: argparse.Namespace) -> int:
             print(f"  {example.id.capitalize()} {example.last_name} {example.does}")
         print("What they hand in is in examples/. For your own class put your list into students.csv.")
     print("Keep the file `secret`: variants are drawn from it, and whoever has it can draw them too.")
-    first = course.assignments[0]
     if options.empty:
         print(f"Put your list into {options.folder / 'students.csv'}, below the names of the columns.")
-    print(f"Next: cd {options.folder} && {PROGRAM} release {first}")
+    print(f"Next: cd {options.folder} && {PROGRAM} release {course.assignments[0]}")
     return DONE
 
 
-def _release(options: argparse.Namespace) -> int:
+def _release(options: argparse.Namespace, course: Course) -> int:
     import nbformat
     from tqdm.auto import tqdm
 
     from .assignment import load
     from .batch import write
-    from .course import CourseError, open_course
     from .gradebook import register
     from .release import leaks, make_release
     from .variants import PLAIN, variant_for
 
-    course = open_course(options.course)
     for name in options.name:
         assignment = load(course.hidden(course.named(name)))
         master = nbformat.read(course.master(name), as_version=4)
         students = options.student or list(course.students)
         made = {}
+        for student in students:
+            course.student(student)
         for student in tqdm([PLAIN, *students], desc=f"{name}: making and searching", disable=None):
-            if student != PLAIN:
-                course.student(student)
             variant = variant_for(assignment, student, course.secret)
             made[student] = make_release(master, assignment, variant)
             leaked = leaks(made[student], master, assignment, variant)
@@ -307,23 +282,19 @@ def _release(options: argparse.Namespace) -> int:
                 raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
         register(course, name)
         for student in students:
-            path = course.handout(name, student)
-            write(path, nbformat.writes(made[student]) + "\n")
-        print(
-            f"{course.release(name)} is for everybody; {course.handout(name, '*').parent} has {len(students)} variants."
-        )
+            write(course.handout(name, student), nbformat.writes(made[student]) + "\n")
+        folder = course.handout(name, "").parent
+        print(f"{course.release(name)} is for everybody; {folder} has {len(students)} variants.")
     return DONE
 
 
-def _validate(options: argparse.Namespace) -> int:
+def _validate(options: argparse.Namespace, course: Course) -> int:
     import nbformat
 
     from .assignment import load
-    from .course import open_course
     from .release import copied, validate
     from .variants import PLAIN, variant_for
 
-    course = open_course(options.course)
     faults = 0
     for name in options.name or course.assignments:
         assignment = load(course.hidden(course.named(name)))
@@ -343,9 +314,8 @@ def _validate(options: argparse.Namespace) -> int:
     return LOOK if faults else DONE
 
 
-def _collect(options: argparse.Namespace) -> int:
+def _collect(options: argparse.Namespace, course: Course) -> int:
     from .collect import collect
-    from .course import CourseError, open_course
 
     owners: dict[str, str] = {}
     for pair in options.given:
@@ -355,13 +325,12 @@ def _collect(options: argparse.Namespace) -> int:
         file = PurePath(file).as_posix()
         if owners.setdefault(file, student) != student:
             raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
-    course = open_course(options.course)
     collected = collect(course, options.name, options.source, given=owners, at=options.at)
     students = {student for student, _, _ in collected.new}
     print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
     if collected.system:
         print(f"{len(collected.system)} files of the system were left out, such as {_printable(collected.system[0])}.")
-    there = set(course.received_from(options.name))
+    there = course.received_from(options.name)
     missing = [student for student in course.students if student not in there]
     if missing:
         print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
@@ -374,11 +343,9 @@ def _collect(options: argparse.Namespace) -> int:
     return LOOK if collected.unmatched else DONE
 
 
-def _undo(options: argparse.Namespace) -> int:
+def _undo(options: argparse.Namespace, course: Course) -> int:
     from .collect import undo
-    from .course import open_course
 
-    course = open_course(options.course)
     place = undo(course, options.name, options.student)
     left = len(course.attempts(options.name, options.student))
     print(f"{options.student}: the newest attempt is in {place} now; {left} earlier ones are left.")
@@ -386,22 +353,16 @@ def _undo(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _grade(options: argparse.Namespace) -> int:
+def _grade(options: argparse.Namespace, course: Course) -> int:
     from .batch import grade_all
-    from .course import CourseError, open_course
     from .gradebook import record, register
-    from .sandbox import NoSandbox, by_name, strongest
+    from .grading import is_ungraded
+    from .sandbox import choose
 
-    course = open_course(options.course)
     name = course.named(options.name)
     if not course.received_from(name):
         raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
-    try:
-        sandbox = strongest()
-    except NoSandbox:
-        if not options.unsafe:
-            raise
-        sandbox = by_name("limits")
+    sandbox = choose(unsafe=options.unsafe)
     print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
     results = grade_all(
         course.root, name, jobs=options.jobs, sandbox=sandbox, progress=not options.quiet, students=options.student
@@ -410,11 +371,9 @@ def _grade(options: argparse.Namespace) -> int:
         register(course, name)
     failed = record(course, name)
     flags = Counter(flag["kind"] for result in results for flag in result["flags"])
-    print(
-        f"{len(results)} submissions graded."
-        + (f" Flags: {', '.join(f'{k} {n}' for k, n in flags.most_common())}." if flags else "")
-    )
-    ungraded = [r["student"] for r in results if any(flag["kind"] == "ungraded" for flag in r["flags"])]
+    counts = ", ".join(f"{kind} {n}" for kind, n in flags.most_common())
+    print(f"{len(results)} submissions graded.{f' Flags: {counts}.' if flags else ''}")
+    ungraded = [result["student"] for result in results if is_ungraded(result)]
     for student in ungraded:
         print(f"Not graded: {student}: the grader failed; see the report, and grade again", file=sys.stderr)
     for student, why in failed.items():
@@ -423,12 +382,10 @@ def _grade(options: argparse.Namespace) -> int:
     return LOOK if failed or ungraded else DONE
 
 
-def _report(options: argparse.Namespace) -> int:
-    from .course import CourseError, open_course
+def _report(options: argparse.Namespace, course: Course) -> int:
     from .gradebook import feedback
     from .report import NOT_GRADED, read_rows, report
 
-    course = open_course(options.course)
     name = course.named(options.name)
     if not course.students and not course.received_from(name):
         raise CourseError(NOBODY.format(course.root / "students.csv"))
@@ -440,47 +397,37 @@ def _report(options: argparse.Namespace) -> int:
     print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
     print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
     if any(row.waiting for row in rows):
-        print(
-            "To mark by hand: jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
-        )
+        how = "jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
+        print(f"To mark by hand: {how}")
     return LOOK if counts[NOT_GRADED] else DONE
 
 
-def _export_nothing(options: argparse.Namespace) -> int:
-    return REFUSED
-
-
-def _export_gradescope(options: argparse.Namespace) -> int:
-    from .course import open_course
+def _export_gradescope(options: argparse.Namespace, course: Course) -> int:
     from .exports import gradescope
 
-    path = gradescope(open_course(options.course), options.name, options.to, unsafe=options.unsafe)
+    path = gradescope(course, options.name, options.to, unsafe=options.unsafe)
     print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
     return DONE
 
 
-def _export_repository(options: argparse.Namespace) -> int:
-    from .course import open_course
+def _export_repository(options: argparse.Namespace, course: Course) -> int:
     from .exports import repository
 
-    path = repository(open_course(options.course), options.name, options.to, student=options.student)
+    path = repository(course, options.name, options.to, student=options.student)
     print(f"{path} can go to a repository as it is; python -m pytest there runs the visible checks.")
     return DONE
 
 
-def _export_grades(options: argparse.Namespace) -> int:
+def _export_grades(options: argparse.Namespace, course: Course) -> int:
     from .assignment import load
-    from .course import open_course
     from .exports import fill_in
     from .report import read_rows
 
-    course = open_course(options.course)
     rows = read_rows(course, course.named(options.name))
     about = load(course.hidden(options.name))
     called = (options.name, about.title, f"Assignment {about.chapter}")
-    filled = fill_in(
-        course, rows, options.table, options.to, column=options.column, called=called, so_far=options.so_far
-    )
+    chosen = {"column": options.column, "called": called, "so_far": options.so_far}
+    filled = fill_in(course, rows, options.table, options.to, **chosen)
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:
         print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))
@@ -489,11 +436,9 @@ def _export_grades(options: argparse.Namespace) -> int:
     return LOOK if filled.left else DONE
 
 
-def _sheet(options: argparse.Namespace) -> int:
-    from .course import CourseError, open_course
+def _sheet(options: argparse.Namespace, course: Course) -> int:
     from .sheet import sheets
 
-    course = open_course(options.course)
     name = course.named(options.name)
     if not course.students:
         raise CourseError(NOBODY.format(course.root / "students.csv"))

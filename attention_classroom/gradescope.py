@@ -15,7 +15,7 @@ from .assignment import load
 from .grading import grade, is_ungraded
 from .rebuild import Unreadable
 from .release import lay
-from .sandbox import NoSandbox, by_name, strongest
+from .sandbox import NoSandbox, choose
 from .variants import PLAIN, Variant
 
 __all__ = ["main"]
@@ -31,9 +31,8 @@ def main(root: Path) -> int:
         result = {"output": f"No sandbox starts here, so nothing was run and nothing is graded. {error}"}
     except Exception:
         traceback.print_exc()  # for the teacher: what a program prints, students do not see
-        result = {
-            "output": "The autograder failed. This is not your fault; your teacher can read why and run it again."
-        }
+        words = "The autograder failed. This is not your fault; your teacher can read why and run it again."
+        result = {"output": words}
     part = results.with_suffix(".part")
     part.write_text(json.dumps({"output_format": "text", "stdout_visibility": "hidden", **result}), encoding="utf-8")
     part.replace(results)
@@ -57,12 +56,7 @@ def _graded(root: Path) -> dict[str, Any]:
         variant, notebook, flags = lay(chosen.read_bytes(), master, assignment, own, common)
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
-    try:
-        sandbox = strongest()
-    except NoSandbox:
-        if not settings["unsafe"]:
-            raise
-        sandbox = by_name("limits")
+    sandbox = choose(unsafe=settings["unsafe"])
     result = grade(notebook, assignment, variant, sandbox=sandbox, flags=flags, private=[source, root / "results"])
     if is_ungraded(result):
         raise RuntimeError(str(result["flags"]))

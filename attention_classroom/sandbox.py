@@ -7,7 +7,6 @@ never given any code: `Sandbox.start` raises.
 
 import contextlib
 import functools
-import importlib.util
 import json
 import os
 import selectors
@@ -19,15 +18,16 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from . import wire
 from .child import PACKAGES, landlock_version
+from .course import Limits
 from .packages import MASTERS
 
-__all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "by_name", "strongest"]
+__all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "choose", "strongest"]
 
 CHILD = Path(__file__).with_name("child.py")
 MESSAGE = 64 * 2**20  # bytes of one answer
@@ -47,11 +47,7 @@ class TooLong(Exception):
 
 
 class Died(Exception):
-    """A child ended, or said what is no answer. It is dead.
-
-    Attributes:
-        kind: "crash", "memory", "files" or "broken".
-    """
+    """A child ended, or said what is no answer; of what kind that is, flags say. It is dead."""
 
     def __init__(self, words: str, kind: str = "crash") -> None:
         super().__init__(words)
@@ -59,55 +55,20 @@ class Died(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a submission may use.
-
-    Attributes:
-        start_s: seconds until a child must be ready.
-        cell_s: for one cell.
-        call_s: for one call of an answer.
-        total_s: for the whole submission.
-        memory_mb: beyond what a fresh child has.
-        output_kb: of text from one cell.
-        files_mb: on its own disk.
-        processes: it is one, without threads of its own.
-    """
-
-    start_s: float = 300.0
-    cell_s: float = 20.0
-    call_s: float = 8.0
-    total_s: float = 120.0
-    memory_mb: int = 2048
-    output_kb: int = 200
-    files_mb: int = 64
-    processes: int = 1
-
-
-@dataclass(frozen=True)
 class Sandbox:
-    """A way to confine a child.
-
-    Attributes:
-        name: "bubblewrap", "landlock" or "limits".
-        words: what it keeps from a student's code, in words for a report.
-    """
+    """A way to confine a child."""
 
     name: str
-    words: str
+    words: str  # what it keeps from a student's code
 
     def start(self, limits: Limits | None = None, *, private: Sequence[Path] = ()) -> "Child":
-        """Start a child, confined and ready.
-
-        Args:
-            limits: what it may use.
-            private: files and folders that it must not be able to read.
+        """Start a child, confined and ready, that cannot read these private files and folders.
 
         Raises:
             NoSandbox: if it does not start, or is not confined as this sandbox promises.
         """
-        limits = limits or Limits()
         _check_private(self, [*private, *filter(Path.is_dir, [MASTERS])])
-        child = Child(self, limits)
+        child = Child(self, limits or Limits())
         try:
             child.greet()
         except BaseException:
@@ -139,9 +100,8 @@ SANDBOXES = {
 @functools.cache
 def _packages() -> tuple[str, ...]:
     """Return the folders of installed packages, without those of projects that are worked on."""
-    return tuple(
-        path for path in sys.path if Path(path).name in ("site-packages", "dist-packages") and Path(path).is_dir()
-    )
+    folders = (path for path in sys.path if Path(path).name in ("site-packages", "dist-packages"))
+    return tuple(path for path in folders if Path(path).is_dir())
 
 
 @functools.cache
@@ -186,17 +146,11 @@ def _check_private(sandbox: Sandbox, private: Sequence[Path]) -> None:
 
 @functools.cache
 def _fonts() -> Path | None:
-    """Return matplotlib's list of fonts, which takes seconds to make; None if there is no matplotlib."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return None
-    import matplotlib
+    """Return matplotlib's list of fonts, which takes seconds to make; None where it cannot be stored."""
+    import matplotlib.font_manager  # makes it where it is not there
 
-    def lists() -> list[Path]:
-        return sorted(Path(matplotlib.get_cachedir()).glob("fontlist-v*.json"), key=lambda path: path.stat().st_mtime)
-
-    if not lists():
-        import matplotlib.font_manager  # makes it
-    return lists()[-1] if lists() else None
+    lists = Path(matplotlib.get_cachedir()).glob("fontlist-v*.json")
+    return max(lists, key=lambda path: path.stat().st_mtime, default=None)
 
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")}
@@ -246,33 +200,26 @@ class Child:
             self._clean()
             raise NoSandbox(f"{sandbox.name} does not start: {error}") from error
         assert self.process.stdin and self.process.stdout and self.process.stderr
-        self._in, self._out, self._err = (
-            self.process.stdin.fileno(),
-            self.process.stdout.fileno(),
-            self.process.stderr.fileno(),
-        )
-        for pipe in (self._in, self._out, self._err):
-            os.set_blocking(pipe, False)
+        self._pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
+        self._in, self._out, self._err = (pipe.fileno() for pipe in self._pipes)
+        for pipe in self._pipes:
+            os.set_blocking(pipe.fileno(), False)
 
     # -- starting
 
     def _settings(self, home: str) -> dict[str, Any]:
-        confined = self.sandbox.name != "limits"
-        wants_landlock = self.sandbox.name == "landlock" or (confined and landlock_version() > 0)
-        hidden = {str(path) for path in _hidden()}
-        entries = [str(entry) for folder in _packages() for entry in Path(folder).iterdir() if str(entry) not in hidden]
-        folders = set(_packages())
-        readable = [path for path in _readable() if path not in folders] + entries + ["/dev/urandom", "/dev/zero"]
-        rights = {"readable": readable, "listable": list(_packages()), "writable": [home, "/dev/null"]}
+        packages, hidden = _packages(), _hidden()
+        wants_landlock = {"bubblewrap": landlock_version() > 0, "landlock": True, "limits": False}[self.sandbox.name]
+        entries = [str(entry) for folder in packages for entry in Path(folder).iterdir() if entry not in hidden]
+        readable = [path for path in _readable() if path not in packages] + entries + ["/dev/urandom", "/dev/zero"]
+        rights = {"readable": readable, "listable": packages, "writable": [home, "/dev/null"]}
         return {
+            **asdict(self.limits),
+            "total_s": self.limits.total_s + self.limits.start_s,
             "parent": 0 if self.sandbox.name == "bubblewrap" else os.getpid(),
-            "packages": list(_packages()),
+            "packages": packages,
             "landlock": rights if wants_landlock else None,
             "home": home,
-            "total_s": self.limits.total_s + self.limits.start_s,
-            "memory_mb": self.limits.memory_mb,
-            "output_kb": self.limits.output_kb,
-            "files_mb": self.limits.files_mb,
         }
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
@@ -287,13 +234,13 @@ class Child:
             if fonts:
                 Path(home, "matplotlib").mkdir()
                 shutil.copy(fonts, Path(home, "matplotlib", fonts.name))
-        settings = json.dumps(self._settings(home))
+        command = [program, "-S", "-s", "-P", file, json.dumps(self._settings(home))]
         environment = _environment(home)
-        if wrap:
-            for name, value in environment.items():
-                wrap += ["--setenv", name, value]
-            environment = {}  # bubblewrap's own can be read inside
-        return [*wrap, program, "-S", "-s", "-P", file, settings], environment
+        if not wrap:
+            return command, environment
+        for name, value in environment.items():
+            wrap += ["--setenv", name, value]
+        return [*wrap, *command], {}  # bubblewrap's own environment can be read inside
 
     def _bubblewrap(self, home: str) -> list[str]:
         program = shutil.which("bwrap")
@@ -383,16 +330,18 @@ class Child:
                         left = self._send(left)
                         if not left:
                             ready.unregister(self._in)
-                    elif key.fd == self._err:
-                        data = self._read(self._err)
-                        if data:
-                            self.tail = (self.tail + data)[-TAIL:]
-                        else:
-                            ready.unregister(self._err)
-                    else:
-                        data = self._read(self._out)
+                        continue
+                    try:
+                        data = os.read(key.fd, 2**18)
+                    except BlockingIOError:  # a child may open its own pipes again, and empty them
+                        continue
+                    if key.fd == self._err:
+                        self.tail = (self.tail + data)[-TAIL:]
                         if not data:
-                            raise self._dead()
+                            ready.unregister(self._err)
+                    elif not data:
+                        raise self._dead()
+                    else:
                         self._got += data
                 message = self._message()
                 if message is not None and not left:
@@ -405,12 +354,6 @@ class Child:
             return left
         except OSError as error:
             raise self._dead() from error
-
-    def _read(self, pipe: int) -> bytes:
-        try:
-            return os.read(pipe, 2**18)
-        except BlockingIOError:
-            return b""
 
     def _message(self) -> Any:
         """Return a whole message, if there is one."""
@@ -445,7 +388,7 @@ class Child:
             else:
                 words = f"it ended with exit status {code}"
             with contextlib.suppress(OSError):
-                self.tail = (self.tail + (os.read(self._err, 2**18) or b""))[-TAIL:]
+                self.tail = (self.tail + os.read(self._err, 2**18))[-TAIL:]
             last = self.tail.decode("utf-8", "replace").strip().splitlines()[-1:]
             if last:
                 spoken = "".join(c if c.isprintable() else "�" for c in last[0][:300])
@@ -477,10 +420,9 @@ class Child:
         with contextlib.suppress(OSError):
             self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.close()
         self._clean()
 
     def _clean(self) -> None:
@@ -504,21 +446,15 @@ def sweep() -> None:
 
 
 def _remove(folder: str | Path) -> None:
-    """Remove a folder and all that is in it, however deep."""
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if os.path.lexists(folder):
-        with contextlib.suppress(OSError):
-            subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+    """Remove a folder and all that is in it, however deep: deeper than Python's own functions go."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 def _lives(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -526,12 +462,10 @@ def _lives(process: int) -> bool:
 
 
 @functools.cache
-def _try(sandbox: Sandbox) -> str:
+def why_not(sandbox: Sandbox) -> str:
     """Start a sandbox's child once; return why it does not work, or nothing."""
-    if sys.platform == "win32":
-        return "Windows has no such sandbox; use WSL 2"
     if sys.platform != "linux":
-        return "only Linux has it"
+        return "only Linux has it; on Windows, use WSL 2"
     if sandbox.name == "landlock" and landlock_version() < 1:
         return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
     try:
@@ -542,43 +476,27 @@ def _try(sandbox: Sandbox) -> str:
 
 
 @functools.cache
-def _strongest() -> Sandbox:
+def strongest() -> Sandbox:
+    """Return the strongest sandbox that works here, or raise `NoSandbox`: plain limits are for who asks for them."""
     reasons = []
     for name in ("bubblewrap", "landlock"):
-        fault = _try(SANDBOXES[name])
+        fault = why_not(SANDBOXES[name])
         if not fault:
             return SANDBOXES[name]
         reasons.append(f"{name}: {fault}")
     raise NoSandbox(
-        "no sandbox works on this machine ("
-        + "; ".join(reasons)
-        + "). To grade all the same, with limits of time, memory "
+        f"no sandbox works on this machine ({'; '.join(reasons)}). To grade all the same, with limits of time, memory "
         "and output only, say --unsafe: students' code can then read and send away what you can read"
     )
 
 
-def strongest() -> Sandbox:
-    """Return the strongest sandbox that works here; each is tried once.
-
-    Raises:
-        NoSandbox: if none works. Plain limits are only for whoever asks for them by name.
-    """
-    return _strongest()
-
-
-def by_name(name: str) -> Sandbox:
-    """Return a sandbox by its name, if it works here.
-
-    Raises:
-        ValueError: if there is no such sandbox.
-        NoSandbox: if it does not work here.
-    """
-    if name not in SANDBOXES:
-        raise ValueError(f"name must be one of {', '.join(SANDBOXES)}; got {name!r}")
-    if name != "limits":
-        fault = _try(SANDBOXES[name])
-        if fault:
-            raise NoSandbox(f"{name}: {fault}")
-    elif sys.platform == "win32":
-        raise NoSandbox("Windows has no such limits; use WSL 2")
-    return SANDBOXES[name]
+def choose(*, unsafe: bool) -> Sandbox:
+    """Return the strongest sandbox that works here, or plain limits where none does and ``unsafe`` asks for them."""
+    try:
+        return strongest()
+    except NoSandbox:
+        if not unsafe:
+            raise
+        if sys.platform == "win32":
+            raise NoSandbox("Windows has no such limits; use WSL 2") from None
+        return SANDBOXES["limits"]

@@ -121,7 +121,7 @@ def test_without_a_sandbox_nothing_runs_there_unless_asked(course, autograder, m
     def none():
         raise sandbox.NoSandbox("none starts")
 
-    monkeypatch.setattr(inside, "strongest", none)
+    monkeypatch.setattr(sandbox, "strongest", none)
     settings = autograder / "source" / "settings.json"
     options = json.loads(settings.read_text())
     settings.write_text(json.dumps({**options, "unsafe": False}))

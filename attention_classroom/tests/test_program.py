@@ -14,7 +14,7 @@ import pytest
 from tiny_course import NAME, make_course
 from toy import grade_here
 
-from attention_classroom.__main__ import DONE, LOOK, NEEDED, REFUSED, main
+from attention_classroom.__main__ import DONE, LOOK, REFUSED, main
 from attention_classroom.course import open_course
 from attention_classroom.gradebook import MissingEntry, open_gradebook
 from attention_classroom.sandbox import NoSandbox, strongest
@@ -195,7 +195,7 @@ def test_without_the_masters_it_is_said_where_they_are(tmp_path, capsys, monkeyp
 
 
 def test_without_nbgrader_it_is_said_what_to_install(monkeypatch, capsys):
-    monkeypatch.setitem(NEEDED, "no_such", "no-such")
+    monkeypatch.setattr("attention_classroom.__main__.NEEDED", ["no_such"])
     assert main(["report", "x"]) == REFUSED
     assert "install it with pip install 'attention-tutorial[classroom]'" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from attention_classroom import batch
 from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.child import landlock_version
 from attention_classroom.release import make_release
-from attention_classroom.sandbox import Limits, NoSandbox, by_name
+from attention_classroom.sandbox import SANDBOXES, Limits, why_not
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table
 
@@ -224,10 +224,8 @@ def needs(name):
     """Skip a test where the machine has no such sandbox. Where the kernel has Landlock, it has to work."""
     if name == "landlock" and landlock_version() > 0:
         return
-    try:
-        by_name(name)
-    except NoSandbox as error:
-        pytest.skip(f"{name} does not work here ({error}); the other sandbox is tried")
+    if fault := why_not(SANDBOXES[name]):
+        pytest.skip(f"{name} does not work here ({fault}); the other sandbox is tried")
 
 
 def grade_here(monkeypatch):
