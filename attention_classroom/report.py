@@ -4,15 +4,14 @@ Points come from nbgrader's gradebook, which has the marks given by hand too; wo
 results. What is not marked yet, or was not handed in, stands there as such and never as a silent 0.
 """
 
-import contextlib
 import csv
+import io
 import json
 import math
-import os
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +23,10 @@ from nbformat import NotebookNode
 from attention_tutorial.exercises import MISTAKES
 
 from .assignment import Task, load
+from .batch import write
 from .course import Course, Student
+from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
+from .grading import is_ungraded
 from .pages import bars, escape, page, picture, pre, table
 from .similar import Pair, similar_pairs
 from .variants import PLAIN, variant_for
@@ -38,19 +40,12 @@ MISSING, NOT_GRADED, WAITING, LOOK, GRADED = "missing", "not graded", "to mark b
 
 @dataclass
 class Mark:
-    """What one graded cell has earned.
+    """What one graded cell has earned."""
 
-    Attributes:
-        score: points; None while it waits for a mark by hand.
-        most: the most there is.
-        look: whether a person should look at it.
-        comment: what a person wrote about it.
-    """
-
-    score: float | None
+    score: float | None  # None while it waits for a mark by hand
     most: float
-    look: bool = False
-    comment: str = ""
+    look: bool = False  # whether a person should look at it
+    comment: str = ""  # what a person wrote about it
 
 
 @dataclass
@@ -59,7 +54,7 @@ class Row:
 
     student: Student
     status: str = MISSING
-    result: dict[str, Any] | None = None
+    result: dict[str, Any] = field(default_factory=dict)  # nothing where there is none
     marks: dict[str, Mark] = field(default_factory=dict)
     penalty: float = 0.0
     attempts: int = 0
@@ -75,6 +70,11 @@ class Row:
         score = sum(known) if marks and len(known) == len(marks) else None
         comment = "\n".join(mark.comment for mark in marks if mark.comment)
         return Mark(score, task.points, any(mark.look for mark in marks), comment)
+
+    def found(self, task: Task) -> dict[str, Any]:
+        """Return what the engine says about a task."""
+        found: dict[str, Any] = self.result.get("tasks", {}).get(task.id, {})
+        return found
 
     @property
     def score(self) -> float | None:
@@ -100,8 +100,7 @@ def report(course: Course, name: str) -> Path:
     Returns:
         The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
     """
-    course.named(name)
-    assignment = load(course.hidden(name))
+    assignment = load(course.hidden(course.named(name)))
     tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
     rows = read_rows(course, name)
     answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
@@ -111,39 +110,21 @@ def report(course: Course, name: str) -> Path:
     _flag_pairs(rows, pairs)
     _pass_over_common(rows)
     folder = course.reports(name)
-    (folder / "feedback").mkdir(parents=True, exist_ok=True)
-    with _replacing(folder / "grades.csv") as part, part.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(_grades(rows, tasks))
+    grades = io.StringIO(newline="")
+    csv.writer(grades).writerows(_grades(rows, tasks))
+    write(folder / "grades.csv", grades.getvalue())
     for row in rows:
         own = assignment.tasks(variant_for(assignment, row.student.id, course.secret)) if row.result else tasks
-        with _replacing(folder / "feedback" / f"{row.student.id}.html") as part:
-            part.write_text(_feedback(course, assignment.title, row, own), encoding="utf-8")
-    with _replacing(folder / "index.html") as part:
-        part.write_text(_for_the_teacher(course, assignment.title, name, rows, tasks, pairs), encoding="utf-8")
+        write(folder / "feedback" / f"{row.student.id}.html", _feedback(course, assignment.title, row, own))
+    write(folder / "index.html", _for_the_teacher(course, assignment.title, rows, tasks, pairs))
     return folder
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Write beside a file and put it in its place at the end: whoever reads it finds it whole."""
-    part = path.with_name(f".{path.name}.part")
-    yield part
-    os.replace(part, path)
 
 
 # ---- What there is to tell ------------------------------------------------------------------------------------------
 
 
 def read_rows(course: Course, name: str) -> list[Row]:
-    """Return what is known of each student of the list, and of whoever else handed something in.
-
-    Returns:
-        A row for each, in the order of students.csv.
-    """
-    from nbgrader.api import MissingEntry
-
-    from .gradebook import attempt_time, open_gradebook, renew_penalties
-
+    """Return what is known of each student of the list, in its order, and of whoever else handed something in."""
     renew_penalties(course, name)
     rows = []
     ids = [*course.students, *(s for s in course.received_from(name) if s not in course.students)]
@@ -168,11 +149,11 @@ def read_rows(course: Course, name: str) -> list[Row]:
                 row.notebook = nbformat.read(course.submitted(name, student), as_version=4)
             except (OSError, ValueError):
                 continue
-            row.flags = [*(row.result or {}).get("flags", []), *row.flags]
+            row.flags = [*row.result["flags"], *row.flags]
             try:
                 submission = gradebook.find_submission_notebook(name, name, student)
             except MissingEntry:
-                if not any(flag["kind"] == "ungraded" for flag in row.flags):
+                if not is_ungraded(row.result):
                     row.flags.append({"kind": "gradebook", "task": "", "words": "nbgrader has not taken this result"})
                 continue
             comments = {comment.name: comment.manual_comment or "" for comment in submission.comments}
@@ -203,7 +184,7 @@ def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
 
 def _pass_over_common(rows: Iterable[Row]) -> None:
     """Where most handed in the notebook that is the same for everybody, that is what was handed out: nobody's flag."""
-    graded = [row for row in rows if row.result is not None]
+    graded = [row for row in rows if row.result]
     have = [row for row in graded if any(flag["kind"] == "common" for flag in row.flags)]
     if 2 * len(have) > len(graded):
         for row in have:
@@ -221,21 +202,19 @@ def _cell(text: str) -> str:
 
 
 def _flag_words(row: Row) -> str:
-    return "; ".join(
-        f"{flag['kind']}{' of ' + flag['task'] if flag.get('task') else ''}: {flag['words']}" for flag in row.flags
-    )
+    about = ((f"{flag['kind']} of {flag['task']}".removesuffix(" of "), flag["words"]) for flag in row.flags)
+    return "; ".join(f"{kind}: {words}" for kind, words in about)
 
 
-def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
+def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
     """Yield the table of grades: a header, then one row for each student."""
-    tasks = list(tasks)
     head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty"]
     yield [
         *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
         "hours_late", "seconds", "sandbox",
     ]  # fmt: skip
     for row in rows:
-        student, result = row.student, row.result or {}
+        student, result = row.student, row.result
         yield [
             *map(_cell, (student.id, student.last_name, student.first_name, student.email)),
             row.status,
@@ -248,7 +227,7 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
             str(row.attempts),
             row.when.isoformat() if row.when else "",
             f"{row.hours_late:.1f}" if row.hours_late else "",
-            f"{result['seconds']:.1f}" if "seconds" in result else "",
+            f"{result['seconds']:.1f}" if result else "",
             result.get("sandbox", ""),
         ]
 
@@ -259,14 +238,14 @@ def _grades(rows: Iterable[Row], tasks: Iterable[Task]) -> Iterator[list[str]]:
 def _feedback(course: Course, title: str, row: Row, tasks: Iterable[Task]) -> str:
     """Return a student's page. What other students did is not in it."""
     parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(row.student.name)}, {escape(course.settings['title'])}</p>"]
-    if row.result is None or not row.marks:
+    if not row.marks:
         words = "Nothing was handed in." if row.status == MISSING else "What was handed in is not graded yet."
         return page(title, "\n".join([*parts, f"<p>{words}</p>"]))
     score = f"<strong>{_points(row.score)} of {_points(row.most)} points</strong>"
     rest = " so far; some answers are still to be marked by hand" if row.waiting else ""
     late = f", {row.penalty:g} points less for lateness" if row.penalty else ""
     parts.append(f"<p>{score}{rest}{late}.</p>")
-    parts += [_box(f) for f in row.flags if not f.get("task") and f["kind"] not in {"similar", "gradebook", "common"}]
+    parts += [_box(f) for f in row.flags if not f["task"] and f["kind"] not in {"similar", "gradebook", "common"}]
     for task in tasks:
         parts += _feedback_on(task, row)
     return page(f"{title}: {row.student.name}", "\n".join(parts))
@@ -277,11 +256,10 @@ def _box(flag: dict[str, str]) -> str:
 
 
 def _feedback_on(task: Task, row: Row) -> Iterator[str]:
-    mark, result = row.of(task), row.result or {}
-    score = result.get("tasks", {}).get(task.id, {})
+    mark, score = row.of(task), row.found(task)
     points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
     yield f"<h2>{escape(task.title)} ({points})</h2>"
-    yield from (_box(flag) for flag in row.flags if flag.get("task") == task.id)
+    yield from (_box(flag) for flag in row.flags if flag["task"] == task.id)
     in_checks = {check["words"] for check in score.get("checks", [])}
     more = [words for words in score.get("words", []) if words.strip() and words not in in_checks]
     yield from (f"<p>{escape(_sentence(words))}</p>" for words in more)
@@ -298,10 +276,10 @@ def _feedback_on(task: Task, row: Row) -> Iterator[str]:
         yield f"<p>Marked by hand, for:</p><ul>{''.join(marked)}</ul>"
     if mark.comment:
         yield f"<p>Your teacher writes:</p>{pre(mark.comment)}"
-    for cell in row.notebook.cells if row.notebook is not None else []:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") in {task.id, f"{task.id}-plot"}:
-            grade_id = cell.metadata["nbgrader"]["grade_id"]
-            outputs = "".join(_output(out) for out in result.get("cells", {}).get(grade_id, []))
+    for cell in row.notebook.cells if row.notebook else []:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if grade_id in {task.id, f"{task.id}-plot"}:
+            outputs = "".join(map(_output, row.result["cells"].get(grade_id, [])))
             yield f"<details><summary>Your answer</summary>{pre(cell.source)}{outputs}</details>"
 
 
@@ -318,10 +296,7 @@ def _sentence(words: str) -> str:
 # ---- For the teacher ------------------------------------------------------------------------------------------------
 
 
-def _for_the_teacher(
-    course: Course, title: str, name: str, rows: list[Row], tasks: Iterable[Task], pairs: list[Pair]
-) -> str:
-    tasks = list(tasks)
+def _for_the_teacher(course: Course, title: str, rows: list[Row], tasks: Sequence[Task], pairs: list[Pair]) -> str:
     graded = [row for row in rows if row.score is not None]
     most = sum(task.points for task in tasks)
     parts = [
@@ -351,7 +326,7 @@ def _counts(rows: list[Row]) -> str:
 
 
 def _unsafe(rows: list[Row]) -> Iterator[str]:
-    sandboxes = Counter(str(row.result["sandbox"]) for row in rows if row.result and "sandbox" in row.result)
+    sandboxes = Counter(row.result["sandbox"] for row in rows if row.result)
     used = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
     if used:
         yield f"<p>Answers ran in the sandbox: {escape(used)}.</p>"
@@ -369,27 +344,25 @@ def _spread(values: list[float], most: float, bins: int = 10) -> list[tuple[str,
     return [(f"{i * step:.3g}–{(i + 1) * step:.3g}", counts[i]) for i in range(bins)]
 
 
-def _questions(rows: list[Row], tasks: list[Task]) -> str:
+def _questions(rows: list[Row], tasks: Sequence[Task]) -> str:
     cells = []
     for task in tasks:
         scores = [score for row in rows if (score := row.of(task).score) is not None]
-        share = statistics.fmean(scores) / task.points if scores and task.points else math.nan
-        full = sum(score >= task.points for score in scores)
-        none = sum(score == 0 for score in scores)
-        shown = [f"{share:.0%}", str(full), str(none)] if scores else ["", "", ""]
-        cells.append([escape(task.title), escape(task.kind), f"{task.points:g}", *shown, str(len(rows) - len(scores))])
+        full, none = sum(score >= task.points for score in scores), scores.count(0)
+        shown = [f"{statistics.fmean(scores) / task.points:.0%}", str(full), str(none)] if scores else ["", "", ""]
+        cells.append([escape(task.title), task.kind, f"{task.points:g}", *shown, str(len(rows) - len(scores))])
     head = ["question", "kind", "points", "mean", "full marks", "nothing", "waiting"]
     return table(head, cells, numbers=range(2, 7))
 
 
-def _mistakes(rows: list[Row], tasks: list[Task]) -> str:
+def _mistakes(rows: list[Row], tasks: Sequence[Task]) -> str:
     """Count what the checks found: the mistakes by their names, and which checks were not passed."""
     named: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
     asked: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for task in tasks:
-            score = (row.result or {}).get("tasks", {}).get(task.id, {})
+            score = row.found(task)
             named.update({(task.title, _mistake(mistake)) for mistake in score.get("mistakes", [])})
             for check in score.get("checks", []):
                 asked[task.title, check["says"]] += 1
@@ -409,11 +382,10 @@ def _mistake(words: str) -> str:
 
 
 def _times(rows: list[Row]) -> Iterator[str]:
-    seconds = [float(row.result["seconds"]) for row in rows if row.result and "seconds" in row.result]
-    if seconds:
-        middle, most = statistics.median(seconds), max(seconds)
-        yield f"<p>To run and judge a submission took {middle:.1f} s (the median), at most {most:.1f} s.</p>"
-        yield bars(_spread(seconds, 8 * math.ceil(most / 8), 8), "seconds", "Submissions")
+    seconds = [row.result["seconds"] for row in rows if row.result]
+    middle, most = statistics.median(seconds), max(seconds)
+    yield f"<p>To run and judge a submission took {middle:.1f} s (the median), at most {most:.1f} s.</p>"
+    yield bars(_spread(seconds, 8 * math.ceil(most / 8), 8), "seconds", "Submissions")
 
 
 def _alike(pairs: list[Pair]) -> str:
@@ -440,7 +412,7 @@ def _alike(pairs: list[Pair]) -> str:
 
 def _all_flags(rows: list[Row]) -> str:
     cells = [
-        [_link(row), escape(flag["kind"]), escape(flag.get("task", "")), escape(flag["words"])]
+        [_link(row), escape(flag["kind"]), escape(flag["task"]), escape(flag["words"])]
         for row in rows
         for flag in row.flags
     ]
@@ -451,7 +423,7 @@ def _link(row: Row) -> str:
     return f'<a href="feedback/{escape(row.student.id)}.html">{escape(row.student.id)}</a>'
 
 
-def _list(rows: list[Row], tasks: list[Task]) -> str:
+def _list(rows: list[Row], tasks: Sequence[Task]) -> str:
     cells = [
         [
             _link(row),

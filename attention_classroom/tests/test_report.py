@@ -327,7 +327,7 @@ def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch)
 def test_the_notebook_for_everybody_is_told_where_it_is_an_exception():
     def rows(*common):
         flag = {"kind": "common", "task": "", "words": "everybody's"}
-        return [Row(Student(str(i)), result={}, flags=[flag] * has) for i, has in enumerate(common)]
+        return [Row(Student(str(i)), result={"tasks": {}}, flags=[flag] * has) for i, has in enumerate(common)]
 
     for class_rows, left in ((rows(True, False, False), 1), (rows(True, True, False), 0), (rows(False), 0)):
         _pass_over_common(class_rows)
