@@ -326,7 +326,7 @@ def _collect(options: argparse.Namespace, course: Course) -> int:
         if owners.setdefault(file, student) != student:
             raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
     collected = collect(course, options.name, options.source, given=owners, at=options.at)
-    students = {student for student, _, _ in collected.new}
+    students = {student for student, _ in collected.new}
     print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
     if collected.system:
         print(f"{len(collected.system)} files of the system were left out, such as {_printable(collected.system[0])}.")

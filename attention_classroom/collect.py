@@ -5,6 +5,7 @@ goes to ``received/``, as it came, once; nothing there is ever changed or remove
 gave stand above the names that a student gave, so nobody hands in for another by a file's name.
 """
 
+import functools
 import hashlib
 import io
 import itertools
@@ -16,7 +17,7 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -54,7 +55,7 @@ class _Item:
 
     @property
     def stem(self) -> str:
-        return self.parts[-1].split(".")[0] if not self.parts[-1].startswith(".") else self.parts[-1]
+        return self.parts[-1].split(".")[0] or self.parts[-1]
 
     @property
     def is_notebook(self) -> bool:
@@ -68,25 +69,18 @@ class _Item:
 
 @dataclass
 class Collected:
-    """What became of every file.
+    """What became of every file, by its name in the source."""
 
-    Attributes:
-        new: (student, file as the source names it, folder in received/) of what was not there yet.
-        known: (student, file) of what was there already, to the byte.
-        unmatched: (file, reason) of what could not be taken.
-        system: files that an operating system or an editor put there, such as .DS_Store.
-    """
-
-    new: list[tuple[str, str, Path]] = field(default_factory=list)
-    known: list[tuple[str, str]] = field(default_factory=list)
-    unmatched: list[tuple[str, str]] = field(default_factory=list)
-    system: list[str] = field(default_factory=list)
+    new: list[tuple[str, str]] = field(default_factory=list)  # (student, file)
+    known: list[tuple[str, str]] = field(default_factory=list)  # (student, file) of what was there already
+    unmatched: list[tuple[str, str]] = field(default_factory=list)  # (file, reason)
+    system: list[str] = field(default_factory=list)  # what a system or an editor put there, such as .DS_Store
 
 
 def collect(
     course: Course, name: str, source: Path, *, given: Mapping[str, str] | None = None, at: datetime | None = None
 ) -> Collected:
-    """Take what was handed in for an assignment into ``received/``.
+    """Take what was handed in for an assignment into ``received/``. The same call again changes nothing.
 
     Args:
         course: its folder.
@@ -97,12 +91,8 @@ def collect(
             a folder that was given whose own name says so.
         at: when it was handed in; without it, the time that each file carries.
 
-    Returns:
-        What became of every file. The same call again changes nothing.
-
     Raises:
-        CourseError: for a source that is not there, cannot be read or is not safe to unpack, and for ids that are
-            given to no file, or to one of another student. Then nothing was taken.
+        CourseError: if something is not safe, not there, or given in two ways. Then nothing was taken.
     """
     course.named(name)
     whose = given or {}
@@ -149,9 +139,6 @@ def undo(course: Course, name: str, student: str) -> Path:
     Returns:
         Where the attempt is now, in ``undone/``: nothing of what was handed in is lost. What was made of it, marks
         given by hand among it, is removed if no other attempt is left.
-
-    Raises:
-        CourseError: if there is no attempt.
     """
     if student not in course.received_from(course.named(name)):
         raise CourseError(f"student must have handed in something for {name}; got {student!r}")
@@ -173,9 +160,8 @@ def undo(course: Course, name: str, student: str) -> Path:
     return place
 
 
-def _must_name(whose: Mapping[str, str], items: Iterable[_Item], source: Path) -> None:
+def _must_name(whose: Mapping[str, str], items: Sequence[_Item], source: Path) -> None:
     """Refuse what names no file of the source, and say which files may have been meant."""
-    items = list(items)
     there = {key for item in items for key in (item.name, item.parts[0])}
     for key in sorted(set(whose) - there):
         meant = [item.name for item in items if item.parts[-1] == PurePosixPath(key).name]
@@ -254,17 +240,14 @@ def _squeezed(text: str) -> set[str]:
 
 def same_name(student: Student, name: str) -> bool:
     orders = (f"{student.last_name} {student.first_name}", f"{student.first_name} {student.last_name}")
-    if not student.last_name.strip() and not student.first_name.strip():
-        return False
-    return sorted(_words(name)) == sorted(_words(orders[0])) or any(
-        _squeezed(order) & _squeezed(name) for order in orders
-    )
+    words = sorted(_words(orders[0]))
+    squeezed = {form for order in orders for form in _squeezed(order)}
+    return words != [] and (words == sorted(_words(name)) or not squeezed.isdisjoint(_squeezed(name)))
 
 
 def _holds(part: str, word: str) -> bool:
-    return len(word) >= SHORTEST_ID and bool(
-        re.search(rf"(?<![^\W_]){re.escape(word.casefold())}(?![^\W_])", part.casefold())
-    )
+    whole_word = rf"(?<![^\W_]){re.escape(word.casefold())}(?![^\W_])"
+    return len(word) >= SHORTEST_ID and re.search(whole_word, part.casefold()) is not None
 
 
 def _holds_name(part: str, student: Student) -> bool:
@@ -290,7 +273,7 @@ def _items(source: Path, collected: Collected) -> list[_Item]:
         raise CourseError(f"source must be a folder, a zip or a file; there is no {source}")
     if zipfile.is_zipfile(source):
         return list(_of_zip(source, str(source)))
-    if re.search(r"\.(zip|tar|tgz|t?gz|bz2|xz|7z|rar)$", source.name.lower()):
+    if re.search(r"\.(zip|tar|t?gz|bz2|xz|7z|rar)$", source.name.lower()):
         raise CourseError(
             f"source must be a folder, a zip or a file; {source} is not a zip that can be read: unpack it"
         )
@@ -336,24 +319,23 @@ def _of_zip(file: Path | io.BytesIO, whose: str, most: int = MAX_ENTRIES) -> Ite
     if total > MAX_ALL or (total > MAX_FILE and total > MAX_RATIO * max(packed, 1)):
         raise CourseError(f"{whose} is refused: its {packed >> 10} kB unpack to {total >> 20} MB")
 
-    def reader(entry: zipfile.ZipInfo) -> Callable[[], bytes]:
-        def read() -> bytes:
-            if entry.file_size > MAX_FILE:
-                raise CourseError(f"it unpacks to more than {MAX_FILE >> 20} MB")
-            try:
-                with archive.open(entry) as packed:
-                    data = packed.read(entry.file_size + 1)  # what an entry says about its size may be untrue
-            except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, ValueError, EOFError) as error:
-                raise CourseError(f"it cannot be unpacked ({error})") from error
-            if len(data) > entry.file_size:
-                raise CourseError("it is larger than its zip says")
-            return data
-
-        return read
-
     for entry in entries:
         if not entry.is_dir():
-            yield _Item(entry.filename.replace("\\", "/"), _packed(entry), reader(entry))
+            reader = functools.partial(_read_entry, archive, entry)
+            yield _Item(entry.filename.replace("\\", "/"), _packed(entry), reader)
+
+
+def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    if entry.file_size > MAX_FILE:
+        raise CourseError(f"it unpacks to more than {MAX_FILE >> 20} MB")
+    try:
+        with archive.open(entry) as packed:
+            data = packed.read(entry.file_size + 1)  # what an entry says about its size may be untrue
+    except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, ValueError, EOFError) as error:
+        raise CourseError(f"it cannot be unpacked ({error})") from error
+    if len(data) > entry.file_size:
+        raise CourseError("it is larger than its zip says")
+    return data
 
 
 def _packed(entry: zipfile.ZipInfo) -> datetime | None:
@@ -388,11 +370,8 @@ def _attempts(items: list[tuple[_Item, int]]) -> list[list[tuple[_Item, PurePosi
 
     def order(group: list[tuple[_Item, PurePosixPath]]) -> tuple[int, datetime, str]:
         notebooks = [item for item, _ in group if item.is_notebook]
-        return (
-            max(item.version for item in notebooks),
-            max(item.modified or datetime.min.replace(tzinfo=UTC) for item in notebooks),
-            notebooks[-1].name,
-        )
+        newest = max(item.modified or datetime.min.replace(tzinfo=UTC) for item in notebooks)
+        return max(item.version for item in notebooks), newest, notebooks[-1].name
 
     attempts = sorted(groups.values(), key=order)
     if rest:
@@ -424,12 +403,11 @@ def _receive(
         return
     names = [item.name for item, _ in attempt]
     attempts = course.attempts(name, student)
-    digest = _digest(contents)
-    if any(digest == _digest(_originals(path)) for path in attempts):
+    digests = _digests(contents.values())
+    if any(digests == _digests(_originals(path)) for path in attempts):
         collected.known += [(student, file_name) for file_name in names]
         return
-    modified = [item.modified for item, _ in attempt if item.modified is not None]
-    when = at or (max(modified) if modified else datetime.now(UTC))
+    when = at or max(filter(None, (item.modified for item, _ in attempt)), default=datetime.now(UTC))
     stamp = f"{when.astimezone(UTC):%Y-%m-%dT%H%M%SZ}"
     if attempts:
         stamp = max(stamp, attempts[-1].name[: len(stamp)])  # a newer attempt is never put before an older one
@@ -437,7 +415,7 @@ def _receive(
     folder.mkdir(parents=True, exist_ok=True)
     taken = {path.name for path in attempts}
     further = (f"{stamp}.{i:03}" for i in range(2, 1000))
-    stamp = next(file_name for file_name in itertools.chain([stamp], further) if file_name not in taken)
+    stamp = next(folder_name for folder_name in itertools.chain([stamp], further) if folder_name not in taken)
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
     try:
         for place, data in contents.items():
@@ -449,7 +427,7 @@ def _receive(
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    collected.new += [(student, file_name, folder / stamp) for file_name in names]
+    collected.new += [(student, file_name) for file_name in names]
 
 
 def _unpack(folder: Path, data: bytes, place: PurePosixPath, collected: Collected, student: str) -> None:
@@ -480,15 +458,12 @@ def _write(path: Path, data: bytes) -> None:
 def _writable(place: PurePosixPath) -> PurePosixPath:
     """Return a path that can be written on every system: as it was, but for what would not be a name."""
     parts = [re.sub(r'[\x00-\x1f<>:"|?*\\]', "_", part).strip() or "_" for part in place.parts]
-    short = [part if len(part.encode()) < 200 else _short(part) for part in parts]
-    while len(short) > 1 and len("/".join(short).encode()) > MAX_PATH:
-        del short[0]
-    return PurePosixPath(*short)
-
-
-def _short(part: str) -> str:
-    suffix = PurePosixPath(part).suffix[:20]
-    return part.encode()[:150].decode(errors="ignore") + suffix
+    for i, part in enumerate(parts):
+        if len(part.encode()) >= 200:
+            parts[i] = part.encode()[:150].decode(errors="ignore") + PurePosixPath(part).suffix[:20]
+    while len(parts) > 1 and len("/".join(parts).encode()) > MAX_PATH:
+        del parts[0]
+    return PurePosixPath(*parts)
 
 
 def _free(place: PurePosixPath, taken: set[str]) -> PurePosixPath:
@@ -497,29 +472,21 @@ def _free(place: PurePosixPath, taken: set[str]) -> PurePosixPath:
     def folders(path: PurePosixPath) -> list[str]:
         return [str(parent).lower() for parent in path.parents if parent.name]
 
-    if any(folder in taken for folder in folders(place)):  # a file's name, too
+    if not taken.isdisjoint(folders(place)):  # a file's name, too
         place = _writable(PurePosixPath("_".join(place.parts)))
-    others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in range(2, MAX_ENTRIES))
-    chosen = next(
-        taken_path
-        for taken_path in itertools.chain([place], others)
-        if not {str(taken_path).lower(), f"{taken_path}/".lower()} & taken
-    )
+    others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in itertools.count(2))
+    paths = itertools.chain([place], others)
+    chosen = next(path for path in paths if taken.isdisjoint({str(path).lower(), f"{path}/".lower()}))
     taken.update([str(chosen).lower(), *(f"{folder}/" for folder in folders(chosen))])
     return chosen
 
 
-def _originals(attempt: Path) -> dict[PurePosixPath, bytes]:
-    files = (path for path in attempt.rglob("*") if path.is_file())
-    places = ((PurePosixPath(path.relative_to(attempt).as_posix()), path) for path in files)
-    return {
-        place: path.read_bytes()
-        for place, path in places
-        if not any(part.endswith(".zip.unpacked") for part in place.parts)
-    }
+def _originals(attempt: Path) -> Iterator[bytes]:
+    for path in attempt.rglob("*"):
+        if path.is_file() and not any(part.endswith(".zip.unpacked") for part in path.relative_to(attempt).parts):
+            yield path.read_bytes()
 
 
-def _digest(contents: Mapping[PurePosixPath, bytes]) -> str:
+def _digests(contents: Iterable[bytes]) -> list[str]:
     """Return what is the same for the same files; their names do not count, since platforms change them."""
-    hashes = sorted(hashlib.sha256(data).hexdigest() for data in contents.values())
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return sorted(hashlib.sha256(data).hexdigest() for data in contents)

@@ -27,6 +27,7 @@ from torch import Tensor
 from attention_tutorial.exercises import Case, visible
 
 from .assignment import Assignment, Task, load
+from .batch import write
 from .course import Course
 from .pages import escape, page, pre, table
 from .release import BEGIN, END, METADATA, make_release, solve
@@ -65,19 +66,12 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Question:
-    """One question of a sheet.
+    """One question of a sheet."""
 
-    Attributes:
-        title: plain text.
-        asks: HTML.
-        answer: HTML, for the teacher alone.
-        room: for what is written by hand, in centimetres.
-    """
-
-    title: str
-    asks: str
-    answer: str
-    room: float = 2.5
+    title: str  # plain text
+    asks: str  # HTML
+    answer: str  # HTML, for the teacher alone
+    room: float = 2.5  # for what is written by hand, in centimetres
 
 
 def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
@@ -90,20 +84,17 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     master = nbformat.read(course.master(name), as_version=4)
     asked, answered = [], []
     for student in students:
-        person = course.student(student)
-        handed_in = None
-        if course.submitted(name, student).is_file():
-            handed_in = nbformat.read(course.submitted(name, student), as_version=4)
+        submitted = course.submitted(name, student)
+        handed_in = nbformat.read(submitted, as_version=4) if submitted.is_file() else None
+        who = f"{escape(course.student(student).name)} ({escape(student)})"
         drawn = questions(master, assignment, student, course.secret, handed_in)
-        who = f"{escape(person.name)} ({escape(student)})"
         asked.append(sheet(assignment.title, who, drawn))
-        answered.append([who, *(f"<p><strong>{i}.</strong> {q.answer}</p>" for i, q in enumerate(drawn, 1))])
+        answers = (f"<p><strong>{i}.</strong> {q.answer}</p>" for i, q in enumerate(drawn, 1))
+        answered.append([who, "".join(answers)])
     folder = course.root / "sheets" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sheets.html").write_text(page(assignment.title, "\n".join(asked), style=STYLE), encoding="utf-8")
-    rows = [[row[0], "".join(row[1:])] for row in answered]
-    body = f'<section class="answers"><p>{escape(NOTE)}</p>{table(["student", "answers"], rows)}</section>'
-    (folder / "answers.html").write_text(page(f"{assignment.title}: answers", body, style=STYLE), encoding="utf-8")
+    write(folder / "sheets.html", page(assignment.title, "\n".join(asked), style=STYLE))
+    body = f'<section class="answers"><p>{escape(NOTE)}</p>{table(["student", "answers"], answered)}</section>'
+    write(folder / "answers.html", page(f"{assignment.title}: answers", body, style=STYLE))
     return folder
 
 
@@ -121,18 +112,7 @@ def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
 def questions(
     master: NotebookNode, assignment: Assignment, student: str, secret: bytes, handed_in: NotebookNode | None = None
 ) -> list[Question]:
-    """Draw the questions of a student; the same every time.
-
-    Args:
-        master: with solutions.
-        assignment: from the hidden module.
-        student: the id.
-        secret: the course's.
-        handed_in: the student's rebuilt notebook, for questions on the answers in it.
-
-    Returns:
-        The questions, with the teacher's answers.
-    """
+    """Draw the questions of a student, the same every time; some are on the answers in the notebook handed in."""
     variant = variant_for(assignment, student, secret)
     common = variant_for(assignment, PLAIN, secret)
     if handed_in is not None and (handed_in.metadata.get(METADATA) or {}).get("variant") == common.mark:
@@ -148,10 +128,8 @@ def questions(
         before = _statement(release, task)
         if task.kind == "debug":
             code = next((cell.source for cell in release.cells if cell.id == task.id), "")
-            asks = (
-                f"{before}{pre(code)}<p>Mark the line at fault, write it as it must be, and say what it did wrong.</p>"
-            )
-            repaired.append(Question(task.title, asks, _repair(code, solved[task.id])))
+            asks = "<p>Mark the line at fault, write it as it must be, and say what it did wrong.</p>"
+            repaired.append(Question(task.title, before + pre(code) + asks, _repair(code, solved[task.id])))
         elif task.kind == "code":
             inputs = re.search(rf"def {task.name}\(([^)]*)\)", solved[task.id])
             names = [name.split(":")[0].split("=")[0].strip(" *") for name in inputs[1].split(",")] if inputs else []
@@ -195,9 +173,8 @@ def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random
     call = f"{task.name}({', '.join(inputs)})"
     asked = f"<code>{escape(call + place)}</code>"
     if len(parts) > 1:
-        asked = (
-            f"<code>{escape(parts[best.part] + place)}</code> of <code>{escape(', '.join(parts) + ' = ' + call)}</code>"
-        )
+        whole = f"{', '.join(parts)} = {call}"
+        asked = f"<code>{escape(parts[best.part] + place)}</code> of <code>{escape(whole)}</code>"
     named = zip(best.case.inputs, [*inputs, *[""] * len(best.case.inputs)], strict=False)
     shown = "".join(_named(x, name) for x, name in named)
     asks = f"<p>Compute {asked} for</p>{shown}"
@@ -206,8 +183,8 @@ def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random
         if values is not None and values.isfinite().all():
             wrong.setdefault(_numbers(values), words)
     shown_wrong = [f"{numbers}: {escape(words.replace('*', ''))}" for numbers, words in list(wrong.items())[:SLIPS]]
-    told = f"{_numbers(best.values)}" + "".join(f'<br><span class="soft">{words}</span>' for words in shown_wrong)
-    yield Question(task.title, before + asks, told)
+    told = [_numbers(best.values), *(f'<span class="soft">{words}</span>' for words in shown_wrong)]
+    yield Question(task.title, before + asks, "<br>".join(told))
 
 
 def _row(task: Task, draw: random.Random) -> _Row | None:
@@ -284,26 +261,19 @@ def _count(x: Any) -> int:
     return x.numel() if isinstance(x, Tensor) else 1
 
 
-def _inputs(case: Case, names: Sequence[str]) -> str:
-    named = zip(case.inputs, [*names, *[""] * len(case.inputs)], strict=False)
-    return "".join(_named(x, name) for x, name in named)
-
-
 def _named(x: Any, name: str) -> str:
     """Return a value below its name; what has more than two axes, or is a list of tables, as several."""
-    if (isinstance(x, Tensor) and x.dim() > 2) or (
-        isinstance(x, list | tuple) and any(isinstance(y, Tensor) for y in x)
-    ):
+    tables = isinstance(x, list | tuple) and any(isinstance(y, Tensor) for y in x)
+    if tables or (isinstance(x, Tensor) and x.dim() > 2):
         return "".join(_named(y, f"{name}[{i}]") for i, y in enumerate(x))
     return f'<div class="given"><code>{escape(name)}</code>{_value(x)}</div>'
 
 
 def _value(x: Any) -> str:
-    if isinstance(x, Tensor) and x.dim() == 2:
-        rows = "".join(f"<tr>{''.join(f'<td>{_number(y)}</td>' for y in row)}</tr>" for row in x.tolist())
+    if isinstance(x, Tensor) and x.dim() in (1, 2):
+        lines = x.tolist() if x.dim() == 2 else [x.tolist()]
+        rows = "".join(f"<tr>{''.join(f'<td>{_number(y)}</td>' for y in line)}</tr>" for line in lines)
         return f"<table>{rows}</table>"
-    if isinstance(x, Tensor) and x.dim() == 1:
-        return f"<table><tr>{''.join(f'<td>{_number(y)}</td>' for y in x.tolist())}</tr></table>"
     return f"<p>{escape(_number(x.tolist() if isinstance(x, Tensor) else x))}</p>"
 
 
@@ -344,9 +314,8 @@ def _own_lines(release: NotebookNode, handed_in: NotebookNode | None, draw: rand
     for cell_id, line in sorted(draw.sample(theirs, min(LINES, len(theirs))), key=theirs.index):
         asks = f"<p>Your answer <code>{escape(cell_id)}</code> has this line:</p>{pre(line[:300])}"
         asks += "<p>What does it do, which shape has its result, and why is it needed?</p>"
-        yield Question(
-            "A line of your own", asks, f"<code>{escape(cell_id)}</code>: <code>{escape(line[:300])}</code>", 1.5
-        )
+        answer = f"<code>{escape(cell_id)}</code>: <code>{escape(line[:300])}</code>"
+        yield Question("A line of your own", asks, answer, 1.5)
 
 
 def _is_worth_asking(line: str) -> bool:
@@ -377,9 +346,6 @@ def _statement(release: NotebookNode, task: Task) -> str:
 
 def markdown(text: str) -> str:
     """Set the little Markdown that tasks use: paragraphs, bold, code, formulas. What was ordered is told as done.
-
-    Raises:
-        ValueError: if a formula cannot be set.
 
     Example:
         >>> markdown("The factor is *large*. Write `f(x)`. Return **one** number.")
@@ -416,18 +382,7 @@ NAMES = {
 
 @functools.cache
 def formula(tex: str, display: bool = False) -> str:
-    """Set a formula as a drawing that any browser prints.
-
-    Args:
-        tex: without dollars.
-        display: whether it has a line of its own.
-
-    Returns:
-        SVG, with the TeX for those who do not see it.
-
-    Raises:
-        ValueError: if matplotlib cannot set it.
-    """
+    """Set TeX, ``display`` on a line of its own, as an SVG that any browser prints, with the TeX as its label."""
     plain = " ".join(tex.split())
     for name, other in NAMES.items():
         plain = re.sub(name, other, plain)
@@ -437,11 +392,9 @@ def formula(tex: str, display: bool = False) -> str:
         vertices, codes = text_to_path.get_text_path(font, f"${plain}$", ismath=True)
     except ValueError as error:
         raise ValueError(f"a formula of a task must be one that matplotlib can set; got {tex!r}") from error
+    letters = {Outline.MOVETO: "M", Outline.LINETO: "L", Outline.CURVE3: "Q", Outline.CURVE4: "C"}
     path = "".join(
-        {Outline.MOVETO: "M", Outline.LINETO: "L", Outline.CURVE3: "Q", Outline.CURVE4: "C"}[code]
-        + " ".join(f"{x:.0f}" for x in points)
-        if code != Outline.CLOSEPOLY
-        else "Z"
+        "Z" if code == Outline.CLOSEPOLY else letters[code] + " ".join(f"{x:.0f}" for x in points)
         for points, code in Outline(vertices, codes).iter_segments(simplify=False, curves=True)
     )
     return (

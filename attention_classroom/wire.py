@@ -8,6 +8,7 @@ The child loads this file by its path, in a process where the package is not the
 
 import json
 import math
+import re
 import struct
 from typing import Any
 
@@ -18,20 +19,8 @@ import torch
 __all__ = ["HEADER", "WireError", "is_finite", "lengths", "pack", "type_name", "unpack"]
 
 HEADER = struct.Struct("<QQ")  # the lengths of the JSON and of the tensors
-DTYPES = frozenset(
-    {
-        torch.float64,
-        torch.float32,
-        torch.float16,
-        torch.bfloat16,
-        torch.int64,
-        torch.int32,
-        torch.int16,
-        torch.int8,
-        torch.uint8,
-        torch.bool,
-    }
-)
+NUMBERS = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool"
+DTYPES = frozenset(getattr(torch, name) for name in NUMBERS.split())
 DEPTH = 20  # of containers in containers
 NODES = 100_000  # in one message
 BITS = 4096  # of one integer
@@ -43,17 +32,10 @@ class WireError(ValueError):
 
 
 def pack(message: Any, *, strict: bool = True) -> bytes:
-    """Write plain data as bytes.
-
-    Args:
-        message: None, booleans, numbers, texts, tensors and arrays, in lists, tuples and dictionaries.
-        strict: whether anything else is refused; else the name of its type crosses.
-
-    Returns:
-        The bytes, their header in front.
+    """Write None, booleans, numbers, texts, tensors and arrays, in lists, tuples and dictionaries, as bytes.
 
     Raises:
-        WireError: if something is no plain data, or there is too much of it.
+        WireError: if there is too much of it, or if ``strict`` anything else; of that a type's name crosses otherwise.
     """
     tensors: dict[str, torch.Tensor] = {}
     count = [0]
@@ -103,19 +85,15 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
 
 def type_name(x: Any) -> str:
     """Name a thing's type, by a word of letters that cannot say anything else."""
-    name = "".join(c for c in str(type(x).__name__) if c.isascii() and (c.isalnum() or c == "_"))
-    return name[:40] or "object"
+    return _word(str(type(x).__name__))
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "", name, flags=re.ASCII)[:40] or "object"
 
 
 def lengths(header: bytes, limit: int) -> tuple[int, int]:
-    """Read a header.
-
-    Returns:
-        The lengths of the JSON and of the tensors.
-
-    Raises:
-        WireError: if they are more than the limit.
-    """
+    """Read the lengths of the JSON and of the tensors; a `WireError` is raised if they are more than the limit."""
     text, blob = HEADER.unpack(header)
     if text + blob > limit:
         raise WireError(f"a message of {text + blob} bytes; {limit} are allowed")
@@ -123,14 +101,10 @@ def lengths(header: bytes, limit: int) -> tuple[int, int]:
 
 
 def unpack(message: bytes) -> Any:
-    """Read plain data from bytes that anybody may have made.
+    """Read plain data, of exact types only, from bytes that anybody may have made.
 
-    Returns:
-        The data; exact types only. What was no plain data comes as an object of a class of that name, which does
-        nothing.
-
-    Raises:
-        WireError: if the bytes are anything else.
+    What was no plain data comes as an object of a class of that name, which does nothing. Where the bytes are anything
+    else a `WireError` is raised.
     """
     try:
         text, blob = HEADER.unpack_from(message)
@@ -144,7 +118,7 @@ def unpack(message: bytes) -> Any:
         return _read(data, tensors, [0])
     except WireError:
         raise
-    except (Exception, RecursionError) as error:
+    except Exception as error:
         raise WireError(f"no message: {type(error).__name__}") from error
 
 
@@ -161,8 +135,7 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
         items = [_read(item, tensors, count) for item in value]
         return items if kind == "l" else tuple(items)
     if kind == "d" and type(value) is list:
-        pairs = [(_read(item, tensors, count), _read(other, tensors, count)) for item, other in value]
-        return dict(pairs)
+        return {_read(key, tensors, count): _read(item, tensors, count) for key, item in value}
     if type(value) is not str:
         raise WireError("no plain data")
     if kind == "f":
@@ -173,7 +146,7 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
         # Taken out: a tensor that is named a thousand times would be copied a thousand times.
         return _read_tensor(tensors.pop(value), array=kind == "n", grad=x.get("grad") is True)
     if kind == "o":
-        return _unknown(value)
+        return type(_word(value), (), {"__slots__": ()})()
     raise WireError("no plain data")
 
 
@@ -185,18 +158,8 @@ def _read_tensor(x: torch.Tensor, *, array: bool, grad: bool) -> Any:
     return x.clone().requires_grad_(grad and x.is_floating_point())
 
 
-def _unknown(name: str) -> Any:
-    """Make an object that is nothing but its type's name."""
-    word = "".join(c for c in name if c.isascii() and (c.isalnum() or c == "_"))[:40]
-    return type(word or "object", (), {"__slots__": ()})()
-
-
 def is_finite(x: Any) -> bool:
-    """Whether all numbers in plain data are finite.
-
-    Returns:
-        Whether none is infinite or not a number.
-    """
+    """Whether no number in plain data is infinite or not a number."""
     if isinstance(x, torch.Tensor):
         return bool(x.isfinite().all())
     if isinstance(x, np.ndarray):

@@ -132,7 +132,7 @@ def test_every_file_of_a_download_is_taken_or_listed(course, tmp_path):
     source = make_zip(tmp_path / "moodle.zip", files)
     before = source.read_bytes()
     collected = collect(course, "scaling", source)
-    listed = [file for _, file, _ in collected.new] + [file for file, _ in collected.unmatched] + collected.system
+    listed = [file for _, file in collected.new] + [file for file, _ in collected.unmatched] + collected.system
     assert sorted(listed) == sorted(files)
     assert {file for file, _ in collected.unmatched} == {
         "Min Kim_4712_assignsubmission_file_/x.ipynb", "readme.txt", "masking.ipynb",
@@ -422,4 +422,4 @@ def test_a_source_that_cannot_be_read_is_named(course, tmp_path):
         collect(course, "scaling", tmp_path / "x.7z")
     single = tmp_path / "s101.ipynb"
     single.write_bytes(io.BytesIO(b"one").getvalue())
-    assert [student for student, _, _ in collect(course, "scaling", single).new] == ["s101"]
+    assert [student for student, _ in collect(course, "scaling", single).new] == ["s101"]
