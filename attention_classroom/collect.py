@@ -28,7 +28,7 @@ __all__ = ["Collected", "collect", "match", "undo"]
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
-VERSION = re.compile(r"-(\d{1,3})$")  # what Canvas writes behind the name of a file that was handed in again
+VERSION = re.compile(r"-(\d{1,3})$")  # what Canvas writes after the name of a file that was handed in again
 OF_THE_SYSTEM = re.compile(
     r"(?:.*/)?(?:__MACOSX/.*|\.ipynb_checkpoints/.*|\._[^/]*|\.DS_Store|Thumbs\.db|desktop\.ini)"
 )

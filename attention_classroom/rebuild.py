@@ -265,7 +265,7 @@ def _find_beside(slots: list[_Slot], cells: list[_Cell], taken: set[int]) -> Non
 
 @dataclass
 class _Laying:
-    """The notebook while it is made: for each slot, what comes before and behind it."""
+    """The notebook while it is made: for each slot, what comes before and after it."""
 
     slots: list[_Slot]
     cells: list[_Cell]
@@ -330,7 +330,7 @@ class _Laying:
             self.flag("edited", slot.task, f"the cell {slot.id} was made a cell of another kind")
 
     def place_extras(self, taken: set[int]) -> None:
-        """Put each cell that the student added behind the slot that it stood behind."""
+        """Put each cell that the student added after the slot that it followed."""
         place = {i: number for number, slot in enumerate(self.slots) for i in (*slot.found, *slot.beside)}
         at = -1
         for i, cell in enumerate(self.cells):

@@ -227,7 +227,7 @@ def train_code_model(texts: Texts, seed: int, *, growth: list[dict[str, Any]] | 
 
 
 def windows(ids: np.ndarray, count: int, context: int, seed: int) -> Tensor:
-    """Draw windows of a text, each behind the token that begins one."""
+    """Draw windows of a text, each after the token that begins one."""
     starts = np.random.default_rng(seed).integers(0, len(ids) - context, count)
     return torch.tensor(np.array([[BEGIN, *ids[at : at + context - 1]] for at in starts]))
 

@@ -30,7 +30,7 @@ INSTALL = "install-the-package"
 NOT_ON_THE_SITE = "remove-cell"
 
 INSTALL_SOURCE = """
-# Where this book's package is missing, as in Colab, this installs it, and it alone.
+# Installs this book's package where it is missing, as in Colab, and what it needs.
 import os
 import subprocess
 import sys

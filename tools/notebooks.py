@@ -12,7 +12,7 @@ The same code gives the same bytes: the kernel runs on the CPU in a fixed enviro
 or the machine is stored, and cell ids are kept. A notebook is written only when all its cells ran, and when they print
 the same under every profile of tools/profiles.py, as other processors would run them.
 
-Some results vary by nature, above all times. Such digits stand behind "measured ≈" (`claim(..., stable=False)`), and a
+Some results vary by nature, above all times. Such digits stand after "measured ≈" (`claim(..., stable=False)`), and a
 cell that draws them has the metadata `{"attention_tutorial": {"measures_time": true}}`. Where a notebook's fresh
 outputs differ in nothing else, the file stays as it is.
 

@@ -2,7 +2,7 @@
 
     python -m tools.pdf [--site _build/html] [--out _build/book.pdf]
 
-The articles of all pages are put behind one another in their order, below a title and a list of contents, with their
+The articles of all pages are put one after another in their order, below a title and a list of contents, with their
 links led to places in the book; Chromium prints the result. Solutions stand open; folded code is left
 out; a widget shows its table.
 """

@@ -362,7 +362,7 @@ def test_the_check_starts_no_thread_as_when_graded(loaded, capsys):
 
     check("small", answer)
     assert "can't start new thread: answers are graded in one thread" in capsys.readouterr().out
-    threading.Thread(target=print).start()  # behind the check they start again
+    threading.Thread(target=print).start()  # after the check they start again
 
 
 def test_an_unknown_task_is_named(loaded):

@@ -141,7 +141,7 @@ def release(variant=VARIANT):
 
 
 def submission(weigh=WEIGH, double=DOUBLE, why=TEXT, *, variant=VARIANT, extra=(), behind="setup"):
-    """A handed-in notebook; ``extra`` cells of code stand behind the cell of that id."""
+    """A handed-in notebook; ``extra`` cells of code stand after the cell of that id."""
     notebook = release(variant)
     sources = {"weigh": weigh, "double": double, "why": why}
     cells = []

@@ -1,6 +1,6 @@
 """Where a translator finds the gender of a word that it is about to write.
 
-A sentence is cut off before the first word of its verb that shows a gender: *stata* or *stato*, or behind *verrà* the
+A sentence is cut off before the first word of its verb that shows a gender: *stata* or *stato*, or after *verrà* the
 participle. The translator reads the Italian words up to there, and we compare how likely it finds the right form and
 the wrong one. Then edges of its attention are closed, or words are exchanged, and we look again.
 """
@@ -65,7 +65,7 @@ def source_places(sentence: Sentence) -> dict[str, int]:
     """
     at = (
         (4 if sentence.leading else 0) + (2 if sentence.is_answer else 0) + 1
-    )  # behind "after the X ,", "what about", "the"
+    )  # after "after the X ,", "what about", "the"
     subject = at + bool(sentence.adjective)
     return {
         "adjective": at if sentence.adjective else ABSENT,

@@ -44,7 +44,7 @@ class Touch:
         heads_off: heads (attention, layer, head) whose output is zero.
         swapped: attentions (attention, layer) in which keys and values are exchanged.
         shift: the causal mask lets position i see positions up to i + shift.
-        padding: so many positions of padding stand behind the source.
+        padding: the number of padding positions after the source.
         unmasked: attentions, of ``"encoder"`` and ``"cross"``, in which the padding is open.
         changes: numbers (matrix, row, column, value) that are put into a matrix or a parameter before it is used.
     """

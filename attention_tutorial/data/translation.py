@@ -198,7 +198,7 @@ class Sentence:
 
 
 def join_italian(words: Sequence[str]) -> str:
-    """Write words as a text: no space behind an apostrophe or before a comma.
+    """Write words as a text: no space after an apostrophe or before a comma.
 
     Example:
         >>> join_italian(["dopo", "l'", "idea", ",", "la", "rete"])
@@ -392,7 +392,7 @@ def encode_english(texts: Sequence[str]) -> Tensor:
 
 
 def encode_italian(texts: Sequence[str]) -> Tensor:
-    """Turn Italian texts into token ids, each with 2 (the end) behind it, padded on the right with 0 to the longest.
+    """Turn Italian texts into token ids, each with 2 (the end) after it, padded on the right with 0 to the longest.
 
     Args:
         texts: in words of ``ITALIAN``.

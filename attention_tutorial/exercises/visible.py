@@ -5,7 +5,7 @@ its slips on its inputs and keeps what they give. `thaw` makes a table of that a
 first. So the notebook that is handed out says the same words, and holds no solution.
 
     load("...")                  # in a release's cell of visible checks
-    check("attend", attend)      # behind an answer
+    check("attend", attend)      # after an answer
 """
 
 import base64

@@ -20,7 +20,7 @@ class Written(NamedTuple):
     """What a model wrote.
 
     Attributes:
-        tokens: ids (batch, m), without the token that begins; 2 ends a sentence, and 0 fills up behind it.
+        tokens: ids (batch, m), without the token that begins; 2 ends a sentence, and 0 fills up the rest.
         log_probs: (batch,), the logarithm of the probability of each, with that of the end.
     """
 

@@ -76,7 +76,7 @@ class Recall:
 
     Symbol :math:`i` is asked for and :math:`j` shown. The symbols' vectors :math:`x` are normal and stay. At the start
     the entries of :math:`W^Q` and :math:`W^K` have variance ``start**2 / features``, so that those of queries and keys
-    have variance ``start**2``; the read-out, an 8 x 8 matrix behind the weighted average, is three times the identity.
+    have variance ``start**2``; the read-out, an 8 x 8 matrix after the weighted average, is three times the identity.
 
     Args:
         d_k: features of queries and keys.

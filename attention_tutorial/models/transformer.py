@@ -1,7 +1,7 @@
 """The Transformer: an encoder that reads a sentence at once, and a decoder that writes another word by word.
 
 Every layer is a list of steps, and every step writes into the same path: ``x + step(norm(x))``. Id 0 is padding, in
-source and target; id 1 stands before a target's first token, id 2 behind its last.
+source and target; id 1 stands before a target's first token, id 2 after its last.
 
 Axes: ``n`` source positions, ``m`` target positions. A mask is boolean, True = may attend, of any shape that
 :class:`~attention_tutorial.layers.MultiHeadAttention` takes; the masks of padding and of the future are made here, and
@@ -462,7 +462,7 @@ class Transformer(nn.Module):
         cross_mask: Masks = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[Kept, ...]]:
-        """Read new target ids (batch, m) behind those that ``kept`` stands for.
+        """Read new target ids (batch, m) after those that ``kept`` stands for.
 
         Returns:
             The logits (batch, m, target_size), the weights of self- and of cross-attention, one tensor a layer, and

@@ -125,7 +125,7 @@ def claim(
         rtol: relative tolerance of ``equals``.
         digits: significant digits shown. A measurement that should be 0 is shown to the tolerance (and recorded
             as it is).
-        stable: False if the digits differ between machines. They are then shown behind "≈", and the notebook tests do
+        stable: False if the digits differ between machines. They are then shown after "≈", and the notebook tests do
             not compare them: what is compared is that the claim held.
         finding: True for the three or four claims that a chapter is about; on the site they stand out.
 

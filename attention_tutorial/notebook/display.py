@@ -85,6 +85,6 @@ def _without_docstrings(code: str) -> str:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
             first, last = node.body[0].lineno - 1, node.body[0].end_lineno
             if isinstance(node, ast.ClassDef) and last is not None and last < len(lines) and not lines[last].strip():
-                last += 1  # the blank line behind a class's docstring
+                last += 1  # the blank line after a class's docstring
             lines[first:last] = [None] * ((last or first) - first)  # type: ignore[list-item]
     return "\n".join(line for line in lines if line is not None)

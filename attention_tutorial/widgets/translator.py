@@ -54,7 +54,7 @@ class Translator(BookWidget):
         heads_off: heads ``(attention, head)`` to remove, counted from 1.
         swapped: attentions in which keys and values are exchanged.
         shift: -1, 0 or 1: how far the decoder's causal mask is shifted.
-        padding: how many positions of padding stand behind the sentence.
+        padding: the number of padding positions after the sentence.
         unmasked: of ``"encoder"`` and ``"cross"``, where the padding is open.
         changes: numbers ``(matrix, row, column, value)`` to put into a matrix or a parameter.
         step: the word that is looked at first, counted from 1, or a word that the untouched machine writes.

@@ -19,7 +19,7 @@ function tenBits(bytes: Uint8Array, i: number): number {
 export const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
-/** Halves: sign and exponent of each are a letter, the ten bits of all fractions stand behind a colon. */
+/** Halves: sign and exponent of each are a letter, the ten bits of all fractions stand after a colon. */
 export function unpackHalves(text: string): Float64Array {
   const [tops, rest] = text.split(":") as [string, string];
   const bytes = bytesOf(rest);

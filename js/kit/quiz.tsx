@@ -1,4 +1,4 @@
-/* Predict first: a question with options, a verdict behind it, and what stays covered until then. */
+/* Predict first: a question with options, a verdict after it, and what stays covered until then. */
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -12,7 +12,7 @@ export interface Option {
 export interface Question {
   text: string;
   options: Option[];
-  /** Said behind the verdict. */
+  /** Said after the verdict. */
   why: string;
 }
 
@@ -97,7 +97,7 @@ function Verdict({ question, reply }: { question: Question; reply: Option | "sho
   );
 }
 
-/** A question before which a widget is brought into one state, and behind whose reply it shows another. */
+/** A question before which a widget is brought into one state, and after whose reply it shows another. */
 export interface Staged<S> extends Question {
   before: Partial<S>;
   after: Partial<S>;

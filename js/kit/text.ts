@@ -9,7 +9,7 @@ export const raised = (power: number | string): string =>
 
 export const isWhole = (value: number): boolean => Math.abs(value - Math.round(value)) < 1e-9;
 
-/** A number for the eye: as short as it is exact, else with three digits behind the point. */
+/** A number for the eye: as short as it is exact, else with three digits after the point. */
 export function show(value: number): string {
   if (value === -Infinity) return "−∞";
   return minus(isWhole(value * 1000) ? String(Math.round(value * 1000) / 1000) : value.toFixed(3));
@@ -25,7 +25,7 @@ export function parseNumber(text: string, largest = 1000): number {
   return Math.abs(Number(plain)) <= largest ? Number(plain) : NaN;
 }
 
-/** Words, and behind those that stand more than once their place. */
+/** Words, each that stands more than once followed by its place. */
 export function named(words: readonly string[]): string[] {
   return words.map((word, i) => (words.indexOf(word) === words.lastIndexOf(word) ? word : `${word} (${i + 1})`));
 }

@@ -112,7 +112,7 @@ def test_an_assignment_gets_its_installing_cell_and_keeps_the_rest(book, capsys)
     path.write_text(writes(master) + "\n")
     colab.main([], book)
     after = reads(path.read_text())
-    assert after.cells[0].source.startswith("# Where this book's package is missing")
+    assert after.cells[0].source.startswith("# Installs this book's package")
     after.cells[0].source = "old"
     assert after == master
     path.write_text(writes(master) + "\n")

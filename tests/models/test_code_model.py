@@ -152,7 +152,7 @@ def test_a_copy_and_a_saved_model_compute_the_same(model, generator):
 
 def test_the_first_of_one_is_the_most_likely_token_every_time(model):
     text, ids = "", [BEGIN, *model.tokens.encode("never")]
-    for _ in range(CONTEXT + 4):  # longer than the context: the model then sees its last tokens behind the beginning
+    for _ in range(CONTEXT + 4):  # longer than the context: the model then sees its last tokens after the beginning
         recent = ids if len(ids) <= CONTEXT else [BEGIN, *ids[-(CONTEXT - 1) :]]
         ids.append(int(model(torch.tensor([recent])).logits[0, -1].argmax()))
     text = model.tokens.decode(ids[1 + len(model.tokens.encode("never")) :])

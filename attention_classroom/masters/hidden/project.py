@@ -163,7 +163,7 @@ FORMS = [*ARTICLES.values(), *ADJECTIVES.values()]  # the forms of one word
 
 
 def phrase(article, adjective, noun, role):
-    """The words of a noun with its article; the adjective stands behind it and agrees."""
+    """The words of a noun with its article; the adjective follows it and agrees."""
     word, gender = NOUNS[noun]
     return [ARTICLES[article][gender], word] + ([ADJECTIVES[adjective][gender]] if adjective else [])
 

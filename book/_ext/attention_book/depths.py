@@ -47,7 +47,7 @@ def chapter_of(page: str) -> int:
 
 
 def neighbours(page: str, pages: Iterable[str]) -> tuple[str | None, str | None]:
-    """Return the page before and the page behind one: of a main page those that are not deep.
+    """Return the pages before and after one: of a main page those that are not deep.
 
     Example:
         >>> book = ["start", "01_one", "01a_deep", "02_two"]
@@ -60,7 +60,7 @@ def neighbours(page: str, pages: Iterable[str]) -> tuple[str | None, str | None]
 
 
 def lead_on(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Have the links to the page before and behind keep to the reader's depth."""
+    """Have the links to the pages before and after keep to the reader's depth."""
     order = list(app.env.collect_relations())
     if doctree is None or pagename not in order or not isinstance(app.builder, StandaloneHTMLBuilder):
         return

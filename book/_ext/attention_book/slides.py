@@ -215,7 +215,7 @@ def poll_of_turn(state: dict[str, Any]) -> str:
 
 
 def parts_of_turn(asked: Tag, after: list[Tag]) -> Iterator[Part]:
-    """Yield a *Your turn* as a poll if its answer can be typed; else as code to complete, with an answer behind it."""
+    """Yield a *Your turn* as a poll if its answer can be typed; else as code to complete, with its answer."""
     cell, answer = (
         next(element for element in after if tag in element.get("class", ())) for tag in ("tag_turn", "tag_answer")
     )

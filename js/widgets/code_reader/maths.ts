@@ -177,7 +177,7 @@ export function softmax(scores: Float64Array): Float64Array {
   return result;
 }
 
-/** Read one more token behind others, without what some heads would add. */
+/** Read one more token after others, without what some heads would add. */
 function readOne(model: Model, before: readonly Place[], id: number, off: readonly Head[]): Place {
   const { width, heads } = model;
   const [size, n] = [width / heads, before.length];

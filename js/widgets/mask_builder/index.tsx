@@ -286,7 +286,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
   useEffect(() => {
     const lift = () => {
       stroke.current = null;
-      setTimeout(() => (painted.current = false)); // behind the click that follows
+      setTimeout(() => (painted.current = false)); // after the click that follows
     };
     window.addEventListener("pointerup", lift);
     window.addEventListener("pointercancel", lift);

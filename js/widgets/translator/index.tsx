@@ -62,7 +62,7 @@ interface State extends Touch {
   /** What stands in the field, and the last text in it that the machine could read. */
   text: string;
   sentence: string;
-  /** The word that is looked at, counted from 1, and whether those behind it are shown. */
+  /** The word that is looked at, counted from 1, and whether those after it are shown. */
   step: number;
   rest: boolean;
   attention: Kind;
@@ -99,7 +99,7 @@ function touchOf({ closed, heads_off, swapped, shift, padding, unmasked, changes
 
 const isTouched = (touch: Touch): boolean => JSON.stringify(touch) !== JSON.stringify(NOTHING);
 
-/** What stands behind a number of words: the row of probabilities of the next one. */
+/** What comes after a number of words: the row of probabilities of the next one. */
 const likely = (trace: Map<string, Sheet>, step: number) => rowOf(trace.get("probabilities")!, step - 1);
 
 function compute(state: State) {

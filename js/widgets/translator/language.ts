@@ -12,7 +12,7 @@ export const splitWords = (text: string): string[] =>
 /** The words that the machine reads: a full stop or an exclamation mark says nothing. */
 export const wordsOf = (text: string): string[] => splitWords(text).filter((word) => word !== "." && word !== "!");
 
-/** Write words as a text: no blank behind an apostrophe or before a comma or a question mark. */
+/** Write words as a text: no space after an apostrophe or before a comma or a question mark. */
 export const joinWords = (words: readonly string[]): string =>
   words.join(" ").replaceAll("' ", "'").replaceAll(" ,", ",").replaceAll(" ?", "?");
 

@@ -1,6 +1,6 @@
 /* The trained translator: its numbers, and every step of its computation, as `attention_tutorial.analysis.touch` does it.
 
-   A matrix is a flat Float64Array with its rows one behind the other. Names of matrices are those of PyTorch and of
+   A matrix is a flat Float64Array with its rows one after the other. Names of matrices are those of PyTorch and of
    `trace` in Python. Heads count from 1; layers, rows and columns from 0. */
 
 import trained from "../../../attention_tutorial/models/trained/translator.json";
@@ -56,7 +56,7 @@ export interface Touch {
   swapped: readonly Part[];
   /** Position i of the decoder sees positions up to i + shift. */
   shift: number;
-  /** So many positions of padding stand behind the source. */
+  /** The number of padding positions after the source. */
   padding: number;
   /** The attentions to the source in which padding is open. */
   unmasked: readonly Kind[];
