@@ -505,7 +505,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
                 (
                     1,
-                    "explains the right end: the largest score wins, since its exponential outgrows all others together",
+                    "explains the right end: the largest score wins; its exponential outgrows all others together",
                 ),
                 (
                     1,
