@@ -349,7 +349,7 @@ def test_the_check_says_what_it_finds(loaded, capsys):
     check("small", None)
     check("small", small().slips[0].answer)
     assert capsys.readouterr().out.splitlines() == [
-        "small: right on all inputs tried here. Your points come from others.",
+        "small: right on all inputs tried here. Your points come from other inputs.",
         "small: not filled in yet.",
         "small: not yet. Here: 5 keys, and the softmax over 3.",
     ]

@@ -27,6 +27,8 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
     if torch.bool in (got.dtype, wrong.dtype):
         return "allowed and masked are swapped" if got.dtype == wrong.dtype and got.equal(~wrong) else None
     wrong = wrong.double()
+    if close(got, wrong):
+        return None  # nothing was
     if bool((wrong - wrong.flatten()[0]).abs().max() < 1e-5):
         return None  # any two constants are multiples of each other
     factor = multiple(got, wrong)
@@ -37,7 +39,7 @@ def besides(got: Tensor, wrong: Tensor) -> str | None:
     if got.dim() < 2 or not bool((got > 0).all() and (wrong > 0).all()):
         return None
     factor = factor_on_scores(got, wrong)
-    if factor is not None:
+    if factor is not None and sums_to_one(wrong, -1):
         return f"the scores are multiplied by {factor:.3g}" if sums_to_one(got, -1) else "the rows do not sum to 1"
     return _down_the_columns(got, wrong) if got.size(-1) > 1 and got.size(-2) > 1 else None
 

@@ -67,7 +67,7 @@ def _explain_start(states: Tensor, right: Any, inputs: list[float], w: float, u:
     """The first state tells what was taken for h_0; do the others follow?"""
     first = states[0].item()
     if math.isclose(first, right[0], rel_tol=1e-5):
-        return "the first state is right and a later one is not; check which state goes into each step"
+        return "the first state is right and a later one is not; check how the old state enters"
     start = (math.atanh(first) - w * inputs[0]) / u if abs(first) < 1 else math.nan
     if states.allclose(torch.tensor(_rnn(inputs, w, u, h=start)), rtol=1e-5):
         return f"your states start from h_0 = {start:.3g}; the first is tanh(w x_1), since h_0 = 0"
@@ -219,6 +219,10 @@ def _weights_read(words: str, weigh: Callable[[Tensor], Tensor], mistake: int | 
 
 
 CONTEXT_SLIPS = [
+    Slip(
+        "the weights are right, but your context uses the raw scores; it is weights @ h",
+        lambda s, h: (s @ h.mT @ h, _attend(s, h)[1]),
+    ),
     _context_slip("not the plain average", lambda weights: torch.full_like(weights, 1 / weights.size(-1))),
     _context_slip("not the plain sum", torch.ones_like),
     _context_slip("not the best one alone", _best),

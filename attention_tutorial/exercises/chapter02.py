@@ -112,7 +112,7 @@ WEIGHTS_BY_HAND = Exercise(
         Slip(
             "these are the right numbers in the wrong order; weight j belongs to score j",
             [1 / 2, 3 / 8, 1 / 8],
-            like=lambda got, wrong: alike(sorted(got), sorted(wrong)),
+            like=lambda got, wrong: not isinstance(got, float | int) and alike(sorted(got), sorted(wrong)),
         ),
         Read("the first weight is not 0: the exponential of 0 is 1", [0, 3 / 7, 4 / 7]),
         Read("weights are never negative: an exponential is above 0", [-0.1, 0.5, 0.6]),

@@ -246,11 +246,11 @@ JACOBIAN = Exercise(
     same=within(1e-7),
     slips=[
         Slip("the sign is turned around: it is diag(a) - a aᵀ", lambda scores: -_jacobian(scores)),
-        Slip("a aᵀ is missing: every weight falls when another score rises", _of_weights(torch.diag)),
+        Slip("the term a aᵀ is missing: every weight falls when another score rises", _of_weights(torch.diag)),
         Slip("diag(a) is missing: a score must raise its own weight", _of_weights(lambda a: -torch.outer(a, a))),
         Slip("diag(a) is missing, and the minus", _of_weights(lambda a: torch.outer(a, a))),
         Slip(
-            "that is the diagonal alone; the entries a_j a_l off it are missing",
+            "that is the diagonal alone; the entries -a_j a_l off it are missing",
             _of_weights(lambda a: torch.diag(a * (1 - a))),
         ),
         Slip("subtract a aᵀ, do not add it", _of_weights(lambda a: torch.diag(a) + torch.outer(a, a))),
@@ -431,6 +431,8 @@ def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k
         diagnosis = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
         return f"these are weights; only the scores are asked for{f' (and {diagnosis})' if diagnosis else ''}"
     slope = multiple(got, raw)
+    if slope is not None and slope < 0:
+        return "the sign of your scores is turned around"
     if slope is not None:
         words = describe_scale(slope, d_head**-0.5, sizes, "d_head")
         return words.removeprefix("your weights are ").split(": ", 1)[-1]
@@ -475,7 +477,7 @@ HEAD_SCORES = Exercise(
         *OTHER_SCORES,
         *(Read(words, _with(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
         Read("you multiplied by sqrt(d_head)", _with(divisor=lambda d, m, h, n: d**-0.5)),
-        Read("these are weights; only the scores", lambda *inputs: _head_scores(*inputs).softmax(-1)),
+        Read("these are weights; only the scores are asked for", lambda *inputs: _head_scores(*inputs).softmax(-1)),
     ],
     explain=_explain_head_scores,
     rest="the shape is right, but the numbers are not; check the projections, then the split into heads",
@@ -531,7 +533,7 @@ INITIAL_STD = Exercise(
             lambda m, d, s: (m * s * s) ** -0.25,
         ),
         Slip(
-            "that is the bound of a uniform distribution; its standard deviation is smaller by sqrt(3)",
+            "that is the bound of a uniform distribution; its standard deviation is smaller by a factor of sqrt(3)",
             lambda m, d, s: (3 / m) ** 0.5 / s,
         ),
         Slip(
@@ -619,7 +621,7 @@ REPAIR = Exercise(
             _logs_times(_root, 0),
             mistake=5,
         ),
-        Slip("your softmax runs over the rows, not along each row", _logs_times(_root, -2), mistake=5),
+        Slip("your softmax runs down the columns, not along each row", _logs_times(_root, -2), mistake=5),
         Slip(
             "these are the weights as they came, still too flat; multiplying all of them by a number and dividing by "
             "the sum changes nothing",
@@ -698,7 +700,7 @@ def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None
     if reached < 1e-3 or reached > math.log(len(SCORES)) - 1e-3:
         return (
             f"your search for an entropy of {want:g} ended much too {'cold' if reached < 1 else 'warm'}, at the "
-            f"temperature {tau:.4g}: is a comparison turned around, or your entropy NaN (0 ln 0), not in nats, or not "
+            f"temperature {tau:.4g}: is a comparison turned around, or your entropy NaN (0 ln 0), not from ln, or not "
             "that of softmax(s / temperature)?"
         )
     if len({f"{t:.6g}" for t, _ in asked}) == 1:

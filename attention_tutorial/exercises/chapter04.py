@@ -60,7 +60,7 @@ PARAMETERS = Exercise(
     asks="The number of parameters of multi-head attention without biases, where d_head may be left out.",
     right=_parameters,
     returns=number("the number of parameters"),
-    cases=[Case(sizes) for sizes in ((11, 3, 5), (7, 2, 13), (24, 4, None), (50, 8, None), (55, 8, None))],
+    cases=[Case(sizes) for sizes in ((11, 5, 7), (7, 2, 13), (24, 4, None), (50, 8, None), (55, 8, None))],
     slips=[
         Slip(
             lambda d, h, k: f"d_head is rounded down when it is not given: {d} // {h} is {d // h}",
@@ -207,8 +207,8 @@ def _explain_split(got: Tensor, right: Tensor, x: Tensor, h: int) -> str | None:
         return "all your heads hold the same features; each owns d_head features of its own"
     first = feature[..., :1] // d_head * d_head  # that each head has
     if feature.equal(first + torch.arange(d_head)):
-        head = int(feature[0, 0, 0, 0]) // d_head
-        return f"your heads are in the wrong order: head 0 owns the first features, yours holds those of head {head}"
+        i, head = next((i, j) for i, j in enumerate((feature[0, :, 0, 0] // d_head).tolist(), 1) if j + 1 != i)
+        return f"your heads are in the wrong order: head {i} holds the features of head {head + 1} (counted from 1)"
     return "rows and words are right, but the features are in the wrong order inside the heads"
 
 
@@ -253,8 +253,8 @@ SPLIT = Exercise(
             mistake=9,
         ),
         Slip(
-            "you dealt the features out in turn (head 0 gets features 0, 3, 6, ...); "
-            "head 0 owns the first d_head features, head 1 the next",
+            "you dealt the features out in turn (the first head gets features 0, 3, 6, ...); "
+            "the first head owns the first d_head features, the second the next",
             _dealt,
         ),
         Read("sentences of the batch are mixed up", _mix_sentences),
@@ -305,7 +305,7 @@ def _explain_blocks(got: Tensor, heads: Tensor, w_o: Tensor) -> str | None:
         missing = (~met.diagonal()).nonzero().flatten().tolist()
         return f"these heads are missing from your output: {missing} (from 0)" if missing else None
     if (met.sum(0) == 1).all() and (met.sum(1) == 1).all():
-        return "you joined the heads in the wrong order: head 0 comes first"
+        return "you joined the heads in the wrong order: the first head comes first"
     i, j = others[0]
     return f"head {i} goes through block {j} of w_o (counted from 0); {ROWS}"
 
@@ -319,13 +319,13 @@ def _explain_order(joined: Tensor, heads: Tensor) -> str | None:
     if mixed:
         i, j = mixed[0]
         return f"words are mixed up: the row of word {i} holds a feature of word {int(origins[i, j, 1])} (from 0)"
-    return "each row holds the right word, but heads or features are in the wrong order; head 0 comes first"
+    return "each row holds the right word, but heads or features are in the wrong order; the first head comes first"
 
 
 # Wrong outputs (n, d_model) of heads (h, n, d_v) and w_o (h * d_v, d_model), by what is said about them.
 JOINS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "you joined feature by feature (or took every h-th row of w_o); "
-    "all features of head 0 come first, then those of head 1": lambda heads, w_o: (
+    "all features of the first head come first, then those of the second": lambda heads, w_o: (
         heads.permute(1, 2, 0).flatten(1) @ w_o
     ),
     "you averaged the heads; they are joined, and w_o adds them up": lambda heads, w_o: (
@@ -379,7 +379,7 @@ def _of_model_width(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tenso
 
 
 OUTPUT = "the weights are right, the output is not"
-NOT_D_HEAD = "d_model // num_heads, which is not d_head here"
+NOT_D_HEAD = "d_model // num_heads"
 
 
 def _scored(words: str, answer: Answer, mistake: int | None = None) -> Slip:
@@ -447,7 +447,7 @@ MULTI_HEAD = Exercise(
             mistake=9,
         ),
         _scored(
-            "you dealt the features out to the heads in turn; head 0 owns the first d_head of them, head 1 the next",
+            "you dealt the features out to the heads in turn; the first head owns the first d_head of them",
             partial(_multi_head, cuts=[_dealt] * 3),
         ),
         _scored(
@@ -813,12 +813,12 @@ BUGS = {  # words, and the number of the mistake
 CUTS: dict[Cut, str] = {
     _split: "cut correctly",
     _scrambled: "still scrambled by the reshape",
-    _dealt: "dealt out feature by feature (head 0 owns the first d_head of them)",
+    _dealt: "dealt out feature by feature (the first head owns the first d_head of them)",
 }
 UNCUTS: dict[Cut, str] = {  # what is wrong with joined heads that are taken apart so
     _split: "",
     _scrambled: "the heads are joined without transposing back: a row holds pieces of several words",
-    _dealt: "the heads are joined feature by feature; all features of head 0 come first",
+    _dealt: "the heads are joined feature by feature; all features of the first head come first",
 }
 
 

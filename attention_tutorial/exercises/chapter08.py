@@ -89,7 +89,7 @@ def _state(top: float, total: float, s: float) -> tuple[Tensor, ...]:
 ONE_MORE_KEY = Exercise(
     asks="One more key, with score s and value v: the new total and the new sum of values.",
     right=_step(),
-    returns=(number("the total"), tensor("(d_v,)", "the sum of values")),
+    returns=(number("the total"), tensor("(d_v,)", "the new sum")),
     cases=[
         Case(_state(2.0, 1.5, 1.0), "where the new score is smaller than the top: {found}"),
         Case(_state(1.0, 1.5, 2.0), "where the new score is the largest so far: {found}"),
@@ -105,6 +105,8 @@ ONE_MORE_KEY = Exercise(
         Slip("shrink is for what you have; the new key comes with weight alone",
              _step(lambda a, b: (a, a * b, a, a * b))),
         Slip("multiply what you have by shrink, not by weight", _step(lambda a, b: (b, b, b, b))),
+        Slip("measure both from the new top: shrink = e^(top - new top), weight = e^(s - new top)",
+             lambda top, total, summed, s, v: (total + s.exp(), summed + s.exp() * v)),
         Slip("shrink and weight have changed places", _step(lambda a, b: (b, a, b, a))),
         Slip("add weight to the total, not 1", _step(lambda a, b: (a, 1, a, b))),
         Slip("multiply the value of the new key by weight", _step(lambda a, b: (a, b, a, 1))),
@@ -185,7 +187,8 @@ MERGE = Exercise(
         Slip("your log-total is the mean of the two", _log(lambda a, b: (a + b) / 2)),
         Slip("you measure all totals from one number; each query has its own largest", _from_one_constant),
     ],
-    rest="with the log-total right, the output must be the two outputs, each times exp(its log-total - the new one)",
+    rest="the log-total is logaddexp(log_a, log_b); the output is the sum of both, each times exp(its log-total - the "
+    "new one)",
 )  # fmt: skip
 
 
@@ -229,7 +232,8 @@ GROUPED = Exercise(
         Slip("the scores are not divided by the square root of d_k",
              lambda q, k, v: _grouped(q * q.size(-1) ** 0.5, k, v), mistake=2),
     ],
-    rest="the shape is right, but the numbers are not; head i reads the keys of group i // (heads // kv_heads)",
+    rest="the numbers are not right: head i reads group i // (heads // kv_heads), scores are divided by sqrt(d), and "
+    "the softmax runs over the keys",
 )  # fmt: skip
 
 
@@ -291,7 +295,7 @@ BUGS = {
     "queries": "leaves out the queries after the last full block",
     "upper left": "aligns the causal mask at the upper left, so a new query does not see the cache",
     "overflow": "subtracts no maximum before exp",
-    "zero": "starts its maximum at 0, so scores far below 0 all become 0",
+    "zero": "starts its maximum at 0, so exp of scores far below 0 is always 0",
     "first": "gives NaN where the first block of keys is masked for a query",
     "empty": "gives NaN where no key is allowed",
     "fill": "fills masked scores with -1e9, so that a row without an allowed key averages masked ones",
@@ -397,10 +401,10 @@ def _input(
 KERNEL_INPUTS = {
     "": _input(8, 8, 4),
     "a ragged end, 10 keys and 7 queries in blocks of 4": _input(7, 10, 4),
-    "causal": _input(8, 8, 4, causal=True),
-    "causal with a cache, 3 queries and 10 keys": _input(3, 10, 4, causal=True),
+    "the causal mask": _input(8, 8, 4, causal=True),
+    "the causal mask and a cache, 3 queries and 10 keys": _input(3, 10, 4, causal=True),
     "padding at the end": _input(8, 8, 4, padding=[6, 7]),
-    "padding and causal together": _input(8, 8, 4, causal=True, padding=[2, 6]),
+    "padding and the causal mask together": _input(8, 8, 4, causal=True, padding=[2, 6]),
     "the first block masked": _input(8, 8, 4, padding=range(4)),
     "no key allowed": _input(8, 8, 4, padding=range(8)),
     "more queries than keys, causal, where the first see nothing": _input(9, 5, 4, causal=True),
@@ -526,7 +530,7 @@ def _explain_verdicts(got: Tensor, right: Tensor) -> str:
     if failed:
         return f"your test fails a right kernel, one that {failed[0]}"
     past = [words for words, passed in zip(BUGS.values(), got[len(RIGHT_KERNELS) :], strict=True) if passed]
-    return f"{len(past)} of {len(BUGS)} broken kernels get past your test; one of them {past[0]}"
+    return f"your test lets {len(past)} of {len(BUGS)} broken kernels pass; one of them {past[0]}"
 
 
 def _tester(

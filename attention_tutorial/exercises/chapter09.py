@@ -235,7 +235,7 @@ COPYING_SCORE = Exercise(
         Slip("the first token of the second copy counts too", _shifted(1, start=2)),
         Slip("rows are queries, columns are keys", lambda weights: _shifted(1)(weights.mT)),
         Slip("take the mean; you took the sum", lambda weights: _shifted(1)(weights) * (weights.size(-1) // 2)),
-        Slip("that is copying from the place before: the token before", lambda w: w.diagonal(-1, -2, -1).mean(-1)),
+        Slip("that is the weight on the token before", lambda w: w.diagonal(-1, -2, -1).mean(-1)),
     ],
 )
 

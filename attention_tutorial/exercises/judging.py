@@ -1,6 +1,7 @@
 """Judging an answer by the table of its exercise."""
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +50,9 @@ def sentence(words: str) -> str:
         >>> sentence("weights sum to 1; yours sum to 1.1")
         'Weights sum to 1; yours sum to 1.1.'
     """
-    return f"{words[0].upper()}{words[1:].rstrip('.')}."
+    if re.match(r"(a|[a-z]{2,})[ ,:;']", words):  # a word; names of code and symbols stay as they are
+        words = words[0].upper() + words[1:]
+    return words if words.endswith("?") else f"{words.rstrip('.')}."
 
 
 def verdict(name: str, diagnosis: Diagnosis | None) -> str:
@@ -148,7 +151,12 @@ def _judge(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis 
 def _in_all(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
     """Return the first diagnosis of any case."""
     for case in cases:
-        diagnosis = _in_one(exercise, answer, case)
+        try:
+            diagnosis = _in_one(exercise, answer, case)
+        except Mistake as mistake:
+            if case is cases[0] or mistake.kind is not Outcome.WRONG:
+                raise
+            diagnosis = _diagnosis(mistake)
         if diagnosis is not None:
             return replace(diagnosis, words=case.words.replace("{found}", diagnosis.words))
     return None
@@ -236,7 +244,7 @@ def _explain(exercise: Exercise, got: tuple[Tensor, ...], right: tuple[Any, ...]
     exact = counted or not exercise.rounding
     inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
     if inexact:
-        return f"your {name} {'are' if name.endswith('s') else 'is'} {inexact}"
+        return f"your {name} {'are' if name.endswith('s') and not name.endswith('ss') else 'is'} {inexact}"
     explained = None
     if exercise.explain is not None:
         explained = exercise.explain(*((got, right) if len(got) > 1 else (part, right[0])), *case.inputs)

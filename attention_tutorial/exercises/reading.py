@@ -214,7 +214,7 @@ def _explain_axis(weights: Tensor, scores: Tensor) -> str:
         return "your softmax runs over the whole matrix at once; each row must sum to 1 by itself"
     for axis in range(weights.dim() - 2):
         if weights.size(axis) > 1 and sums_to_one(weights, axis):
-            return f"your softmax runs over axis {axis} ({tuple(weights.shape)}); it must run over the keys, the last"
+            return f"your softmax runs over axis {axis} of {tuple(weights.shape)}; it must run over the keys, the last"
     low, high = (f"{x:.3g}" for x in weights.sum(dim=-1).aminmax())
     return f"each row of weights must sum to 1; yours sum to {low if low == high else f'between {low} and {high}'}"
 
@@ -318,7 +318,7 @@ def _explain_places(weights: Tensor, scaled: Tensor, mask: Tensor | None) -> str
     if mask is None and _same_in_each_row(weights.log() - scaled):
         return (
             "in effect another number was added to the scores of each key (the largest score of its column?); "
-            "only one number for the whole row changes nothing"
+            "only the same number for a whole row changes nothing"
         )
     if close(weights.sort(dim=-1).values, expected.sort(dim=-1).values):
         return "your rows hold the right weights in the wrong order; weight j belongs to key j"

@@ -81,7 +81,7 @@ def expect_tensor(
 
 
 def _holds(name: str) -> str:
-    return f"{name} {'hold' if name.endswith('s') else 'holds'}"
+    return f"{name} {'hold' if name.endswith('s') and not name.endswith('ss') else 'holds'}"
 
 
 def _kind(result: Any) -> str:

@@ -84,7 +84,8 @@ def in_time(run: Callable[[], T], seconds: float) -> T:
     if worker.is_alive():
         ended = _stop(worker)
         raise Mistake(
-            f"your code was still running after {seconds:g} seconds and was stopped; look for a loop that never ends"
+            f"your code was still running after {seconds:g} seconds and was stopped; look for a loop that never "
+            f"ends or is very long"
             f"{'' if ended else ' (it does not let itself be stopped: restart the kernel)'}",
             Outcome.TOO_SLOW,
         )

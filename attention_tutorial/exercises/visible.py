@@ -72,7 +72,7 @@ class Looks:
 
     def _look(self, got: Tensor, right: Tensor, name: str, sizes: Mapping[str, int]) -> str | None:
         your = f"your {name.removeprefix('the ')}"
-        be = "are" if name.endswith("s") else "is"
+        be = "are" if name.endswith("s") and not name.endswith("ss") else "is"
         if got.shape != right.shape or got.dtype == torch.bool or right.numel() == 0:
             return None
         right = right.double()
@@ -496,6 +496,6 @@ def check(task_id: str, answer: Any) -> None:
     with _one_thread():
         diagnosis = judge(_table(task_id), answer)
     if diagnosis is None:
-        print(f"{task_id}: right on all inputs tried here. Your points come from others.")
+        print(f"{task_id}: right on all inputs tried here. Your points come from other inputs.")
     else:
         print(verdict(task_id, diagnosis))

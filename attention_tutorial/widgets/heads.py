@@ -84,7 +84,7 @@ class Heads(BookWidget):
             tokens: the n words that are looked at.
             weights: (heads, m, n), or (1, heads, m, n) as :class:`~attention_tutorial.layers.MultiHeadAttention`
                 returns them for one sentence. No weight is negative, and each row sums to 1, or to 0 where no key was
-                open.
+                allowed.
             queries: who looks. Leave it out if each of the n words does; give positions of words if only some do; give
                 m texts if it is others, as in cross-attention.
             query: number of the query that is shown first, from 0.

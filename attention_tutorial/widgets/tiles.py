@@ -80,7 +80,7 @@ class Tiles(BookWidget):
         step: how many blocks have been read.
         forget: do not rescale what was summed before when the maximum rises.
         no_maximum: do not subtract the maximum from the scores.
-        careless: do not treat blocks and rows in which every key is masked separately.
+        careless: give no separate treatment to blocks and rows in which every key is masked.
         predict: hide the result until the reader has made a prediction.
 
     Raises:
@@ -153,7 +153,7 @@ class Tiles(BookWidget):
             step: as for the class, like all that follow.
             forget: do not rescale what was summed before when the maximum rises.
             no_maximum: do not subtract the maximum from the scores.
-            careless: do not treat blocks in which every key is masked separately.
+            careless: give no separate treatment to blocks in which every key is masked.
             predict: hide the result until the reader has made a prediction.
 
         Raises:

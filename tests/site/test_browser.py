@@ -263,7 +263,7 @@ def faults_on_paper(page):
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     found = page.locator("article details:not([open], .hide)").all()
-    found += page.locator(".bd-sidebar-primary, .bd-header-article").locator("visible=true").all()
+    found += page.locator(".bd-sidebar-primary, .bd-header-article, .prev-next-area").locator("visible=true").all()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     return found + page.locator("article details[open]").all()
 

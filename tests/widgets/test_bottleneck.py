@@ -442,7 +442,7 @@ def test_the_small_form_has_one_control_and_keeps_its_height(site, browser, widt
         small.locator("input").evaluate(
             "(x, at) => { x.value = at; x.dispatchEvent(new Event('input', { bubbles: true })); }", place
         )
-        assert f"one vector writes {right[0]} right, attention {right[1]}." in small.locator(".bw-said").inner_text()
+        assert f"one vector gets {right[0]} right, attention {right[1]}." in small.locator(".bw-said").inner_text()
         heights.add(round(small.bounding_box()["height"]))
     assert len(heights) == 1
     assert heights.pop() <= 400

@@ -715,7 +715,7 @@ def test_a_leak_is_said_and_marked(visit):
     page = visit()
     choose(page, "one_too_far")
     assert "Leak: 4 cells" in page.text_content(".mb-verdict")
-    assert "the word it has to predict" in page.text_content(".mb-verdict")
+    assert "the word to be predicted" in page.text_content(".mb-verdict")
     assert page.locator(".mb-cell.mb-leaks").count() == 4
     page.hover(cell(1, 2))
     weight = MaskBuilder(mask="one_too_far").weights[1, 2].item()

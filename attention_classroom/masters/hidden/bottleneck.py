@@ -152,7 +152,11 @@ def _look_task(v: Mapping[str, Any]) -> Task:
         cases=_look_cases(
             v["seed"],
             [(13, 5, 6), (13, 5, 0), (11, 5, 10)],
-            ["{found}", "right in the middle, but not at the first position: {found}", "wrong at the last: {found}"],
+            [
+                "{found}",
+                "correct in the middle, but not at the first position: {found}",
+                "wrong at the last position: {found}",
+            ],
         ),
         slips=[
             Slip("your window is the wrong way round: left and right are swapped", _look(right, left)),
@@ -192,7 +196,7 @@ def _look_task(v: Mapping[str, Any]) -> Task:
                 _look(left, right, wrap=True),
             ),
         ],
-        rest="these are not the weighted average and the weights; compare a window of your own by hand",
+        rest="work out a small window by hand",
     )
     shapes = [(17, 7, 8), (14, 3, 9)]
     return Task(
@@ -336,7 +340,7 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
     exercise = table(
         "recall",
-        "The share of letters that are read back rightly, at each position, (n,).",
+        "The share of letters that are read back correctly, at each position, (n,).",
         _recall(fade),
         ("numbers", "the shares", "there is one for each position"),
         cases=[_recall_case(v["seed"], 9, 14, 60, 7)],
@@ -369,7 +373,7 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
             Slip("you average over the positions; give a number for each", _recall(fade, kind="overall")),
             Slip("these are percent; give shares between 0 and 1", _recall(fade, kind="percent")),
         ],
-        rest="some shares are not right; try a single letter first: it must always come back",
+        rest="some shares are not right; in a large vector a single letter always comes back",
         rounding=False,
     )
     return Task(
@@ -508,7 +512,10 @@ def tasks(variant: Variant) -> Sequence[Task]:
                     1,
                     "concludes that room is not what is missing: letters overlap or fade, and cannot be told apart",
                 ),
-                (1, "points to own curves: where on the axis letters are lost, and what the larger vector changes"),
+                (
+                    1,
+                    "points to the student's curves: where letters are lost, and what the larger vector changes",
+                ),
             ],
         ),
         _both_ways_task(v),

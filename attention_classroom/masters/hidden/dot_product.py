@@ -184,7 +184,7 @@ def _near_task(v: Mapping[str, Any]) -> Task:
             Slip("these are the exponentials; divide each by the sum of its row", _near(kind, c, shares=False)),
         ],
         sizes=lambda q, k, value: {"d_k": q.size(-1), "n": len(k), "m": len(q), "d_v": value.size(-1)},
-        rest="these are not the weights of your scores; work out one row by hand",
+        rest="work out one row by hand",
     )
     return Task(
         id="near",
@@ -260,7 +260,7 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
         "The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
         _merge(base),
         [("tensor, infinite too", "the output", "(m, d_v)"), ("tensor, infinite too", "the logarithms", "(m,)")],
-        cases=[*visible, Case(large[0].inputs, "right for small logarithms, but not for large ones: {found}")],
+        cases=[*visible, Case(large[0].inputs, "correct for small logarithms, but not for large ones: {found}")],
         slips=[
             Slip(
                 "exp overflows, so the sums are lost; take the larger logarithm off both before exp, and add it "
@@ -283,7 +283,7 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
             Slip("you kept the larger logarithm; the sums add up", _merge(base, kind="larger")),
             Slip("you return the sum itself; its logarithm is asked for", _merge(base, kind="no log")),
         ],
-        rest="these are not the output and the logarithms of all keys together; try it with two keys by hand",
+        rest="try it with two keys by hand",
         rounding=False,
     )
     return Task(
@@ -452,7 +452,7 @@ def recollect(x, memory, w_q, w_k, w_v):
         ),
     },
     [
-        Fault("{kept:g} * x + {new:g} *", "{new:g} *", "x itself is lost: a part of it is kept"),
+        Fault("{kept:g} * x + {new:g} *", "{new:g} *", "x itself is lost: keep its share"),
         Fault("{kept:g} * x", "x", "all of x is kept"),
         Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled at all", 2),
         Fault("q @ k.T", "-q @ k.T", "the sign of the scores is turned around"),
@@ -505,11 +505,11 @@ def tasks(variant: Variant) -> Sequence[Task]:
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
                 (
                     1,
-                    "explains the right end: the largest score wins, since exp grows faster than any sum of the others",
+                    "explains the right end: the largest score wins; its exponential outgrows all others together",
                 ),
                 (
                     1,
-                    "queries twice as long are factor 2; reads both numbers off the own curve",
+                    "queries twice as long are factor 2; reads both numbers off the student's curve",
                 ),
             ],
         ),

@@ -67,7 +67,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
     time = {
         "last": "followed these $k$ tokens the **last** time",
         "first": "followed these $k$ tokens the **first** time",
-        "any": "followed these $k$ tokens **any** earlier time",
+        "any": "followed these $k$ tokens at **any** earlier time",
     }[v["time"]]
     rest = {
         "others": "**all other tokens**",
@@ -78,7 +78,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "scored-yours": f"**Yours.** {target}. {query}. The **decoy** is {decoy}.",
         "closed-yours": f"**Yours.** It is taken out of the **{v['path']}**. {removed}. The numbers of the distances "
         f"are multiplied by **{v['slope']:g}** before they are added to the scores.",
-        "lost-yours": f"**Yours.** A token is *again* if it {time}. The second column is for {rest}. The loss is "
+        "lost-yours": f"**Yours.** A token comes *again* if it {time}. The second column is for {rest}. The loss is "
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
         "scored": SCORED.format(
@@ -226,7 +226,10 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         "right": "your decoy stands after the target",
         "begin": "your decoy is the token that begins the text",
     }
-    queries = {"before": "your query is the closing bracket itself", "at": "your query stands before the bracket"}
+    queries = {
+        "before": "your query is the closing bracket itself; read your rule again",
+        "at": "your query stands before the bracket; read your rule again",
+    }
     swapped = {"before": "at", "at": "before"}
 
     def scored(kind: str) -> Callable[..., Tensor]:
@@ -253,11 +256,13 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
                 if d != v["decoy"]
             ),
             Slip(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
-            Slip("brackets less than three places behind their target are to be left out", scored("near too")),
-            Slip("a bracket three places behind its target counts too", scored("from four")),
+            Slip("brackets less than three places after their target are to be left out", scored("near too")),
+            Slip("a bracket three places after its target counts too", scored("from four")),
             Slip("a closing bracket that is left out closes its bracket all the same", scored("near stays open")),
             Slip("leave out a closing bracket where no bracket is open any more", scored("any before")),
-            Slip("only round brackets count with you; square and curly ones nest with them", scored("round alone")),
+            Slip(
+                "only round brackets count in your answer; square and curly ones nest with them", scored("round alone")
+            ),
             Slip("rows and columns of the weights are exchanged: rows are queries", scored("turned")),
             Slip("you add the weights up; take their mean", scored("sum")),
             Slip("you take the largest weight; take the mean", scored("largest")),
@@ -345,7 +350,7 @@ def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
 def _closed_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
     instead = {
-        "zero": "zeros stand",
+        "zero": "zeros stand, or one number for all features (which the norm takes away),",
         "mean": "the mean over the places stands",
         "before": "what was added one place before stands",
     }
@@ -373,7 +378,7 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
                 for also in (("queries", "keys"), ("queries", "values"), ("keys", "values"))
             ),
             *(
-                Slip(f"with you, {instead[r]} where something is taken out", _closed({**v, "removed": r}))
+                Slip(f"in your answer {instead[r]} where something is taken out", _closed({**v, "removed": r}))
                 for r in REMOVED
                 if r != v["removed"]
             ),
@@ -383,7 +388,7 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
             Slip("the norm is missing", closed("no norm")),
             Slip("you keep the part of one head alone; take it out and keep all others", closed("kept alone")),
             Slip("you take out all other heads, and keep this one", closed("others gone")),
-            Slip("you take one head after the other out; each goes back before the next", closed("one after another")),
+            Slip("you take out more and more heads; put each back before the next", closed("one after another")),
             Slip("the future is not masked", closed("future"), 14),
             Slip("the softmax runs over the queries", closed("axis"), 5),
             Slip("the scores are not scaled", closed("no scale"), 2),
@@ -476,7 +481,10 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
 
     slips = [
         *(Slip(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
-        Slip(f"your second column is for {others[v['rest']]}", _lost({**v, "rest": swapped[v["rest"]]})),
+        Slip(
+            f"your second column is for {others[v['rest']]}; read your rule again",
+            _lost({**v, "rest": swapped[v["rest"]]}),
+        ),
         *(
             Slip(f"your numbers are in {unit}: {units[v['unit']]}", _lost({**v, "unit": unit}))
             for unit in UNITS
@@ -484,8 +492,11 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         ),
         Slip("you compare one token more than k", lost("one more")),
         Slip("you compare one token less than k", lost("one less")),
-        Slip("with you the k tokens may stand in any order", lost("any order")),
-        Slip("the k tokens came before, but the token after them need not be the same with you", lost("context alone")),
+        Slip("in your answer the k tokens may stand in any order", lost("any order")),
+        Slip(
+            "the k tokens came before, but the token after them need not be the same in your answer",
+            lost("context alone"),
+        ),
         Slip("your marks stand one place too far on: column 0 of the losses is that of token 1", lost("shifted")),
         Slip("your marks stand one place too early: column 0 of the losses is that of token 1", lost("early")),
         Slip("you average over the texts' means; take one mean over all tokens", lost("by text")),
@@ -521,7 +532,7 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         ],
         rubric=[
             (1, "all eight heads over k from 1 to 6, at tokens that come again and elsewhere; axes and unit named"),
-            (1, "says of how many tokens each mean is"),
+            (1, "says how many tokens each mean covers"),
             (1, "heads and layers can be told apart without guessing"),
         ],
     )

@@ -46,8 +46,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "target": "The target stands **before** the source: rows and columns $0$ to $m-1$ are the target",
     }[v["order"]]
     reads = {
-        "both ways": "a source position sees the **whole** source but its padding",
-        "backwards": "a source position sees the source **up to itself**, but its padding",
+        "both ways": "a source position sees the **whole** source except its padding",
+        "backwards": "a source position sees the source **up to itself**, except its padding",
     }[v["reads"]]
     sign = {
         "for": "**for** the right word: logit of `right` less logit of `wrong`",

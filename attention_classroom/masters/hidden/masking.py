@@ -126,7 +126,7 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
         "The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
         _window(window, sinks),
         ("mask", "the mask", "(n, n)"),
-        cases=[Case((15,)), Case((2,), "right for 15 positions, but not for 2: {found}")],
+        cases=[Case((15,)), Case((2,), "correct for 15 positions, but not for 2: {found}")],
         slips=[
             Slip(
                 "your mask is the wrong way round: True means may attend",
@@ -239,13 +239,13 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 14,
             ),
             Slip(
-                "the past is allowed across all documents; only that of the own one may be",
+                "the past is allowed across all documents; only that of its own may be",
                 _packed(separator, side, kind="one document"),
             ),
             Slip("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
             Slip("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
             Slip(
-                "the document before is allowed as well; only the own one may be",
+                "the document before is allowed as well; only its own may be",
                 _packed(separator, side, kind="everything before"),
             ),
             *(
@@ -259,11 +259,11 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 else []
             ),
             Slip(
-                "nobody may look at your separators; they are part of their documents",
+                "with your mask nobody sees the separators; they are part of their documents",
                 _packed(separator, side, kind="no keys"),
             ),
             Slip(
-                "the next document but one is allowed again; number the documents on and on",
+                "every second document is allowed; give each its own number",
                 _packed(separator, side, kind="parity"),
             ),
             Slip("your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7),
@@ -395,7 +395,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
                 "that is the weight on masked keys over that on allowed ones; give its share of the whole row",
                 _leaked(how, kind="ratio"),
             ),
-            Slip("you scaled the scores; they are used as they come", _leaked(how, kind="scaled")),
+            Slip("you divided by sqrt(n) as well; the task says by what", _leaked(how, kind="scaled")),
             Slip(
                 "nothing leaks: your masked keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
             ),

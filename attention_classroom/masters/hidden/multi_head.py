@@ -210,7 +210,7 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
             "d_v": value.size(-1),
         },
         divide_by="d_head",
-        rest="these are not the weights of any order of the heads; try it with one query and two keys",
+        rest="write down which key head each query head uses, for keys and for values",
     )
     return Task(
         id="shared",
@@ -300,7 +300,7 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
                 mixed(place, turned=True),
             ),
             Slip(
-                "you left out what a new head keeps of its own old one",
+                "you left out the part that each new head keeps of itself",
                 mixed(place, own=0.0),
             ),
             Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax(v["own"]))),
@@ -477,7 +477,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         rubric=[
             (1, "the count against the number of heads (or against d_head), with named axes and a logarithmic one"),
             (1, "a line shows the most that is possible: the smaller of n and d_head, or n"),
-            (1, "it can be seen from which number of heads on the scores fall below n"),
+            (1, "it can be seen from which number of heads on the limit falls below n"),
         ],
     )
 
@@ -531,7 +531,7 @@ def step(x, w_q, w_k, w_v, past_keys, past_values):
         "turned": Fault(
             ".flip(0)",
             "",
-            "the newest position loses most; nothing is taken off its score, and most off that of the oldest",
+            "the newest position loses most; it must lose nothing, and the oldest most",
         ),
     },
     [

@@ -225,7 +225,7 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
             ),
             Slip("look at what positions *added* to the content, not at whole scores", _kinds(codes, kind="whole")),
             Slip(
-                "added positions do not pass for rotary ones: move the words and compare",
+                "you take added positions for rotary ones: compare `moved` with `here`",
                 _kinds(codes, kind="never moved"),
             ),
             Slip(
@@ -233,12 +233,12 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
                 _kinds(codes, kind="from content"),
             ),
             Slip(
-                "heads with a bias are told as heads without positions: a bias also changes the scores",
+                "heads with a bias are taken for heads without positions: a bias also changes the scores",
                 _kinds(codes, kind="no bias"),
             ),
             Slip("you say of every head that it has no positions", _kinds(codes, kind="all none")),
         ],
-        rest="some heads are told wrongly; print what was added to the content, and follow its diagonals",
+        rest="some kinds are wrong; print what was added to the content, and follow its diagonals",
         rounding=False,
     )
     return Task(
@@ -340,7 +340,7 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
             Slip("the query has length 1; give it the length that is asked for", _ask(v, size=1.0)),
             Slip("that is the key itself, not turned: this query looks at its own place", _ask(v, times=0)),
             Slip("your query looks one place too far", _ask(v, more=1)),
-            Slip("your query looks one place too little back", _ask(v, more=-1)),
+            Slip("your query looks one place too few back", _ask(v, more=-1)),
             Slip("your angles are in degrees; sine and cosine take radians", _ask(v, degrees=True)),
             Slip(
                 "you multiplied by the key's length; divide by it",
@@ -410,16 +410,22 @@ def _held_task(v: Mapping[str, Any]) -> Task:
     }
     slips = [
         Slip(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
-        Slip("your keys stand after the query: turned against it, s - t is negative", _held(v, kind="ahead")),
+        Slip("your keys stand after the query: for keys before it, s - t is negative", _held(v, kind="ahead")),
         Slip("the features are paired in the other way", _held(_other_pairs(v))),
         Slip("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
         Slip("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
         Slip("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
-        Slip("that is the weight of the key `back` - 1 places before: its own is 0 before", _held(v, kind="too near")),
-        Slip("that is the weight of the key `back` + 1 places before: its own is 0 before", _held(v, kind="further")),
+        Slip(
+            "that is the weight of the key `back` - 1 places before: the query's own is 0 before",
+            _held(v, kind="too near"),
+        ),
+        Slip(
+            "that is the weight of the key `back` + 1 places before: the query's own is 0 before",
+            _held(v, kind="further"),
+        ),
         Slip("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
         Slip("the query does not look at its own key", _held(v, kind="not itself")),
-        Slip("keys that stand nearer than the asked one compete too", _held(v, kind="only before")),
+        Slip("keys that stand nearer than the one asked for compete too", _held(v, kind="only before")),
         Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
         Slip(
             "you count from the beginning of the text; count back from the query",
@@ -511,7 +517,7 @@ def newest(query, keys, values):
         "values": Fault(
             "weights @ values",
             "weights @ turn(values, s)",
-            "values are not turned: they would then depend on where the text stands",
+            "do not turn the values: they would then depend on where the text stands",
         ),
         "scale": Fault(
             "math.sqrt(d)",

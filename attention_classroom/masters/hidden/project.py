@@ -562,12 +562,12 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
     slips = [
         Slip("your counts stand in another order", errors("other counts")),
         Slip("a sentence that breaks off is not right, though all its words are", errors("breaks off")),
-        Slip("sentences that are right count among those with wrong forms", errors("right is form")),
+        Slip("you count sentences that are right among those with wrong forms", errors("right is form")),
         Slip("words in another order *and* in other forms are wrong in another way", errors("stems anywhere")),
         Slip("wrong in the order alone means: the same words, in the same forms", errors("stems in any order")),
         Slip("a word that is written twice is not an error of order: count the words", errors("sets")),
         Slip("give counts, not shares", errors("shares")),
-        Slip("all that is not right counts as wrong in another way", errors("all other")),
+        Slip("you count all that is not right as wrong in another way", errors("all other")),
     ]
 
     def tells_apart(case: Case) -> bool:

@@ -49,11 +49,11 @@ def cells(variant: Variant) -> Mapping[str, str]:
     log = "\\ln" if v["base"] == "e" else f"\\log_{{{v['base']}}}"
     holds = {
         "part": f"A part is a tuple of $t$ (m, 1), $\\ell$ (m, 1) and $u$ (m, d_v), with powers of **{v['base']}**: "
-        f"$\\ell = \\sum_j {base}^{{s_j - t}}$ and $u = \\sum_j {base}^{{s_j - t}}\\, v_j$. Of no keys it is "
+        f"$\\ell = \\sum_j {base}^{{s_j - t}}$ and $u = \\sum_j {base}^{{s_j - t}}\\, v_j$. Without keys it is "
         "$-\\infty$, 0 and 0.",
         "pair": f"A part is a tuple of $\\lambda$ (m, 1) and its output $o$ (m, d_v), with powers of **{v['base']}**: "
         f"$\\lambda = {log} \\sum_j {base}^{{s_j}}$, and $o$ is the average of the values with weights "
-        f"${base}^{{s_j - \\lambda}}$. Of no keys it is $-\\infty$ and 0.",
+        f"${base}^{{s_j - \\lambda}}$. Without keys it is $-\\infty$ and 0.",
     }[v["holds"]]
     shared = {
         "once": "A key on both machines counts **once**",
@@ -245,7 +245,7 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
     def cases(seed: int) -> list[Case]:
         no_key = [(0, 1), (1, 0), (1, 1), (1, 2)]
         large = _joined_case(seed + 20, 3, (2, 2, 2), 2, v, 20_000.0, no_key)
-        words = "right for small scores, but not for very large ones or for queries without a key: {found}"
+        words = "correct for small scores, but not for very large ones or for queries without a key: {found}"
         return [_joined_case(seed, 3, (4, 2, 3), 2, v), Case(large.inputs, words)]
 
     slips = [
@@ -373,7 +373,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             ),  # the ring has gone round once and a half
             Case(
                 _recent_cases(v["seed"] + 9, [(8, 5, 4, 3)])[0].inputs,
-                "right for a full cache, but not for one that is not full yet: {found}",
+                "correct for a full cache, but not for one that is not full yet: {found}",
             ),
         ],
         slips=[
@@ -645,7 +645,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "names a size, and its share and bound on the time, as read off the figure"),
-                (1, "larger blocks have a higher intensity, up to the balance, but visit more masked pairs"),
+                (1, "a higher intensity helps up to the balance, but larger blocks visit more masked pairs"),
                 (1, "random pairs of the same number: nearly every tile has an allowed pair, so hardly one is skipped"),
             ],
         ),

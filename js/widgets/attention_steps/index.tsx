@@ -69,13 +69,13 @@ function numbersOf(sentence: Sentence, source: State["source"]): Numbers {
   return { ...numbers, q, k, v };
 }
 
-/** A symbol with a real subscript: "W_Q". */
+/** A symbol with a real superscript: "W^Q". */
 function Symbolic({ text }: { text: string }) {
-  const [base, below] = text.split("_");
+  const [base, above] = text.split("^");
   return (
     <>
       {base}
-      {below && <sub>{below}</sub>}
+      {above && <sup>{above}</sup>}
     </>
   );
 }

@@ -49,7 +49,7 @@ export function arithmetic([name, i, j]: Cell, state: Switches, all: Computed, s
   if (name === "x") return { title: `x of “${row}”, ${columnName(column)}`, parts: given };
   if (name === "w_q" || name === "w_k" || name === "w_v") {
     const of = { w_q: "query", w_k: "key", w_v: "value" }[name];
-    const title = `How much ${columnName(row)} of a word counts for ${columnName(column)} of its ${of}`;
+    const title = `How much “${columnName(row)}” of a word counts for “${columnName(column)}” of its ${of}`;
     return { title, parts: given };
   }
   if (name === "q" || name === "k" || name === "v") {
@@ -115,9 +115,9 @@ function aboutWeight(about: string, scores: number[], j: number, result: Piece[]
 /** How a matrix is called, what it holds, and what kind of number that is. */
 export const NAMES: Record<Name, readonly [title: string, meaning: string, kind: string]> = {
   x: ["X", "input", "x"],
-  w_q: ["W_Q", "makes queries", "query"],
-  w_k: ["W_K", "makes keys", "key"],
-  w_v: ["W_V", "makes values", "value"],
+  w_q: ["W^Q", "makes queries", "query"],
+  w_k: ["W^K", "makes keys", "key"],
+  w_v: ["W^V", "makes values", "value"],
   q: ["Q", "queries", "query"],
   k: ["K", "keys", "key"],
   kT: ["Kᵀ", "keys as columns", "key"],
@@ -273,7 +273,7 @@ export function question(step: string, state: Switches, all: Computed, sentence:
         sentence.queries,
         all.q.map((row) => Math.hypot(...row)),
       ),
-      why: "A query is a row of X times W_Q: large features that meet large entries of W_Q make it long.",
+      why: "A query is a row of X times W^Q: large features that meet large entries make it long.",
     };
   }
   if (step === "scores") {
@@ -311,7 +311,7 @@ export function question(step: string, state: Switches, all: Computed, sentence:
         keys,
         all.v.map((row) => -distance(row, all.output[i]!)),
       ),
-      why: "The output is an average of the values, drawn towards those with large weights.",
+      why: "An average lies among the values; the nearest may have little weight.",
     };
   }
   return null;
@@ -339,5 +339,5 @@ const WITHOUT_SCALING: Question = {
 export function sayRow(asking: number, weights: readonly number[], sentence: Sentence): string {
   if (asking < 0) return `Nobody asks: each of the ${weights.length} words counts the same, ${weights[0]!.toFixed(2)}.`;
   const best = placeOfLargest(weights);
-  return `${sentence.queries[asking]} asks: most of the weight, ${weights[best]!.toFixed(2)}, goes to ${sentence.keys[best]}.`;
+  return `${sentence.queries[asking]} asks: ${weights[best]! > 0.5 ? "most of the weight" : "the largest weight"}, ${weights[best]!.toFixed(2)}, goes to ${sentence.keys[best]}.`;
 }

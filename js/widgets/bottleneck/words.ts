@@ -31,5 +31,5 @@ export function weightsInWords(seen: Seen, step: number): string {
 /** How many letters each network wrote right. */
 export function sumUp({ wanted, plain, attentive }: Seen, names: Names): string {
   const of = wanted.length === 1 ? "Of 1 letter" : `Of ${wanted.length} letters`;
-  return `${of}, ${names.plain} writes ${plain.count} right, ${names.attentive} ${attentive.count}.`;
+  return `${of}, ${names.plain} gets ${plain.count} right, ${names.attentive} ${attentive.count}.`;
 }

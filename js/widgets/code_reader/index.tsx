@@ -125,7 +125,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
       {heads_off.length > 0 && (
         <p class="bw-quiet cr-price">
           Without {sayHeads(heads_off)}, {count(data.harder.size, "token")} of this text{" "}
-          {data.harder.size === 1 ? "is" : "are"} less than half as likely as before: those with a wavy line.
+          {data.harder.size === 1 ? "is" : "are"} less than half as likely as before (wavy line).
         </p>
       )}
       <div class="bw-pair cr-maps">
@@ -223,7 +223,7 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
         <b>What it reads: tokens</b>{" "}
         <span class="bw-quiet">
           The stronger the colour (<Ramp />) and the blue arc, the more head {name} looks there from the chosen token.
-          Grey arcs: where each other token looks most, if not at (start). Choose one with a tap or the arrow keys.
+          Grey arcs: where each other token looks most, if not at (start). Choose a token with a tap or the arrow keys.
         </span>
       </p>
       <RovingRow label="Tokens" kind="cr-tokens" stop={at} presses>

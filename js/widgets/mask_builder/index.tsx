@@ -529,7 +529,7 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
           onChange={(empty) => write({ empty })}
         />
         <Button name="row" data-follows-eye="" onClick={turnRow}>
-          {all.emptyRows[i] ? "Open" : "Close"} the row of “{words.query[i]}”
+          {all.emptyRows[i] ? "Unmask" : "Mask"} the row of “{words.query[i]}”
         </Button>
       </div>
       <p class="bw-text">{aboutEmptyRows(state, all)}</p>

@@ -47,7 +47,7 @@ export function codeOf({ preset, form, masks }: Pick<State, "preset" | "form" | 
 // ---- The judgement ------------------------------------------------------------------------------------------------
 
 const REASONS: Record<Reason, string> = {
-  next: "the word it has to predict",
+  next: "the word to be predicted",
   later: "a word that comes later",
   padding: "padding, which is no word",
   text: "a word of the other text",
@@ -95,7 +95,7 @@ function judge(state: Judged, all: Audit, words: Labels): Verdict {
   if (all.emptyRows.includes(true)) return aboutEmpty(state, all, words, also);
   if (blind) return aboutMasked(state, all, words, masked);
   if (!all.read.includes(true)) {
-    const text = "No word is left that looks, and none to look at: every mask does here. Untick a key above.";
+    const text = "No word is left that looks: every mask does here. Untick a key above.";
     return { kind: "nothing", headline: "Every query is padding", text };
   }
   const words_ = all.n - all.padding.length;
@@ -132,9 +132,9 @@ function aboutEmpty({ empty }: Judged, all: Audit, { query }: Labels, also: stri
   const text = {
     zeros: "This package gives an empty row weights 0 and output 0, and nothing else is touched.",
     nan: read.length
-      ? "Its weights are 0 ÷ 0, not a number."
+      ? "All weights there are 0 ÷ 0, not a number."
       : "Nobody reads these rows. But they are NaN, and NaN does not stay where it is.",
-    sentinel: "With −1e9 the row shares its weight among keys that the mask forbids.",
+    sentinel: "With −1e9 such a row shares its weight among keys that the mask forbids.",
   }[empty];
   return {
     kind: "empty",
@@ -146,7 +146,7 @@ function aboutEmpty({ empty }: Judged, all: Audit, { query }: Labels, also: stri
 function aboutMasked({ preset, task }: Judged, all: Audit, { key, query }: Labels, masked: string): Verdict {
   const i = all.hidden.findLastIndex((row) => row.includes(true));
   const missed = key.filter((_, j) => all.hidden[i]![j]);
-  const itself = missed.includes(query[i]!) && task !== "translate" ? ", itself included" : "";
+  const itself = missed.includes(query[i]!) && missed.length > 1 && task !== "translate" ? ", itself included" : "";
   const reason = {
     window: "A window masks what is long past on purpose: less to compute in a long text.",
     upper_left:

@@ -545,7 +545,7 @@ function Curve({ state, data, what, name, scale, ticks, say, here, mine }: Curve
 
 function Numbers({ state, all, i, most }: { state: State; all: Measured; i: number; most: number }) {
   const rows: [label: string, name: string, values: number[]][] = [
-    ["largest weight M", "largest", all.largest],
+    ["largest weight", "largest", all.largest],
     [`entropy H, nats, at most ln ${state.key_count} = ${most.toFixed(3)}`, "entropy", all.entropy],
     [`entropy as a share of ln ${state.key_count}`, "share", all.entropy.map((h) => h / most)],
     ["norm of the Jacobian ‖J‖, at most ½", "norm", all.norm],

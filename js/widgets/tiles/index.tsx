@@ -349,13 +349,7 @@ function Ledger({ state, data: { steps, whole } }: Props) {
             <td />
             {COLUMNS.map(([name, title]) => (
               <th key={name} scope="col">
-                {name === "factor" ? (
-                  <span>
-                    e<sup>t − t′</sup>
-                  </span>
-                ) : (
-                  name
-                )}
+                {name}
                 <span class="bw-unseen"> {title}</span>
               </th>
             ))}
@@ -408,7 +402,7 @@ function Arithmetic({ state, data: { steps, now } }: Omit<Props, "write">) {
   if (now === null) {
     return (
       <Panel title={`Nothing is read yet: t = ${minus("-∞")}, l = 0, u = 0`}>
-        Press “Next block”. Only one block is ever looked at, and t, l and u are all that is kept.
+        Press “Next block”. One block at a time is looked at, and t, l and u are all that is kept.
       </Panel>
     );
   }

@@ -31,7 +31,7 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
   const why = no_maximum
     ? "1, no maximum is subtracted"
     : forget
-      ? `1, forgotten: e^(${less}) would be ${tell(due)}`
+      ? `1, forgotten: it would be ${tell(due)}`
       : Number.isNaN(due)
         ? `e^(${less}) = NaN`
         : t === -Infinity
@@ -40,14 +40,14 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
   const kept = (part: number) => `${tell(factor)} · ${tell(part)}`;
   return [
     ["t", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(t)}`],
-    ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; nothing came before` : why],
+    ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; no allowed key came before` : why],
     [
       no_maximum ? "e^s" : "e^(s − t)",
       exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
     ],
     ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
     ["u", `${kept(uBefore)} + ${tell(gain)} = ${tell(u)}`],
-    ["o", l === 0 && o === 0 ? "l = 0: every key is masked, the output is 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
+    ["o", l === 0 && o === 0 ? "l = 0, so the output is set to 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
   ];
 }
 
@@ -73,7 +73,10 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
   if (last.l === 0) return `Underflow: every exponential is 0 to the computer, so the sum is 0, and ${nothing}`;
   if (Number.isNaN(last.o))
     return "A block in which every key is masked: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
-  return `Wrong by ${tell(difference)}, and nothing warns of it: what was summed before a new maximum counts too much.`;
+  const cause = state.no_maximum
+    ? "without the maximum, exponentials are too large or too small to be exact"
+    : "what was summed before a new maximum counts too much";
+  return `Wrong by ${tell(difference)}, and nothing warns of it: ${cause}.`;
 }
 
 /** What a step adds to what came before, as a line of a list. */

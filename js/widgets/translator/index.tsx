@@ -247,7 +247,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
   return (
     <div class="tr-typing">
       <label class="bw-label" for={id("text")}>
-        Type an English sentence, of words that it knows
+        Type an English sentence in words that it knows
       </label>
       <input
         type="text"
@@ -500,8 +500,8 @@ function Candidates({ data }: { data: Data }) {
         <thead>
           <tr>
             <td />
-            <th scope="col">untouched</th>
-            <th scope="col">touched</th>
+            <th scope="col">unchanged</th>
+            <th scope="col">changed</th>
           </tr>
         </thead>
         <tbody>

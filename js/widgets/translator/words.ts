@@ -106,7 +106,7 @@ export function listDone(touch: Touch, axes: Axes, layers: number): Done[] {
     ...(touch.shift
       ? [
           {
-            text: `causal mask shifted by ${touch.shift > 0 ? "one: the next word is visible" : "minus one: its own word is hidden"}`,
+            text: `causal mask shifted by ${touch.shift > 0 ? "one: the next word is visible" : "minus one: the last word read is hidden"}`,
             without: { shift: 0 },
           },
         ]
@@ -153,12 +153,12 @@ const LETTERS: Record<string, string> = {
   q: "queries q",
   k: "keys k",
   v: "values v",
-  scores: "scores q·k / √d",
+  scores: "scores qᵀk / √d_head",
   weights: "weights",
   heads: "output",
 };
 const ENDS: readonly (readonly [RegExp, string])[] = [
-  [/\.words$/, "vectors of the words, times √d"],
+  [/\.words$/, "vectors of the words, times √d_model"],
   [/\.positions$/, "vectors of the positions"],
   [/\.embedded$/, "their sum, which goes in"],
   [/_embedding\.weight$/, "table E (parameters)"],

@@ -33,7 +33,8 @@ export function read({ kind, choices }: Pick<State, "kind" | "choices">, given: 
   const plain = given.trim().replaceAll("−", "-");
   if (kind === "choice") return choices.includes(given) ? [choices.indexOf(given)] : null;
   if (kind === "number") {
-    const number = readNumber(plain.replace(",", ".").replaceAll(" ", ""));
+    const thousands = /^[-+]?[1-9]\d{0,2}(,\d{3})+$/.test(plain); // as in 1,920; any other comma is a point
+    const number = readNumber((thousands ? plain.replaceAll(",", "") : plain.replace(",", ".")).replaceAll(" ", ""));
     return number === null ? null : [number];
   }
   const parts = plain
@@ -54,8 +55,11 @@ const HOW = {
 const isSame = (a: number[], b: number[], tolerance: number): boolean =>
   a.length === b.length && a.every((x, i) => Math.abs(x - b[i]!) <= tolerance);
 
-const sentence = (words: string): string =>
-  `${words.slice(0, 1).toUpperCase()}${words.slice(1)}${words.endsWith(".") ? "" : "."}`;
+/** A diagnosis as a sentence, as in `judging.py`: names of code and symbols stay as they are. */
+function sentence(words: string): string {
+  const first = /^(a|[a-z]{2,})[ ,:;']/.test(words) ? words.slice(0, 1).toUpperCase() : words.slice(0, 1);
+  return `${first}${words.slice(1)}${/[.?]$/.test(words) ? "" : "."}`;
+}
 
 /** What there is to say about an answer; null before one is given. */
 export function reply(state: State): Reply | null {

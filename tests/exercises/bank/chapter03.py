@@ -192,7 +192,10 @@ BANK = {
     ),
     "head_scores": Answers(
         right={"loop": in_a_loop, "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h)},
-        wrong=[Wrong("you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x))))],
+        wrong=[
+            Wrong("you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
+            Wrong("the sign of your scores is turned around", lambda *inputs: -in_a_loop(*inputs)),
+        ],
     ),
     "initial_std": Answers(
         right={

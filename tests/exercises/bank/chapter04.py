@@ -139,12 +139,12 @@ def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
 BANK = {
     "parameters": Answers(
         right={"plain": count, "float tensor": count_float},
-        wrong=[Wrong("four matrices of 11 times 15", lambda d, h, k=None: 5 * d * size(d, h, k))],
+        wrong=[Wrong("four matrices of 11 times 35", lambda d, h, k=None: 5 * d * size(d, h, k))],
     ),
     "split": Answers(
         right={"chunks": split_by_chunk, "einsum": split_einsum},
         wrong=[
-            Wrong("yours holds those of head 1", lambda x, h: split(x, h).roll(-1, dims=1)),
+            Wrong("head 1 holds the features of head 2", lambda x, h: split(x, h).roll(-1, dims=1)),
             Wrong("not those of x", lambda x, h: 2 * split(x, h)),
         ],
     ),

@@ -35,6 +35,11 @@ def merge_by_totals(out_a, log_a, out_b, log_b):
     return share, top + total.log()
 
 
+def merge_naively(out_a, log_a, out_b, log_b):
+    a, b = log_a.exp()[:, None], log_b.exp()[:, None]
+    return (a * out_a + b * out_b) / (a + b), (a + b).log()[:, 0]
+
+
 def merge_by_softmax(out_a, log_a, out_b, log_b):
     logs = torch.stack([log_a, log_b], dim=-1)
     shares = logs.softmax(-1).nan_to_num(0.0)
@@ -181,11 +186,14 @@ BANK = {
                 lambda out_a, log_a, out_b, log_b: (out_a, torch.logaddexp(log_a, log_b)),
             ),
             Wrong("where those of queries or halves differ by e^10,000", merge_from_a),
+            Wrong("right for small totals, but not for logarithms of 10,000: the output holds NaN", merge_naively),
         ],
     ),
     "grouped": Answers(
         right={"axes": grouped_by_axes, "loop": grouped_in_a_loop},
-        wrong=[Wrong("the shape is right, but the numbers", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1)],
+        wrong=[
+            Wrong("the numbers are not right: head i reads group", lambda q, k, v: grouped_by_axes(q, k, v) * 2 - 1)
+        ],
     ),
     "window": Answers(
         right={"loop": window_in_a_loop, "triangles": window_by_triangles},
