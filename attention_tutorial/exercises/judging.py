@@ -50,7 +50,7 @@ def sentence(words: str) -> str:
         >>> sentence("weights sum to 1; yours sum to 1.1")
         'Weights sum to 1; yours sum to 1.1.'
     """
-    if re.match(r"(a|[a-z]{2,})[ ,:;']", words):  # a word; names of code and symbols stay as they are
+    if re.match(r"(a|[a-z]{2,})([ ,:;'.]|$)", words):  # a word; names of code and symbols stay as they are
         words = words[0].upper() + words[1:]
     return words if words.endswith("?") else f"{words.rstrip('.')}."
 

@@ -57,7 +57,7 @@ const isSame = (a: number[], b: number[], tolerance: number): boolean =>
 
 /** A diagnosis as a sentence, as in `judging.py`: names of code and symbols stay as they are. */
 function sentence(words: string): string {
-  const first = /^(a|[a-z]{2,})[ ,:;']/.test(words) ? words.slice(0, 1).toUpperCase() : words.slice(0, 1);
+  const first = /^(a|[a-z]{2,})([ ,:;'.]|$)/.test(words) ? words.slice(0, 1).toUpperCase() : words.slice(0, 1);
   return `${first}${words.slice(1)}${/[.?]$/.test(words) ? "" : "."}`;
 }
 
