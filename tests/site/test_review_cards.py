@@ -37,9 +37,9 @@ def every_card(chapter=None):
 
 
 def test_predictions_come_in_their_order_and_questions_with_their_numbers():
-    questions = f"## Questions\n\n{QUESTION.format(1)}\n\n{QUESTION.format(2)}\n\n## Summary\n\n{QUESTION.format(3)}"
+    questions = f"## Questions\n\n{QUESTION.format(1)}\n\n{QUESTION.format(12)}\n\n## Summary\n\n{QUESTION.format(3)}"
     cards = list(cards_of(notebook(f"## 1.2 Two\n\n{PREDICTION}", "> **Predict first.** And then?", questions), "1"))
-    assert [card.id for card in cards] == ["prediction-1-2", "prediction-1-2-2", "question-1-1", "question-1-2"]
+    assert [card.id for card in cards] == ["prediction-1-2", "prediction-1-2-2", "question-1-1", "question-1-12"]
     assert [card.front for card in cards[:3]] == ["How\nmany?", "And then?", "**Which?** (a) One; (b) two."]
     assert [card.back for card in cards[:3]] == ["Three.", "", "(b), $x < y$."]
     assert [card.place for card in cards] == ["section-1-2", "section-1-2", "questions", "questions"]
