@@ -259,11 +259,12 @@ def overflow_of_large_letters(page):
 
 
 def faults_on_paper(page):
-    """List answers that paper does not show, navigation that it does, and folds that stay open afterwards."""
+    """List answers that paper does not show, navigation and folded code that it does, and folds that stay open."""
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     found = page.locator("article details:not([open], .hide)").all()
-    found += page.locator(".bd-sidebar-primary, .bd-header-article, .prev-next-area").locator("visible=true").all()
+    kept_off = ".bd-sidebar-primary, .bd-header-article, article details.hide:not([open])"
+    found += page.locator(kept_off).locator("visible=true").all()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     return found + page.locator("article details[open]").all()
 
