@@ -80,7 +80,7 @@ test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA
 
 # In Colab's own image its interpreter is the one to try; elsewhere one with its versions is made.
 test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
-	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
+	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run; else \
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits

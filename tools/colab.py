@@ -1,7 +1,7 @@
 """Give every chapter the two cells that let it run in Colab: the link that opens it there, and the installing cell.
 
     python -m tools.colab                     every chapter (then run `make notebooks`: the new cells need executing),
-                                              and the installing cell of every assignment
+                                              the installing cell of every assignment, and [project.urls]
     python -m tools.colab PATH ...            only these
     python -m tools.colab --check [PATH ...]  write nothing; name the notebooks whose cells are missing or old
 
@@ -28,6 +28,7 @@ LINK = "open-in-colab"
 ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
 INSTALL = "install-the-package"
 NOT_ON_THE_SITE = "remove-cell"
+URLS = {"Source": "{url}", "Issues": "{url}/issues", "Changelog": "{url}/blob/{branch}/CHANGELOG.md"}
 
 INSTALL_SOURCE = """
 # Installs this book's package where it is missing, as in Colab, and what it needs.
@@ -132,6 +133,17 @@ def refresh_master(path: Path, address: Address, *, check: bool = False) -> bool
     return stale
 
 
+def refresh_urls(path: Path, address: Address, *, check: bool = False) -> bool:
+    """Bring [project.urls] of a pyproject.toml up to date, unless `check` is set; return whether it was not."""
+    after = before = path.read_text(encoding="utf-8")
+    for name, url in URLS.items():
+        line = f'{name} = "{url.format(url=address.url, branch=address.branch)}"'
+        after = re.sub(rf'^{name} = ".*"$', line, after, flags=re.MULTILINE)
+    if after != before and not check:
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Run the command line; with --check, return 1 if a notebook's cells are not up to date."""
     parser = argparse.ArgumentParser(description="Give every chapter the cells that let it run in Colab.")
@@ -143,6 +155,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     masters = [] if options.paths else sorted(root.glob("attention_classroom/masters/source/*/*.ipynb"))
     stale = [path for path in paths if refresh(path, root, address, check=options.check)]
     old = [path for path in masters if refresh_master(path, address, check=options.check)]
+    projects = [] if options.paths else sorted([*root.glob("pyproject.toml"), *root.glob("*/pyproject.toml")])
+    old += [path for path in projects if refresh_urls(path, address, check=options.check)]
     for path in (*stale, *old):
         done = "updated; now run make notebooks" if path in stale else "updated"
         print(f"{path.name}: {'not up to date; run python -m tools.colab' if options.check else done}")
