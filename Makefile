@@ -83,7 +83,7 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
-	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial attention_classroom/*.py
+	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial classroom/attention_classroom
 
 notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
 	@$(PY) -m tools.notebooks
@@ -100,11 +100,12 @@ benchmark: $(STAMP) ## Time the package beside torch and other packages, for the
 mutants: $(STAMP) ## Change the package's maths in a thousand places, one at a time: which changes does no test notice? (hours)
 	@$(MAKE) --no-print-directory $(PEERS)/.installed && $(PEERS)/bin/mutmut run --max-children 1; $(PEERS)/bin/mutmut results
 
-dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
+dist: $(STAMP) ## Build the package and the classroom in dist/: for each a source archive and a wheel
 	@rm -rf dist
 	@$(PY) -m build --no-isolation --outdir dist
+	@$(PY) -m build --no-isolation --outdir dist classroom
 
-test-dist: $(STAMP) ## Test the package in dist/, installed as by one who downloads it
+test-dist: $(STAMP) ## Test what is in dist/, installed as by one who downloads it
 	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/project/test_wheel.py
 
 fresh: ## Time `make book` and `make test` in a new clone, with an empty home and no caches
@@ -117,9 +118,9 @@ linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answe
 	@jupyter-book build . -n --keep-going --builder linkcheck
 
 pythons: ## Write the Pythons that the classifiers of pyproject.toml name into all other files that name them
-	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml
+	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml classroom/pyproject.toml
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
-	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' attention_classroom/templates/setup.sh
+	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
 lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (actionlint, zizmor)
 	ruff check
@@ -140,7 +141,7 @@ format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 
 clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
-	find attention_tutorial attention_classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find attention_tutorial classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
 	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules
@@ -150,7 +151,7 @@ distclean: clean ## Remove the environments as well
 REQUIREMENTS := --requirement requirements.txt --constraint constraints.txt
 UV_OPTIONS := --index-strategy unsafe-best-match $(addprefix --index-url ,$(PIP_INDEX_URL)) \
 	$(addprefix --extra-index-url ,$(PIP_EXTRA_INDEX_URL)) $(addprefix --find-links ,$(PIP_FIND_LINKS))
-$(STAMP): requirements.txt constraints.txt pyproject.toml
+$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))))' $(OLDEST) \
 		|| { echo "Python $(OLDEST) or newer is needed ($(PYTHONS) are tested); say which: make PYTHON=/path/to/python$(OLDEST) book"; exit 1; }
 	@echo "Making the environment in $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes."
@@ -161,7 +162,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 		|| $(PY) -m pip install --no-compile $(REQUIREMENTS) \
 		|| { echo; echo "pip could not install the requirements (see above). If the network failed, run the same command again;"; \
 		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book"; exit 1; }
-	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . --editable classroom \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
 
