@@ -84,7 +84,7 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
-	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial attention_classroom/*.py
+	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial classroom/attention_classroom
 
 notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
 	@$(PY) -m tools.notebooks
@@ -105,11 +105,12 @@ lock: $(UV) ## Write constraints.txt anew, after a change to requirements.txt: v
 	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version $(OLDEST) --fork-strategy fewest \
 		--generate-hashes --output-file constraints.txt requirements.txt
 
-dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
+dist: $(STAMP) ## Build the package and the classroom in dist/: for each a source archive and a wheel
 	@rm -rf dist
 	@$(PY) -m build --no-isolation --outdir dist
+	@$(PY) -m build --no-isolation --outdir dist classroom
 
-test-dist: $(STAMP) ## Test the package in dist/, installed as by one who downloads it
+test-dist: $(STAMP) ## Test what is in dist/, installed as by one who downloads it
 	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/project/test_wheel.py
 
 fresh: ## Time `make book` and `make test` in a new clone, with an empty home and no caches
@@ -122,9 +123,9 @@ linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answe
 	@jupyter-book build . -n --keep-going --builder linkcheck
 
 pythons: ## Write the Pythons that the classifiers of pyproject.toml name into all other files that name them
-	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml
+	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml classroom/pyproject.toml
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
-	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' attention_classroom/templates/setup.sh
+	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
 lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (zizmor)
 	ruff check
@@ -144,7 +145,7 @@ format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 
 clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
-	find attention_tutorial attention_classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find attention_tutorial classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
 	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules
@@ -164,14 +165,14 @@ $(UV):
 	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
 	@$(PY) -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
-$(STAMP): requirements.txt constraints.txt pyproject.toml | $(UV)
+$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml | $(UV)
 	@{ $(PY) $(TORCH_ALONE) $(TORCH) \
 		&& grep -v '^torch==' requirements.txt | $(LOCKED) $(PY) --no-build --require-hashes --requirement - \
 		&& $(LOCKED) $(PY) --no-build $(TORCH); } \
 		|| { echo; echo "The requirements could not be installed (see above). If the network failed, run the same command again; if a"; \
 		     echo "package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book; if"; \
 		     echo "requirements.txt was edited, first run: make lock"; exit 1; }
-	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . \
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable classroom \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
 
