@@ -89,7 +89,7 @@ def test_the_metadata_are_those_of_the_project(package, archives):
     assert required == project["dependencies"]
     readme = (ROOT / FOLDERS[package] / "README.md").read_text(encoding="utf-8")
     assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
-    assert metadata.get_all("Project-URL") == [f"{name}, {url}" for name, url in PROJECT["urls"].items()]
+    assert metadata.get_all("Project-URL") == [f"{name}, {url}" for name, url in project["urls"].items()]
 
 
 # ---- Where only the wheel is installed ---------------------------------------------------------------------------
