@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..positions import change_pairing, frequencies, rotate, sinusoidal_positions
+from ..positions import apply_rotary, frequencies, permute_rotary, sinusoidal_positions
 from .parse import number, random, tensor
 from .table import Case, Exercise, WrongAnswer, quick_question
 
@@ -152,7 +152,7 @@ PRICE = Exercise(
 def _clamped(q: Tensor, k: Tensor, most: float, least: float | None = None, sign: int = 1) -> Tensor:
     t = torch.arange(len(q))
     distance = (t - t[:, None]).clamp(-most if least is None else least, most)  # s - t
-    return (q[:, None] * rotate(k.expand(len(q), *k.shape), sign * distance)).sum(dim=-1)
+    return (q[:, None] * apply_rotary(k.expand(len(q), *k.shape), sign * distance)).sum(dim=-1)
 
 
 def _beyond(q: Tensor, most: int) -> Tensor:
@@ -166,12 +166,13 @@ CLAMPED_SCORES = Exercise(
     returns=tensor("(n, n)", "the scores"),
     cases=[Case((random(7, 6), random(7, 6, seed=1), 3)), Case((random(5, 4), random(5, 4, seed=1), 1))],
     wrong_answers=[
-        WrongAnswer("you clamp no distance", lambda q, k, most: rotate(q) @ rotate(k).mT),
+        WrongAnswer("you clamp no distance", lambda q, k, most: apply_rotary(q) @ apply_rotary(k).mT),
         WrongAnswer("you turn nothing", lambda q, k, most: q @ k.mT),
         WrongAnswer(
             "you clamped the positions; clamp the distance between the two",
             lambda q, k, most: (
-                rotate(q, torch.arange(len(q)).clamp(max=most)) @ rotate(k, torch.arange(len(k)).clamp(max=most)).mT
+                apply_rotary(q, torch.arange(len(q)).clamp(max=most))
+                @ apply_rotary(k, torch.arange(len(k)).clamp(max=most)).mT
             ),
         ),
         WrongAnswer(
@@ -213,7 +214,7 @@ def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apa
 
 TURN = Exercise(
     prompt="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
-    right=lambda x: rotate(x),
+    right=lambda x: apply_rotary(x),
     returns=tensor("(n, d)", "the turned rows"),
     cases=[Case((random(7, 10),)), Case((random(5, 6),))],
     wrong_answers=[
@@ -233,7 +234,7 @@ TURN = Exercise(
             "each feature is multiplied by a cosine alone: the part with the sine is missing",
             lambda x: x * torch.outer(torch.arange(len(x)).double(), frequencies(x.size(1))).cos().repeat(1, 2),
         ),
-        WrongAnswer("your pairs are neighbours", _turned(apart=False)),
+        WrongAnswer("your pairs are interleaved", _turned(apart=False)),
         WrongAnswer("you turn backwards", _turned(sign=-1)),
         WrongAnswer("you count positions from 1;", _turned(start=1.0)),
         *(WrongAnswer(words, _turned(speeds)) for words, speeds in WRONG_SPEEDS.items() if "sign of your" not in words),
@@ -247,22 +248,22 @@ TURN = Exercise(
 
 
 def _convert(weight: Tensor, heads: int) -> Tensor:
-    return change_pairing(weight, heads, to="halves")
+    return permute_rotary(weight, heads, to="halves")
 
 
 CONVERT = Exercise(
-    prompt="W^Q or W^K as nn.Linear stores it, trained with neighbours as pairs, for use with halves.",
+    prompt="W^Q or W^K as nn.Linear stores it, trained with interleaved pairs, for use with halves.",
     right=_convert,
     returns=tensor("(heads * d_head, d_model)", "the weight"),
     cases=[Case((random(30, 7), 3)), Case((random(16, 5), 2))],
     wrong_answers=[
         WrongAnswer(
-            "that is the way back, from halves to neighbours",
-            lambda w, heads: change_pairing(w, heads, to="neighbours"),
+            "that is the way back, from halves to interleaved pairs",
+            lambda w, heads: permute_rotary(w, heads, to="interleaved"),
         ),
         WrongAnswer(
             "each head has halves of its own; you cut the whole matrix into two",
-            lambda w, heads: change_pairing(w, 1, to="halves"),
+            lambda w, heads: permute_rotary(w, 1, to="halves"),
         ),
         WrongAnswer("nothing is changed", lambda w, heads: w.clone()),
         WrongAnswer(
