@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from .judging import SECONDS, Diagnosis, judge, verdict
-from .parse import mask, number, numbers, random, tensor
+from .parse import Returned, mask, number, numbers, random, same, tensor
 from .runner import Mistake, Outcome, float64_by_default
 from .table import MISTAKES, SYMPTOMS, Case, Exercise, WrongAnswer, quick_question
 
@@ -27,6 +27,7 @@ __all__ = [
     "Exercise",
     "Mistake",
     "Outcome",
+    "Returned",
     "WrongAnswer",
     "check",
     "diagnose",
@@ -38,6 +39,7 @@ __all__ = [
     "numbers",
     "quick_question",
     "random",
+    "same",
     "tensor",
 ]
 

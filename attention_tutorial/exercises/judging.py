@@ -247,8 +247,7 @@ def _explain(
     """Say what is wrong with a result that no wrong answer of the table gives."""
     if exercise.typed or isinstance(got, str):
         return exercise.fallback_message
-    parts = exercise.returns if isinstance(exercise.returns, tuple) else (exercise.returns,)
-    name = parts[part or 0].name.removeprefix("the ")
+    name = exercise.parts[part or 0].name.removeprefix("the ")
     expected = torch.as_tensor(expected)
     expected = expected if expected.dtype == torch.bool else expected.double()
     message = explain(got, expected, name, exercise.tolerance)
@@ -256,7 +255,7 @@ def _explain(
         place = _place(exercise, case, got, expected, name)
         message = f"{exercise.fallback_message}; {place}" if place else exercise.fallback_message
     if other_is_right and part is not None:
-        fine = parts[1 - part].name
+        fine = exercise.parts[1 - part].name
         message = f"{fine} {'are' if is_plural(fine) else 'is'} right, the {name} not: {message}"
     return message
 

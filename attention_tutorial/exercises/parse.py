@@ -71,7 +71,7 @@ def numbers(name: str, count: str = "") -> Returned:
 
 
 def expect_tensor(result: Any, shape: Shape, axes: str, name: str = "the output", *, finite: bool = True) -> Tensor:
-    """Return a tensor result, in float64 if it is no mask, or raise the `Mistake` that says what kind of thing came back."""
+    """Return a tensor, in float64 if it is no mask, or raise the `Mistake` that says what kind of thing came back."""
     if isinstance(result, tuple):
         raise Mistake(f"return {name} alone; got a tuple of {len(result)}")
     if not isinstance(result, Tensor):

@@ -134,6 +134,11 @@ class Exercise:
         return call(answer, *case.inputs) if callable(self.right) else answer
 
     @property
+    def parts(self) -> tuple[Returned, ...]:
+        """What an answer returns, also where it is one thing."""
+        return self.returns if isinstance(self.returns, tuple) else (self.returns,)
+
+    @property
     def choices(self) -> Sequence[str]:
         """What can be chosen, where the answer is a text."""
         return self.returns.about if isinstance(self.returns, Returned) and self.returns.kind == "choice" else ()

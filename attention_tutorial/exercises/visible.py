@@ -1,8 +1,8 @@
 """The checks that a student sees: tables of exercises as plain data, without the code of any answer.
 
-`pack` runs the right answer and the wrong ones of each table on its inputs, and writes down what they give. `load` makes
-tables of that again, which `judge` reads like the first. So the notebook that is handed out says the same, and holds
-no solution.
+`pack` runs the right answer and the wrong ones of each table on its inputs, and writes down what they give. `load`
+makes tables of that again, which `judge` reads like the first. So the notebook that is handed out says the same, and
+holds no solution.
 
     load("...")                  # in a release's cell of visible checks
     check("attend", attend)      # after an answer
@@ -87,7 +87,6 @@ def to_data(exercise: Exercise) -> dict[str, Any]:
     """
     if exercise.call or exercise.in_evaluation or exercise.extra_checks:
         raise ValueError(f"{exercise.name}: a table with call, in_evaluation or extra_checks cannot be packed")
-    parts = exercise.returns if isinstance(exercise.returns, tuple) else (exercise.returns,)
     try:
         with float64_by_default():
             known = [compile_case(exercise, case) for case in exercise.cases]
@@ -96,7 +95,7 @@ def to_data(exercise: Exercise) -> dict[str, Any]:
     return {
         "name": exercise.name,
         "function": callable(exercise.right),
-        "returns": [[part.kind, part.name, part.about] for part in parts],
+        "returns": [[part.kind, part.name, part.about] for part in exercise.parts],
         "cases": [
             {
                 "inputs": encode(tuple(case.inputs)),
