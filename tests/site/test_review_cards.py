@@ -53,7 +53,7 @@ def test_an_answer_belongs_to_the_prediction_right_before_it():
 def test_every_question_prediction_and_typed_turn_of_the_book_is_a_card_of_its_own():
     cards = every_card()
     called = {name for stored in BOOK.values() for _, name in exercises_in(stored)}
-    turns = sum(exercises()[name].typed is not None for name in called)
+    turns = sum(exercises()[name].typed for name in called)
     text = "\n".join(
         cell.source for notebook in BOOK.values() for cell in notebook.cells if cell.cell_type == "markdown"
     )
