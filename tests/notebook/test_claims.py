@@ -225,5 +225,5 @@ def test_inside_a_notebook_a_claim_is_displayed_once_and_not_printed(monkeypatch
     monkeypatch.setattr(builtins, "get_ipython", lambda: None, raising=False)
     monkeypatch.setattr(IPython.display, "display", displayed.append)
     claim("X1a", "One is one", 1, equals=1)
-    assert displayed == [Claim("X1a", "One is one", "1", "1")]
+    assert displayed == [Claim("X1a", "One is one", "1", "1", at_least=1, at_most=1)]
     assert capsys.readouterr().out == ""
