@@ -29,7 +29,7 @@ from nbformat.v4 import new_code_cell
 
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import METADATA_KEY
-from tools import notebooks as tool
+from tools import execution as tool
 from tools.book import ROOT, chapters, read
 
 CHAPTERS = chapters()

@@ -60,10 +60,10 @@ class Claim:
     at_most: float | None = None
 
     def holds(self, value: Any, rounding: float = 0.0) -> bool:
-        """Return whether the claim accepts a measurement that was rounded by at most this share of itself."""
+        """Return whether the claim accepts a measurement, which may have been rounded by this share of itself."""
         if self.equals is not None:
             return type(value) is type(self.equals) and value == self.equals
-        if isinstance(value, (bool, str)):
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
             return False
         above = self.at_least is None or value + rounding * abs(value) >= self.at_least
         return above and (self.at_most is None or value - rounding * abs(value) <= self.at_most)
