@@ -42,8 +42,8 @@ EXEMPT_CELLS: dict[tuple[str, str], str] = {
 }
 MOST_UNSTABLE = 209  # claims with digits after "≈"; make it smaller with every one that goes
 LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
-# What a reader works on: fewer would leave a section of a chapter (its deep notebooks included) without any. The primer,
-# chapter 0, is shorter and has turns in place of exercises.
+# What a reader works on: with fewer, a section of a chapter (its deep notebooks included) would be without any. The
+# primer, chapter 0, is shorter and has turns in place of exercises.
 FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
 FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
 NOT_PUBLIC = {"visible.py"}  # for assignments: no chapter shows or imports it
