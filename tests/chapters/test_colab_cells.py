@@ -62,29 +62,23 @@ def notebook_of(book):
 
 
 def test_the_cells_come_first_and_before_the_first_code(book, capsys):
-    before = notebook_of(book).cells
+    own = notebook_of(book).cells
     assert colab.main(["--check"], book) == 1
-    assert notebook_of(book).cells == before, "--check writes nothing"
+    assert notebook_of(book).cells == own, "--check writes nothing"
     assert colab.main([], book) == 0
     cells = notebook_of(book).cells
     assert [cell.id for cell in cells] == [colab.LINK, "title", "words", colab.INSTALL, "sum"]
-    assert [cells[1], cells[2], cells[4]] == before
-    assert colab.main(["--check"], book) == 0
+    assert [cells[1], cells[2], cells[4]] == own
+    path = book / "notebooks" / "01_chapter.ipynb"
+    executed = notebook_of(book)
+    executed.cells[3].execution_count = 1
+    path.write_text(before := writes(executed) + "\n")
+    assert colab.main([], book) == colab.main(["--check"], book) == 0
+    assert path.read_text() == before, "what is right stays as it is"
     assert capsys.readouterr().out.splitlines() == [
         "01_chapter.ipynb: not up to date; run python -m tools.colab",
         "01_chapter.ipynb: updated; now run make notebooks",
     ]
-
-
-def test_cells_that_are_right_stay_as_they_are(book):
-    colab.main([], book)
-    path = book / "notebooks" / "01_chapter.ipynb"
-    notebook = notebook_of(book)
-    notebook.cells[3].execution_count = 1
-    path.write_text(writes(notebook) + "\n")
-    before = path.read_bytes()
-    colab.main([str(path)], book)
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("spoil", ["source", "metadata", "place", "cell_type"])
@@ -126,15 +120,12 @@ def test_the_cells_are_made_from_the_address():
         "](https://colab.example/github/some-school/some-book/blob/v1.2.3/notebooks/01_chapter.ipynb)"
     )
     assert '"git+https://github.com/some-school/some-book@v1.2.3"' in INSTALL.source
+    assert LINK.metadata == INSTALL.metadata == {"tags": ["remove-cell"]}, "neither is shown on the site"
     elsewhere = colab.Address("https://git.example/book", "main", "https://colab.example")
     with pytest.raises(
         ValueError, match=re.escape("must begin with https://github.com/, which Colab reads; got https://git")
     ):
         elsewhere.in_colab("a.ipynb")
-
-
-def test_neither_cell_is_shown_on_the_site():
-    assert LINK.metadata == INSTALL.metadata == {"tags": ["remove-cell"]}
 
 
 # ---- What the installing cell does -------------------------------------------------------------------------------
@@ -163,20 +154,21 @@ def execute(monkeypatch):
 PIP = [sys.executable, "-m", "pip", "install", "-qq"]
 
 
-def test_nothing_happens_where_the_package_is_installed(execute, capfd):
-    assert execute(set()) == execute({"torch", "anywidget"}) == []
+ALONE = [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "commands"),
+    [
+        (set(), []),
+        ({"torch", "anywidget"}, []),
+        ({"attention_tutorial"}, [ALONE]),
+        ({"attention_tutorial", "anywidget", "tqdm"}, [ALONE, [*PIP, "tqdm", "anywidget"]]),
+    ],
+)
+def test_the_package_comes_alone_from_the_address_and_beside_it_what_is_missing(execute, missing, commands, capfd):
+    assert execute(missing) == commands
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_package_comes_alone_from_the_address(execute):
-    assert execute({"attention_tutorial"}) == [
-        [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
-    ]
-
-
-def test_only_what_is_missing_is_installed_beside_it(execute):
-    _, others = execute({"attention_tutorial", "anywidget", "tqdm"})
-    assert others == [*PIP, "tqdm", "anywidget"]
 
 
 def test_the_environment_can_name_another_source(execute, monkeypatch):
