@@ -10,7 +10,7 @@ from attention_classroom.release import answers, make_release
 from attention_classroom.variants import plain_variant
 from tools.book import ROOT
 
-FOLDER = ROOT / "attention_classroom" / "masters"
+FOLDER = ROOT / "classroom" / "masters"
 ALL = sorted(path.stem for path in (FOLDER / "hidden").glob("*.py"))
 NAMES = [name for name in ALL if name != "project"]
 SECRET = b"a secret of the tests"

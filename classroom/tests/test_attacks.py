@@ -23,7 +23,7 @@ from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, 
 from attention_classroom import grading, sandbox
 from attention_classroom.child import PACKAGES, read_cell
 from attention_classroom.grading import grade
-from attention_classroom.packages import FOLDER
+from attention_classroom.packages import FOLDERS, MASTERS
 from attention_classroom.rebuild import rebuild
 from attention_classroom.sandbox import SANDBOXES, Died, strongest
 from attention_classroom.variants import Variant
@@ -459,12 +459,12 @@ ATTEMPTS = {
     "through the grader's cwd": "assert os.listdir('/proc/{grader}/cwd/')",
     "home": "assert any(os.path.isfile(os.path.join({home!r}, file)) for file in os.listdir({home!r}))",
     "passwords": "assert open('/etc/passwd').read()",
-    "the masters": "assert open({root!r} + '/attention_classroom/masters/hidden/masking.py').read()",
-    "the names of the masters": "assert os.listdir({root!r} + '/attention_classroom/masters/hidden')",
-    **{f"{name}, its code": f"assert open({{root!r}} + '/{name}/__init__.py').read()" for name in PACKAGES},
+    "the masters": "assert open({masters!r} + '/hidden/masking.py').read()",
+    "the names of the masters": "assert os.listdir({masters!r} + '/hidden')",
+    **{f"{name}, its code": f"assert open({{folders[{name}]!r}} + '/__init__.py').read()" for name in PACKAGES},
     **{f"{name}, installed": f"assert open({{installed!r}} + '/{name}/answers.py').read()" for name in PACKAGES},
     **{
-        f"{name}, imported": "sys.path.insert(0, {root!r})\n"
+        f"{name}, imported": "sys.path[:0] = {paths!r}\n"
         "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'NotThere']\n"
         f"import {name}"
         for name in ("attention_classroom.wire", "attention_tutorial.functional")
@@ -548,7 +548,9 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
             "home": str(Path.home()),
             "grader": os.getpid(),
             "installed": str(installed),
-            "root": str(FOLDER),
+            "folders": {package: str(folder) for package, folder in FOLDERS.items()},
+            "paths": [str(folder.parent) for folder in FOLDERS.values()],
+            "masters": str(MASTERS),
             "canary": CANARY[:6] + CANARY[6:],
             "port": server.getsockname()[1],
         }

@@ -142,7 +142,7 @@ def test_the_autograder_holds_variants_and_no_secret(course, tmp_path):
     assert json.loads(contents["settings.json"])["variants"]["s1"] == dict(variant(course, "s1").values)
     assert json.loads(contents["settings.json"])["unsafe"] is False
     assert {"attention_classroom/wire.py", "attention_tutorial/exercises/judging.py"} <= set(contents)
-    left_out = "attention_classroom/(masters|tests)|attention_tutorial/widgets|.*__pycache__|(hidden|source)/(?!tiny)"
+    left_out = "attention_tutorial/widgets|.*__pycache__|(hidden|source)/(?!tiny)"
     assert not [name for name in contents if re.match(left_out, name)]
     before = path.read_bytes()
     assert gradescope(course, NAME, path).read_bytes() == before, "the same course gives the same bytes"

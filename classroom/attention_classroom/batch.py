@@ -27,7 +27,7 @@ from .assignment import load, variant_for
 from .child import die_with
 from .course import Course, open_course
 from .grading import Result, grade, is_ungraded, not_graded
-from .packages import FOLDER, needed_files
+from .packages import FOLDERS, needed_files
 from .rebuild import Flag, Unreadable
 from .sandbox import SANDBOXES, Limits, NoSandbox, Sandbox, strongest, sweep
 from .variants import PLAIN
@@ -155,7 +155,7 @@ class _Worker:
 
     def __init__(self, course: Course, name: str, sandbox: Sandbox) -> None:
         program = "from attention_classroom.batch import work; work()"
-        paths = [str(FOLDER), os.environ.get("PYTHONPATH", "")]
+        paths = [*(str(folder.parent) for folder in FOLDERS.values()), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, str(course.root), name, sandbox.name, str(os.getpid())],
             stdin=subprocess.PIPE,

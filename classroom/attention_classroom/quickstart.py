@@ -100,7 +100,7 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
         raise CourseError(
             f"--masters must be a folder with source/ and hidden/; got {masters}. The masters hold the solutions, so "
             "they come with a copy of the repository and not with `pip install`: clone it, and run this there, or "
-            "name its folder attention_classroom/masters/"
+            "name its folder classroom/masters/"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CourseError(f"folder must be new or empty; {folder} is not, and nothing in it was changed")

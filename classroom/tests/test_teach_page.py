@@ -14,8 +14,8 @@ from attention_classroom.__main__ import main
 from attention_classroom.quickstart import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
-PLANS = (ROOT / "book" / "plans.md").read_text(encoding="utf-8")
-PAGE = (ROOT / "book" / "teach.md").read_text(encoding="utf-8") + PLANS
+PLANS = (ROOT / "classroom" / "pages" / "plans.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "classroom" / "pages" / "teach.md").read_text(encoding="utf-8") + PLANS
 SESSIONS = dict(re.findall(r"```\{session\} (\w+)\n(.*?)```", PLANS, re.DOTALL))
 MAIN = {path.stem: notebook for path, notebook in BOOK.items() if not is_deep(path.stem)}
 
@@ -31,9 +31,9 @@ def test_every_prediction_is_listed_with_its_section():
 
 
 def test_every_assignment_and_every_command_of_the_page_exists(capsys):
-    names = {path.stem for path in (ROOT / "attention_classroom" / "masters" / "hidden").glob("*.py")}
+    names = {path.stem for path in (ROOT / "classroom" / "masters" / "hidden").glob("*.py")}
     assert set(re.findall(r"assignment `(\w+)`", PAGE)) == names
-    used = set(re.findall(r"attention_tutorial\.classroom (\w+)|`(\w+) NAME", PAGE))
+    used = set(re.findall(r"attention-classroom (\w+)|`(\w+) NAME", PAGE))
     commands = {first or other for first, other in used} - {"export"}
     assert commands >= {"quickstart", "release", "collect", "grade", "report", "validate", "sheet"}
     for command in commands:
@@ -47,7 +47,7 @@ def test_the_exercises_and_sections_of_the_page_exist():
     there = {match[1] for title in titles if (match := re.match(r"(?:Exercise )?(\d+[a-z]?\.\d+)\b", title))}
     named = re.findall(r"(?<![\d.])(\d+[a-z]?\.\d+)(?![\d.])", PAGE.split("## Set up")[0] + PLANS)
     assert {number.partition(".")[0] for number in named} >= {str(chapter) for chapter in range(1, 9)}
-    assert not [number for number in named if number not in there], "book/teach.md names them"
+    assert not [number for number in named if number not in there], "classroom/pages/teach.md names them"
 
 
 def test_every_chapter_has_a_session():

@@ -17,7 +17,7 @@ from attention_classroom.batch import grade_all, limits_of, read_result
 from attention_classroom.child import PACKAGES
 from attention_classroom.course import open_course
 from attention_classroom.grading import grade
-from attention_classroom.packages import FOLDER, needed_files
+from attention_classroom.packages import HERE, needed_files
 from attention_classroom.sandbox import SANDBOXES, Died, NoSandbox, Sandbox, TooLong, strongest
 from attention_tutorial.exercises import Mistake, Outcome
 
@@ -129,7 +129,7 @@ def test_a_key_depends_on_the_code_of_both_packages_but_no_masters_tests_and_wid
     files = needed_files()
     assert {name.split("/")[0] for name in files} == set(PACKAGES)
     assert not [name for name in files if re.search("/(masters|tests|widgets|__pycache__)/", name)]
-    for path in FOLDER.joinpath("attention_classroom").glob("*.py"):
+    for path in HERE.glob("*.py"):
         assert files[f"attention_classroom/{path.name}"] == path
     digest = batch._code.__wrapped__
     changed = tmp_path / "changed.py"

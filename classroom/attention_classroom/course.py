@@ -185,7 +185,7 @@ def open_course(folder: str | Path) -> Course:
             return Course(root)
     raise CourseError(
         f"course must be a folder that `quickstart` made, with course.toml in it; got {start}. "
-        "To make one: python -m attention_tutorial.classroom quickstart my-course"
+        "To make one: attention-classroom quickstart my-course"
     )
 
 

@@ -33,8 +33,8 @@ def test_every_master_has_a_hidden_module_and_no_two_are_for_one_chapter():
 
 def test_no_page_of_the_book_is_an_assignment():
     """The masters hold the solutions. (That they are not in the wheel is a test of tests/project/test_wheel.py.)"""
-    assert not [page for page in pages() if "attention_classroom" in page]
-    assert "attention_classroom" in settings()["exclude_patterns"]
+    assert not [page for page in pages() if page.startswith("classroom/") and "/pages/" not in page]
+    assert "classroom/masters" in settings()["exclude_patterns"]
 
 
 @pytest.mark.parametrize(("name", "student"), EVERY)

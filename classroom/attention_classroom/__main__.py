@@ -1,4 +1,4 @@
-"""The program of a course: ``python -m attention_tutorial.classroom COMMAND``.
+"""The program of a course: ``attention-classroom COMMAND``.
 
 Every command says what it does with ``--help``, and ends with 0 where all is well, 1 where a person should look at
 something that it named, and 2 where it could not do what was asked.
@@ -7,7 +7,6 @@ something that it named, and 2 where it could not do what was asked.
 import argparse
 import errno
 import functools
-import importlib.util
 import os
 import sqlite3
 import sys
@@ -20,8 +19,7 @@ from typing import Any
 
 from .course import Course, CourseError, open_course
 
-PROGRAM = "python -m attention_tutorial.classroom"
-NEEDED = ["nbformat", "nbgrader", "safetensors"]
+PROGRAM = "attention-classroom"
 DONE, LOOK, REFUSED = 0, 1, 2
 NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
@@ -39,9 +37,6 @@ Then open reports/bottleneck/index.html. What was handed in stays in received/, 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the command line."""
     options = _parser().parse_args(arguments)
-    missing = ", ".join(name for name in NEEDED if importlib.util.find_spec(name) is None)
-    if missing:
-        return _refuse(f"the classroom needs {missing}; install it with pip install 'attention-tutorial[classroom]'")
     import torch
 
     torch.set_num_threads(1)  # small tensors; submissions are graded side by side
@@ -119,9 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 
     new = _add(commands, "quickstart", None, "make a new course, with made-up students to try it")
     new.add_argument("folder", type=Path, help="a new folder")
-    new.add_argument(
-        "--masters", type=Path, help="attention_classroom/masters/ of a copy of the repository, if it is elsewhere"
-    )
+    new.add_argument("--masters", type=Path, help="classroom/masters/ of a copy of the repository, if it is elsewhere")
     new.add_argument("--empty", action="store_true", help="without the made-up students")
 
     release = _add(
