@@ -25,7 +25,7 @@ from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
+from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin
@@ -48,14 +48,13 @@ from .assignment import load
 from .course import Course, CourseError, open_course
 from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
-from .release import lay, make_release
+from .release import make_release, overlay
 from .variants import PLAIN, variant_for
 
 __all__ = [
     "MissingEntry",
     "attempt_time",
     "configure",
-    "feedback",
     "forget",
     "open_gradebook",
     "record",
@@ -78,11 +77,11 @@ def configure(c: Config, root: str | Path | None = None) -> None:
     if root is not None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
-    c.Autograde.sanitize_preprocessors = [ClearOutput, LayOnRelease, OverwriteKernelspec, CheckCellMetadata]
-    recording = [StrictExecute, LimitOutput, SaveGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors = [ClearOutput, PutIntoRelease, OverwriteKernelspec, CheckCellMetadata]
+    recording = [InjectResults, LimitOutput, SaveGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
     c.Autograde.autograde_preprocessors = recording
     c.AssignLatePenalties.plugin_class = LatePolicy
-    c.GenerateFeedback.preprocessors = [Defuse, GetGrades, DefuseComments, CSSHTMLHeaderPreprocessor]
+    c.GenerateFeedback.preprocessors = [Defuse, GetGrades, CSSHTMLHeaderPreprocessor]
 
 
 # ---- nbgrader's own steps, called by the course's program -----------------------------------------------------------
@@ -141,13 +140,6 @@ def forget(course: Course, name: str, student: str) -> None:
         shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
     with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
         gradebook.remove_submission(name, student)
-
-
-def feedback(course: Course, name: str) -> None:
-    """Write nbgrader's own pages of feedback, into ``feedback/``."""
-    messages = _convert(course, name, GenerateFeedback)
-    if messages:
-        raise CourseError(f"nbgrader could not write all feedback: {messages}")
 
 
 def _recorded_key(course: Course, name: str, student: str) -> str | None:
@@ -232,7 +224,7 @@ def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[
     coursedir.student_id_exclude = ",".join(sorted(leave_out))
     converter = kind(coursedir=coursedir, config=config)
     converter.force = True
-    messages = _Said()
+    messages = ErrorLog()
     converter.log = logging.Logger(kind.__name__)
     converter.log.addHandler(messages)
     try:
@@ -246,7 +238,7 @@ def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[
     return ""
 
 
-class _Said(logging.Handler):
+class ErrorLog(logging.Handler):
     """Keeps the errors that nbgrader logs; the last line of a traceback says most."""
 
     def __init__(self) -> None:
@@ -284,8 +276,8 @@ class MakeRelease(_Step):
         return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
 
 
-class LayOnRelease(_Step):
-    """Lays answers on the student's release where the engine has not: what came in by hand is safe too."""
+class PutIntoRelease(_Step):
+    """Puts answers into the student's release where the engine has not: what came in by hand is safe too."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace what was submitted by the student's release with the answers in it."""
@@ -296,11 +288,11 @@ class LayOnRelease(_Step):
         assignment = load(course.hidden(name))
         master = nbformat.read(course.master(name), as_version=4)
         own, common = (variant_for(assignment, whose, course.secret) for whose in (student, PLAIN))
-        _, laid, _ = lay(nbformat.writes(nb).encode(), master, assignment, own, common)
-        return laid, resources
+        _, rebuilt, _ = overlay(nbformat.writes(nb).encode(), master, assignment, own, common)
+        return rebuilt, resources
 
 
-class StrictExecute(_Step):
+class InjectResults(_Step):
     """Puts the engine's result where nbgrader would run the cells: outputs, and the points of each graded cell."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
@@ -445,17 +437,6 @@ class Defuse(NbGraderPreprocessor):
         if cell.cell_type != "code" and (added or utils.is_solution(cell)):
             cell.source = defuse(cell.source)
             cell.pop("attachments", None)
-        return cell, resources
-
-
-class DefuseComments(NbGraderPreprocessor):
-    """Makes comments harmless: they may quote a student."""
-
-    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
-        """Defuse a cell's comment."""
-        about = cell.metadata.get("nbgrader", {})
-        if about.get("comment"):
-            about["comment"] = defuse(about["comment"])
         return cell, resources
 
 

@@ -27,12 +27,12 @@ import torch
 
 from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge, slip_of
 
-from . import wire
+from . import protocol
 from .assignment import Assignment, Check, Task
-from .child import PICTURES
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
 from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
 from .variants import Variant
+from .worker import PICTURES
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -467,10 +467,10 @@ class _Grading:
         """Look again at what was found right: not a number is neither more nor less than anything."""
         assert task.table is not None
         results = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(wire.is_finite, results)):
+        if all(map(protocol.is_finite, results)):
             return None
         right = [task.table.result(task.table.right, case) for case in cases]
-        return Diagnosis("the result holds NaN or infinity") if all(map(wire.is_finite, right)) else None
+        return Diagnosis("the result holds NaN or infinity") if all(map(protocol.is_finite, right)) else None
 
 
 class _Checked(NamedTuple):
@@ -553,7 +553,7 @@ def grade(
     """Grade one notebook.
 
     Args:
-        notebook: as `rebuild` lays it: the release's cells with the student's answers.
+        notebook: as `rebuild` makes it: the release's cells with the student's answers.
         assignment: what it is.
         variant: the student's.
         sandbox: where the cells run.

@@ -1,7 +1,7 @@
 """What came of an assignment: a table of grades, a page of feedback for each student, and a page for the teacher.
 
 Points come from nbgrader's gradebook, which has the marks given by hand too; words, flags and times from the engine's
-results. What is not marked yet, or was not handed in, stands there as such and never as a silent 0.
+results. What is not marked yet, or was not handed in, stands there as such and never as a noop 0.
 """
 
 import csv

@@ -5,7 +5,7 @@ import nbformat
 from attention_classroom.assignment import load
 from attention_classroom.pages import page
 from attention_classroom.release import answers
-from attention_classroom.sheet import STYLE, questions, sheet
+from attention_classroom.oral_exam import STYLE, questions, sheet
 from attention_classroom.variants import variant_for
 from tools.book import ROOT
 

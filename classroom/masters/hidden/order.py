@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table, telling
 
@@ -470,7 +470,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the newest words --------------------------------------------------------------------------------------
 
 
-NEWEST = Repair(
+NEWEST = BugFixTask(
     '''\
 def newest(query, keys, values):
     """What the last m positions find among n keys, (m, d)."""

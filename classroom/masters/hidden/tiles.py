@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Slip
 from attention_tutorial.exercises.visible import random, table, telling
 
@@ -523,7 +523,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the tiles ---------------------------------------------------------------------------------------------
 
 
-TILED = Repair(
+TILED = BugFixTask(
     '''\
 def tiled(query, key, value, size):
     """Causal attention by tiles, (m, d_v)."""
