@@ -73,10 +73,8 @@ def test_what_is_no_plain_data_crosses_as_a_name_only(thing):
     with pytest.raises(protocol.ProtocolError, match="only plain data"):
         protocol.pack(thing)
     came = protocol.unpack(protocol.pack({"value": thing}, strict=False))["value"]
-    assert (
-        type(came).__name__ == protocol.type_name(thing)
+    assert type(came).__name__ == protocol.type_name(thing)
     assert not isinstance(came, torch.Tensor) and not callable(came)
-    )
 
 
 def test_tuples_and_lists_with_names_cross_as_what_they_are():
