@@ -78,7 +78,6 @@ class Result(TypedDict):
     flags: list[Flag]
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
-    prints: dict[str, dict[str, Any]]
     rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
@@ -290,7 +289,6 @@ class _Grading:
     flags: list[Flag] = field(default_factory=list)
     results: dict[str, TaskResult] = field(default_factory=dict)
     shown: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    prints: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
@@ -337,8 +335,6 @@ class _Grading:
         unusual = _texts(reply.get("unusual"))
         if unusual:
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
-        if cell.kind == "answer" and isinstance(reply.get("print"), str) and isinstance(reply.get("size"), int):
-            self.prints[cell.id] = {"print": _text(reply["print"], 16), "size": reply["size"]}
 
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
@@ -588,7 +584,6 @@ def grade(
         "flags": grading.flags,
         "tasks": {task.id: grading.results.get(task.id) or _not_judged(task, "not judged") for task in tasks},
         "cells": grading.shown,
-        "prints": grading.prints,
     }
 
 
@@ -607,7 +602,6 @@ def not_graded(assignment: Assignment, variant: Variant, sandbox: Sandbox, flag:
         "flags": [flag],
         "tasks": {task.id: _not_judged(task, words) for task in assignment.tasks(variant)},
         "cells": {},
-        "prints": {},
     }
 
 

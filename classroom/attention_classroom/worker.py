@@ -12,7 +12,6 @@ import builtins
 import contextlib
 import ctypes
 import errno
-import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -378,11 +377,7 @@ UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 
 
 def read_cell(source: str) -> dict[str, Any]:
-    """Say what is in a cell without running it.
-
-    Returns:
-        What a teacher may want to look at, and a fingerprint that does not change with names, comments and layout.
-    """
+    """Say what in a cell a teacher may want to look at, without running it."""
     tree = _with_magics(ast.parse(source))
     unusual = set()
     modules = {"torch", "math", "np", "numpy", "F", "nn", "plt"}
@@ -413,8 +408,7 @@ def read_cell(source: str) -> dict[str, Any]:
         elif isinstance(node, ast.FunctionDef) and node.name in UNUSUAL_NAMES:
             unusual.add(node.name)
         unusual |= {name for name in names if name in UNUSUAL_NAMES}
-    size = sum(1 for _ in ast.walk(tree))
-    return {"unusual": sorted(unusual)[:20], "print": fingerprint(tree), "size": size}
+    return {"unusual": sorted(unusual)[:20]}
 
 
 def _root(node: ast.AST) -> str | None:
@@ -432,30 +426,6 @@ def _with_magics(tree: ast.Module) -> ast.Module:
                 with contextlib.suppress(SyntaxError):
                     tree.body += ast.parse(body.value).body
     return tree
-
-
-def fingerprint(tree: ast.Module) -> str:
-    """Return a name of a cell's code that other names, comments and layout do not change."""
-    tree = ast.parse(ast.unparse(tree))
-    known: dict[str, str] = {}
-
-    def neutral(name: str) -> str:
-        return name if hasattr(builtins, name) else known.setdefault(name, f"n{len(known)}")
-
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(node.body) > 1:
-                node.body = node.body[1:]  # a docstring
-        if isinstance(node, ast.Name):
-            node.id = neutral(node.id)
-        elif isinstance(node, ast.arg):
-            node.arg, node.annotation = neutral(node.arg), None
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            node.name = neutral(node.name)
-            if isinstance(node, ast.FunctionDef):
-                node.returns = None
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
 # ---- Running --------------------------------------------------------------------------------------------------------

@@ -211,13 +211,6 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
     assert "alert" not in said(together()) and "\\u001b" not in said(together())
 
 
-def test_code_that_differs_only_in_names_has_the_same_print():
-    renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
-    renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
-    first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
-    assert first == second != third and together()["prints"]["honest"]["print"] == first
-
-
 @pytest.mark.parametrize(
     "source",
     [
