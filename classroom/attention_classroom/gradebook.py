@@ -48,7 +48,7 @@ from .assignment import load
 from .course import Course, CourseError, open_course
 from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
-from .release import make_release, overlay
+from .release import make_release
 from .variants import PLAIN, variant_for
 
 __all__ = [
@@ -77,8 +77,8 @@ def configure(c: Config, root: str | Path | None = None) -> None:
     if root is not None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
-    c.Autograde.sanitize_preprocessors = [ClearOutput, PutIntoRelease, OverwriteKernelspec, CheckCellMetadata]
-    recording = [InjectResults, LimitOutput, SaveGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec, CheckCellMetadata]
+    recording = [InjectResults, LimitOutput, SaveAutoGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
     c.Autograde.autograde_preprocessors = recording
     c.AssignLatePenalties.plugin_class = LatePolicy
     c.GenerateFeedback.preprocessors = [Defuse, GetGrades, CSSHTMLHeaderPreprocessor]
@@ -276,30 +276,17 @@ class MakeRelease(_Step):
         return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
 
 
-class PutIntoRelease(_Step):
-    """Puts answers into the student's release where the engine has not: what came in by hand is safe too."""
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Replace what was submitted by the student's release with the answers in it."""
-        course, name, student = self.where(resources)
-        digest = hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest()
-        if read_result(course, name, student).get("rebuilt") == digest:
-            return nb, resources
-        assignment = load(course.hidden(name))
-        master = nbformat.read(course.master(name), as_version=4)
-        own, common = (variant_for(assignment, whose, course.secret) for whose in (student, PLAIN))
-        _, rebuilt, _ = overlay(nbformat.writes(nb).encode(), master, assignment, own, common)
-        return rebuilt, resources
-
-
 class InjectResults(_Step):
     """Puts the engine's result where nbgrader would run the cells: outputs, and the points of each graded cell."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Fill in outputs and points. Without a result this fails: no mark is made up."""
+        """Fill in outputs and points. Without a result of just this notebook it fails: no mark is made up."""
         course, name, student = self.where(resources)
         result = read_result(course, name, student)
+        if result.get("rebuilt") != hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest():
+            raise CourseError(f"what {student} has in submitted/ is not what was graded; run `grade {name}`")
         resources["classroom"] = result
+        resources["classroom_waiting"] = _waiting(resources["nbgrader"]["db_url"], name, student)
         nb.metadata[KEY] = result["key"]
         for i, cell in enumerate(nb.cells):
             if cell.cell_type != "code":
@@ -313,6 +300,16 @@ class InjectResults(_Step):
                     raise CourseError(f"the result of {student} says nothing about {grade_id}; grade again")
                 cell.outputs = _told(task, float(cell.metadata.nbgrader.points), i + 1)
         return nb, resources
+
+
+def _waiting(database: str, name: str, student: str) -> dict[str, bool]:
+    """Return which of a student's cells waited for a person so far."""
+    with Gradebook(database) as gradebook:
+        try:
+            grades = gradebook.find_submission_notebook(name, name, student).grades
+        except MissingEntry:
+            return {}
+        return {grade.name: grade.needs_manual_grade for grade in grades}
 
 
 def _output(plain: dict[str, str]) -> NotebookNode:
@@ -340,16 +337,6 @@ def _told(task: dict[str, Any], most: float, count: int) -> list[NotebookNode]:
     ]
 
 
-class SaveGrades(SaveAutoGrades):
-    """Saves grades as nbgrader does, and remembers which of them had been looked at by a person."""
-
-    def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
-        grade_id = cell.metadata["nbgrader"]["grade_id"]
-        grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
-        resources.setdefault("classroom_waiting", {})[grade_id] = grade.needs_manual_grade
-        super()._add_score(cell, resources)
-
-
 class SaveFlags(_Step):
     """Writes flags into comments, and asks for a look by hand at what they are about.
 
@@ -369,7 +356,7 @@ class SaveFlags(_Step):
                     now[grade_id] = _fingerprint(cell, words)
                     grade = gradebook.find_grade(grade_id, name, name, student)
                     if seen.get(grade_id) == now[grade_id]:
-                        grade.needs_manual_grade = resources["classroom_waiting"][grade_id]
+                        grade.needs_manual_grade = resources["classroom_waiting"].get(grade_id, False)
                     elif _flags(resources["classroom"], grade_id, FOR_INFORMATION):
                         grade.needs_manual_grade = True
                 if utils.is_solution(cell) and words:

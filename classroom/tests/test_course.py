@@ -142,6 +142,9 @@ def test_nbgraders_own_commands_do_the_same(course):
     result = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
     assert result["success"], result["error"]
     assert grades(course, "s2") == before
+    course.submitted(NAME, "s2").write_text(nbformat.writes(solved(course, "s2", why="put there by hand")))
+    refused = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
+    assert not refused["success"] and "is not what was graded" in refused["log"] and grades(course, "s2") == before
 
 
 def test_lateness_costs_what_the_course_says(course):
