@@ -157,13 +157,11 @@ def test_the_package_offers_exactly_what_the_maths_modules_offer():
         ("combine_masks", "(*masks)"),
         ("to_torch_mha_mask", "(mask, num_heads=None)"),
         ("AdditiveAttention", "(d_query, d_key, d_hidden, *, device=None, dtype=None)"),
-        ("MultiplicativeAttention", "(d_query, d_key, *, device=None, dtype=None)"),
         (
             "MultiHeadAttention",
             "(d_model, num_heads, d_head=None, *, bias=False, num_kv_heads=None, device=None, dtype=None)",
         ),
         ("MultiHeadAttention.from_torch", "(module)"),
-        ("MultiHeadAttention.to_torch", "(self)"),
         (
             "MultiHeadAttention.forward",
             "(self, query, key=None, value=None, mask=None, *, is_causal=False, need_weights=True)",

@@ -6,10 +6,17 @@ import pytest
 import torch
 from oracles import assert_raises, mistakes
 
-from attention_tutorial.analysis.jobs import JOBS, Look, copy_score, job_scores, list_looks, repeated_tokens, weight_on
+from attention_tutorial.analysis.head_jobs import (
+    JOBS,
+    Look,
+    copy_score,
+    job_scores,
+    list_looks,
+    repeated_tokens,
+    weight_on,
+)
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs
-from attention_tutorial.data.library import held_out_files
-from attention_tutorial.models.code_model import CodeModel, load_code_model
+from attention_tutorial.models.code_model import CodeModel, held_out_files, load_code_model
 
 HALF = 20
 

@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..data.sentences import BANK_VOCABULARY, DAYS, PAD, PEOPLE, TOWNS, BankSentences
-from ..layers import MultiHeadAttention
-from ..masks import padding_mask
-from .team import share_right, train_team
+from ...data.sentences import BANK_VOCABULARY, DAYS, PAD, PEOPLE, TOWNS, BankSentences
+from ...layers import MultiHeadAttention
+from ...masks import padding_mask
+from ..training import share_right, train_ensemble
 
 __all__ = ["BANK_KINDS", "BankReader", "bank_answers", "bank_scores", "head_profile", "learn_bank", "word_kinds"]
 
@@ -115,7 +115,7 @@ def learn_bank(
     generator, right = torch.Generator().manual_seed(0), bank_answers(taught, readers[0].asks)
     rows = torch.randint(len(taught.ids), (steps, len(readers), batch), generator=generator)
     batches = [(taught.ids[r], right[r]) for r in rows]
-    return train_team(readers, batches, learning_rate=2e-2, weight_decay=0.5)
+    return train_ensemble(readers, batches, learning_rate=2e-2, weight_decay=0.5)
 
 
 def bank_scores(readers: Sequence[BankReader], data: BankSentences) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from oracles import HEADS, assert_raises, mistakes
 
 from attention_tutorial import masked_softmax
-from attention_tutorial.analysis.patterns import (
+from attention_tutorial.analysis.attention_patterns import (
     block_share,
     describe_heads,
     diagonal_share,

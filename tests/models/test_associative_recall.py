@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attention_tutorial import scaled_dot_product_attention
-from attention_tutorial.models.recall import STARTS, Recall, learn_recall, recall_questions
+from attention_tutorial.models.tasks.associative_recall import STARTS, Recall, learn_recall, recall_questions
 
 pytestmark = pytest.mark.usefixtures("double")
 

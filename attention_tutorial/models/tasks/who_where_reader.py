@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .._validation import check_flag, check_generator, check_size
-from ..data.sentences import PAD, VOCABULARY, WhoWhere
-from ..functional import scaled_dot_product_attention
-from ..masks import padding_mask
+from ..._validation import check_flag, check_generator, check_size
+from ...data.sentences import PAD, VOCABULARY, WhoWhere
+from ...functional import scaled_dot_product_attention
+from ...masks import padding_mask
 
 __all__ = ["Reader", "reader_accuracy", "train_reader"]
 

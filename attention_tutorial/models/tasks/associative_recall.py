@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._validation import check_generator, check_positive, check_size
+from ..._validation import check_generator, check_positive, check_size
 
 __all__ = ["STARTS", "Questions", "Recall", "Trained", "learn_recall", "recall_questions"]
 

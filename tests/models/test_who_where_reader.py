@@ -5,7 +5,7 @@ import torch
 
 from attention_tutorial import scaled_dot_product_attention
 from attention_tutorial.data.sentences import VOCABULARY, encode, who_where
-from attention_tutorial.models.reader import Reader, reader_accuracy, train_reader
+from attention_tutorial.models.tasks.who_where_reader import Reader, reader_accuracy, train_reader
 
 
 def seeded(seed):

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
-from attention_tutorial.models.patients import FAULTS, admit, exchange, translators_with
+from attention_tutorial.models.faulty import FAULTS, load_faulty, swap_keys_and_values, train_faulty
 from attention_tutorial.models.transformer import BEGIN, PAD
 
 TINY = {"steps": 2, "batch_size": 4, "d_model": 8, "num_heads": 2}
@@ -37,7 +37,7 @@ SIGNS = {"no shift": {"step"}, "mask too far": {"step", "network"}, "padding ope
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_patient_has_the_signs_of_its_fault_and_no_others(fault):
-    (patient,) = translators_with(fault, **TINY)
+    (patient,) = train_faulty(fault, **TINY)
     assert signs(patient) == SIGNS.get(fault, set())
     attentions = (patient.network.encoder[0].attention, patient.network.decoder[0].cross_attention)
     missing = [not hasattr(attention.w_o, "weight") for attention in attentions]
@@ -46,23 +46,23 @@ def test_a_patient_has_the_signs_of_its_fault_and_no_others(fault):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_healthy_step_is_the_network_on_the_shifted_target(fault):
-    (patient,) = translators_with(fault, **TINY)
+    (patient,) = train_faulty(fault, **TINY)
     with torch.no_grad():
         shifted = patient.network(SOURCE, shift_right(TARGET, BEGIN), need_weights=False)[0]
     assert torch.equal(patient.step(SOURCE, TARGET), shifted) == (fault != "no shift")
 
 
 def test_an_exchange_after_training_is_undone_by_another():
-    (healthy,) = translators_with("healthy", **TINY)
-    (patient,) = translators_with("keys and values exchanged", **TINY)
+    (healthy,) = train_faulty("healthy", **TINY)
+    (patient,) = train_faulty("keys and values exchanged", **TINY)
     assert torch.equal(healthy.losses, patient.losses)
     assert not torch.allclose(healthy.step(SOURCE, TARGET), patient.step(SOURCE, TARGET), atol=1e-6)
-    exchange(patient.network)
+    swap_keys_and_values(patient.network)
     assert torch.equal(healthy.step(SOURCE, TARGET), patient.step(SOURCE, TARGET))
 
 
 def test_an_owner_s_score_is_the_share_of_words_that_the_step_says():
-    (patient,) = translators_with("healthy", **TINY)
+    (patient,) = train_faulty("healthy", **TINY)
     unseen = draw_sentences(100, generator=torch.Generator().manual_seed(5), held_out=True)
     target = encode_italian([sentence.italian for sentence in unseen])
     predicted = patient.step(encode_english([sentence.english for sentence in unseen]), target).argmax(-1)
@@ -74,7 +74,7 @@ def test_an_owner_s_score_is_the_share_of_words_that_the_step_says():
 
 
 def test_seven_are_admitted_and_the_last_is_well():
-    patients = admit("a b c d e f g", steps=3)
+    patients = load_faulty("a b c d e f g", steps=3)
     assert [patient.name for patient in patients] == list("abcdefg")
     assert torch.equal(patients[4].losses, patients[6].losses)
     assert [signs(patient) for patient in patients] == [
@@ -84,6 +84,6 @@ def test_seven_are_admitted_and_the_last_is_well():
 
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match=r"fault must be one of healthy, no shift, .*; got 'tired'"):
-        translators_with("tired")
+        train_faulty("tired")
     with pytest.raises(ValueError, match="names must be 7; got 2"):
-        admit("one two")
+        load_faulty("one two")

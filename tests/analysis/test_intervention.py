@@ -1,6 +1,6 @@
-"""Laws of touched translators: untouched they compute what the model computes, and each touch does what it says.
+"""Laws of interventions: without any, the trace is what the model computes, and each does what it says.
 
-Every touch has a second witness here: masks of the model's own, hooks of PyTorch, exchanged or emptied parameters.
+Every intervention is compared with a second way to it: masks of the model's own, hooks of PyTorch, changed parameters.
 """
 
 import copy
@@ -8,8 +8,8 @@ import copy
 import pytest
 import torch
 
-from attention_tutorial.analysis.agreement import close
-from attention_tutorial.analysis.touch import Touch, trace, write_touched
+from attention_tutorial.analysis.gender_agreement import close
+from attention_tutorial.analysis.intervention import Intervention, generate_with, trace
 from attention_tutorial.analysis.weights import largest_difference
 from attention_tutorial.data.translation import ENGLISH, ITALIAN, draw_sentences, encode_english
 from attention_tutorial.models.decoding import greedy
@@ -37,7 +37,7 @@ def logits_by(model, **masks):
         return model(SOURCE[None], TARGET[None], **masks)
 
 
-def test_untouched_it_computes_what_the_model_computes(model):
+def test_without_an_intervention_it_computes_what_the_model_computes(model):
     traced, (logits, weights) = trace(model, SOURCE, TARGET), logits_by(model)
     assert largest_difference(traced["logits"], logits[0]) < 1e-12
     for layer in range(2):
@@ -52,11 +52,11 @@ def test_untouched_it_computes_what_the_model_computes(model):
     assert (traced["probabilities"][:, :2] == 0).all()
 
 
-def test_untouched_it_writes_what_greedy_writes():
+def test_without_an_intervention_it_generates_what_greedy_decodes():
     translator = load_translator(torch.float64)
     for sentence in draw_sentences(12, generator=torch.Generator().manual_seed(900), held_out=True):
         source = encode_english([sentence.english])
-        ids, sure = write_touched(translator, source[0])
+        ids, sure = generate_with(translator, source[0])
         written = greedy(translator, source, max_length=30)
         assert ids.tolist() == written.tokens[0].tolist()
         assert sure.log().sum().item() == pytest.approx(written.log_probs.item(), abs=1e-9)
@@ -74,7 +74,7 @@ def test_a_closed_edge_is_the_models_own_mask(model, layer, kind, shape, head, r
     masks = [None, None]
     masks[layer] = mask
     logits, _ = logits_by(model, **{f"{kind}_mask": masks})
-    traced = trace(model, SOURCE, TARGET, Touch(closed=[(kind, layer, head, row, column)]))
+    traced = trace(model, SOURCE, TARGET, Intervention(closed=[(kind, layer, head, row, column)]))
     assert largest_difference(traced["logits"], logits[0]) < 1e-12
     assert largest_difference(traced["logits"], trace(model, SOURCE, TARGET)["logits"]) > 1e-6
 
@@ -83,7 +83,7 @@ def test_two_closed_edges_are_both_closed(model):
     masks = close(torch.tensor([3]), torch.tensor([1]), 5, 6) & close(torch.tensor([4]), torch.tensor([0]), 5, 6)
     logits, _ = logits_by(model, cross_mask=[masks, None])
     closed = [("cross", 0, 0, 3, 1), ("cross", 0, 0, 4, 0)]
-    assert largest_difference(trace(model, SOURCE, TARGET, Touch(closed=closed))["logits"], logits[0]) < 1e-12
+    assert largest_difference(trace(model, SOURCE, TARGET, Intervention(closed=closed))["logits"], logits[0]) < 1e-12
 
 
 def attention_of(model, kind, layer):
@@ -99,20 +99,23 @@ def test_a_removed_head_has_no_columns_in_the_last_matrix_and_swapped_parts_are_
         attention_of(removed, kind, layer).w_o.weight[:, 4:8] = 0
     part = attention_of(swapped, kind, layer)
     part.w_k, part.w_v = part.w_v, part.w_k
-    for touch, other in ((Touch(heads_off=[(kind, layer, 2)]), removed), (Touch(swapped=[(kind, layer)]), swapped)):
-        assert largest_difference(trace(model, SOURCE, TARGET, touch)["logits"], logits_by(other)[0][0]) < 1e-12
+    for intervention, other in (
+        (Intervention(heads_off=[(kind, layer, 2)]), removed),
+        (Intervention(swapped=[(kind, layer)]), swapped),
+    ):
+        assert largest_difference(trace(model, SOURCE, TARGET, intervention)["logits"], logits_by(other)[0][0]) < 1e-12
 
 
 def test_a_mask_shifted_back_is_a_narrower_mask(model):
     logits, weights = logits_by(model, decoder_mask=torch.ones(5, 5, dtype=torch.bool).tril(-1))
-    traced = trace(model, SOURCE, TARGET, Touch(shift=-1))
+    traced = trace(model, SOURCE, TARGET, Intervention(shift=-1))
     assert largest_difference(traced["logits"], logits[0]) < 1e-12
     assert (weights.decoder[0][0, :, 0] == 0).all()
     assert (traced["decoder.0.attention.weights.1"][0] == 0).all(), "the first position sees nothing"
 
 
 def test_a_mask_shifted_on_lets_each_position_see_the_next_one_and_no_more(model):
-    traced, plain = trace(model, SOURCE, TARGET, Touch(shift=1)), trace(model, SOURCE, TARGET)
+    traced, plain = trace(model, SOURCE, TARGET, Intervention(shift=1)), trace(model, SOURCE, TARGET)
     weights = traced["decoder.0.attention.weights.2"]
     assert (weights.triu(2) == 0).all() and (weights.diagonal(1) > 0).all()
     scores = plain["decoder.0.attention.scores.2"]
@@ -122,14 +125,14 @@ def test_a_mask_shifted_on_lets_each_position_see_the_next_one_and_no_more(model
 
 def test_masked_padding_changes_nothing_and_open_padding_does(model):
     plain = trace(model, SOURCE, TARGET)["logits"]
-    assert largest_difference(trace(model, SOURCE, TARGET, Touch(padding=4))["logits"], plain) < 1e-12
+    assert largest_difference(trace(model, SOURCE, TARGET, Intervention(padding=4))["logits"], plain) < 1e-12
     memory = model.encode(torch.nn.functional.pad(SOURCE, (0, 4))[None])
     memory = memory._replace(mask=torch.ones_like(memory.mask))
     with torch.no_grad():
-        opened = model.go_on(TARGET[None], memory, model.start(memory))[0][0]
-    traced = trace(model, SOURCE, TARGET, Touch(padding=4, unmasked=["cross"]))["logits"]
+        opened = model.decode_step(TARGET[None], memory, model.init_cache(memory))[0][0]
+    traced = trace(model, SOURCE, TARGET, Intervention(padding=4, unmasked=["cross"]))["logits"]
     assert largest_difference(traced, opened) < 1e-12
-    both = trace(model, SOURCE, TARGET, Touch(padding=4, unmasked=["cross", "encoder"]))["logits"]
+    both = trace(model, SOURCE, TARGET, Intervention(padding=4, unmasked=["cross", "encoder"]))["logits"]
     assert largest_difference(both, opened) > 1e-6
 
 
@@ -154,7 +157,7 @@ def test_a_changed_matrix_is_what_a_hook_would_make_of_it(model, name, hooked):
 
     other = copy.deepcopy(model)
     hooked(other).register_forward_hook(place)
-    traced = trace(model, SOURCE, TARGET, Touch(changes=[(name, 2, 3, 1.25)]))
+    traced = trace(model, SOURCE, TARGET, Intervention(changes=[(name, 2, 3, 1.25)]))
     assert traced[name][2, 3] == 1.25
     assert largest_difference(traced["logits"], logits_by(other)[0][0]) < 1e-12
 
@@ -166,17 +169,17 @@ def test_a_changed_parameter_is_a_changed_parameter(model):
         other.encoder_norm.bias[5] = 3.0
     changes = [("decoder.1.cross_attention.w_q.weight", 3, 2, -2.0), ("encoder_norm.bias", 0, 5, 3.0)]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    traced = trace(model, SOURCE, TARGET, Touch(changes=changes))
+    traced = trace(model, SOURCE, TARGET, Intervention(changes=changes))
     assert largest_difference(traced["logits"], logits_by(other)[0][0]) < 1e-12
     assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items()), "the model stays as it was"
 
 
 def test_weights_and_heads_that_are_changed_by_hand_are_mixed_as_they_are(model):
     name = "decoder.0.cross_attention"
-    traced = trace(model, SOURCE, TARGET, Touch(changes=[(f"{name}.weights.2", 4, 1, 1.5)]))
+    traced = trace(model, SOURCE, TARGET, Intervention(changes=[(f"{name}.weights.2", 4, 1, 1.5)]))
     mixed = traced[f"{name}.weights.2"] @ traced[f"{name}.v.2"]
     assert largest_difference(traced[f"{name}.heads.2"], mixed) < 1e-12
-    scored = trace(model, SOURCE, TARGET, Touch(changes=[(f"{name}.scores.2", 4, 1, 9.0)]))
+    scored = trace(model, SOURCE, TARGET, Intervention(changes=[(f"{name}.scores.2", 4, 1, 9.0)]))
     expected = scored[f"{name}.scores.2"].softmax(dim=1)
     assert largest_difference(scored[f"{name}.weights.2"], expected) < 1e-12
 
@@ -185,11 +188,11 @@ def test_weights_and_heads_that_are_changed_by_hand_are_mixed_as_they_are(model)
     ("make", "error", "message"),
     [
         (lambda m: trace("model", SOURCE, TARGET), TypeError, "model must be a Transformer; got str"),
-        (lambda m: trace(m, SOURCE, TARGET, {}), TypeError, "touch must be a Touch; got dict"),
+        (lambda m: trace(m, SOURCE, TARGET, {}), TypeError, "intervention must be an Intervention; got dict"),
         (lambda m: trace(m, SOURCE[None], TARGET), ValueError, "source must have one axis"),
         (lambda m: trace(m, SOURCE, TARGET[:0]), ValueError, "target_in must have one axis with at least one id"),
         (lambda m: trace(m, SOURCE.double(), TARGET), TypeError, "source must hold token ids"),
-        (lambda m: write_touched(m, SOURCE, max_length=0), ValueError, "max_length must be at least 1"),
+        (lambda m: generate_with(m, SOURCE, max_length=0), ValueError, "max_length must be at least 1"),
         (
             lambda m: trace(Transformer(9, 9, d_model=8, num_heads=2, d_ff=8, norm_first=False), SOURCE, TARGET),
             ValueError,

@@ -5,7 +5,7 @@ import torch
 from oracles import assert_raises, mistakes
 from torch.testing import assert_close
 
-from attention_tutorial.analysis.agreement import close, decisions, italian_places, margins, source_places
+from attention_tutorial.analysis.gender_agreement import close, decisions, italian_places, margins, source_places
 from attention_tutorial.data.translation import (
     ADJECTIVES,
     ENGLISH,

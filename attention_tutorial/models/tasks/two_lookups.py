@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._validation import check_generator, check_size
-from ..layers import MultiHeadAttention
-from .team import share_right, train_team
+from ..._validation import check_generator, check_size
+from ...layers import MultiHeadAttention
+from ..training import share_right, train_ensemble
 
 __all__ = ["LookUp", "Rounds", "draw_rounds", "learn_look_up", "look_up_scores"]
 
@@ -137,7 +137,7 @@ def learn_look_up(models: Sequence[LookUp], *, steps: int = 150, batch: int = 64
         The models.
     """
     generator = torch.Generator().manual_seed(0)
-    return train_team(models, [draw_rounds(len(models), batch, generator, kinds=kinds) for _ in range(steps)])
+    return train_ensemble(models, [draw_rounds(len(models), batch, generator, kinds=kinds) for _ in range(steps)])
 
 
 def look_up_scores(models: Sequence[LookUp], *, kinds: int = 1) -> Tensor:

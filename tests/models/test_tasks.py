@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention_tutorial.data.sentences import BANK_VOCABULARY, bank_sentences
-from attention_tutorial.models.bank import (
+from attention_tutorial.models.tasks.bank_reader import (
     BANK_KINDS,
     BankReader,
     bank_answers,
@@ -13,8 +13,8 @@ from attention_tutorial.models.bank import (
     learn_bank,
     word_kinds,
 )
-from attention_tutorial.models.look_up import LookUp, draw_rounds, learn_look_up, look_up_scores
-from attention_tutorial.models.team import share_right, train_team
+from attention_tutorial.models.tasks.two_lookups import LookUp, draw_rounds, learn_look_up, look_up_scores
+from attention_tutorial.models.training import share_right, train_ensemble
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -53,17 +53,17 @@ def test_heads_of_a_look_up_begin_as_plain_averages():
 def test_a_model_in_a_team_is_trained_as_if_alone():
     models = [LookUp(seed, 2) for seed in range(3)]
     batches = [rounds(8, models=3, seed=seed) for seed in range(5)]
-    team = train_team(models, batches)
-    (alone,) = train_team([LookUp(1, 2)], [[part[1:2] for part in batch] for batch in batches])
+    team = train_ensemble(models, batches)
+    (alone,) = train_ensemble([LookUp(1, 2)], [[part[1:2] for part in batch] for batch in batches])
     for first, other in zip(team[1].parameters(), alone.parameters(), strict=True):
         assert torch.allclose(first, other, atol=1e-6)
 
 
 def test_a_team_needs_models_and_batches():
     with pytest.raises(ValueError, match="got 0 and 1"):
-        train_team([], [rounds()])
+        train_ensemble([], [rounds()])
     with pytest.raises(ValueError, match="learning_rate"):
-        train_team([LookUp(0, 1)], [rounds()], learning_rate=0.0)
+        train_ensemble([LookUp(0, 1)], [rounds()], learning_rate=0.0)
 
 
 def test_two_heads_learn_both_look_ups_and_one_does_not():
