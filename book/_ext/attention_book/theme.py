@@ -7,22 +7,43 @@ loads `icons.css` instead, which names the icons in use; here its fonts are cut 
 import hashlib
 import re
 import shutil
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.config import Config
-
-from .fonts import write_subset
 
 FONTS = ("fa-solid-900", "fa-brands-400")
 ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 # A script in the page itself writes into the object that this one makes.
 NEEDED_AT_ONCE = "documentation_options.js"
-HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
+# The first would colour a word all over the page that a search leads to; the second makes room for numbers of formulas.
+UNWANTED = ("sphinx_highlight.js", "katex-math.css")
 # What extensions load on every page, and the class without which a page has no use for it
-ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell"}
+ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
+
+
+def write_subset(source: Path, codes: Set[int], target: Path) -> None:
+    """Write the glyphs of some code points from a font into a WOFF2 file; the same input gives the same bytes.
+
+    Args:
+        source: A font file.
+        codes: The code points to keep. Those that the font lacks are left out; a font that lacks all stays whole.
+        target: The file to write.
+    """
+    options = subset.Options(flavor="woff2", notdef_outline=True, recalc_timestamp=False, layout_features=["*"])
+    options.drop_tables += ["FFTM"]  # the date of a font editor
+    font = subset.load_font(str(source), options)
+    if not set(codes) & set(font.getBestCmap()):
+        shutil.copyfile(source, target)  # browsers reject a font without characters
+        return
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=codes)
+    cutter.subset(font)
+    subset.save_font(font, str(target), options)
 
 
 def icons_in(sheet: str) -> set[int]:
@@ -48,7 +69,7 @@ def cut_icons(app: Sphinx) -> None:
         folder = static / "icons"
         folder.mkdir(exist_ok=True)
         for name in FONTS:
-            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff")
+            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff2")
         shutil.copyfile(copy / "LICENSE.txt", folder / "LICENSE.txt")
         shutil.rmtree(vendor)
 
@@ -69,7 +90,7 @@ def wanted(asset: Any, body: str) -> bool:
     """Tell whether a page with this body needs a style sheet or script."""
     name = str(asset.filename)
     marks = (mark for part, mark in ONLY_WITH.items() if part in name)
-    return HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+    return not name.endswith(UNWANTED) and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
 
 
 def deferred(script: Any) -> Any:
