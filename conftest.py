@@ -21,8 +21,8 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Masters are no tests: those of attention_classroom/tests run them.
-collect_ignore = ["attention_classroom/masters"]
+# Masters are no tests: those of classroom/tests run them.
+collect_ignore = ["classroom/masters"]
 
 # What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
 # rest comes as it stands. `pytest --durations=50` says what takes how long.
@@ -33,7 +33,7 @@ LONGEST_FIRST = tuple(
         r"notebooks/07",
         r"notebooks/(01a|04|06)",
         r"notebooks/",
-        r"attention_classroom/tests/",
+        r"classroom/tests/",
         r"tests/exercises/",
         r"tests/widgets/",
         r"tests/site/",

@@ -140,7 +140,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(arguments)
     address = Address.read(root)
     paths = options.paths or chapters(root)
-    masters = [] if options.paths else sorted(root.glob("attention_classroom/masters/source/*/*.ipynb"))
+    masters = [] if options.paths else sorted(root.glob("classroom/masters/source/*/*.ipynb"))
     stale = [path for path in paths if refresh(path, root, address, check=options.check)]
     old = [path for path in masters if refresh_master(path, address, check=options.check)]
     for path in (*stale, *old):

@@ -435,7 +435,7 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(options.compare)
     python = Path(sys.executable) if options.here else Path(os.path.abspath(options.python))
     try:
-        masters = [] if options.paths else sorted(ROOT.glob("attention_classroom/masters/source/*/*.ipynb"))
+        masters = [] if options.paths else sorted(ROOT.glob("classroom/masters/source/*/*.ipynb"))
         return run(python, options.paths or chapters(), masters)
     except Unfit as error:
         print(error)

@@ -36,6 +36,7 @@ def check_files(version: str, root: Path) -> None:
     """Require that the files which state a version state this one."""
     readers: dict[str, Callable[[str], str]] = {
         "pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
+        "classroom/pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
         "CITATION.cff": lambda text: str(yaml.safe_load(text)["version"]),
     }
     for name, read in readers.items():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..positions import change_pairing, frequencies, rotate, sinusoidal_positions
+from ..positions import apply_rotary, frequencies, permute_rotary, sinusoidal_positions
 from .results import alike, close, near, number, random, tensor
 from .table import Case, Exercise, Read, Slip, shaped
 from .turns import turn
@@ -161,7 +161,7 @@ PRICE = Exercise(
 def _clamped(q: Tensor, k: Tensor, most: float, least: float | None = None, sign: int = 1) -> Tensor:
     t = torch.arange(len(q))
     distance = (t - t[:, None]).clamp(-most if least is None else least, most)  # s - t
-    return (q[:, None] * rotate(k.expand(len(q), *k.shape), sign * distance)).sum(dim=-1)
+    return (q[:, None] * apply_rotary(k.expand(len(q), *k.shape), sign * distance)).sum(dim=-1)
 
 
 def _beyond(q: Tensor, most: int) -> Tensor:
@@ -184,12 +184,13 @@ CLAMPED_SCORES = Exercise(
     returns=tensor("(n, n)", "the scores"),
     cases=[Case((random(7, 6), random(7, 6, seed=1), 3)), Case((random(5, 4), random(5, 4, seed=1), 1))],
     slips=[
-        Slip("you clamp no distance", lambda q, k, most: rotate(q) @ rotate(k).mT),
+        Slip("you clamp no distance", lambda q, k, most: apply_rotary(q) @ apply_rotary(k).mT),
         Slip("you turn nothing", lambda q, k, most: q @ k.mT),
         Slip(
             "you clamped the positions; clamp the distance between the two",
             lambda q, k, most: (
-                rotate(q, torch.arange(len(q)).clamp(max=most)) @ rotate(k, torch.arange(len(k)).clamp(max=most)).mT
+                apply_rotary(q, torch.arange(len(q)).clamp(max=most))
+                @ apply_rotary(k, torch.arange(len(k)).clamp(max=most)).mT
             ),
         ),
         Slip(
@@ -241,7 +242,8 @@ def explain_rotary(got: Tensor, x: Tensor) -> str | None:
     second = partner[first]
     if not second.equal(first + d // 2):
         neighbours = first.equal(torch.arange(0, d, 2)) and second.equal(first + 1)
-        names = "neighbours, 2i and 2i + 1" if neighbours else f"{[*zip(first.tolist(), second.tolist(), strict=True)]}"
+        pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
+        names = "interleaved, 2i and 2i + 1" if neighbours else f"{pairs}"
         diagnoses.append(f"your pairs are {names}; here feature i goes with i + d/2")
     angle = torch.atan2(got[:, second], got[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
     step = torch.remainder(angle[1:] - angle[:-1] + math.pi, 2 * math.pi) - math.pi
@@ -287,7 +289,7 @@ def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apa
 
 TURN = Exercise(
     asks="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
-    right=lambda x: rotate(x),
+    right=lambda x: apply_rotary(x),
     returns=tensor("(n, d)", "the turned rows"),
     cases=[Case((random(7, 10),)), Case((random(5, 6),))],
     slips=[
@@ -307,7 +309,7 @@ TURN = Exercise(
             "each feature is multiplied by a cosine alone: the part with the sine is missing",
             lambda x: x * torch.outer(torch.arange(len(x)).double(), frequencies(x.size(1))).cos().repeat(1, 2),
         ),
-        Read("your pairs are neighbours", _turned(apart=False)),
+        Read("your pairs are interleaved", _turned(apart=False)),
         Read("you turn backwards", _turned(sign=-1)),
         Read("you count positions from 1;", _turned(start=1.0)),
         *(Read(words, _turned(speeds)) for words, speeds in WRONG_SPEEDS.items() if "sign of your" not in words),
@@ -321,7 +323,7 @@ TURN = Exercise(
 
 
 def _convert(weight: Tensor, heads: int) -> Tensor:
-    return change_pairing(weight, heads, to="halves")
+    return permute_rotary(weight, heads, to="halves")
 
 
 def _explain_rows(got: Tensor, right: Tensor, weight: Tensor, heads: int) -> str | None:
@@ -333,18 +335,18 @@ def _explain_rows(got: Tensor, right: Tensor, weight: Tensor, heads: int) -> str
 
 
 CONVERT = Exercise(
-    asks="W^Q or W^K as nn.Linear stores it, trained with neighbours as pairs, for use with halves.",
+    asks="W^Q or W^K as nn.Linear stores it, trained with interleaved pairs, for use with halves.",
     right=_convert,
     returns=tensor("(heads * d_head, d_model)", "the weight"),
     cases=[Case((random(30, 7), 3)), Case((random(16, 5), 2))],
     slips=[
         Slip(
-            "that is the way back, from halves to neighbours",
-            lambda w, heads: change_pairing(w, heads, to="neighbours"),
+            "that is the way back, from halves to interleaved pairs",
+            lambda w, heads: permute_rotary(w, heads, to="interleaved"),
         ),
         Slip(
             "each head has halves of its own; you cut the whole matrix into two",
-            lambda w, heads: change_pairing(w, 1, to="halves"),
+            lambda w, heads: permute_rotary(w, 1, to="halves"),
         ),
         Slip("nothing is changed", lambda w, heads: w.clone()),
         Slip(

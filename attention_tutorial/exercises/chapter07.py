@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..data.translation import draw_sentences, encode_english, encode_italian
 from ..layers import MultiHeadAttention
-from ..models.patients import FAULTS, Patient, exchange, translators_with
+from ..models.faulty import FAULTS, FaultyModel, swap_keys_and_values, train_faulty
 from ..models.transformer import BEGIN, PAD, Transformer
 from .results import Returned, expect_numbers, mask, number, numbers, random, tensor
 from .running import Mistake, call
@@ -447,17 +447,17 @@ WARD: list[tuple[str, str, dict[str, Any]]] = [
     ("healthy", "a translator that had only five steps of training; to have learned little is no fault in the code",
      {"steps": 5}),
     ("healthy", "a translator whose keys and values were exchanged *before* training, which is only a change of names",
-     {"steps": 80, "change": exchange}),
+     {"steps": 80, "change": swap_keys_and_values}),
 ]  # fmt: skip
 
 
 @functools.cache
-def _ward() -> list[Patient]:
+def _ward() -> list[FaultyModel]:
     """Train the ward, once for all answers."""
     patients = []
     for seed, (name, _, others) in enumerate(WARD):
         how = {"fault": name, "seeds": (70 + seed,), "batches": 70 + seed, **_few, **others}
-        team = translators_with(how.pop("fault"), **how)  # who name each other by their faults
+        team = train_faulty(how.pop("fault"), **how)  # who name each other by their faults
         patients += [replace(patient, name=f"patient {seed}") for patient in team]
     return patients
 
@@ -481,7 +481,7 @@ def _reach(attention: MultiHeadAttention) -> int:
 
 
 @torch.no_grad()
-def _examine(patient: Patient, *, skip: str = "") -> str:
+def _examine(patient: FaultyModel, *, skip: str = "") -> str:
     """Examine a patient by every instrument but one."""
     drawn = draw_sentences(24, generator=torch.Generator().manual_seed(41))
     source = encode_english([pair.english for pair in drawn])

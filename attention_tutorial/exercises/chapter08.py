@@ -119,7 +119,7 @@ ONE_MORE_KEY = Exercise(
 
 def _merge(out_a: Tensor, log_a: Tensor, out_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
     log = torch.logaddexp(log_a, log_b)
-    share_a, share_b = ((log_total - log).exp().nan_to_num(0.0)[:, None] for log_total in (log_a, log_b))
+    share_a, share_b = ((part - log).exp().nan_to_num(0.0)[:, None] for part in (log_a, log_b))
     return share_a * out_a + share_b * out_b, log
 
 

@@ -104,7 +104,7 @@ def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
 
 
 def test_an_assignment_gets_its_installing_cell_and_keeps_the_rest(book, capsys):
-    path = book / "attention_classroom" / "masters" / "source" / "one" / "one.ipynb"
+    path = book / "classroom" / "masters" / "source" / "one" / "one.ipynb"
     path.parent.mkdir(parents=True)
     graded = new_code_cell("2", id="task", metadata={"nbgrader": {"points": 1}})
     installing = new_code_cell("old", id=colab.INSTALL, metadata={"nbgrader": {"locked": True}})
@@ -192,9 +192,9 @@ def test_a_failure_says_what_to_do(execute, missing):
 
 @functools.cache
 def statements():
-    """Return (file name, imports and annotated assignments) of every module but the teacher's command."""
+    """Return (file name, imports and annotated assignments) of every module."""
     kinds = ast.Import | ast.ImportFrom | ast.AnnAssign
-    paths = [path for path in (ROOT / "attention_tutorial").rglob("*.py") if path.name != "classroom.py"]
+    paths = (ROOT / "attention_tutorial").rglob("*.py")
     trees = {path.name: ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for path in paths}
     return [(name, node) for name, nodes in trees.items() for node in nodes if isinstance(node, kinds)]
 

@@ -59,7 +59,7 @@ def test_a_module_counts_for_those_who_import_it_by_whatever_way():
         return {path.relative_to(ROOT / "attention_tutorial").as_posix() for path in profiles.imported_by(source)}
 
     assert {"masks.py", "functional.py", "layers.py", "_validation.py"} <= modules("import attention_tutorial")
-    recall = modules("from attention_tutorial.models.recall import Recall")
+    recall = modules("from attention_tutorial.models.tasks.associative_recall import Recall")
     assert "models/recall.py" in recall and "tiled.py" not in recall and "models/decoding.py" not in recall
     assert "models/decoding.py" in modules("from attention_tutorial.models import decoding")
     assert "models/transformer.py" in modules("from attention_tutorial.models.translator import load_translator")

@@ -12,9 +12,9 @@ import torch
 from attention_tutorial import (
     AdditiveAttention,
     MultiHeadAttention,
-    MultiplicativeAttention,
     functional,
     layers,
+    multiplicative_attention,
     positions,
     scaled_dot_product_attention,
     tiled,
@@ -100,14 +100,14 @@ def all_calls():
     query, key, value = zeros("..., m, d_k"), zeros("..., n, d_k"), zeros("..., n, d_v")
     scaled_dot_product_attention(query, key, value)
     tiled.tiled_attention(query, key, value)
-    MultiplicativeAttention(19, 23)(torch.zeros(*LEADING, 5, 19), key, value)
+    multiplicative_attention(torch.zeros(*LEADING, 5, 19), key, value, w=torch.zeros(19, 23))
     AdditiveAttention(19, 23, 17)(torch.zeros(*LEADING, 5, 19), key, value)
     x, y = zeros("batch, m, d_model"), zeros("batch, n, d_model")
     MultiHeadAttention(22, 6, 10, num_kv_heads=3)(x, y)
     positions.sinusoidal_positions(7, 22)
     positions.shift_matrix(3, 22)
     for pairing in positions.PAIRINGS:
-        positions.rotate(zeros("..., n, d"), pairing=pairing)
+        positions.apply_rotary(zeros("..., n, d"), pairing=pairing)
     positions.alibi_bias(5, 7, num_heads=6)
 
 

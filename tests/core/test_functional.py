@@ -23,7 +23,6 @@ from attention_tutorial import (
     combine_masks,
     dot_product_scores,
     fused_attention,
-    general_scores,
     masked_softmax,
     multiplicative_attention,
     padding_mask,
@@ -626,12 +625,10 @@ def score_additive(w_query, w_key, v):
 def test_scores_agree_with_the_loops(device, generator):
     x = other_inputs(generator, device=device)
     additive = score_additive(x["w_query"], x["w_key"], x["v"])
-    general = score_general(x["w"])
     dot = lambda q, k: sum(a * c for a, c in zip(q[:D_K], k, strict=True))  # noqa: E731
     query, key = x["query"].cpu().tolist(), x["key"].cpu().tolist()
     results = {
         additive: additive_scores(x["query"], x["key"], x["w_query"], x["w_key"], x["v"]),
-        general: general_scores(x["query"], x["key"], x["w"]),
         dot: dot_product_scores(x["query"][..., :D_K], x["key"]),
     }
     for score, scores in results.items():

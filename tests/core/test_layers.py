@@ -32,17 +32,14 @@ from torch.testing import assert_close
 from attention_tutorial import (
     AdditiveAttention,
     MultiHeadAttention,
-    MultiplicativeAttention,
     additive_attention,
     causal_mask,
     merge_heads,
-    multiplicative_attention,
     padding_mask,
     repeat_heads,
     split_heads,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
-from attention_tutorial.positions import RotaryMultiHeadAttention
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 D_MODEL, D_HEAD = 15, 5  # with three heads
@@ -265,7 +262,6 @@ def small_modules(generator):
     return [
         make(generator, d_head=4),
         fill(AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN, dtype=torch.float64), generator),
-        fill(MultiplicativeAttention(D_MODEL, D_MODEL, dtype=torch.float64), generator),
     ]
 
 
@@ -316,7 +312,6 @@ def test_modules_are_made_where_asked():
     for module in (
         MultiHeadAttention(4, 2, bias=True, device="meta", dtype=torch.bfloat16),
         AdditiveAttention(3, 4, 5, device="meta", dtype=torch.bfloat16),
-        MultiplicativeAttention(3, 4, device="meta", dtype=torch.bfloat16),
     ):
         assert {(p.device.type, p.dtype) for p in module.parameters()} == {("meta", torch.bfloat16)}
 
@@ -370,32 +365,26 @@ def test_attention_to_keys_and_values_made_beforehand_is_attention(kv_heads, dev
 def test_one_head_for_one_is_left_as_it_is(generator):
     x = draw(generator, BATCH, 1, N, D_K)
     assert torch.equal(repeat_heads(x, 1), x)
-    assert MultiplicativeAttention(1, 1).w.shape == (1, 1)
 
 
-# Additive and multiplicative attention as modules
+# Additive attention as a module
 
 
-def test_modules_call_the_functions_with_their_parameters(generator):
+def test_the_module_calls_the_function_with_its_parameters(generator):
     query, key = draw(generator, BATCH, HEADS, M, D_Q), draw(generator, BATCH, 1, N, D_K)
     value, mask = draw(generator, BATCH, HEADS, N, D_V), draw_bool(generator, M, N)
-    additive = fill(AdditiveAttention(D_Q, D_K, D_HIDDEN, dtype=torch.float64), generator)
-    general = fill(MultiplicativeAttention(D_Q, D_K, dtype=torch.float64), generator)
-    for module, function, parameters in (
-        (additive, additive_attention, {"w_query": additive.w_query, "w_key": additive.w_key, "v": additive.v}),
-        (general, multiplicative_attention, {"w": general.w}),
+    module = fill(AdditiveAttention(D_Q, D_K, D_HIDDEN, dtype=torch.float64), generator)
+    parameters = {"w_query": module.w_query, "w_key": module.w_key, "v": module.v}
+    for actual, expected in (
+        (module(query, key, value, mask), additive_attention(query, key, value, **parameters, mask=mask)),
+        (module(query, key), additive_attention(query, key, key, **parameters)),
+        (module(query, key, mask=mask), additive_attention(query, key, key, **parameters, mask=mask)),
     ):
-        for actual, expected in (
-            (module(query, key, value, mask), function(query, key, value, **parameters, mask=mask)),
-            (module(query, key), function(query, key, key, **parameters)),
-            (module(query, key, mask=mask), function(query, key, key, **parameters, mask=mask)),
-        ):
-            assert all(torch.equal(f, e) for f, e in zip(actual, expected, strict=True))
+        assert all(map(torch.equal, actual, expected))
 
 
 def test_modules_tell_their_sizes():
     assert repr(AdditiveAttention(5, 4, 6)) == "AdditiveAttention(d_query=5, d_key=4, d_hidden=6)"
-    assert repr(MultiplicativeAttention(5, 4)) == "MultiplicativeAttention(d_query=5, d_key=4)"
     assert "d_model=8, num_heads=2, d_head=4\n" in repr(MultiHeadAttention(8, 2))
     assert "d_model=8, num_heads=2, d_head=4, num_kv_heads=1\n" in repr(MultiHeadAttention(8, 2, num_kv_heads=1))
     assert {n: tuple(p.shape) for n, p in AdditiveAttention(5, 4, 6).named_parameters()} == {
@@ -403,7 +392,6 @@ def test_modules_tell_their_sizes():
         "w_key": (6, 4),
         "v": (6,),
     }
-    assert {n: tuple(p.shape) for n, p in MultiplicativeAttention(5, 4).named_parameters()} == {"w": (5, 4)}
 
 
 # Wrong arguments
@@ -441,7 +429,6 @@ ERRORS = {
         (lambda: MultiHeadAttention.from_torch(nn.Linear(2, 2)),
          "module must be a torch.nn.MultiheadAttention; got Linear"),
         (lambda: AdditiveAttention(5, 4.5, 6), "d_key must be an int; got float"),
-        (lambda: MultiplicativeAttention("5", 4), "d_query must be an int; got str"),
         (lambda: AdditiveAttention(5, 4, 6).double()(torch.ones(3, 5), torch.ones(7, 4)),
          "query and w_query must have the same dtype; got query torch.float32, w_query torch.float64"),
         (lambda: MultiHeadAttention(8, 4, num_kv_heads="2"), "num_kv_heads must be an int; got str"),
@@ -488,20 +475,10 @@ ERRORS = {
          "module must not use add_bias_kv or add_zero_attn"),
         (lambda: MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, add_zero_attn=True)),
          "module must not use add_bias_kv or add_zero_attn"),
-        (lambda: MultiHeadAttention(50, 8).to_torch(),
-         "torch's module needs heads * d_head = d_model; got num_heads=8, d_head=6, d_model=50"),
-        (lambda: MultiHeadAttention(8, 4, num_kv_heads=2).to_torch(),
-         "torch's module has keys and values for every head; got num_kv_heads=2, num_heads=4"),
-        (lambda: RotaryMultiHeadAttention(8, 2).to_torch(),
-         "torch's module has no positions; got a RotaryMultiHeadAttention"),
         (lambda: AdditiveAttention(0, 4, 6), "d_query must be at least 1; got 0"),
         (lambda: AdditiveAttention(5, 4, -6), "d_hidden must be at least 1; got -6"),
-        (lambda: MultiplicativeAttention(0, 4), "d_query must be at least 1; got 0"),
-        (lambda: MultiplicativeAttention(5, 0), "d_key must be at least 1; got 0"),
         (lambda: AdditiveAttention(5, 4, 6)(torch.ones(3, 4), torch.ones(7, 4)),
          "w_query must have shape (d_hidden, d_q); expected (6, 4), got (6, 5)"),
-        (lambda: MultiplicativeAttention(5, 4)(torch.ones(3, 5), torch.ones(7, 5)),
-         "w must have shape (d_q, d_k); expected (5, 5), got (5, 4)"),
         (lambda: MultiHeadAttention(8, 4, num_kv_heads=0), "num_kv_heads must be at least 1; got 0"),
         (lambda: MODULE.project(X, X[:1]),
          "key and value need the same batch size (axis 0); got key (2, 5, 15), value (1, 5, 15)"),

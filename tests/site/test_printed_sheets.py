@@ -9,7 +9,7 @@ from attention_classroom.sheet import STYLE, questions, sheet
 from attention_classroom.variants import variant_for
 from tools.book import ROOT
 
-MASTERS = ROOT / "attention_classroom" / "masters"
+MASTERS = ROOT / "classroom" / "masters"
 SECRET = b"0" * 40
 
 
