@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
 
-from .depths import is_deep, number_of
+from .levels import is_deep, number_of
 from .downloads import offer
 
 FOLDER = "slides"

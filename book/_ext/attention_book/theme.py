@@ -11,6 +11,7 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -74,6 +75,23 @@ def cut_icons(app: Sphinx) -> None:
         shutil.rmtree(vendor)
 
 
+def cut_bootstrap(app: Sphinx) -> None:
+    """Take out of Bootstrap, by far the largest style sheet, the rules whose classes no page and no script of it names.
+
+    It is minified, and has no comma within brackets.
+    """
+    static = Path(app.outdir) / "_static"
+    readers = (*Path(app.outdir).rglob("*.html"), *static.glob("scripts/*.js"))
+    words = {word for path in readers for word in re.findall(r"[\w-]+", path.read_text(encoding="utf-8"))}
+
+    def cut(rule: re.Match[str]) -> str:
+        used = [each for each in rule[1].split(",") if words.issuperset(re.findall(r"\.([A-Za-z][\w-]*)", each))]
+        return f"{','.join(used)}{{{rule[2]}}}" if used else ""
+
+    sheet = static / "styles" / "bootstrap.css"
+    sheet.write_text(re.sub(r"([^{}]+)\{([^{}]*)\}", cut, sheet.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def mark_of_static_files(app: Sphinx, config: Config) -> None:
     """Have all pages written again when a style sheet, a script or a template has changed: they name its checksum.
 
@@ -113,3 +131,13 @@ def remove_unused(app: Sphinx) -> None:
         for path in (Path(app.outdir) / "_static").glob(pattern):
             if path.is_file():
                 path.unlink()
+
+
+def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:
+    """Give a quote that opens with a bold word, "> **Predict first.** ...", the classes of a call-out for its looks."""
+    for quote in doctree.findall(nodes.block_quote):
+        paragraph = quote.next_node(nodes.paragraph)
+        opening = next((child for child in paragraph or () if child.astext()), None)  # the parser leaves empty texts
+        if paragraph is not None and paragraph is quote[0] and isinstance(opening, nodes.strong):
+            name = re.sub(r"[^a-z0-9]+", "-", opening.astext().lower()).strip("-")
+            quote["classes"] += ["callout", f"callout-{name}"]
