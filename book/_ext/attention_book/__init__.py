@@ -82,11 +82,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_post_transform(pictures.PackedPictures)
     app.connect("doctree-resolved", claim_lines.set_claims)
     app.connect("doctree-resolved", captions.number_figures)
+    app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
     # 5. Each page gets its frame. The theme's own buttons have priority 501.
     app.connect("html-page-context", levels.set_prev_next)
-    app.connect("html-page-context", formulas.finish_page)
     app.connect("html-page-context", citation.add_tags)
     app.connect("html-page-context", widgets.add_to_page)
     app.connect("html-page-context", cards.add_to_page)

@@ -57,6 +57,7 @@ def set_site_address(app: Sphinx, config: Config) -> None:
     """Let Sphinx name each page's one address in its head, and the page 404 find what it loads from any folder."""
     address = site_address(config["html_theme_options"]["repository_url"])
     config["html_baseurl"] = config["ogp_site_url"] = address
+    config["project"] = config["html_title"]
     config["notfound_urls_prefix"] = urlsplit(address).path or "/"
 
 

