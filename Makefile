@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
-	notebooks profiles replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
+	notebooks replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -68,7 +68,7 @@ test-package: $(STAMP) ## Run every test that needs neither the built site nor a
 	@$(PY) -m pytest -m "not site"
 
 test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; more than an hour
-	@$(PY) -m tools.profiles --all
+	@$(PY) -m tools.profiles
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
 	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
@@ -86,11 +86,8 @@ test-colab: ## Run every chapter alone as Colab would: its versions, an empty fo
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
 	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial classroom/attention_classroom
 
-notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
+notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under two other numeric profiles as well
 	@$(PY) -m tools.notebooks
-
-profiles: $(STAMP) ## Run under all numeric profiles what has changed since it last passed
-	@$(PY) -m tools.profiles
 
 replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
