@@ -20,7 +20,7 @@ from attention_classroom.sandbox import NoSandbox, strongest
 
 
 def unsafe():
-    """What the command needs where there is no sandbox; not asked while tests are collected, which every process does."""
+    """Return what the command needs where there is no sandbox; asked late, since every process collects all tests."""
     try:
         strongest()
     except NoSandbox:
