@@ -24,8 +24,8 @@ hypothesis.settings.load_profile("repeatable")
 # Masters are no tests: those of classroom/tests run them.
 collect_ignore = ["classroom/masters"]
 
-# What takes longest starts first, so that the processes end together: the rest, which comes as it stands, takes seconds a
-# group. The first of these builds the site meanwhile. `pytest --durations=50` says what takes how long.
+# What takes longest starts first, so that the processes end together; of the rest, which comes as it stands, each group
+# takes seconds. The first of these builds the site meanwhile. `pytest --durations=50` says what takes how long.
 LONGEST_FIRST = tuple(
     re.compile(start)
     for start in (
