@@ -6,7 +6,7 @@ import torch
 
 from attention_tutorial.data.examples import THE_CAT
 
-from . import Answers, Wrong
+from . import Answers
 
 
 def attend(query, key, value, *, scale=None, axis=-1):
@@ -29,7 +29,6 @@ BANK = {
     ),
     "weights_by_hand": Answers(
         right={"list": [1 / 8, 3 / 8, 4 / 8], "rounded": (0.125, 0.375, 0.5)},
-        wrong=[Wrong("exp(ln 3) is 3", [0.2, 0.3, 0.5])],
     ),
     "many_queries": Answers(
         right={
