@@ -585,7 +585,7 @@ def _temperature_for(scores: Tensor, wanted: float) -> float:
         weights = (scores / middle).softmax(0)
         too_sharp = entropy(weights).item() < wanted
         low, high = (middle, high) if too_sharp else (low, middle)
-    return middle
+    return math.sqrt(low * high)
 
 
 def _reaches(tau: float, wanted: float, tolerance: float = 2e-3) -> bool:

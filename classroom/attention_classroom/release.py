@@ -25,11 +25,11 @@ from torch import Tensor
 from attention_tutorial.exercises import float64_by_default, judge, visible
 
 from .assignment import Assignment, Check, Task, load
-from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, rebuild
+from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
 from .variants import Variant, fill, plain_variant
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "lay", "leaks", "make_release", "run",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",
     "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
@@ -83,10 +83,10 @@ def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
     return solved
 
 
-def lay(
+def overlay(
     received: bytes, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
 ) -> tuple[Variant, NotebookNode, list[Flag]]:
-    """Lay what a student handed in on this student's own release, or on the common one if it was made from that.
+    """Put what a student handed in into this student's own release, or the common one if it was made from that.
 
     Returns:
         The variant by which it is to be judged, the notebook, and what a teacher should know.
@@ -94,11 +94,13 @@ def lay(
     Raises:
         Unreadable: if it is no notebook, or none of this assignment.
     """
+    handed_in = read(received)
     release = make_release(master, assignment, own)
-    if not is_common(received, release, lambda: make_release(master, assignment, common)):
-        return own, *rebuild(received, release)
+    everybodys = functools.cache(lambda: make_release(master, assignment, common))
+    if not is_common(handed_in, release, everybodys):
+        return own, *rebuild(handed_in, release)
     words = "it is the notebook for everybody, not this student's own, and was judged as such"
-    notebook, flags = rebuild(received, make_release(master, assignment, common))
+    notebook, flags = rebuild(handed_in, everybodys())
     return common, notebook, [{"kind": "common", "task": "", "words": words}, *flags]
 
 

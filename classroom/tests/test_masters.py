@@ -13,8 +13,8 @@ from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
+from attention_classroom.bug_fix_task import STILL_THERE, BugFixTask, Fault
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
-from attention_classroom.repair import STILL_THERE, Fault, Repair
 from attention_classroom.variants import TAG
 from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import encode_english, encode_italian, read_sentence
@@ -221,7 +221,9 @@ def test_no_call_of_torchs_own_attention_is_an_answer(name):
 def test_a_fault_that_is_not_in_the_source_once_is_refused():
     """A piece that is there twice would plant two faults, and one that is not there none."""
     with pytest.raises(ValueError, match=r"right of a fault must be in the source once; got 2 times 'dim=0'"):
-        Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
+        BugFixTask(
+            "def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")}
+        )
 
 
 def test_the_trained_parts_of_assignment_7_are_those_of_the_packages_translator():

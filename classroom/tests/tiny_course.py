@@ -1,5 +1,6 @@
 """A course with one small assignment, and results as the engine would write them, for tests that need no engine."""
 
+import hashlib
 import json
 import os
 
@@ -163,6 +164,7 @@ def write_result(course, student, points=(1, 3), **more):
             "why": {"points": 0, "max": 2, "by_hand": 2, "words": [], "mistakes": [], "checks": []},
         },
         "cells": {"times": [{"text": "printed\n"}, {"png": PNG}]},
+        "rebuilt": hashlib.sha256(course.submitted(NAME, student).read_bytes()).hexdigest(),
         **more,
     }
     path = course.result(NAME, student)

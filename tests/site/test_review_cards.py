@@ -9,7 +9,7 @@ import zipfile
 import page_faults
 import pytest
 from attention_book.cards import DECK, FOLDER, cards_of, deck_html, decks
-from attention_book.depths import chapter_of, number_of
+from attention_book.levels import chapter_of, number_of
 from attention_book.mistakes import exercises_in
 from nbformat.v4 import new_markdown_cell, new_notebook
 from notebook_rules import BOOK

@@ -22,7 +22,7 @@ OVERFLOWING = """() => [...document.querySelectorAll(".page")].flatMap((page) =>
     const { left, right, bottom } = page.getBoundingClientRect();
     const outside = [...body.querySelectorAll("*")].filter((each) => {
         const box = each.getBoundingClientRect();
-        return box.height > 1 && !each.closest("aside, mjx-assistive-mml")
+        return box.height > 1 && !each.closest("aside, .katex-mathml")
             && (box.right > right + 1 || box.left < left - 1 || box.bottom > bottom + 1);
     });
     const high = body.scrollHeight > body.clientHeight + 1;
@@ -33,7 +33,7 @@ SMALL = """() => {
     const small = new Set();
     while (letters.nextNode()) {
         const element = letters.currentNode.parentElement;
-        if (!letters.currentNode.data.trim() || element.closest("aside, mjx-container, .demonstration")) continue;
+        if (!letters.currentNode.data.trim() || element.closest("aside, .katex, .demonstration")) continue;
         if (parseFloat(getComputedStyle(element).fontSize) < 24) small.add(element.outerHTML.slice(0, 100));
     }
     return [...small];

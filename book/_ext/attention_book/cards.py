@@ -33,7 +33,7 @@ from sphinx.util.docutils import SphinxDirective
 from attention_tutorial.exercises import exercises
 
 from .anchors import lasting_id
-from .depths import chapter_of, number_of
+from .levels import chapter_of, number_of
 from .mistakes import exercises_in
 from .notebooks import read_chapters, read_notebook, title_of
 from .predictions import predictions

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
 
 # ---- Repair the two-way reader ---------------------------------------------------------------------------------------
 
-BOTH_WAYS = Repair(
+BOTH_WAYS = BugFixTask(
     '''\
 def both_ways(x, w, u, w_back, u_back):
     """Read x (n, d) from left to right and from right to left; states (n, 2 d_h)."""

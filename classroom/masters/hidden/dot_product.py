@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the recollection --------------------------------------------------------------------------------------
 
-RECOLLECT = Repair(
+RECOLLECT = BugFixTask(
     '''\
 def recollect(x, memory, w_q, w_k, w_v):
     """Put what each row of x (m, d_model) finds in the memory (n, d_memory) in place of a part of it."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -547,7 +547,7 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the model ---------------------------------------------------------------------------------------------
 
 
-EXPECTED = Repair(
+EXPECTED = BugFixTask(
     '''\
 def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
     """What a layer of heads and nothing else expects next: logits (n, tokens)."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -556,7 +556,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the layer ---------------------------------------------------------------------------------------------
 
 
-LAYER = Repair(
+LAYER = BugFixTask(
     '''\
 def layer(x, memory, real, w_past, w_cross, w_1, w_2):
     """What a writing layer makes of x (m, d)."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the sentence vector -----------------------------------------------------------------------------------
 
 
-SENTENCE = Repair(
+SENTENCE = BugFixTask(
     '''\
 def sentence(x, real):
     """One vector (d,) for a padded sentence x (n, d)."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -491,7 +491,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the next step -----------------------------------------------------------------------------------------
 
 
-STEP = Repair(
+STEP = BugFixTask(
     '''\
 def step(x, w_q, w_k, w_v, past_keys, past_values):
     """What the heads find for the newest position x (d_model,), side by side."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the newest words --------------------------------------------------------------------------------------
 
 
-NEWEST = Repair(
+NEWEST = BugFixTask(
     '''\
 def newest(query, keys, values):
     """What the last m positions find among n keys, (m, d)."""

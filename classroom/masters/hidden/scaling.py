@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the thermostat ----------------------------------------------------------------------------------------
 
-COOLED = Repair(
+COOLED = BugFixTask(
     '''\
 def cooled(query, key, value, dial):
     """Attention at the temperature that a dial sets: output (m, d_v)."""

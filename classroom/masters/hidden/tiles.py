@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_classroom.repair import Fault, Repair
+from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the tiles ---------------------------------------------------------------------------------------------
 
 
-TILED = Repair(
+TILED = BugFixTask(
     '''\
 def tiled(query, key, value, size):
     """Causal attention by tiles, (m, d_v)."""

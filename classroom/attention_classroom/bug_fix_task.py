@@ -1,6 +1,6 @@
 """Functions to repair: one right source and a table of faults, of which each variant has one.
 
-A debug task is data. With a `Repair` called ``COOLED`` in the hidden module:
+A debug task is data. With a `BugFixTask` called ``COOLED`` in the hidden module:
 
 - ``draw`` chooses the fault, ``"bug": rng.choice(list(COOLED.faults))``, and a number of eight or more for the source,
   such as ``{base}``. So a repaired function is wrong for most others; a cell ``cooled-yours`` says the number.
@@ -18,7 +18,7 @@ from attention_tutorial.exercises import Case, Exercise, Returned, WrongAnswer
 
 from .assignment import Check, Task
 
-__all__ = ["STILL_THERE", "Fault", "Repair"]
+__all__ = ["STILL_THERE", "BugFixTask", "Fault"]
 
 STILL_THERE = "it still returns what the function that you were given returns, so the fault is still in it"
 
@@ -41,7 +41,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Repair:
+class BugFixTask:
     """A function of which every variant has a fault.
 
     Attributes:

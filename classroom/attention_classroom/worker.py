@@ -12,7 +12,6 @@ import builtins
 import contextlib
 import ctypes
 import errno
-import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -40,7 +39,7 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, SIGKILL = 1, 38, 9
 PR_SET_NAME, PR_GET_NAME, PR_SET_VMA = 15, 16, 0x53564D41
 
 
-def die_with(parent: int) -> None:
+def set_parent_death_signal(parent: int) -> None:
     """Have the kernel end this process when the one that started it ends, however it ends. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -199,7 +198,7 @@ def seccomp() -> None:
         raise OSError(-failed, f"the kernel refuses the filter: {os.strerror(-failed)}")
 
 
-def still_can() -> list[str]:
+def probe_escapes() -> list[str]:
     """Try what must not be possible any more, and return what is."""
     open_doors = []
     import socket
@@ -225,7 +224,7 @@ def still_can() -> list[str]:
 # ---- What a cell shows ----------------------------------------------------------------------------------------------
 
 
-class Screen(io.RawIOBase):
+class OutputCapture(io.RawIOBase):
     """Takes what cells print and draw, in order, up to a limit."""
 
     def __init__(self, limit: int) -> None:
@@ -282,11 +281,11 @@ class Screen(io.RawIOBase):
 # ---- Names that are not there ---------------------------------------------------------------------------------------
 
 
-def silent(*args: Any, **named: Any) -> None:
+def noop(*args: Any, **named: Any) -> None:
     """Do nothing: what the visible checks of a notebook are while it is graded."""
 
 
-class NotThere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class ImportBlocker(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Refuses our packages; to the cells of a release, which call its checks, it gives things that do nothing."""
 
     released = False
@@ -302,7 +301,7 @@ class NotThere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Fill a module that stands in for one of ours."""
-        module.__getattr__ = lambda name: silent  # type: ignore[method-assign]
+        module.__getattr__ = lambda name: noop  # type: ignore[method-assign]
 
     def forget(self) -> None:
         """Remove what stands in for our packages."""
@@ -310,7 +309,7 @@ class NotThere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             del sys.modules[name]
 
 
-class Absent:
+class MissingModule:
     """Stands for a package that is not there, so that an import which nothing uses costs nothing."""
 
     def __init__(self, package: str) -> None:
@@ -328,14 +327,14 @@ class Absent:
 
 
 class Imports(ast.NodeTransformer):
-    """Puts an `Absent` in place of what a cell imports at its outermost level and is not there."""
+    """Puts an `MissingModule` in place of what a cell imports at its outermost level and is not there."""
 
     def visit_Module(self, tree: ast.Module) -> ast.Module:
         """Change the statements of a cell."""
-        tree.body = [part for node in tree.body for part in self.without_absent(node)]
+        tree.body = [part for node in tree.body for part in self.without_missing(node)]
         return ast.fix_missing_locations(tree)
 
-    def without_absent(self, node: ast.stmt) -> Iterator[ast.stmt]:
+    def without_missing(self, node: ast.stmt) -> Iterator[ast.stmt]:
         """Yield a statement, or what stands in its place."""
         if not isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.ImportFrom) and node.level):
             yield node
@@ -347,7 +346,7 @@ class Imports(ast.NodeTransformer):
                 yield ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}), node)
             else:
                 target = "_" if bound == "*" else bound
-                yield ast.copy_location(ast.parse(f"{target} = __absent__({package!r})").body[0], node)
+                yield ast.copy_location(ast.parse(f"{target} = __missing_module__({package!r})").body[0], node)
 
 
 def _is_there(package: str) -> bool:
@@ -378,11 +377,7 @@ UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
 
 
 def read_cell(source: str) -> dict[str, Any]:
-    """Say what is in a cell without running it.
-
-    Returns:
-        What a teacher may want to look at, and a fingerprint that does not change with names, comments and layout.
-    """
+    """Say what in a cell a teacher may want to look at, without running it."""
     tree = _with_magics(ast.parse(source))
     unusual = set()
     modules = {"torch", "math", "np", "numpy", "F", "nn", "plt"}
@@ -413,8 +408,7 @@ def read_cell(source: str) -> dict[str, Any]:
         elif isinstance(node, ast.FunctionDef) and node.name in UNUSUAL_NAMES:
             unusual.add(node.name)
         unusual |= {name for name in names if name in UNUSUAL_NAMES}
-    size = sum(1 for _ in ast.walk(tree))
-    return {"unusual": sorted(unusual)[:20], "print": fingerprint(tree), "size": size}
+    return {"unusual": sorted(unusual)[:20]}
 
 
 def _root(node: ast.AST) -> str | None:
@@ -434,30 +428,6 @@ def _with_magics(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def fingerprint(tree: ast.Module) -> str:
-    """Return a name of a cell's code that other names, comments and layout do not change."""
-    tree = ast.parse(ast.unparse(tree))
-    known: dict[str, str] = {}
-
-    def neutral(name: str) -> str:
-        return name if hasattr(builtins, name) else known.setdefault(name, f"n{len(known)}")
-
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(node.body) > 1:
-                node.body = node.body[1:]  # a docstring
-        if isinstance(node, ast.Name):
-            node.id = neutral(node.id)
-        elif isinstance(node, ast.arg):
-            node.arg, node.annotation = neutral(node.arg), None
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            node.name = neutral(node.name)
-            if isinstance(node, ast.FunctionDef):
-                node.returns = None
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
-
-
 # ---- Running --------------------------------------------------------------------------------------------------------
 
 
@@ -473,7 +443,7 @@ class Worker:
         from traitlets.config import Config
 
         torch.set_num_threads(1)
-        screen = self.screen = Screen(settings["output_kb"] * 1024)
+        screen = self.screen = OutputCapture(settings["output_kb"] * 1024)
 
         class Publisher(DisplayPublisher):
             def publish(self, data: Any, *args: Any, **named: Any) -> None:
@@ -522,14 +492,14 @@ class Worker:
         sys.modules["__mp_main__"] = self.shell.user_module  # in place of this one
         self.shell.system_raw = self.shell.system_piped = self.shell.system  # type: ignore[method-assign]
         for magic in ("pip", "conda", "mamba", "uv", "matplotlib"):  # figures are drawn inline, whatever is asked for
-            self.shell.register_magic_function(silent, "line", magic)  # type: ignore[arg-type]
+            self.shell.register_magic_function(noop, "line", magic)  # type: ignore[arg-type]
         self.shell.compile.get_code_name = lambda *args: f"<{self.cell}>"  # type: ignore[method-assign]
-        self.shell.user_ns.update(check=silent, load=silent)  # the visible checks
+        self.shell.user_ns.update(check=noop, load=noop)  # the visible checks
         self.shell.ast_transformers.append(Imports())
-        builtins.__absent__ = Absent  # type: ignore[attr-defined]
+        builtins.__missing_module__ = MissingModule  # type: ignore[attr-defined]
         self.cell = ""
         self.kept: dict[str, Any] = {}
-        self.not_there = NotThere()
+        self.not_there = ImportBlocker()
         sys.meta_path.insert(0, self.not_there)
         sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
         sys.stdin = open(os.devnull)  # noqa: SIM115
@@ -727,16 +697,16 @@ def _write(target: int, data: bytes) -> None:
 def main() -> None:
     """Serve one submission."""
     settings = json.loads(sys.argv[1])
-    die_with(settings["parent"])
+    set_parent_death_signal(settings["parent"])
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)] + settings["packages"]
-    spec = importlib.util.spec_from_file_location("wire", Path(__file__).with_name("wire.py"))
+    spec = importlib.util.spec_from_file_location("protocol", Path(__file__).with_name("protocol.py"))
     assert spec is not None and spec.loader is not None
-    wire = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(wire)
+    protocol = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(protocol)
     os.chdir(settings["home"])
     sys.path.append(settings["home"])  # a notebook may write a module and import it
     worker = Worker(settings)
@@ -753,16 +723,16 @@ def main() -> None:
             done.append("seccomp")
     except OSError as error:
         fault = str(error)
-    ready = {"number": 0, "done": done, "fault": fault, "threads": threads, "can": still_can()}
-    _write(target, wire.pack(ready))
+    ready = {"number": 0, "done": done, "fault": fault, "threads": threads, "can": probe_escapes()}
+    _write(target, protocol.pack(ready))
     while True:
-        header = _read(source, wire.HEADER.size)
-        request = wire.unpack(header + _read(source, sum(wire.lengths(header, 2**30))))
+        header = _read(source, protocol.HEADER.size)
+        request = protocol.unpack(header + _read(source, sum(protocol.lengths(header, 2**30))))
         try:
             reply = worker.answer(request)
-            data = wire.pack({**reply, "number": request["number"]}, strict=False)
+            data = protocol.pack({**reply, "number": request["number"]}, strict=False)
         except BaseException as error:
-            data = wire.pack({"number": request["number"], "error": worker.told(error)})
+            data = protocol.pack({"number": request["number"], "error": worker.told(error)})
         _write(target, data)
 
 
