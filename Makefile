@@ -80,7 +80,7 @@ test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA
 
 # In Colab's own image its interpreter is the one to try; elsewhere one with its versions is made.
 test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
-	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
+	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run; else \
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
@@ -124,11 +124,10 @@ pythons: ## Write the Pythons that the classifiers of pyproject.toml name into a
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
 	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
-lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (zizmor)
+lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (zizmor)
 	ruff check
 	ruff format --check
 	mypy --python-version $(OLDEST)
-	basedpyright --pythonversion $(OLDEST)
 	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
 	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
 	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import nbformat
 import nbval.plugin
-from attention_book.depths import chapter_of, is_deep
+from attention_book.levels import chapter_of, is_deep
 from attention_book.notebooks import headings, markdown_parser
 from markdown_it.token import Token
 from nbformat import NotebookNode

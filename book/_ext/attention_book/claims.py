@@ -25,7 +25,7 @@ from sphinx.util.docutils import SphinxDirective
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
 
 from .claim_lines import accepted_in_words, measured_in_words
-from .depths import is_deep
+from .levels import is_deep
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
 
