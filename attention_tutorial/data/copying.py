@@ -61,7 +61,27 @@ def copy_examples(
     return source, source.flip(-1) if reverse else source.clone()
 
 
-class CopyBatches:
+class SeededBatches:
+    """A run of training batches; each time through, it draws the same from a new generator of one seed."""
+
+    def __init__(self, num_batches: int, seed: int) -> None:
+        check_size("num_batches", num_batches, minimum=1)
+        check_size("seed", seed)
+        self.num_batches, self.seed = num_batches, seed
+
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        generator = torch.Generator().manual_seed(self.seed)
+        return (self.draw(generator) for _ in range(self.num_batches))
+
+
+class CopyBatches(SeededBatches):
     """A run of training batches for the copy task; each batch has one length, drawn anew.
 
     Going through it twice gives the same batches twice, since the generator is made from ``seed`` each time.
@@ -98,7 +118,7 @@ class CopyBatches:
         num_models: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_size("num_batches", num_batches, minimum=1)
+        super().__init__(num_batches, seed)
         check_size("batch_size", batch_size, minimum=1)
         check_size("min_length", min_length, minimum=1)
         check_size("max_length", max_length, minimum=1)
@@ -106,11 +126,10 @@ class CopyBatches:
         check_flag("reverse", reverse)
         if num_models is not None:
             check_size("num_models", num_models, minimum=1)
-        check_size("seed", seed)
         if max_length < min_length:
             raise ValueError("max_length must be at least min_length; "
                              f"got max_length={max_length}, min_length={min_length}")  # fmt: skip
-        self.num_batches, self.lengths, self.seed = num_batches, (min_length, max_length), seed
+        self.lengths = min_length, max_length
         self.drawing: dict[str, Any] = {
             "num_examples": batch_size,
             "num_symbols": num_symbols,
@@ -118,15 +137,11 @@ class CopyBatches:
             "num_models": num_models,
         }
 
-    def __len__(self) -> int:
-        return self.num_batches
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = torch.Generator().manual_seed(self.seed)
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
         shortest, longest = self.lengths
-        for _ in range(self.num_batches):
-            length = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
-            yield copy_examples(length=length, generator=generator, **self.drawing)
+        length = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
+        return copy_examples(length=length, generator=generator, **self.drawing)
 
 
 def shift_right(target: Tensor, start: int = START) -> Tensor:

@@ -20,9 +20,9 @@ from .._validation import (
     broadcasts,
     check_flag,
     check_generator,
-    check_ids,
     check_mask_device,
     check_mask_type,
+    check_sequences,
     check_size,
     shape_of,
 )
@@ -180,12 +180,8 @@ class EncoderLayer(nn.Module):
             >>> torch.allclose(EncoderLayer.from_torch(theirs)(x)[0], theirs(x), atol=1e-5)
             True
         """
-        if not isinstance(layer, nn.TransformerEncoderLayer):
-            raise TypeError(f"layer must be a torch.nn.TransformerEncoderLayer; got {type(layer).__name__}")
-        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
-                   norm_first=layer.norm_first)  # fmt: skip
+        ours: EncoderLayer = _copy(cls, layer, nn.TransformerEncoderLayer)
         ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
-        _copy_rest(ours, layer, (ours.attention_norm, ours.feed_forward_norm))
         return ours
 
 
@@ -304,37 +300,36 @@ class DecoderLayer(nn.Module):
             >>> torch.allclose(DecoderLayer.from_torch(theirs)(x, memory)[0], theirs(x, memory, closed), atol=1e-5)
             True
         """
-        if not isinstance(layer, nn.TransformerDecoderLayer):
-            raise TypeError(f"layer must be a torch.nn.TransformerDecoderLayer; got {type(layer).__name__}")
-        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
-                   norm_first=layer.norm_first)  # fmt: skip
+        ours: DecoderLayer = _copy(cls, layer, nn.TransformerDecoderLayer)
         ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
         ours.cross_attention = MultiHeadAttention.from_torch(layer.multihead_attn)
-        _copy_rest(ours, layer, (ours.attention_norm, ours.cross_norm, ours.feed_forward_norm))
         return ours
 
 
 def _feed(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
-    """Take the last step of a layer."""
+    """Take the feed-forward step of a layer."""
     if layer.norm_first:
         return x + layer.feed_forward(layer.feed_forward_norm(x))
     out: Tensor = layer.feed_forward_norm(x + layer.feed_forward(x))
     return out
 
 
-def _copy_rest(ours: EncoderLayer | DecoderLayer, layer: Any, norms: Sequence[nn.LayerNorm]) -> None:
-    """Copy what is no attention from a layer of torch's, with its dtype, device and mode."""
+def _copy(cls: type[Any], layer: Any, kind: Any) -> Any:
+    """Copy all but the attentions from a layer of torch's, with its dtype, device and mode."""
+    if not isinstance(layer, kind):
+        raise TypeError(f"layer must be a torch.nn.{kind.__name__}; got {type(layer).__name__}")
     if layer.activation is not F.relu:
         raise ValueError("layer must have activation='relu'")
-    weight = layer.linear1.weight
-    ours.to(weight.device, weight.dtype)
-    theirs = (layer.norm1, layer.norm2, *([layer.norm3] if len(norms) == 3 else []))
-    parts = [(ours.feed_forward.w_1, layer.linear1), (ours.feed_forward.w_2, layer.linear2)]
-    for mine, other in (*parts, *zip(norms, theirs, strict=True)):
+    w_1, w_2 = layer.linear1, layer.linear2
+    ours = cls(w_1.in_features, layer.self_attn.num_heads, w_1.out_features, norm_first=layer.norm_first)
+    ours.to(w_1.weight.device, w_1.weight.dtype)
+    norms = [module for module in ours.children() if isinstance(module, nn.LayerNorm)]
+    theirs = [module for module in layer.children() if isinstance(module, nn.LayerNorm)]
+    for mine, other in ((ours.feed_forward.w_1, w_1), (ours.feed_forward.w_2, w_2), *zip(norms, theirs, strict=True)):
         mine.load_state_dict(other.state_dict())
     for mine, other in zip(norms, theirs, strict=True):
         mine.eps = other.eps
-    ours.train(layer.training)
+    return ours.train(layer.training)
 
 
 class Transformer(nn.Module):
@@ -445,7 +440,7 @@ class Transformer(nn.Module):
             ValueError: if shapes do not fit together, or a list of masks has not one for each layer.
         """
         memory = self.encode(source, encoder_mask, need_weights=need_weights)
-        _check_sequences("target_in", target_in, "m")
+        check_sequences("target_in", target_in, "m")
         if source.size(0) != target_in.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
                              f"got source {shape_of(source)}, target_in {shape_of(target_in)}")  # fmt: skip
@@ -457,7 +452,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, mask: Masks = None, *, need_weights: bool = True) -> Memory:
         """Read the source ids (batch, n)."""
-        _check_sequences("source", source, "n")
+        check_sequences("source", source, "n")
         padding = (source != PAD)[:, None, None]  # (batch, 1, 1, n)
         masks = _for_layers("encoder_mask", mask, len(self.encoder))
         x = self._embed(self.source_embedding, source, 0)
@@ -538,9 +533,3 @@ def _join(padding: Tensor, mask: Tensor | None) -> Tensor:
     if mask.dtype == torch.bool:
         return padding & mask
     return torch.where(padding, mask, -torch.inf)
-
-
-def _check_sequences(name: str, ids: Any, axis: str) -> None:
-    check_ids(name, ids)
-    if ids.dim() != 2 or ids.size(1) == 0:
-        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")

@@ -15,7 +15,6 @@ from attention_tutorial.analysis.cost import (
     graph_distance,
     largest_tensor_bytes,
     saved_bytes,
-    seconds,
     time_ratio,
 )
 
@@ -141,13 +140,7 @@ class Clock:
         return run
 
 
-def test_seconds_is_the_median_without_the_first_run(monkeypatch):
-    clock = Clock(monkeypatch)
-    assert seconds(clock.takes("f", 1000, 3, 1, 2, 500, 4), repeats=5) == pytest.approx(3)
-    assert clock.log == ["f"] * 6
-
-
-def test_time_ratio_divides_the_medians_of_runs_in_turn(monkeypatch):
+def test_time_ratio_divides_the_medians_of_runs_in_turn_without_the_first_pair(monkeypatch):
     clock = Clock(monkeypatch)
     slow, fast = clock.takes("slow", 900, 6, 80, 6), clock.takes("fast", 900, 2, 2, 70)
     assert time_ratio(slow, fast, repeats=3) == pytest.approx(3)

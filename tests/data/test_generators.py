@@ -9,6 +9,8 @@ import torch
 from oracles import assert_raises
 
 from attention_tutorial import data
+from attention_tutorial.data.byte_pairs import BytePairs
+from attention_tutorial.models.code_model import CodeModel
 from attention_tutorial.models.seq2seq import GRU, RNN, Seq2Seq
 from attention_tutorial.models.transformer import Transformer
 from attention_tutorial.positions import LearnedPositions
@@ -20,6 +22,7 @@ MODELS = {
     "Transformer": lambda **more: Transformer(5, 6, d_model=4, num_heads=2, d_ff=3, **more),
     "LearnedPositions": lambda **more: LearnedPositions(5, 6, **more),
     "Seq2Seq": lambda **more: Seq2Seq(5, attention="additive", **more),
+    "CodeModel": lambda **more: CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9, **more),
 }
 
 
@@ -69,7 +72,16 @@ def test_a_model_takes_a_generator_on_the_cpu_or_none(make):
     message = "generator must be on the CPU, so that every machine draws the same; got cuda:0"
     assert_raises(lambda: make(generator=OnAGpu()), ValueError, message)
     torch.manual_seed(3)
-    first = [parameter.clone() for parameter in make().parameters()]  # from torch's global generator
+    first = [*make().parameters()]  # from torch's global generator
     torch.manual_seed(3)
-    again = make(generator=None).parameters()
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(map(torch.equal, first, make(generator=None).parameters()))
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+def test_a_generator_decides_all_first_weights(make):
+    state = torch.get_rng_state()
+    first, again, other = ([*make(generator=torch.Generator().manual_seed(s)).parameters()] for s in (5, 5, 6))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(map(torch.equal, first, again))
+    drawn = [(a, b) for a, b in zip(first, other, strict=True) if a.unique().numel() > 1]  # not those of norms
+    assert drawn and not any(torch.equal(a, b) for a, b in drawn)
