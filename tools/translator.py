@@ -8,7 +8,7 @@ what half precision costs. After it: `make widgets`, since the browser's side ho
     python -m tools.translator --check
 
 writes nothing. It prints what must be the same on every processor: a hash of all translations by the stored model, and
-whether a new training passes the exam. `make profiles` compares.
+whether a new training passes the exam. `make test-portable` compares.
 """
 
 import argparse

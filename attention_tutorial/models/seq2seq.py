@@ -101,10 +101,12 @@ class GRU(_Recurrent):
 
     .. math::
 
+        \begin{aligned}
         r_j &= \sigma(W_r x_j + U_r h_{j-1} + b_r) \\
         z_j &= \sigma(W_z x_j + U_z h_{j-1} + b_z) \\
         \tilde h_j &= \tanh(W_h x_j + r_j \odot U_h h_{j-1} + b_h) \\
         h_j &= (1 - z_j) \odot \tilde h_j + z_j \odot h_{j-1}
+        \end{aligned}
 
     The three matrices of each kind are stored below each other, in the order r, z, h, as torch does. Torch's own
     ``nn.GRU`` has a second bias; with that one at zero the two agree.

@@ -158,15 +158,17 @@ class Course:
     def newest(self, name: str, student: str) -> Path | None:
         """Return the file of the newest attempt that is to be graded, or None if nothing was handed in.
 
-        Among several files that is a notebook, and of several notebooks the one with the assignment's name, else the
-        largest. If there is no notebook it is whatever was handed in, so that it can be said that this is none.
+        Among several files that is a notebook, and of several notebooks one with the assignment's name, the last as
+        Canvas numbers them, else the largest. If there is no notebook it is whatever was handed in, so that it can be
+        said that this is none.
         """
         attempts = self.attempts(name, student)
         files = sorted(path for path in attempts[-1].rglob("*") if path.is_file()) if attempts else []
 
-        def likeness(path: Path) -> tuple[bool, bool, int]:
+        def likeness(path: Path) -> tuple[bool, bool, int, int]:
             file = path.name.lower()
-            return ".ipynb" in file, file.startswith(name.lower()), path.stat().st_size
+            number = re.search(r"-(\d{1,3})\.ipynb", file)
+            return ".ipynb" in file, name.lower() in file, int(number[1]) if number else 0, path.stat().st_size
 
         return max(files, key=likeness, default=None)
 

@@ -25,7 +25,7 @@ from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
+from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin
@@ -48,14 +48,13 @@ from .assignment import load
 from .course import Course, CourseError, open_course
 from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
-from .release import lay, make_release
+from .release import make_release
 from .variants import PLAIN, variant_for
 
 __all__ = [
     "MissingEntry",
     "attempt_time",
     "configure",
-    "feedback",
     "forget",
     "open_gradebook",
     "record",
@@ -78,11 +77,11 @@ def configure(c: Config, root: str | Path | None = None) -> None:
     if root is not None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
-    c.Autograde.sanitize_preprocessors = [ClearOutput, LayOnRelease, OverwriteKernelspec, CheckCellMetadata]
-    recording = [StrictExecute, LimitOutput, SaveGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec, CheckCellMetadata]
+    recording = [InjectResults, LimitOutput, SaveAutoGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
     c.Autograde.autograde_preprocessors = recording
     c.AssignLatePenalties.plugin_class = LatePolicy
-    c.GenerateFeedback.preprocessors = [Defuse, GetGrades, DefuseComments, CSSHTMLHeaderPreprocessor]
+    c.GenerateFeedback.preprocessors = [Defuse, GetGrades, CSSHTMLHeaderPreprocessor]
 
 
 # ---- nbgrader's own steps, called by the course's program -----------------------------------------------------------
@@ -141,13 +140,6 @@ def forget(course: Course, name: str, student: str) -> None:
         shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
     with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
         gradebook.remove_submission(name, student)
-
-
-def feedback(course: Course, name: str) -> None:
-    """Write nbgrader's own pages of feedback, into ``feedback/``."""
-    messages = _convert(course, name, GenerateFeedback)
-    if messages:
-        raise CourseError(f"nbgrader could not write all feedback: {messages}")
 
 
 def _recorded_key(course: Course, name: str, student: str) -> str | None:
@@ -232,7 +224,7 @@ def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[
     coursedir.student_id_exclude = ",".join(sorted(leave_out))
     converter = kind(coursedir=coursedir, config=config)
     converter.force = True
-    messages = _Said()
+    messages = ErrorLog()
     converter.log = logging.Logger(kind.__name__)
     converter.log.addHandler(messages)
     try:
@@ -246,7 +238,7 @@ def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[
     return ""
 
 
-class _Said(logging.Handler):
+class ErrorLog(logging.Handler):
     """Keeps the errors that nbgrader logs; the last line of a traceback says most."""
 
     def __init__(self) -> None:
@@ -284,30 +276,17 @@ class MakeRelease(_Step):
         return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
 
 
-class LayOnRelease(_Step):
-    """Lays answers on the student's release where the engine has not: what came in by hand is safe too."""
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Replace what was submitted by the student's release with the answers in it."""
-        course, name, student = self.where(resources)
-        digest = hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest()
-        if read_result(course, name, student).get("rebuilt") == digest:
-            return nb, resources
-        assignment = load(course.hidden(name))
-        master = nbformat.read(course.master(name), as_version=4)
-        own, common = (variant_for(assignment, whose, course.secret) for whose in (student, PLAIN))
-        _, laid, _ = lay(nbformat.writes(nb).encode(), master, assignment, own, common)
-        return laid, resources
-
-
-class StrictExecute(_Step):
+class InjectResults(_Step):
     """Puts the engine's result where nbgrader would run the cells: outputs, and the points of each graded cell."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Fill in outputs and points. Without a result this fails: no mark is made up."""
+        """Fill in outputs and points. Without a result of just this notebook it fails: no mark is made up."""
         course, name, student = self.where(resources)
         result = read_result(course, name, student)
+        if result.get("rebuilt") != hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest():
+            raise CourseError(f"what {student} has in submitted/ is not what was graded; run `grade {name}`")
         resources["classroom"] = result
+        resources["classroom_waiting"] = _waiting(resources["nbgrader"]["db_url"], name, student)
         nb.metadata[KEY] = result["key"]
         for i, cell in enumerate(nb.cells):
             if cell.cell_type != "code":
@@ -321,6 +300,16 @@ class StrictExecute(_Step):
                     raise CourseError(f"the result of {student} says nothing about {grade_id}; grade again")
                 cell.outputs = _told(task, float(cell.metadata.nbgrader.points), i + 1)
         return nb, resources
+
+
+def _waiting(database: str, name: str, student: str) -> dict[str, bool]:
+    """Return which of a student's cells waited for a person so far."""
+    with Gradebook(database) as gradebook:
+        try:
+            grades = gradebook.find_submission_notebook(name, name, student).grades
+        except MissingEntry:
+            return {}
+        return {grade.name: grade.needs_manual_grade for grade in grades}
 
 
 def _output(plain: dict[str, str]) -> NotebookNode:
@@ -348,16 +337,6 @@ def _told(task: dict[str, Any], most: float, count: int) -> list[NotebookNode]:
     ]
 
 
-class SaveGrades(SaveAutoGrades):
-    """Saves grades as nbgrader does, and remembers which of them had been looked at by a person."""
-
-    def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
-        grade_id = cell.metadata["nbgrader"]["grade_id"]
-        grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
-        resources.setdefault("classroom_waiting", {})[grade_id] = grade.needs_manual_grade
-        super()._add_score(cell, resources)
-
-
 class SaveFlags(_Step):
     """Writes flags into comments, and asks for a look by hand at what they are about.
 
@@ -377,7 +356,7 @@ class SaveFlags(_Step):
                     now[grade_id] = _fingerprint(cell, words)
                     grade = gradebook.find_grade(grade_id, name, name, student)
                     if seen.get(grade_id) == now[grade_id]:
-                        grade.needs_manual_grade = resources["classroom_waiting"][grade_id]
+                        grade.needs_manual_grade = resources["classroom_waiting"].get(grade_id, False)
                     elif _flags(resources["classroom"], grade_id, FOR_INFORMATION):
                         grade.needs_manual_grade = True
                 if utils.is_solution(cell) and words:
@@ -445,17 +424,6 @@ class Defuse(NbGraderPreprocessor):
         if cell.cell_type != "code" and (added or utils.is_solution(cell)):
             cell.source = defuse(cell.source)
             cell.pop("attachments", None)
-        return cell, resources
-
-
-class DefuseComments(NbGraderPreprocessor):
-    """Makes comments harmless: they may quote a student."""
-
-    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
-        """Defuse a cell's comment."""
-        about = cell.metadata.get("nbgrader", {})
-        if about.get("comment"):
-            about["comment"] = defuse(about["comment"])
         return cell, resources
 
 

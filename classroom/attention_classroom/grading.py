@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedD
 
 import torch
 
-from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge, slip_of
+from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge
 
-from . import wire
+from . import protocol
 from .assignment import Assignment, Check, Task
-from .child import PICTURES
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
 from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
 from .variants import Variant
+from .worker import PICTURES
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -78,7 +78,6 @@ class Result(TypedDict):
     flags: list[Flag]
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
-    prints: dict[str, dict[str, Any]]
     rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
@@ -231,7 +230,7 @@ class Remote:
 
 
 def _raised(error: Mapping[str, Any]) -> str:
-    """Say what was raised, as `attention_tutorial.exercises.running.raised` does."""
+    """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
@@ -290,7 +289,6 @@ class _Grading:
     flags: list[Flag] = field(default_factory=list)
     results: dict[str, TaskResult] = field(default_factory=dict)
     shown: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    prints: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
@@ -337,8 +335,6 @@ class _Grading:
         unusual = _texts(reply.get("unusual"))
         if unusual:
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
-        if cell.kind == "answer" and isinstance(reply.get("print"), str) and isinstance(reply.get("size"), int):
-            self.prints[cell.id] = {"print": _text(reply["print"], 16), "size": reply["size"]}
 
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
@@ -457,20 +453,20 @@ class _Grading:
         if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
-        slip = slip_of(task.table, diagnosis)
-        if slip is not None:
-            number, words = slip.mistake, slip.words
-            mistake = f"mistake:{number}" if number else words if isinstance(words, str) else diagnosis.words
-        return _Checked(_no_points(check, _text(diagnosis.words, 1000)), mistake, diagnosis.kind, diagnosis.error)
+        wrong = diagnosis.wrong_answer
+        if wrong is not None:
+            number, message = wrong.mistake, wrong.message
+            mistake = f"mistake:{number}" if number else message if isinstance(message, str) else diagnosis.message
+        return _Checked(_no_points(check, _text(diagnosis.message, 1000)), mistake, diagnosis.kind, diagnosis.error)
 
     def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
         """Look again at what was found right: not a number is neither more nor less than anything."""
         assert task.table is not None
         results = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(wire.is_finite, results)):
+        if all(map(protocol.is_finite, results)):
             return None
         right = [task.table.result(task.table.right, case) for case in cases]
-        return Diagnosis("the result holds NaN or infinity") if all(map(wire.is_finite, right)) else None
+        return Diagnosis("the result holds NaN or infinity") if all(map(protocol.is_finite, right)) else None
 
 
 class _Checked(NamedTuple):
@@ -553,7 +549,7 @@ def grade(
     """Grade one notebook.
 
     Args:
-        notebook: as `rebuild` lays it: the release's cells with the student's answers.
+        notebook: as `rebuild` makes it: the release's cells with the student's answers.
         assignment: what it is.
         variant: the student's.
         sandbox: where the cells run.
@@ -588,7 +584,6 @@ def grade(
         "flags": grading.flags,
         "tasks": {task.id: grading.results.get(task.id) or _not_judged(task, "not judged") for task in tasks},
         "cells": grading.shown,
-        "prints": grading.prints,
     }
 
 
@@ -607,7 +602,6 @@ def not_graded(assignment: Assignment, variant: Variant, sandbox: Sandbox, flag:
         "flags": [flag],
         "tasks": {task.id: _not_judged(task, words) for task in assignment.tasks(variant)},
         "cells": {},
-        "prints": {},
     }
 
 

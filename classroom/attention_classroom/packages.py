@@ -3,7 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
-from .child import PACKAGES
+from .worker import PACKAGES
 
 __all__ = ["FOLDERS", "MASTERS", "needed_files"]
 
@@ -17,7 +17,7 @@ def needed_files() -> dict[str, Path]:
     """Return the files of both packages that grading needs.
 
     Returns:
-        The paths by their names, such as ``attention_classroom/wire.py``, in the order of these.
+        The paths by their names, such as ``attention_classroom/protocol.py``, in the order of these.
     """
     files = {
         f"{package}/{path.relative_to(folder).as_posix()}": path

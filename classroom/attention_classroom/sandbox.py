@@ -22,14 +22,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import wire
-from .child import PACKAGES, landlock_version
+from . import protocol
 from .course import Limits
 from .packages import MASTERS
+from .worker import PACKAGES, landlock_version
 
 __all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "choose", "strongest"]
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("worker.py")
 MESSAGE = 64 * 2**20  # bytes of one answer
 TAIL = 2000  # bytes of what a child says outside the wire, kept to tell how it ended
 LEAST = 1024  # bytes that any file or folder counts for
@@ -70,7 +70,7 @@ class Sandbox:
         _check_private(self, [*private, *filter(Path.is_dir, [MASTERS])])
         child = Child(self, limits or Limits())
         try:
-            child.greet()
+            child.wait_until_ready()
         except BaseException:
             child.close()
             raise
@@ -225,7 +225,7 @@ class Child:
     def _command(self) -> tuple[list[str], dict[str, str]]:
         program, _ = _python()
         if self.sandbox.name == "bubblewrap":
-            home, file = "/box", "/run/classroom/child.py"  # not /tmp: Python may be installed there
+            home, file = "/box", "/run/classroom/worker.py"  # not /tmp: Python may be installed there
             wrap = self._bubblewrap(home)
         else:
             home = self._home = tempfile.mkdtemp(prefix=f"{HOMES}{os.getpid()}-")
@@ -262,11 +262,11 @@ class Child:
         fonts = _fonts()
         if fonts:
             command += ["--ro-bind", str(fonts), f"{home}/matplotlib/{fonts.name}"]
-        for file in (CHILD, Path(wire.__file__)):
+        for file in (CHILD, Path(protocol.__file__)):
             command += ["--ro-bind", str(file), f"/run/classroom/{file.name}"]
         return [*command, "--remount-ro", "/"]
 
-    def greet(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until the child is ready, and see that it is confined.
 
         Raises:
@@ -302,7 +302,7 @@ class Child:
             Died: if none will come. The child is dead then.
         """
         self.number += 1
-        request = wire.pack({"do": do, "number": self.number, **rest})
+        request = protocol.pack({"do": do, "number": self.number, **rest})
         reply = self._receive(request, time.monotonic() + seconds)
         if type(reply) is not dict or type(reply.get("number")) is not int or reply["number"] != self.number:
             raise self._dead("it answered what was not asked", "broken")
@@ -357,16 +357,16 @@ class Child:
 
     def _message(self) -> Any:
         """Return a whole message, if there is one."""
-        if len(self._got) < wire.HEADER.size:
+        if len(self._got) < protocol.HEADER.size:
             return None
         try:
-            size = wire.HEADER.size + sum(wire.lengths(bytes(self._got[: wire.HEADER.size]), MESSAGE))
+            size = protocol.HEADER.size + sum(protocol.lengths(bytes(self._got[: protocol.HEADER.size]), MESSAGE))
             if len(self._got) < size:
                 return None
             message = bytes(self._got[:size])
             del self._got[:size]
-            return wire.unpack(message)
-        except wire.WireError as error:
+            return protocol.unpack(message)
+        except protocol.ProtocolError as error:
             raise self._dead(f"what it answered is no plain data ({error})", "broken") from error
 
     # -- ending

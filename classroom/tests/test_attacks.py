@@ -21,19 +21,19 @@ from test_rebuild import remove
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, named, needs, submission, written
 
 from attention_classroom import grading, sandbox
-from attention_classroom.child import PACKAGES, read_cell
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDERS, MASTERS
-from attention_classroom.rebuild import rebuild
+from attention_classroom.rebuild import read, rebuild
 from attention_classroom.sandbox import SANDBOXES, Died, strongest
 from attention_classroom.variants import Variant
+from attention_classroom.worker import PACKAGES, read_cell
 
 _graded = {}
 
 
 def graded(notebook, sandbox=None, limits=None, assignment=ASSIGNMENT, release=None):
     """Lay and grade a handed-in notebook; what has the same code in it is run once."""
-    laid, flags = rebuild(written(notebook), release or toy.release())
+    laid, flags = rebuild(read(written(notebook)), release or toy.release())
     sandbox = sandbox or strongest()
     key = sandbox.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
     if key not in _graded:
@@ -209,13 +209,6 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
     figures = [output["png"] for output in shown if "png" in output]
     assert len(figures) == 4 and all(base64.b64decode(figure).startswith(b"\x89PNG") for figure in figures)
     assert "alert" not in said(together()) and "\\u001b" not in said(together())
-
-
-def test_code_that_differs_only_in_names_has_the_same_print():
-    renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
-    renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
-    first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
-    assert first == second != third and together()["prints"]["honest"]["print"] == first
 
 
 @pytest.mark.parametrize(
@@ -465,9 +458,9 @@ ATTEMPTS = {
     **{f"{name}, installed": f"assert open({{installed!r}} + '/{name}/answers.py').read()" for name in PACKAGES},
     **{
         f"{name}, imported": "sys.path[:0] = {paths!r}\n"
-        "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'NotThere']\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'ImportBlocker']\n"
         f"import {name}"
-        for name in ("attention_classroom.wire", "attention_tutorial.functional")
+        for name in ("attention_classroom.protocol", "attention_tutorial.functional")
     },
     "the grader's environment": "assert open('/proc/{grader}/environ').read()",
     "the grader's memory": "open('/proc/{grader}/mem', 'rb')",

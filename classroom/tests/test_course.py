@@ -2,7 +2,9 @@
 
 import nbformat
 import pytest
+from nbgrader.apps import NbGraderAPI
 from tiny_course import NAME, hand_in, make_course, solved, write_result
+from traitlets.config import Config
 
 from attention_classroom import gradebook
 from attention_classroom.course import CourseError, open_course
@@ -37,6 +39,13 @@ def mark(course, student, cell, score):
         grade = book.find_grade(cell, NAME, NAME, student)
         grade.manual_score, grade.needs_manual_grade = score, False
         book.db.commit()
+
+
+def of_nbgrader(course):
+    """nbgrader's configuration, as in the course's nbgrader_config.py."""
+    config = Config()
+    gradebook.configure(config, course.root)
+    return config
 
 
 def shown(course, student):
@@ -81,7 +90,7 @@ def test_what_is_shown_runs_no_script(course):
     assert {key for cell in cells.values() for out in cell.get("outputs", []) for key in out.get("data", {})} <= {
         "text/plain", "image/png",
     }  # fmt: skip
-    gradebook.feedback(course, NAME)
+    assert NbGraderAPI(config=of_nbgrader(course)).generate_feedback(NAME)["success"]
     page = (course.root / "feedback" / "s2" / NAME / f"{NAME}.html").read_text()
     assert "alert(1)" in page
     assert "<script>alert" not in page
@@ -129,15 +138,13 @@ def test_one_that_nbgrader_cannot_take_does_not_stop_the_others(course):
 
 def test_nbgraders_own_commands_do_the_same(course):
     """What a teacher types, or formgrader calls, is nbgrader's own program with the course's configuration."""
-    from nbgrader.apps import NbGraderAPI
-    from traitlets.config import Config
-
-    config = Config()
-    gradebook.configure(config, course.root)
     before = grades(course, "s2")
-    result = NbGraderAPI(config=config).autograde(NAME, "s2")
+    result = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
     assert result["success"], result["error"]
     assert grades(course, "s2") == before
+    course.submitted(NAME, "s2").write_text(nbformat.writes(solved(course, "s2", why="put there by hand")))
+    refused = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
+    assert not refused["success"] and "is not what was graded" in refused["log"] and grades(course, "s2") == before
 
 
 def test_lateness_costs_what_the_course_says(course):

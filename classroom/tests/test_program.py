@@ -41,8 +41,8 @@ def course(masters, tmp_path_factory):
     assert main(["collect", NAME, str(folder / "examples" / f"{NAME}.zip"), "--course", str(folder)]) == DONE
     with pytest.MonkeyPatch.context() as monkeypatch:
         grade_here(monkeypatch)
-        assert main(["grade", NAME, "--course", str(folder), "--quiet", "--jobs", "1", *UNSAFE]) == DONE
-    assert main(["report", NAME, "--course", str(folder), "--nbgrader"]) == DONE
+        assert main(["grade", NAME, "--course", str(folder), "--jobs", "1", *UNSAFE]) == DONE
+    assert main(["report", NAME, "--course", str(folder)]) == DONE
     return open_course(folder)
 
 
@@ -61,10 +61,6 @@ def test_the_made_up_students_get_what_they_deserve(course):
     assert rows["bo"]["flags"].startswith("unreadable")
     assert rows["mia"]["status"] == "missing"
     assert rows["wanda"]["flags"] == ""
-
-
-def test_nbgraders_own_feedback_is_there_too(course):
-    assert (course.root / "feedback" / "rita" / NAME / f"{NAME}.html").is_file()
 
 
 def test_the_secret_is_nobody_elses(course):
@@ -120,7 +116,6 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
     assert (course.root / "sheets" / NAME / "answers.html").is_file()
     assert main(["export", "gradescope", NAME, "--to", str(tmp_path), "--course", str(course.root)]) == DONE
-    assert main(["export", "repository", NAME, "--to", str(tmp_path / "r"), "--course", str(course.root)]) == DONE
 
 
 @pytest.mark.parametrize(
@@ -199,19 +194,17 @@ def test_without_a_sandbox_it_refuses_and_never_scores(course, monkeypatch, caps
 
     monkeypatch.setattr("attention_classroom.sandbox.strongest", none)
     before = (course.result(NAME, "rita")).read_bytes()
-    assert main(["grade", NAME, "--course", str(course.root), "--quiet"]) == REFUSED
+    assert main(["grade", NAME, "--course", str(course.root)]) == REFUSED
     assert "no sandbox starts here" in capsys.readouterr().err
     assert course.result(NAME, "rita").read_bytes() == before
 
 
 def test_every_command_has_help(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
+    assert main(["--help"]) == DONE
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     for command in ("quickstart", "release", "validate", "collect", "undo", "grade", "report", "export", "sheet"):
         assert [line for line in lines if line.startswith(f"{command} ")]
-        with pytest.raises(SystemExit, match="0"):
-            main([command, "--help"])
+        assert main([command, "--help"]) == DONE
 
 
 def test_the_kept_settings_are_those_that_are_read(course):

@@ -1,5 +1,6 @@
 """A course with one small assignment, and results as the engine would write them, for tests that need no engine."""
 
+import hashlib
 import json
 import os
 
@@ -27,15 +28,14 @@ SOLVED = {SOLVED!r}
 """
     + """
 from attention_classroom.assignment import Assignment, Check, Task
-from attention_tutorial.exercises.visible import table
-from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, number
 
 def tasks(variant):
     n = variant["factor"]
-    times = table(
-        "times", "A number times a factor.", lambda x: n * x, ("number", "the product", ""),
+    times = Exercise(
+        name="times", prompt="A number times a factor.", right=lambda x: n * x, returns=number("the product"),
         cases=[Case((2.0,)), Case((3.0,))],
-        slips=[Slip("that adds the factor; multiply by it", lambda x: n + x, 4)],
+        wrong_answers=[WrongAnswer("that adds the factor; multiply by it", lambda x: n + x, 4)],
     )
     return [
         Task(id="times", title="A product", kind="code", table=times, checks=[
@@ -164,6 +164,7 @@ def write_result(course, student, points=(1, 3), **more):
             "why": {"points": 0, "max": 2, "by_hand": 2, "words": [], "mistakes": [], "checks": []},
         },
         "cells": {"times": [{"text": "printed\n"}, {"png": PNG}]},
+        "rebuilt": hashlib.sha256(course.submitted(NAME, student).read_bytes()).hexdigest(),
         **more,
     }
     path = course.result(NAME, student)
