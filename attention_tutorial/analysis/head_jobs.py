@@ -13,7 +13,7 @@ from torch import Tensor
 from ..data.byte_pairs import BEGIN
 from ..models.code_model import CodeModel, Head
 
-__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "list_looks", "repeated_tokens", "weight_on"]
+__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "list_looks", "repeated_tokens"]
 
 OPENING, CLOSING = "([{", ")]}"
 
@@ -93,20 +93,6 @@ class JobScore(NamedTuple):
         return layer + 1, head + 1
 
 
-def weight_on(weights: Sequence[Tensor], queries: Sequence[int], keys: Sequence[int]) -> Tensor:
-    """Return the mean weight from each query on its key.
-
-    Args:
-        weights: of each layer, (batch, heads, n, n).
-        queries: positions of queries.
-        keys: the position of the key of each.
-
-    Returns:
-        (layers, heads).
-    """
-    return torch.stack([layer[:, :, list(queries), list(keys)].mean(dim=(0, 2)) for layer in weights])
-
-
 @torch.no_grad()
 def job_scores(model: CodeModel, ids: Tensor) -> dict[str, JobScore]:
     """Score every head of a model at every job but ``copy``.
@@ -169,7 +155,9 @@ def copy_score(model: CodeModel, rows: int, half: int, generator: torch.Generato
         Olsson et al. (2022), "prefix matching score".
     """
     twice, once = repeated_tokens(model, rows, half, generator)
-    queries = range(half + 1, 2 * half + 1)
-    keys = [query - half + 1 for query in queries]
-    on_target, on_decoy = (weight_on(model(ids).weights, queries, keys) for ids in (twice, once))
+    queries = torch.arange(half + 1, 2 * half + 1)
+    on_target, on_decoy = (
+        torch.stack([layer[:, :, queries, queries - half + 1].mean(dim=(0, 2)) for layer in model(ids).weights])
+        for ids in (twice, once)
+    )
     return JobScore(on_target, on_decoy, rows * half)

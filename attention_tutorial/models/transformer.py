@@ -9,7 +9,6 @@ joined to it by AND.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -43,7 +42,6 @@ __all__ = [
 ]
 
 PAD, BEGIN, END = 0, 1, 2
-Masks = Tensor | Sequence[Tensor | None] | None  # one for all layers, or one for each
 
 
 class Weights(NamedTuple):
@@ -416,9 +414,9 @@ class Transformer(nn.Module):
         source: Tensor,
         target_in: Tensor,
         *,
-        encoder_mask: Masks = None,
-        decoder_mask: Masks = None,
-        cross_mask: Masks = None,
+        encoder_mask: Tensor | None = None,
+        decoder_mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, Weights]:
         """Predict every target token from the source and the target tokens before it.
@@ -426,8 +424,7 @@ class Transformer(nn.Module):
         Args:
             source: token ids (batch, n), padded with 0.
             target_in: token ids (batch, m): 1, then the target without its last token.
-            encoder_mask: what the encoder's self-attention may see, besides the padding mask: one mask for all layers,
-                or a list with one (or ``None``) for each.
+            encoder_mask: what the encoder's self-attention may see, besides the padding mask, in all layers.
             decoder_mask: what the decoder's self-attention may see, besides the causal mask.
             cross_mask: what the decoder may see of the source, besides the padding mask.
             need_weights: return the weights; otherwise ``Weights`` is empty, and torch's fused kernels are used.
@@ -437,7 +434,7 @@ class Transformer(nn.Module):
 
         Raises:
             TypeError: if ids are not int64, or a mask is neither boolean nor float.
-            ValueError: if shapes do not fit together, or a list of masks has not one for each layer.
+            ValueError: if shapes do not fit together.
         """
         memory = self.encode(source, encoder_mask, need_weights=need_weights)
         check_sequences("target_in", target_in, "m")
@@ -450,15 +447,15 @@ class Transformer(nn.Module):
         )  # fmt: skip
         return logits, Weights(memory.weights, decoder, cross)
 
-    def encode(self, source: Tensor, mask: Masks = None, *, need_weights: bool = True) -> Memory:
+    def encode(self, source: Tensor, mask: Tensor | None = None, *, need_weights: bool = True) -> Memory:
         """Read the source ids (batch, n)."""
         check_sequences("source", source, "n")
         padding = (source != PAD)[:, None, None]  # (batch, 1, 1, n)
-        masks = _for_layers("encoder_mask", mask, len(self.encoder))
+        mask = _join("encoder_mask", padding, mask)
         x = self._embed(self.source_embedding, source, 0)
         all_weights = []
-        for layer, own in zip(self.encoder, masks, strict=True):
-            x, weights = layer(x, _join(padding, own), need_weights=need_weights)
+        for layer in self.encoder:
+            x, weights = layer(x, mask, need_weights=need_weights)
             all_weights.append(weights)
         return Memory(self.encoder_norm(x), padding, tuple(all_weights) if need_weights else ())
 
@@ -472,8 +469,8 @@ class Transformer(nn.Module):
         memory: Memory,
         cache: tuple[KVCache, ...],
         *,
-        decoder_mask: Masks = None,
-        cross_mask: Masks = None,
+        decoder_mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[KVCache, ...]]:
         """Decode new target ids (batch, m) after those whose keys and values are in the cache.
@@ -482,13 +479,12 @@ class Transformer(nn.Module):
             The logits (batch, m, target_size), the weights of self- and of cross-attention, one tensor a layer, and
             the cache for the next step.
         """
-        masks = _for_layers("decoder_mask", decoder_mask, len(self.decoder))
-        cross_masks = _for_layers("cross_mask", cross_mask, len(self.decoder))
+        cross_mask = _join("cross_mask", memory.mask, cross_mask)
         x = self._embed(self.target_embedding, target_in, cache[0].keys.size(2))
         weights, cross_weights, new_cache = [], [], []
-        for layer, cached, mask, own in zip(self.decoder, cache, masks, cross_masks, strict=True):
+        for layer, cached in zip(self.decoder, cache, strict=True):
             x, *maps, cached = layer.decode_step(  # type: ignore[operator]
-                x, cached, mask, _join(memory.mask, own), need_weights=need_weights
+                x, cached, decoder_mask, cross_mask, need_weights=need_weights
             )
             weights.append(maps[0])
             cross_weights.append(maps[1])
@@ -507,28 +503,17 @@ class Transformer(nn.Module):
         return out
 
 
-def _for_layers(name: str, masks: Masks, layers: int) -> Sequence[Tensor | None]:
-    """Give every layer its mask."""
-    if masks is None or isinstance(masks, Tensor):
-        return [masks] * layers
-    if not isinstance(masks, Sequence):
-        raise TypeError(f"{name} must be a torch.Tensor, a list of them or None; got {type(masks).__name__}")
-    if len(masks) != layers:
-        raise ValueError(f"{name} must be one mask, or a list with one for each of {layers} layers; got {len(masks)}")
-    return masks
-
-
-def _join(padding: Tensor, mask: Tensor | None) -> Tensor:
+def _join(name: str, padding: Tensor, mask: Tensor | None) -> Tensor:
     """Join a mask (m, n), (batch, m, n) or (batch, heads, m, n) to that of padding (batch, 1, 1, n)."""
     if mask is None:
         return padding
-    check_mask_type("mask", mask)
+    check_mask_type(name, mask)
     check_mask_device(mask, padding.device)
     given = shape_of(mask)
     if mask.dim() == 3:
         mask = mask[:, None]
     if not broadcasts(shape_of(padding), shape_of(mask)):
-        raise ValueError("a mask must fit the padding (batch, 1, 1, n); "
+        raise ValueError(f"{name} must fit the padding (batch, 1, 1, n); "
                          f"expected something that broadcasts with {shape_of(padding)}, got {given}")  # fmt: skip
     if mask.dtype == torch.bool:
         return padding & mask

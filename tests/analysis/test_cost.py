@@ -23,23 +23,14 @@ def leaf(*shape, dtype=torch.float32):
     return torch.ones(shape, dtype=dtype, requires_grad=True)
 
 
-def test_saved_bytes_counts_what_backward_needs():
-    x, y = leaf(M, D_K), leaf(D_K, N)
+def test_saved_bytes_counts_what_backward_needs_and_shared_storage_once():
+    x, y, square = leaf(M, D_K), leaf(D_K, N), leaf(M, N)
     assert saved_bytes(lambda: x.exp()) == 4 * M * D_K  # the result
     assert saved_bytes(lambda: x + x) == 0  # nothing
     assert saved_bytes(lambda: x @ y) == 4 * (M * D_K + D_K * N)  # both factors
     assert saved_bytes(lambda: leaf(M, dtype=torch.float64).exp()) == 8 * M
-
-
-def test_saved_bytes_counts_shared_storage_once():
-    x = leaf(M, N)
-    assert saved_bytes(lambda: x * x) == 4 * M * N
-    assert saved_bytes(lambda: x @ x.T) == 4 * M * N
-    assert saved_bytes(lambda: (x.exp().sin(), x.exp().cos())) == 2 * 4 * M * N
-
-
-def test_saved_bytes_is_nothing_without_gradients():
-    x = leaf(M, N)
+    assert saved_bytes(lambda: square * square) == saved_bytes(lambda: square @ square.T) == 4 * M * N
+    assert saved_bytes(lambda: (x.exp().sin(), x.exp().cos())) == 2 * 4 * M * D_K
     with torch.no_grad():
         assert saved_bytes(lambda: x.exp()) == 0
     assert saved_bytes(lambda: x.detach().exp()) == 0

@@ -222,7 +222,6 @@ TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
     TypeError: [
         (lambda: CodeModel("tokens"), "tokens must be a BytePairs; got str"),
         (lambda: CodeModel(BytePairs([]), num_layers=2.0), "num_layers must be an int; got float"),
-        (lambda: CodeModel(BytePairs([]), generator=3), "generator must be a torch.Generator or None; got int"),
         (lambda: TINY.encode(5), "text must be a str; got int"),
         (lambda: TINY([1]), "ids must be a torch.Tensor of token ids; got list"),
         (lambda: TINY(torch.ones(1, 2)), "ids must hold token ids of dtype torch.int64; got torch.float32"),

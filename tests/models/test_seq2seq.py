@@ -190,7 +190,6 @@ MISTAKES = {
         (lambda: Seq2Seq(11.0), "vocab_size must be an int; got float"),
         (lambda: Seq2Seq(11, d_embedding=True), "d_embedding must be an int; got bool"),
         (lambda: Seq2Seq(11, attention=None), "attention must be a str; got NoneType"),
-        (lambda: Seq2Seq(11, generator=3), "generator must be a torch.Generator or None; got int"),
         (lambda: GRU(3, "4"), "d_hidden must be an int; got str"),
         (lambda: make("dot")([1, 2], IDS), "source must be a torch.Tensor of token ids; got list"),
         (lambda: make("dot")(IDS.int(), IDS), "source must hold token ids of dtype torch.int64; got torch.int32"),
