@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_generator, check_ids, check_size
-from .sentences import listed_ids
+from .._validation import check_flag, check_generator, check_ids, check_size, shape_of
 
 __all__ = ["START", "SYMBOLS", "CopyBatches", "copy_examples", "shift_right", "spell"]
 
@@ -189,3 +188,14 @@ def spell(ids: Tensor) -> str:
         '· c a b'
     """
     return " ".join(SYMBOLS[i] for i in listed_ids(ids, len(SYMBOLS)))
+
+
+def listed_ids(ids: Tensor, size: int) -> list[int]:
+    """Return the ids (n,) of one sentence as a list, each from 0 to ``size - 1``."""
+    check_ids("ids", ids)
+    if ids.dim() != 1:
+        raise ValueError(f"ids must have one axis (n,); got shape {shape_of(ids)}")
+    listed: list[int] = ids.tolist()
+    if any(not 0 <= i < size for i in listed):
+        raise ValueError(f"ids must lie between 0 and {size - 1}; got {listed}")
+    return listed

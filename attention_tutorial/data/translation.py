@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from .._validation import check_flag, check_generator, check_size
-from .copying import SeededBatches
-from .sentences import encode, listed_ids
+from .copying import SeededBatches, listed_ids
+from .sentences import encode
 
 __all__ = [
     "ENGLISH",
