@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedD
 
 import torch
 
-from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge
+from attention_tutorial.exercises import Mistake, Outcome, judge
 
-from . import protocol
 from .assignment import Assignment, Check, Task
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
 from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
@@ -160,13 +159,11 @@ class Remote:
     parameters: Sequence[str] = ()
     does: bool = True
     until: float = 0.0
-    results: list[Any] = field(default_factory=list)
     flags: dict[str, str] = field(default_factory=dict)
 
     def begin(self, seconds: float) -> None:
         """Begin a check: it has so much time."""
         self.until = time.monotonic() + seconds
-        self.results = []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -199,7 +196,6 @@ class Remote:
             i = min(places)
             name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
             raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
-        self.results.append(result)
         return result
 
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -232,6 +228,8 @@ class Remote:
 def _raised(error: Mapping[str, Any]) -> str:
     """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
+    if message == "can't start new thread":
+        message += ": answers are graded in one thread"
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
 
@@ -449,8 +447,6 @@ class _Grading:
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
         if diagnosis is None:
-            diagnosis = self.not_finite(task, check.cases, answer)
-        if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
         wrong = diagnosis.wrong_answer
@@ -458,15 +454,6 @@ class _Grading:
             number, message = wrong.mistake, wrong.message
             mistake = f"mistake:{number}" if number else message if isinstance(message, str) else diagnosis.message
         return _Checked(_no_points(check, _text(diagnosis.message, 1000)), mistake, diagnosis.kind, diagnosis.error)
-
-    def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
-        """Look again at what was found right: not a number is neither more nor less than anything."""
-        assert task.table is not None
-        results = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(protocol.is_finite, results)):
-            return None
-        right = [task.table.result(task.table.right, case) for case in cases]
-        return Diagnosis("the result holds NaN or infinity") if all(map(protocol.is_finite, right)) else None
 
 
 class _Checked(NamedTuple):
