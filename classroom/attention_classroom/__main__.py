@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from .course import Course, CourseError, open_course
+from .course import Course, CourseError, open_course, write
 
 PROGRAM = "attention-classroom"
 DONE, LOOK, REFUSED = 0, 1, 2
@@ -161,7 +161,6 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
     from tqdm.auto import tqdm
 
     from .assignment import load
-    from .batch import write
     from .gradebook import register
     from .release import leaks, make_release
     from .variants import PLAIN, variant_for

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import torch
 
@@ -78,7 +78,6 @@ class Result(TypedDict):
     flags: list[Flag]
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
-    rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
 # ---- One submission's child, through its restarts --------------------------------------------------------------------

@@ -23,8 +23,7 @@ from nbformat import NotebookNode
 from attention_tutorial.exercises import MISTAKES
 
 from .assignment import Task, load
-from .batch import write
-from .course import Course, Student
+from .course import Course, Student, write
 from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
 from .grading import is_ungraded
 from .pages import TEMPLATES, points
@@ -146,7 +145,7 @@ def read_rows(course: Course, name: str) -> list[Row]:
             row.status = NOT_GRADED
             try:
                 row.result = json.loads(course.result(name, student).read_bytes())
-                row.notebook = nbformat.read(course.submitted(name, student), as_version=4)
+                row.notebook = nbformat.read(course.rebuilt(name, student), as_version=4)
             except (OSError, ValueError):
                 continue
             row.flags = [*row.result["flags"], *row.flags]

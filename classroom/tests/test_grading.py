@@ -56,9 +56,9 @@ def test_a_course_is_graded_once_and_whole(tmp_path, monkeypatch):
     assert all(result["sandbox"] == strongest().name and result["key"] for result in results.values())
     assert all("cannot be read" in str(results[name]["tasks"]) for name in ("cem", "dana", "eve"))
     for name in HANDED_IN:
-        nbformat.validate(nbformat.read(course / "submitted" / name / "toy" / "toy.ipynb", as_version=4))
+        nbformat.validate(nbformat.read(course / "results" / "toy" / f"{name}.ipynb", as_version=4))
     assert {path: path.read_bytes() for path in received} == received
-    gil = nbformat.read(course / "submitted" / "gil" / "toy" / "toy.ipynb", as_version=4)
+    gil = nbformat.read(course / "results" / "toy" / "gil.ipynb", as_version=4)
     assert toy.named(gil, "yours").source.endswith(f"{EVERYBODYS['number']}.") and results["gil"]["student"] == "gil"
     first = stored(course)
     assert len(first) == len(HANDED_IN) and not list(course.rglob("*.part"))
