@@ -14,7 +14,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
+from tools.execution import KERNEL_ENVIRONMENT, snap_outputs
 
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -83,7 +83,7 @@ def compare_measured_floats_as_numbers():
     compare = IPyNbCell.compare_outputs
 
     def compare_outputs(self, test, ref, skip_compare=None):
-        settle_outputs(test, ref)
+        snap_outputs(test, ref)
         return compare(self, test, ref, skip_compare)
 
     IPyNbCell.compare_outputs = compare_outputs

@@ -63,7 +63,7 @@ class Bare(nn.Module):
 
 
 class Eager(Bare):
-    """What one writes by hand for the weights, unchecked: scores, minus infinity at closed keys, softmax, average."""
+    """What one writes by hand for the weights, unchecked: scores, minus infinity at masked keys, softmax, average."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> tuple[Tensor, Tensor]:
         """Attend, and return the weights too."""

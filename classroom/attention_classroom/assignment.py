@@ -1,5 +1,6 @@
 """What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points."""
 
+import itertools
 import random
 import runpy
 from collections.abc import Callable, Mapping, Sequence
@@ -7,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attention_tutorial.exercises import Case, Exercise
+import torch
+
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
 
 from .variants import Variant, variant_for
 
-__all__ = ["KINDS", "Assignment", "Check", "Task", "Variant", "load", "variant_for"]
+__all__ = ["KINDS", "Assignment", "Check", "Task", "Variant", "distinguishing_cases", "load", "variant_for"]
 
 KINDS = ("code", "debug", "measure", "written")
 
@@ -42,7 +45,7 @@ class Task:
         id: as in the cells' ids.
         title: in words.
         kind: one of `KINDS`.
-        table: visible cases, right answer and slips; its name is that of the answer in the student's notebook.
+        table: visible cases, right and wrong answers; its name is that of the answer in the student's notebook.
         checks: hidden; they decide.
         rubric: (points, for what), for marking by hand.
         seconds: how long an answer may take, on all cases of one check.
@@ -141,3 +144,34 @@ def load(path: Path) -> Assignment:
     if assignment.name != path.stem:
         raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
     return replace(assignment, source=path)
+
+
+def distinguishing_cases(
+    draw: Callable[[int], Sequence[Case]], seed: int, right: Any, wrong_answers: Sequence[WrongAnswer]
+) -> Sequence[Case]:
+    """Draw cases until the first tells all wrong answers apart, which may be the same or NaN by chance.
+
+    Args:
+        draw: makes cases from a seed.
+        seed: the first to be tried.
+        right: the right answer.
+        wrong_answers: the wrong ones.
+
+    Returns:
+        The cases.
+
+    Raises:
+        ValueError: if 200 seeds do not do; then two answers are the same.
+    """
+    for attempt in range(200):
+        cases = draw(seed + 1000 * attempt)
+        results = [answer(*cases[0].inputs) for answer in (right, *(wrong.answer for wrong in wrong_answers))]
+        if not any(map(_has_nan, results)) and not any(same(a, b) for a, b in itertools.combinations(results, 2)):
+            return cases
+    raise ValueError("wrong answers must give results of their own on some inputs; two of these never do")
+
+
+def _has_nan(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return any(map(_has_nan, result))
+    return bool(torch.as_tensor(result).isnan().any())

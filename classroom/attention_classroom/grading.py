@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import torch
 
-from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge, slip_of
+from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge
 
 from . import protocol
 from .assignment import Assignment, Check, Task
@@ -229,7 +229,7 @@ class Remote:
 
 
 def _raised(error: Mapping[str, Any]) -> str:
-    """Say what was raised, as `attention_tutorial.exercises.running.raised` does."""
+    """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
@@ -452,11 +452,11 @@ class _Grading:
         if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
-        slip = slip_of(task.table, diagnosis)
-        if slip is not None:
-            number, words = slip.mistake, slip.words
-            mistake = f"mistake:{number}" if number else words if isinstance(words, str) else diagnosis.words
-        return _Checked(_no_points(check, _text(diagnosis.words, 1000)), mistake, diagnosis.kind, diagnosis.error)
+        wrong = diagnosis.wrong_answer
+        if wrong is not None:
+            number, message = wrong.mistake, wrong.message
+            mistake = f"mistake:{number}" if number else message if isinstance(message, str) else diagnosis.message
+        return _Checked(_no_points(check, _text(diagnosis.message, 1000)), mistake, diagnosis.kind, diagnosis.error)
 
     def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
         """Look again at what was found right: not a number is neither more nor less than anything."""

@@ -25,7 +25,7 @@ from matplotlib.textpath import text_to_path
 from nbformat import NotebookNode
 from torch import Tensor
 
-from attention_tutorial.exercises import Case, visible
+from attention_tutorial.exercises import Case, float64_by_default
 
 from .assignment import Assignment, Task, load
 from .course import Course, write
@@ -133,13 +133,13 @@ class _Row:
 def _compute(task: Task, before: Markup, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
     """Yield the question for a row of a result, on small inputs that tell many wrong answers from the right one."""
     assert task.table is not None
-    with visible.float64_by_default():
+    with float64_by_default():
         tried = (_row(task, draw) for _ in range(TRIES))
         rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
         if not rows:
             return
         best = max(rows, key=lambda row: len(row.slips) - row.work / 6)
-    parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts()]
+    parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts]
     place = f"[{', '.join(map(str, best.place))}]" if best.place else ""
     call = f"{task.name}({', '.join(inputs)})"
     asked = Markup("<code>{}</code>").format(call + place)
@@ -178,11 +178,11 @@ def _row(task: Task, draw: random.Random) -> _Row | None:
     if asked.numel() > max(FEW):
         return None
     slips = []
-    for slip in about.slips:
+    for slip in about.wrong_answers:
         result = _result(task, slip.answer, case)
         values = result[part][place] if result and result[part].shape == whole.shape else None
         if values is None or not _alike(values, asked):
-            slips.append((slip.told(case), values))
+            slips.append((slip.message_for(case), values))
     return _Row(case, part, place, asked, tuple(slips))
 
 

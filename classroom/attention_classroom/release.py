@@ -22,7 +22,7 @@ import torch
 from nbformat import NotebookNode
 from torch import Tensor
 
-from attention_tutorial.exercises import judge, slip_of, visible
+from attention_tutorial.exercises import float64_by_default, judge, visible
 
 from .assignment import Assignment, Check, Task, load
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
@@ -33,7 +33,7 @@ __all__ = [
     "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
-VISIBLE = "visible-checks"  # the cell that loads the frozen tables
+VISIBLE = "visible-checks"  # the cell that loads the packed tables
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -273,7 +273,7 @@ def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[
 
 def _case(task: Task, case: Any) -> tuple[Any, ...]:
     assert task.table is not None
-    with visible.float64_by_default():
+    with float64_by_default():
         return (*case.inputs, task.table.result(task.table.right, case))
 
 
@@ -392,7 +392,7 @@ def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> 
             if task.table is not None and ("right on all inputs" in output) != (notebook is not release):
                 faults.append(f"the check of {task.id} in the {name} says {output.strip()!r}")
     for task in tasks:
-        faults += _wrong_slips(task)
+        faults += _wrongly_told(task)
     return faults
 
 
@@ -422,18 +422,19 @@ def _wrong_cells(master: NotebookNode, tasks: Iterable[Task]) -> Iterator[str]:
             yield f"the cell {name} must be tagged {NOT_WHEN_GRADED}"
 
 
-def _wrong_slips(task: Task) -> Iterator[str]:
-    """Yield the slips that are not told as themselves, by the table or by what was frozen of it, or that pass."""
+def _wrongly_told(task: Task) -> Iterator[str]:
+    """Yield the wrong answers that are told as others, by the table or by what is packed of it, or that pass."""
     if task.table is None:
         return
-    frozen = visible.thaw(visible.freeze(task.table))
-    for number, slip in enumerate(task.table.slips):
-        diagnosis = judge(task.table, slip.answer)
-        again = judge(frozen, slip.answer)
-        name = f"slip {number} of {task.id} ({slip.words if isinstance(slip.words, str) else 'made words'})"
-        if diagnosis is None or slip_of(task.table, diagnosis) is not slip:
-            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.words)}"
-        elif again is None or again.words != diagnosis.words or slip_of(frozen, again) is not frozen.slips[number]:
-            yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {diagnosis.words!r}"
-        if all(_passes(task, check, slip.answer) for check in task.checks):
+    packed = visible.from_data(visible.to_data(task.table))
+    for number, wrong in enumerate(task.table.wrong_answers):
+        diagnosis = judge(task.table, wrong.answer)
+        again = judge(packed, wrong.answer)
+        message = wrong.message if isinstance(wrong.message, str) else "a message made from the inputs"
+        name = f"wrong answer {number} of {task.id} ({message})"
+        if diagnosis is None or diagnosis.wrong_answer is not wrong:
+            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.message)}"
+        elif again is None or again.message != diagnosis.message:
+            yield f"{name} is told otherwise when packed: {again and again.message!r}, not {diagnosis.message!r}"
+        if all(_passes(task, check, wrong.answer) for check in task.checks):
             yield f"{name} earns full marks"

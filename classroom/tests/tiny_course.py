@@ -27,15 +27,14 @@ SOLVED = {SOLVED!r}
 """
     + """
 from attention_classroom.assignment import Assignment, Check, Task
-from attention_tutorial.exercises.visible import table
-from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, number
 
 def tasks(variant):
     n = variant["factor"]
-    times = table(
-        "times", "A number times a factor.", lambda x: n * x, ("number", "the product", ""),
+    times = Exercise(
+        name="times", prompt="A number times a factor.", right=lambda x: n * x, returns=number("the product"),
         cases=[Case((2.0,)), Case((3.0,))],
-        slips=[Slip("that adds the factor; multiply by it", lambda x: n + x, 4)],
+        wrong_answers=[WrongAnswer("that adds the factor; multiply by it", lambda x: n + x, 4)],
     )
     return [
         Task(id="times", title="A product", kind="code", table=times, checks=[

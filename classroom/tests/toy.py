@@ -15,8 +15,7 @@ from attention_classroom.assignment import Assignment, Check, Task, Variant
 from attention_classroom.release import make_release
 from attention_classroom.sandbox import SANDBOXES, Limits, why_not
 from attention_classroom.worker import landlock_version
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
 
 QUICK = Limits(cell_s=2.0, call_s=2.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
 
@@ -35,25 +34,21 @@ def _weights(q, k):
     return (q @ k.T / k.size(-1) ** 0.5).softmax(-1)
 
 
-WEIGHTS = table(
-    "weigh",
-    "The weights.",
-    _weights,
-    ("tensor", "the weights", "(m, n)"),
+WEIGHTS = Exercise(
+    name="weigh",
+    prompt="The weights.",
+    right=_weights,
+    returns=tensor("(m, n)", "the weights"),
     cases=[Case((random(3, 5), random(7, 5)))],
-    slips=[Slip("you did not scale the scores", lambda q, k: (q @ k.T).softmax(-1), mistake=2)],
+    wrong_answers=[WrongAnswer("you did not scale the scores", lambda q, k: (q @ k.T).softmax(-1), mistake=2)],
 )
-DOUBLED = dataclasses.replace(
-    table(
-        "double",
-        "Twice the input.",
-        lambda x: 2 * x,
-        ("tensor, infinite too", "the result", "(n,)"),
-        cases=[Case((random(4),))],
-        slips=[Slip("that is the square", lambda x: x * x)],
-    ),
-    # A comparison as careless as can be: it is wrong where it says "not more than". NaN must not pass it.
-    same=lambda got, right, *inputs: not bool((got - right).abs().max() > 1e-5),
+DOUBLED = Exercise(
+    name="double",
+    prompt="Twice the input.",
+    right=lambda x: 2 * x,
+    returns=tensor("(n,)", "the result", finite=False),
+    cases=[Case((random(4),))],
+    wrong_answers=[WrongAnswer("that is the square", lambda x: x * x)],
 )
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 import yaml
 from attention_book.address import pythons
-from attention_book.depths import is_deep, number_of
+from attention_book.levels import is_deep, number_of
 from attention_book.notebooks import title_of
 from matplotlib.colors import to_rgb
 from notebook_rules import BOOK

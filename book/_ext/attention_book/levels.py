@@ -1,4 +1,4 @@
-"""Two depths: a chapter is a main notebook, and may have deep ones behind it.
+"""Two levels: a chapter is a main notebook, and may have deep ones behind it.
 
 `03_name` is the main notebook of chapter 3; `03a_other` and `03b_third` are deep notebooks of it. In _toc.yml they
 stand as sections of their chapter, so the order of file names is the order of the book. Who reads on at the foot of a
@@ -59,7 +59,7 @@ def neighbours(page: str, pages: Iterable[str]) -> tuple[str | None, str | None]
     return way[place - 1] if place else None, way[place + 1] if place + 1 < len(way) else None
 
 
-def lead_on(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+def set_prev_next(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have the links to the pages before and after keep to the reader's depth."""
     order = list(app.env.collect_relations())
     if doctree is None or pagename not in order or not isinstance(app.builder, StandaloneHTMLBuilder):

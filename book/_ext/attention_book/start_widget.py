@@ -1,6 +1,6 @@
 """The demonstration that the start page opens with: *bank* in two sentences, and what attention makes of it.
 
-    ```{two-banks}
+    ```{start-widget}
     ```
 
 stands for the chapter 4 widget with two sentences. Its words have two features each, set by hand: how much a word has
@@ -56,7 +56,7 @@ def make_widget() -> Heads:
     return widget
 
 
-class TwoBanksDirective(SphinxDirective):
+class StartWidgetDirective(SphinxDirective):
     """Set the demonstration."""
 
     def run(self) -> list[nodes.Node]:
