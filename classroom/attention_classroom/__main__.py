@@ -160,10 +160,9 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
     import nbformat
     from tqdm.auto import tqdm
 
-    from .assignment import load
+    from .assignment import PLAIN, load, variant_for
     from .gradebook import register
     from .release import leaks, make_release
-    from .variants import PLAIN, variant_for
 
     for name in names:
         assignment = load(course.hidden(course.named(name)))
@@ -199,10 +198,9 @@ def validate(course: Course, names: Sequence[str], more: int) -> int:
     """
     import nbformat
 
-    from .assignment import load
+    from .assignment import PLAIN, load, variant_for
     from .release import copied
     from .release import validate as faults_of
-    from .variants import PLAIN, variant_for
 
     faults = 0
     for name in names or course.assignments:

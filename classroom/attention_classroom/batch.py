@@ -20,13 +20,12 @@ from typing import cast
 import torch
 from pebble import ProcessPool
 
-from .assignment import load, variant_for
+from .assignment import PLAIN, load, variant_for
 from .course import Course, open_course, write
 from .grading import Result, grade, is_ungraded, not_graded
 from .packages import needed_files
 from .rebuild import Flag, Unreadable
 from .sandbox import Limits, NoSandbox, Sandbox, strongest, sweep
-from .variants import PLAIN
 from .worker import set_parent_death_signal
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .assignment import load
+from .assignment import PLAIN, load, variant_for
 from .collect import same_name
 from .course import Course, CourseError, Student, read_table
 from .packages import needed_files
 from .report import GRADED, LOOK, WAITING, Row
-from .variants import PLAIN, variant_for
 
 __all__ = ["Filled", "fill_in", "gradescope"]
 

@@ -33,12 +33,11 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from .assignment import load
+from .assignment import PLAIN, load, variant_for
 from .course import Course, CourseError, open_course, write
 from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
 from .release import make_release
-from .variants import PLAIN, variant_for
 
 __all__ = [
     "MissingEntry",

@@ -28,10 +28,9 @@ import torch
 from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge
 
 from . import protocol
-from .assignment import Assignment, Check, Task
+from .assignment import Assignment, Check, Task, Variant
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
 from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
-from .variants import Variant
 from .worker import PICTURES
 
 if TYPE_CHECKING:

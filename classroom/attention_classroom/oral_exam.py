@@ -27,11 +27,10 @@ from torch import Tensor
 
 from attention_tutorial.exercises import Case, float64_by_default
 
-from .assignment import Assignment, Task, load
+from .assignment import PLAIN, Assignment, Task, load, variant_for
 from .course import Course, write
 from .pages import TEMPLATES
 from .release import BEGIN, END, METADATA, make_release, solve
-from .variants import PLAIN, variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 

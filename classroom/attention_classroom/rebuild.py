@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from .variants import TAG
+from .assignment import TAG
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -24,9 +24,8 @@ from torch import Tensor
 
 from attention_tutorial.exercises import float64_by_default, judge, visible
 
-from .assignment import Assignment, Check, Task, load
+from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
-from .variants import Variant, fill, plain_variant
 
 __all__ = [
     "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",

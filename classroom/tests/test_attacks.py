@@ -21,11 +21,11 @@ from test_rebuild import remove
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, named, needs, submission, written
 
 from attention_classroom import grading, sandbox
+from attention_classroom.assignment import Variant
 from attention_classroom.grading import grade
 from attention_classroom.packages import FOLDERS, MASTERS
 from attention_classroom.rebuild import read, rebuild
 from attention_classroom.sandbox import SANDBOXES, Died, strongest
-from attention_classroom.variants import Variant
 from attention_classroom.worker import PACKAGES, read_cell
 
 _graded = {}

@@ -12,8 +12,8 @@ import toy
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from toy import DOUBLE, TEXT, WEIGH, kinds, named, submission, written
 
+from attention_classroom.assignment import Variant
 from attention_classroom.rebuild import CELLS, Unreadable, is_common, read, rebuild
-from attention_classroom.variants import Variant
 
 
 def laid(received):

@@ -6,10 +6,9 @@ import os
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from attention_classroom.assignment import load
+from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import open_course
 from attention_classroom.release import answers, make_release
-from attention_classroom.variants import variant_for
 
 NAME = "tiny"
 # A picture of one pixel.
