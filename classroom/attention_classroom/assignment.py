@@ -21,8 +21,8 @@ from nbformat import NotebookNode
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
 
 __all__ = [
-    "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant", "distinguishing_cases", "fill",
-    "load", "plain_variant", "variant_for",
+    "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
+    "distinguishing_cases", "fill", "load", "plain_variant", "variant_for",
 ]  # fmt: skip
 
 PLAIN = ""  # the student whose variant is the common release

@@ -21,12 +21,11 @@ import torch
 from pebble import ProcessPool
 
 from .assignment import PLAIN, load, variant_for
+from .confinement import set_parent_death_signal
 from .course import Course, open_course, write
 from .grading import Result, grade, is_ungraded, not_graded
-from .packages import needed_files
 from .rebuild import Flag, Unreadable
-from .sandbox import Limits, NoSandbox, Sandbox, strongest, sweep
-from .worker import set_parent_death_signal
+from .sandbox import Limits, NoSandbox, Sandbox, needed_files, strongest, sweep
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
 

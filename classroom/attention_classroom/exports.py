@@ -15,8 +15,8 @@ from pathlib import Path
 from .assignment import PLAIN, load, variant_for
 from .collect import same_name
 from .course import Course, CourseError, Student, read_table
-from .packages import needed_files
 from .report import GRADED, LOOK, WAITING, Row
+from .sandbox import needed_files
 
 __all__ = ["Filled", "fill_in", "gradescope"]
 

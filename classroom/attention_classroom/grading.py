@@ -30,8 +30,7 @@ from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judg
 from . import protocol
 from .assignment import Assignment, Check, Task, Variant
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
-from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
-from .worker import PICTURES
+from .sandbox import PICTURES, Child, Died, Limits, NoSandbox, Sandbox, TooLong
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -14,8 +14,8 @@ from nbformat import NotebookNode
 
 from .assignment import load, variant_for
 from .course import COLUMNS, Course, CourseError, open_course
-from .packages import MASTERS
 from .release import make_release, solve
+from .sandbox import MASTERS
 
 __all__ = ["examples", "quickstart"]
 

@@ -22,11 +22,10 @@ from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, 
 
 from attention_classroom import grading, sandbox
 from attention_classroom.assignment import Variant
+from attention_classroom.code_reading import unusual_in
 from attention_classroom.grading import grade
-from attention_classroom.packages import FOLDERS, MASTERS
 from attention_classroom.rebuild import read, rebuild
-from attention_classroom.sandbox import SANDBOXES, Died, strongest
-from attention_classroom.worker import PACKAGES, read_cell
+from attention_classroom.sandbox import FOLDERS, MASTERS, PACKAGES, SANDBOXES, Died, strongest
 
 _graded = {}
 
@@ -225,7 +224,7 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
 )
 def test_a_way_round_a_name_is_unusual_too(source):
     honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
-    assert read_cell(honest)["unusual"] == [] and read_cell(honest + source)["unusual"]
+    assert unusual_in(honest) == [] and unusual_in(honest + source)
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------

@@ -16,9 +16,17 @@ from attention_classroom import batch, grading, variant_for
 from attention_classroom.batch import grade_all, limits_of, read_result
 from attention_classroom.course import open_course
 from attention_classroom.grading import grade
-from attention_classroom.packages import HERE, needed_files
-from attention_classroom.sandbox import SANDBOXES, Died, NoSandbox, Sandbox, TooLong, strongest
-from attention_classroom.worker import PACKAGES
+from attention_classroom.sandbox import (
+    HERE,
+    PACKAGES,
+    SANDBOXES,
+    Died,
+    NoSandbox,
+    Sandbox,
+    TooLong,
+    needed_files,
+    strongest,
+)
 from attention_tutorial.exercises import Mistake, Outcome
 
 
