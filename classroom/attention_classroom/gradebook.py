@@ -50,6 +50,7 @@ __all__ = [
     "renew_penalties",
 ]
 
+Converted = tuple[NotebookNode, dict[str, Any]]
 KEY = "attention_classroom"  # in an autograded notebook's metadata: its result, and what its cells looked like
 FOR_INFORMATION = {"common", "duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
 
@@ -64,6 +65,7 @@ def configure(c: Config, root: str | Path | None = None) -> None:
     if root is not None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
+    c.Autograde.sanitize_preprocessors = c.Autograde.autograde_preprocessors = [Refuse]
     c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
 
 
@@ -132,11 +134,19 @@ class ErrorLog(logging.Handler):
 class MakeRelease(NbGraderPreprocessor):
     """Makes the common release from the master, without solutions and with checks as plain data."""
 
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
         """Replace the master by its release; nbgrader has changed into the course's folder."""
         course = open_course(Path.cwd())
         assignment = load(course.hidden(resources["nbgrader"]["assignment"]))
         return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
+
+
+class Refuse(NbGraderPreprocessor):
+    """Stands where nbgrader would run what students wrote, if somebody puts a notebook where nbgrader looks."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
+        """Refuse."""
+        raise CourseError("nbgrader runs students' code without a sandbox; use attention-classroom grade")
 
 
 # ---- Recording ------------------------------------------------------------------------------------------------------

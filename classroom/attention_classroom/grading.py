@@ -39,7 +39,7 @@ __all__ = ["Flag", "Limits", "Result", "grade"]
 
 RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
 STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
-KEPT = 24_000_000  # letters of all that one submission shows, its figures among them
+KEPT = 24_000_000  # characters of all that one submission shows, its figures among them
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here

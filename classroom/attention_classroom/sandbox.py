@@ -53,7 +53,7 @@ PICTURES = 20  # of one cell
 MESSAGE = 64 * 2**20  # bytes of one answer
 TAIL = 2000  # bytes of what a child says outside the wire, kept to tell how it ended
 LEAST = 1024  # bytes that any file or folder counts for
-LONGEST_PATH = 2000  # signs; the system sees no more than 4096
+LONGEST_PATH = 2000  # characters; the system sees no more than 4096
 LOOKS_EVERY = 0.2  # seconds between two looks at a folder without a limit of its own
 HOMES = "attention-classroom-"  # folders of children without a disk of their own; the grader's process id follows
 

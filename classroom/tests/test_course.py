@@ -144,6 +144,12 @@ def test_formgrader_shows_everybody_and_nbgrader_runs_nothing(course):
     before, files = grades(course, "s2"), shown(course, "s2")
     assert not nbgrader.autograde(NAME, "s2")["success"]
     assert grades(course, "s2") == before and shown(course, "s2") == files
+    by_hand = solved(course, "s2", times="open('ran', 'w')")
+    nbformat.write(by_hand, course.root / "submitted" / "s2" / NAME / f"{NAME}.ipynb")
+    refused = nbgrader.autograde(NAME, "s2")
+    assert not refused["success"] and "without a sandbox; use attention-classroom grade" in refused["log"]
+    assert grades(course, "s2") == before and not list(course.root.rglob("ran"))
+    assert gradebook.record(course, NAME) == {} and shown(course, "s2").cells == files.cells
 
 
 def test_lateness_costs_what_the_course_says(course):
