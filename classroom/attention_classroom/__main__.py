@@ -55,15 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-CAUSES = {
-    errno.ENOSPC: "the disk is full; free some space",
-    errno.EDQUOT: "your share of the disk is full; free some space",
-    errno.EFBIG: "a file may not become so large here",
-    errno.EROFS: "this folder can only be read; use one that you may write to",
-    errno.EACCES: "you have no right to this; change its rights",
-    errno.EPERM: "you have no right to this; change its rights",
-    errno.EPIPE: "whatever was reading the output has ended",
-}
 AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 
@@ -82,7 +73,7 @@ def _why(error: Exception) -> str | None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         path = f"{error.filename}: " if error.filename else ""
-        return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
+        return f"{path}{error.strerror}. {AGAIN}"
     return str(error) if isinstance(error, ValueError | OSError) else None
 
 

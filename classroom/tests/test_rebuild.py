@@ -326,16 +326,6 @@ def test_cells_of_any_shape_are_survived(cell):
     nbformat.writes(rebuilt).encode()
 
 
-def test_a_notebook_of_the_third_format_is_read():
-    cells = [
-        {"cell_type": "code", "input": cell.source, "metadata": {}}
-        for cell in submission().cells
-        if cell.cell_type == "code"
-    ]
-    notebook, _ = laid(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode())
-    assert answers(notebook)[:2] == [WEIGH, DOUBLE]
-
-
 @pytest.mark.parametrize(
     "change", [split, strip_all, duplicate("def weigh(q, k):\n    return 1", first=True), upside_down]
 )
