@@ -192,11 +192,11 @@ class Remote:
             if self.does:
                 raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
             _not_filled_in()
-        changed = reply.get("changed")
-        if isinstance(changed, dict) and (places := [key for key in changed if type(key) is int and key >= 0]):
-            i = min(places)
-            name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
-            raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
+        after = reply.get("args")
+        for i, (old, new) in enumerate(zip(inputs, after if isinstance(after, list) else inputs, strict=False)):
+            if protocol.pack(old, grads=False) != protocol.pack(new, strict=False, grads=False):
+                name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
+                raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
         self.results.append(result)
         return result
 

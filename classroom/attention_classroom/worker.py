@@ -280,7 +280,7 @@ class Worker:
         try:
             return {"unusual": code_reading.unusual_in(self.shell.transform_cell(source))}
         except SyntaxError as error:
-            return {"error": self.told(error)}
+            return {"error": self.describe_error(error)}
         except Exception:  # such as a sum of a thousand terms, on which the reading of trees fails
             names = set(re.findall(r"\w+", source))
             unusual = [
@@ -305,7 +305,7 @@ class Worker:
         error = result.error_before_exec or result.error_in_exec
         reply: dict[str, Any] = {"shown": self.screen.take(), "too_much": too_much}
         if error is not None:
-            reply["error"] = self.told(error)
+            reply["error"] = self.describe_error(error)
         return reply
 
     def take(self, task: str, name: str) -> dict[str, Any]:
@@ -325,10 +325,9 @@ class Worker:
         return reply
 
     def call(self, task: str, args: list[Any], named: dict[str, Any], dtype: str, grad: bool) -> dict[str, Any]:
-        """Call what was kept for a task; say what it returned, what it raised, and which arguments it changed."""
+        """Call what was kept for a task; say what it returned or raised, and what its arguments are now."""
         import torch
 
-        before = [_copy(x) for x in args]
         default = torch.get_default_dtype()
         reply: dict[str, Any] = {}
         self.cell = task
@@ -339,19 +338,17 @@ class Worker:
         except SystemExit:
             reply["exit"] = True
         except BaseException as error:
-            reply["error"] = self.told(error)
+            reply["error"] = self.describe_error(error)
         finally:
             torch.set_default_dtype(default)
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
         reply["too_much"] = self.screen.asked > self.screen.limit
         self.screen.clear()  # what a function prints while it is judged may name hidden inputs: nobody sees it
-        reply["changed"] = {
-            i: new for i, (old, new) in enumerate(zip(before, args, strict=True)) if not _same(old, new)
-        }
+        reply["args"] = args
         return reply
 
-    def told(self, error: BaseException) -> dict[str, Any]:
+    def describe_error(self, error: BaseException) -> dict[str, Any]:
         """Say what was raised, and in which lines of the student's code."""
         try:
             message = str(error)[:SPOKEN]
@@ -411,26 +408,6 @@ def _does_something(answer: Any) -> bool:
     return bool(code.co_names) or code.co_nlocals > code.co_argcount + code.co_kwonlyargcount + starred
 
 
-def _copy(x: Any) -> Any:
-    import torch
-
-    if isinstance(x, torch.Tensor):
-        return x.detach().clone()
-    return type(x)(map(_copy, x)) if isinstance(x, list | tuple) else x
-
-
-def _same(old: Any, new: Any) -> bool:
-    import torch
-
-    if isinstance(old, torch.Tensor):
-        if old.shape != new.shape or old.dtype != new.dtype:
-            return False
-        return bool(((old == new.detach()) | ((old != old) & (new.detach() != new.detach()))).all())
-    if isinstance(old, list | tuple):
-        return len(old) == len(new) and all(map(_same, old, new))
-    return True
-
-
 # ---- The pipes ------------------------------------------------------------------------------------------------------
 
 
@@ -486,7 +463,7 @@ def main() -> None:
             reply = worker.answer(request)
             data = protocol.pack({**reply, "number": request["number"]}, strict=False)
         except BaseException as error:
-            data = protocol.pack({"number": request["number"], "error": worker.told(error)})
+            data = protocol.pack({"number": request["number"], "error": worker.describe_error(error)})
         _write(target, data)
 
 
