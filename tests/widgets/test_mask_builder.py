@@ -1,4 +1,4 @@
-"""Laws of the mask builder: its masks, weights, leaks and code are those of the package and of torch."""
+"""Laws of the mask builder: its masks, weights and leaks are those of the package and of torch."""
 
 import itertools
 import math
@@ -9,17 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from bs4 import BeautifulSoup
-from torch import nn
-from website import hard_to_tap, phone_faults, serious_findings, slide
+from website import slide
 
 from attention_tutorial import (
-    MultiHeadAttention,
     causal_mask,
     combine_masks,
     masked_softmax,
     padding_mask,
-    scaled_dot_product_attention,
-    to_torch_mha_mask,
 )
 from attention_tutorial.widgets import MaskBuilder
 from attention_tutorial.widgets.mask_builder import EMPTY, MASKS, SCORES, TASKS, USUAL, made_mask
@@ -101,7 +97,7 @@ SIZES = [random_sizes(random.Random(seed), task) for task in TASKS for seed in r
 
 IN_NODE = """
 const { states, sizes, first, strokes } = given;
-const { tasks, masks: named, forms } = first;
+const { tasks, masks: named } = first;
 const made = states.map((given) => {
   const state = { ...first, ...given };
   const all = widget.audit(state);
@@ -109,7 +105,6 @@ const made = states.map((given) => {
   const words = widget.labels(offer, all);
   return {
     ...all, judged: widget.verdict(state, all, words), words,
-    code: Object.fromEntries(forms.map(({ name }) => [name, widget.codeOf({ ...state, form: name }, all)])),
     told: all.open.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
     lines: widget.describe(all, words), tiles: widget.aboutSpread(all), empty: widget.aboutEmptyRows(state, all),
     known: widget.recognise(state.cells, offer.masks.map((name) => named.find((mask) => mask.name === name)), all),
@@ -351,62 +346,6 @@ def test_mask_and_weights_can_be_read_as_text(pairs):
             assert listed.count("NaN") == sum(weight is None for weight in made["weights"][i])
 
 
-# ---- The code -----------------------------------------------------------------------------------------------------
-
-
-def run_code(text, m, n, leading=(1, 1), **names):
-    """Run what the widget wrote, as a reader would who copied it; return the names it made."""
-    generator = torch.Generator().manual_seed(5)
-    query, key, value = (torch.randn(*leading, size, 4, generator=generator).double() for size in (m, n, n))
-    scope = {"torch": torch, "F": F, "query": query, "key": key, "value": value, **names}
-    exec(text, scope)
-    return scope
-
-
-def plain(mask, m, n):
-    return torch.ones(m, n, dtype=torch.bool) if mask is None else mask.reshape(-1, mask.size(-1)).expand(m, n)
-
-
-def test_the_code_makes_the_mask_that_is_shown(pairs):
-    package = {"causal_mask": causal_mask, "padding_mask": padding_mask, "combine_masks": combine_masks,
-               "scaled_dot_product_attention": scaled_dot_product_attention}  # fmt: skip
-    seen = set()
-    for state, made in pairs:
-        mask, _ = given(state)
-        m, n = mask.shape
-        for form in ("calls", "bool"):
-            scope = run_code(made["code"][form], m, n, **package)
-            assert torch.equal(plain(scope["mask"], m, n), mask), made["code"][form]
-            expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
-            some = mask.any(dim=-1)
-            assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
-        seen.add(state["preset"])
-        words = n - len(state["padding"])
-        if state["preset"] == "padding" and state["padding"] == list(range(words, n)):
-            assert f"padding_mask([{words}], n={n})" in made["code"]["calls"], "padding at the end is said by a length"
-            seen.add("length")
-    assert seen == {*NAMES, "hand", "length"}
-
-
-def test_the_other_conventions_give_the_same_output(pairs):
-    torch.manual_seed(0)
-    module = nn.MultiheadAttention(4, 2, batch_first=True).double()
-    ours = MultiHeadAttention.from_torch(module)
-    for state, made in pairs:
-        mask, _ = given(state)
-        m, n = mask.shape
-        some = mask.any(dim=-1)
-        scope = run_code(made["code"]["module"], m, n, leading=(1,), module=module)
-        assert torch.equal(scope["blocked"], to_torch_mha_mask(mask))
-        expected, _ = ours(scope["query"], scope["key"], scope["value"], mask=mask)
-        assert torch.allclose(scope["output"][:, some], expected[:, some])
-        scope = run_code(made["code"]["float"], m, n)
-        assert torch.equal(scope["added"] == 0, mask)
-        assert torch.equal(scope["added"] == -torch.inf, ~mask)
-        expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
-        assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
-
-
 # ---- In Python ----------------------------------------------------------------------------------------------------
 
 
@@ -433,20 +372,6 @@ def test_sizes_follow_from_what_is_given():
     assert MaskBuilder("write", causal_mask(2, 5)).preset == "hand"
 
 
-def test_own_scores_are_used():
-    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0)).double()
-    widget = MaskBuilder("translate", "padding", scores=scores)
-    assert torch.equal(widget.weights, masked_softmax(scores, widget.mask))
-
-
-def test_a_change_in_the_browser_reaches_python(live):
-    widget = MaskBuilder()
-    scores = [[1] * 8] * 8  # JSON's whole numbers are ints
-    widget.set_state({"cells": ["110", "000"], "preset": "hand", "scores": scores, "empty": "sentinel"})
-    assert widget.mask.tolist() == [[True, True, False], [False, False, False]]
-    assert torch.allclose(widget.weights, torch.tensor([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]]).double())
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -470,8 +395,6 @@ def test_a_change_in_the_browser_reaches_python(live):
         ({"window": 0}, ValueError, "window must be at least 1; got 0"),
         ({"n": 3, "m": 3, "window": 4}, ValueError, "window must be at most 3 with so many keys; got 4"),
         ({"task": "pack", "m": 3, "n": 3, "first": 3}, ValueError, "first must be at most 2 with so many keys; got 3"),
-        ({"scores": [[1.0]]}, ValueError, r"scores must have the mask's shape \(5, 5\); got \(1, 1\)"),
-        ({"n": 1, "scores": [[-torch.inf]]}, ValueError, "scores must be finite numbers"),
     ],
 )
 def test_a_mistake_is_explained(arguments, error, message):
@@ -784,70 +707,10 @@ def test_one_button_empties_a_row_and_opens_it_again(visit):
     agrees(page, MaskBuilder(mask="causal"))
 
 
-def test_the_code_follows_the_mask_and_its_form(visit):
-    page = visit()
-    page.click("summary:has-text('The mask as code')")
-    choose(page, "causal")
-    assert page.input_value("[id$='-code']").startswith("mask = causal_mask(5)\n")
-    page.select_option("[id$='-form']", "module")
-    scope = run_code(page.input_value("[id$='-code']").rsplit("\n", 1)[0], 5, 5)
-    assert torch.equal(scope["blocked"], ~causal_mask(5))
-    page.click("[id$='-copy']")
-    page.wait_for_function("document.querySelector('[id$=-copy] + span').textContent !== ''")
-    assert page.evaluate("document.querySelector('.mb-code').selectionEnd") > 50, "the code is selected"
-
-
-def test_scores_can_be_changed_and_what_is_no_number_changes_nothing(visit):
-    page = visit()
-    page.click("summary:has-text('The scores')")
-    field = "input[aria-label='Score, the, cat']"
-    page.fill(field, "-2,5")
-    scores = torch.tensor(SCORES, dtype=torch.float64)[:5, :5]
-    scores[1, 2] = -2.5
-    agrees(page, MaskBuilder(scores=scores))
-    page.fill(field, "abc")
-    assert page.get_attribute(field, "aria-invalid") == "true"
-    assert "Type a number" in page.text_content(".bw-panel")
-    agrees(page, MaskBuilder(scores=scores))
-    page.press(field, "ArrowDown")
-    assert page.evaluate("document.activeElement.ariaLabel") == "Score, cat, cat"
-    assert page.input_value(field) == "−2.5"
-
-
-def test_axe_finds_nothing_serious(visit):
-    page = visit("http", reduced_motion="reduce")
-    for summary in page.locator(".bw summary").all():
-        summary.click()
-    findings = [("first", *finding) for finding in serious_findings(page, ".bw", thorough=False)]
-    for task, mask, empty in [("write", "causal", "zeros"), ("write", "without_self", "nan"),
-                              ("read", "both_tokens", "sentinel"), ("pack", "causal", "zeros")]:  # fmt: skip
-        page.select_option("[id$='-task']", task)
-        choose(page, mask)
-        page.select_option("[id$='-empty']", empty)
-        slide(page, "n", 8)
-        thorough = empty == "sentinel"
-        findings += [(task, mask, *finding) for finding in serious_findings(page, ".bw", thorough)]
-    assert not findings
-
-
-def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
-    page = visit(width=360)
-    for summary in page.locator(".bw summary").all():
-        summary.click()
-    for task in TASKS:
-        page.select_option("[id$='-task']", task)
-        slide(page, "n", 8)
-        for mask in page.locator("[data-mask]").all():
-            mask.evaluate("mask => mask.click()")
-            assert not phone_faults(page) + hard_to_tap(page, ".mb-cell"), task
-
-
 def test_to_start_again_is_to_start_with_everything(visit):
     page = visit()
     page.select_option("[id$='-empty']", "nan")
     slide(page, "window", 4)
-    page.click("summary:has-text('The scores')")
-    page.fill("input[aria-label='Score, the, cat']", "9")
     page.check("[id$='-padding-2']")
     page.click("[id$='-reset']")
     agrees(page, MaskBuilder())

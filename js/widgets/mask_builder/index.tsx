@@ -1,28 +1,18 @@
 /* Mask builder: open and close keys cell by cell; see the weights, the leaks and the rows that see nothing. */
 
 import type { ComponentChildren, TargetedPointerEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { weightStyle } from "../../kit/colour.ts";
 import { Button, Menu, Padding, Slider } from "../../kit/controls.tsx";
-import { Cells, FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
+import { Cells, FaintDot, Grid, type Place, placeOf } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
-import { Folded, InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { Folded, InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
 import "./style.css";
-import {
-  aboutCell,
-  aboutEmptyRows,
-  aboutSpread,
-  codeOf,
-  describe,
-  labels,
-  short,
-  type Verdict,
-  verdict,
-} from "./words.ts";
+import { aboutCell, aboutEmptyRows, aboutSpread, describe, labels, short, type Verdict, verdict } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./words.ts";
@@ -133,11 +123,8 @@ function Whole({ state, data, write }: Props) {
   const { all, words } = data;
   const subject = JSON.stringify([words.queries, words.keys]);
   const [looked, look] = useStateFor<Place | null>(subject, null);
-  const [invalid, setInvalid] = useStateFor(subject, false);
-  const first = useRef(state.scores); // the scores before a reader changed one
   const task = taskOf(state);
-  const startAgain = () =>
-    write({ ...beginning(state, state.task), ...state.usual, scores: first.current, empty: state.empties[0]!.name });
+  const startAgain = () => write({ ...beginning(state, state.task), ...state.usual, empty: state.empties[0]!.name });
 
   return (
     <>
@@ -164,11 +151,7 @@ function Whole({ state, data, write }: Props) {
         <Judgement {...verdict(state, all, words)} />
       </div>
       <EmptyRows state={state} data={data} write={write} looked={looked} look={look} />
-      <About state={state} data={data} looked={looked} invalid={invalid} />
-      <Code state={state} all={all} write={write} />
-      <Folded title="The scores behind the weights">
-        <Scores state={state} data={data} write={write} look={look} onInvalid={setInvalid} />
-      </Folded>
+      <About state={state} data={data} looked={looked} />
       <InWords title="Mask and weights in words" lines={describe(all, words)} />
     </>
   );
@@ -455,40 +438,6 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
   );
 }
 
-interface ScoresProps extends Props {
-  look: (place: Place) => void;
-  onInvalid: (invalid: boolean) => void;
-}
-
-function Scores({ state, data: { words }, write, look, onInvalid }: ScoresProps) {
-  const change = (i: number, j: number, value: number) =>
-    write({ scores: state.scores.map((row, r) => row.map((score, c) => (r === i && c === j ? value : score))) });
-  return (
-    <Scroll>
-      <Grid
-        class="bw-stuck"
-        label="Scores, queries in rows and keys in columns"
-        rows={words.queries}
-        columns={asColumns(words.keys)}
-        rowKind="query"
-        columnKind="key"
-        onLook={look}
-        cell={(i, j, tabIndex) => (
-          <td key={j} class="bw-cell" data-row={i} data-column={j}>
-            <NumberField
-              label={`Score, ${words.query[i]}, ${words.key[j]}`}
-              value={state.scores[i]![j]!}
-              tabIndex={tabIndex}
-              onChange={(value) => change(i, j, value)}
-              onInvalid={onInvalid}
-            />
-          </td>
-        )}
-      />
-    </Scroll>
-  );
-}
-
 // ---- What is said -------------------------------------------------------------------------------------------------
 
 const SIGNS = { leak: "✗", empty: "∅", blind: "○", fits: "✓", nothing: "–" };
@@ -551,10 +500,7 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
   );
 }
 
-type AboutProps = Pick<Props, "state" | "data"> & { looked: Place | null; invalid: boolean };
-
-function About({ state, data, looked, invalid }: AboutProps) {
-  if (invalid) return <NoNumber />;
+function About({ state, data, looked }: Pick<Props, "state" | "data"> & { looked: Place | null }) {
   if (looked === null) {
     return (
       <Panel title="Who may look at whom?">
@@ -564,56 +510,6 @@ function About({ state, data, looked, invalid }: AboutProps) {
   }
   const { title, text } = aboutCell(...(looked as [number, number]), state, data.all, data.words);
   return <Panel title={title}>{text}</Panel>;
-}
-
-function Code({ state, all, write }: { state: State; all: Audit; write: Props["write"] }) {
-  const id = useIds()("code");
-  const area = useRef<HTMLTextAreaElement>(null);
-  const code = codeOf(state, all);
-  const [copied, setCopied] = useState({ code, said: "" });
-
-  async function copy() {
-    area.current?.select();
-    try {
-      await navigator.clipboard.writeText(code);
-      setCopied({ code, said: "Copied." });
-    } catch {
-      setCopied({ code, said: "Selected: copy it with your keyboard." });
-    }
-  }
-
-  return (
-    <Folded title="The mask as code">
-      <Menu
-        name="form"
-        label="Write the mask as"
-        value={state.form}
-        options={state.forms.map((one) => [one.name, one.label] as const)}
-        onChange={(form) => write({ form })}
-      />
-      <label class="bw-label" for={id}>
-        Python
-      </label>
-      <textarea
-        ref={area}
-        id={id}
-        class="mb-code"
-        readOnly
-        spellcheck={false}
-        wrap="off"
-        rows={code.split("\n").length}
-        value={code}
-      />
-      <p>
-        <Button name="copy" onClick={copy}>
-          Copy
-        </Button>{" "}
-        <span class="bw-title" role="status" data-follows-eye="">
-          {copied.code === code ? copied.said : ""}
-        </span>
-      </p>
-    </Folded>
-  );
 }
 
 export default defineWidget({

@@ -2,12 +2,11 @@
 
 import { type Matrix, range, softmaxRows, sum, table } from "../../kit/maths.ts";
 
-/** A named mask: `rule` says which keys are open, `code` is how the package makes it. Both are written in Python. */
+/** A named mask: `rule`, written in Python, says which keys are allowed. */
 export interface Mask {
   name: string;
   label: string;
   rule: string;
-  code: string;
 }
 
 export interface Task {
@@ -41,7 +40,6 @@ export interface State {
   tasks: Task[];
   masks: Mask[];
   empties: Named[];
-  forms: Named[];
   largest: number;
   usual: { window: number; first: number };
   task: string;
@@ -52,7 +50,6 @@ export interface State {
   first: number;
   scores: Matrix;
   empty: string;
-  form: string;
   /** Empty, or the masks of the small form, which shows these alone with the weights and the judgement. */
   few: string[];
 }
