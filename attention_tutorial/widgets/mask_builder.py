@@ -1,4 +1,4 @@
-"""Mask builder: open and close keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
+"""Mask builder: allow and mask keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
 
 import functools
 import operator
@@ -23,7 +23,7 @@ LARGEST = 8  # queries or keys that still fit on a screen
 #: the positions of ``query`` and ``key``, the number of the ``row``, whether a word is ``real`` (1) or padding (0),
 #: which ``text`` it belongs to (1 or 2), and the length of the ``window``. A task below offers a mask by its name.
 MASKS: dict[str, dict[str, str]] = {
-    "open": {"label": "no mask", "rule": "key = key"},
+    "none": {"label": "no mask", "rule": "key = key"},
     "causal": {"label": "causal", "rule": "key <= query"},
     "one_too_far": {"label": "one too far", "rule": "key <= query + 1"},
     "without_self": {"label": "without itself", "rule": "key < query"},
@@ -45,7 +45,7 @@ EMPTY = {
     "sentinel": "equal weights (−1e9 for −∞)",
 }
 #: The masks of the small form, which a chapter opens with.
-FEW = ["open", "one_too_far", "causal"]
+FEW = ["none", "one_too_far", "causal"]
 #: The lengths to begin with, where there is room.
 USUAL = {"window": 2, "first": 3}
 
@@ -56,7 +56,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "note": "Each word has to predict the word after it. So it may see itself and what came before, "
         "nothing later, and no padding.",
         "keys": ["<start>", "the", "cat", "sat", "on", "the", "mat", "."],
-        "masks": ["open", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
+        "masks": ["none", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
                   "causal_or_padding", "window"],
         "m": 5, "n": 5, "padding": [],
     },
@@ -64,7 +64,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "label": "Read a whole text (encoder)",
         "note": "The text is known, so each word may see all words, before and after it, but no padding.",
         "keys": ["the", "cat", "sat", "on", "the", "mat", "today", "."],
-        "masks": ["open", "padding", "both_tokens", "causal"],
+        "masks": ["none", "padding", "both_tokens", "causal"],
         "m": 5, "n": 5, "padding": [3, 4],
     },
     "translate": {
@@ -73,14 +73,14 @@ TASKS: dict[str, dict[str, Any]] = {
         "the beginning: every query may see all of it, but not its padding.",
         "queries": ["<start>", "the", "black", "cat", "sleeps", "on", "the", "mat"],
         "keys": ["le", "chat", "noir", "dort", "sur", "le", "tapis", "."],
-        "masks": ["open", "padding", "causal"],
+        "masks": ["none", "padding", "causal"],
         "m": 4, "n": 6, "padding": [4, 5],
     },
     "pack": {
         "label": "Two texts in one row (packed)",
         "note": "Two texts share a row, so that no place is lost to padding. Each word may see its own text only.",
         "keys": ["the", "cat", "sat", "it", "rains", "today", "again", "."],
-        "masks": ["open", "block", "causal", "block_and_causal"],
+        "masks": ["none", "block", "causal", "block_and_causal"],
         "m": 6, "n": 6, "padding": [],
     },
     "answer": {
@@ -88,7 +88,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "note": "The first words, the question, are given: every query may see them. "
         "The words of the answer have to be predicted, one after the other.",
         "keys": ["who", "sat", "?", "the", "cat", "did", "so", "."],
-        "masks": ["open", "causal", "prefix"],
+        "masks": ["none", "causal", "prefix"],
         "m": 6, "n": 6, "padding": [],
     },
 }  # fmt: skip
@@ -115,7 +115,7 @@ def _labelled(labels: dict[str, str]) -> list[dict[str, str]]:
 
 
 class MaskBuilder(BookWidget):
-    r"""Show a mask whose cells can be opened and closed, and the weights that it leaves.
+    r"""Show a mask whose cells can be allowed and masked, and the weights that it leaves.
 
     .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ allowed}} \exp s_{il}}
         \text{ for allowed } j, \quad 0 \text{ otherwise}
@@ -164,7 +164,7 @@ class MaskBuilder(BookWidget):
     usual: "traitlets.Dict[str, int]" = traitlets.Dict(USUAL).tag(sync=True)
     task = traitlets.Unicode().tag(sync=True)
     preset = traitlets.Unicode().tag(sync=True)  # "hand" once a reader has changed a cell
-    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (open) and 0 (closed)
+    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (allowed), 0 (masked)
     padding: "traitlets.List[int]" = traitlets.List(traitlets.Int()).tag(sync=True)
     window = traitlets.Int(2).tag(sync=True)
     first = traitlets.Int(3).tag(sync=True)
@@ -175,7 +175,7 @@ class MaskBuilder(BookWidget):
     def __init__(
         self,
         task: str = "write",
-        mask: str | Tensor = "open",
+        mask: str | Tensor = "none",
         *,
         m: int | None = None,
         n: int | None = None,
@@ -239,8 +239,8 @@ class MaskBuilder(BookWidget):
         queries = offer["queries"][:m] if "queries" in offer else keys[n - m :]
         cells = [
             [
-                rounded(weight) if is_open else "× " + rounded(weight)
-                for weight, is_open in zip(weights, row, strict=True)
+                rounded(weight) if allowed else "× " + rounded(weight)
+                for weight, allowed in zip(weights, row, strict=True)
             ]
             for weights, row in zip(self.weights.tolist(), self.mask.tolist(), strict=True)
         ]

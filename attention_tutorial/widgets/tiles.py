@@ -183,19 +183,19 @@ class Tiles(BookWidget):
         """
         scores = torch.tensor(self.scores, dtype=torch.float64)
         values = torch.tensor(self.values, dtype=torch.float64)
-        is_open = torch.ones(len(scores), dtype=torch.bool)
-        is_open[list(self.masked)] = False
-        closed = scores.masked_fill(~is_open, -torch.inf)
+        allowed = torch.ones(len(scores), dtype=torch.bool)
+        allowed[list(self.masked)] = False
+        masked = scores.masked_fill(~allowed, -torch.inf)
         t, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
         parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
         steps: dict[str, list[Tensor]] = {name: [] for name in ("t", "factor", "l", "u", "o", "weights")}
         for first in range(0, len(scores), self.block):
             here = slice(first, first + self.block)
-            before, t = t, torch.maximum(t, closed[here].max())
+            before, t = t, torch.maximum(t, masked[here].max())
             taken_off = torch.zeros_like(t) if self.no_maximum or (t == -torch.inf and not self.careless) else t
             factor = torch.ones_like(t) if self.forget or self.no_maximum else (before - taken_off).exp()
             parts = factor * parts
-            parts[here] = (closed[here] - taken_off).exp()
+            parts[here] = (masked[here] - taken_off).exp()
             total = factor * total + parts[here].sum()
             u = factor * u + (parts[here] * values[here]).sum()
             below = torch.ones_like(total) if total == 0 and not self.careless else total
@@ -203,7 +203,7 @@ class Tiles(BookWidget):
             for name, tensor in made.items():
                 steps[name].append(tensor)
         whole, weights = scaled_dot_product_attention(
-            torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], is_open[None], scale=1.0
+            torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], allowed[None], scale=1.0
         )
         return {name: torch.stack(all_) for name, all_ in steps.items()} | {
             "naive_weights": weights[0],
@@ -271,7 +271,9 @@ def _own_row(scores: Any, values: Any, masked: Sequence[int], block: int) -> dic
     if own.dim() != 1 or not 1 <= len(own) <= LARGEST:
         raise ValueError(f"scores must be a row of 1 to {LARGEST} numbers; got shape {tuple(own.shape)}")
     if not (own.abs() <= LIMIT).all():
-        raise ValueError(f"scores must be finite numbers up to {LIMIT:g}; masked closes keys; got {own.tolist()}")
+        raise ValueError(
+            f"scores must be finite numbers up to {LIMIT:g}; masked says which keys are masked; got {own.tolist()}"
+        )
     n = len(own)
     numbers = torch.arange(1, n + 1) if values is None else torch.as_tensor(values)
     numbers = numbers.detach().cpu().double()

@@ -51,7 +51,7 @@ export function Lettering({ at, anchor = "middle", kind = "bw-tick", children }:
   );
 }
 
-interface RungsProps {
+interface GridlinesProps {
   at: readonly number[];
   y: (value: number) => number;
   left: number;
@@ -60,7 +60,7 @@ interface RungsProps {
 }
 
 /** Lines across a picture at some values, each with its number at the left. */
-export function Rungs({ at, y, left, right, say = String }: RungsProps) {
+export function Gridlines({ at, y, left, right, say = String }: GridlinesProps) {
   return at.map((value) => (
     <g key={value}>
       <Line from={[left, y(value)]} to={[right, y(value)]} kind="bw-grid" />
@@ -99,6 +99,12 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number 
     return () => watch.disconnect();
   }, []);
   return [element, width];
+}
+
+/** How far right in an element a pointer is, in the element's own pixels: a slide shows it enlarged. */
+export function xWithin(element: Element, width: number, event: MouseEvent): number {
+  const box = element.getBoundingClientRect();
+  return ((event.clientX - box.left) * width) / box.width;
 }
 
 /** The colours of weights from 0 to 1, for a legend. */

@@ -21,7 +21,7 @@ export function matmul(a: Matrix, b: Matrix): Matrix {
 }
 
 /** Which keys each query may see: the causal mask (lower right, as in the package) and the padding mask, joined. */
-export function openKeys(m: number, n: number, causal: boolean, padding: readonly number[]): boolean[][] {
+export function allowedKeys(m: number, n: number, causal: boolean, padding: readonly number[]): boolean[][] {
   return table(m, n, (i, j) => !(causal && j > i + n - m) && !padding.includes(j));
 }
 
@@ -37,7 +37,7 @@ export function softmaxRows(scores: Matrix): Matrix {
 }
 
 /** The place of the largest number. */
-export function largest(row: ArrayLike<number>): number {
+export function argmax(row: ArrayLike<number>): number {
   let found = 0;
   for (let i = 1; i < row.length; i++) if (row[i]! > row[found]!) found = i;
   return found;
@@ -66,7 +66,7 @@ export function decodeFloats(text: string): number[] {
 }
 
 /** Remember the last result of a function, and give it again as long as it is asked for the same. */
-export function rememberLast<A extends readonly unknown[], R>(compute: (...asked: A) => R): (...asked: A) => R {
+export function memoizeLast<A extends readonly unknown[], R>(compute: (...asked: A) => R): (...asked: A) => R {
   let last: { asked: A; result: R } | null = null;
   return (...asked) => {
     if (!last?.asked.every((one, i) => one === asked[i])) last = { asked, result: compute(...asked) };

@@ -37,7 +37,7 @@ export function Folded({ title, children }: { title: string; children: Component
 }
 
 /** Everything that a picture shows, in words. */
-export function InWords({ title, lines }: { title: string; lines: readonly string[] }) {
+export function TextAlternative({ title, lines }: { title: string; lines: readonly string[] }) {
   return (
     <Folded title={title}>
       <ul>
@@ -49,7 +49,7 @@ export function InWords({ title, lines }: { title: string; lines: readonly strin
   );
 }
 
-interface SteadyProps {
+interface ReservedHeightProps {
   children: ComponentChildren;
   /** The texts of most lines that may stand here: the room is theirs, so that nothing below moves. */
   longest: readonly ComponentChildren[];
@@ -57,9 +57,9 @@ interface SteadyProps {
 }
 
 /** A text that may change its number of lines, above unseen ones of the most lines. */
-export function Steady({ children, longest, kind = "" }: SteadyProps) {
+export function ReservedHeight({ children, longest, kind = "" }: ReservedHeightProps) {
   return (
-    <div class={`bw-steady ${kind}`}>
+    <div class={`bw-reserved ${kind}`}>
       <div>{children}</div>
       {longest.map((text, i) => (
         <div key={i} aria-hidden="true">

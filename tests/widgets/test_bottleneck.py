@@ -154,9 +154,9 @@ const box = { left: 30, top: 10, width: 300, height: 160 };
 const curves = [0, 1].map((network) => widget.curve(cases, network, box).points);
 const seen = cases.map((one) => one.read.map((_, k) => {
   const look = widget.look(one, k + 1);
-  const told = look.wanted.map((_, i) => widget.tell(look, i + 1, names));
+  const told = look.wanted.map((_, i) => widget.describeStep(look, i + 1, names));
   const words = look.wanted.map((_, i) => widget.weightsInWords(look, i + 1));
-  return { ...look, told, words, largest: look.weights.map(widget.largest) };
+  return { ...look, told, words, largest: look.weights.map(widget.argmax) };
 }));
 const places = widths.map((width) => [1, 2, 10, 20, 40].map((n) => {
   const { size, centre } = widget.columns(n, width);

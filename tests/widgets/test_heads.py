@@ -162,11 +162,11 @@ const made = cases.map((one) => {
     common: weights.map((a) => weights.map((b) => widget.inCommon(a[0], b[0]))),
     alike: weights.length > 1 ? widget.alike(weights, 0) : null,
     favourites: weights.map((head) => head.map(widget.favourites)),
-    said: widget.tellAll(weights, weights.map((_, h) => h), widget.labelsOf(one)),
-    compared: widget.tellAlike(weights, 0),
+    said: widget.describeAll(weights, weights.map((_, h) => h), widget.labelsOf(one)),
+    compared: widget.compareHeads(weights, 0),
   };
 });
-const told = rows.map(([row, keys]) => widget.tell(row, "q", keys));
+const told = rows.map(([row, keys]) => widget.describeRow(row, "q", keys));
 const placed = sentences.map(([tokens, width, asks]) => {
   const widths = widget.columnWidths(tokens, width, asks);
   return widths && { widths, middles: widget.middles(widths) };

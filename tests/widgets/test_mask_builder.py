@@ -30,11 +30,11 @@ def rows(mask):
 def by_hand(name, m, n, padding, window, first):
     """A named mask, cell by cell, from what the chapter says about it."""
 
-    def is_open(i, j):
+    def is_allowed(i, j):
         place = i + (n - m)  # the queries are the newest
         past, real, same = j <= place, j not in padding, (place < first) == (j < first)
         hand = {
-            "open": True,
+            "none": True,
             "causal": past,
             "one_too_far": j <= place + 1,
             "without_self": j < place,
@@ -51,7 +51,7 @@ def by_hand(name, m, n, padding, window, first):
         assert name in hand, f"work out the mask {name!r} by hand here, from what the chapter says about it"
         return hand[name]
 
-    return torch.tensor([[is_open(i, j) for j in range(n)] for i in range(m)])
+    return torch.tensor([[is_allowed(i, j) for j in range(n)] for i in range(m)])
 
 
 def allowed(task, m, n, padding, first):
@@ -105,7 +105,7 @@ const made = states.map((given) => {
   const words = widget.labels(offer, all);
   return {
     ...all, judged: widget.verdict(state, all, words), words,
-    told: all.open.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
+    told: all.allowed.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
     lines: widget.describe(all, words), tiles: widget.aboutSpread(all), empty: widget.aboutEmptyRows(state, all),
     known: widget.recognise(state.cells, offer.masks.map((name) => named.find((mask) => mask.name === name)), all),
   };
@@ -312,7 +312,7 @@ def test_each_task_has_one_of_its_masks_that_fits(pairs):
             if torch.equal(by_hand(mask, task["m"], task["n"], task["padding"], 2, 3)[read], lawful[read])
         ]
         assert fitting
-        assert "open" not in fitting, "the reader begins with something to find"
+        assert "none" not in fitting, "the reader begins with something to find"
 
 
 def test_four_masks_leave_no_leak_when_writing_and_one_of_them_closes_only_what_it_must():
@@ -376,7 +376,7 @@ def test_sizes_follow_from_what_is_given():
     ("arguments", "error", "message"),
     [
         ({"task": "sing"}, ValueError, "task must be one of 'write', .*; got 'sing'"),
-        ({"mask": "prefix"}, ValueError, "mask must be one of 'open', .*; got 'prefix'"),
+        ({"mask": "prefix"}, ValueError, "mask must be one of 'none', .*; got 'prefix'"),
         ({"empty": "none"}, ValueError, "empty must be one of 'zeros', 'nan', 'sentinel'; got 'none'"),
         ({"mask": torch.zeros(2, 2)}, TypeError, "mask must be a name or a boolean tensor.*; got torch.float32"),
         ({"mask": [[True]]}, TypeError, "mask must be a name or a boolean tensor.*; got list"),
@@ -732,11 +732,11 @@ def test_lengths_are_cut_to_the_next_tasks_size(visit):
 
 
 def test_the_small_form_is_for_writing_and_its_three_masks():
-    assert MaskBuilder(compact=True).few == ["open", "one_too_far", "causal"]
+    assert MaskBuilder(compact=True).few == ["none", "one_too_far", "causal"]
     assert MaskBuilder().few == []
     for arguments in (("read",), ("write", "window"), ("write", causal_mask(5))):
         with pytest.raises(
-            ValueError, match=r"compact form has the task 'write' and the masks open, one_too_far, causal"
+            ValueError, match=r"compact form has the task 'write' and the masks none, one_too_far, causal"
         ):
             MaskBuilder(*arguments, compact=True)
 
@@ -752,7 +752,7 @@ def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, wi
     for name, sentence in (
         ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
         ("causal", "This mask fits the task"),
-        ("open", "Leak: 10 cells. “<start>” gives 0.75"),
+        ("none", "Leak: 10 cells. “<start>” gives 0.75"),
     ):
         small.locator(f"[data-mask={name}]").click()
         assert small.locator(f"[data-mask={name}]").get_attribute("aria-pressed") == "true"

@@ -119,7 +119,7 @@ def test_the_html_holds_every_block():
         (lambda: Tiles(predict=None), TypeError, "predict must be True or False; got NoneType"),
         (lambda: Tiles.of([]), ValueError, "scores must be a row of 1 to 12 numbers; got shape"),
         (lambda: Tiles.of([[1.0]]), ValueError, "scores must be a row of 1 to 12 numbers; got shape"),
-        (lambda: Tiles.of([1.0, -math.inf]), ValueError, "scores must be finite numbers up to 100000; masked closes"),
+        (lambda: Tiles.of([1.0, -math.inf]), ValueError, "scores must be finite numbers up to 100000; masked says"),
         (lambda: Tiles.of([1.0], [1.0, 2.0]), ValueError, "values must have a number for each of the 1 scores"),
         (lambda: Tiles.of([1.0], [math.nan], block=1), ValueError, "values must be finite numbers up to 100000"),
         (lambda: Tiles.of([1.0, 2.0], masked=[2]), ValueError, r"masked must hold positions from 0 to 1; got \[2\]"),
@@ -140,7 +140,7 @@ return {
     const { options } = widget.question(state);
     return { ...all, told, options, said: widget.diagnose(state, all), words: widget.describe(all.steps, all.whole) };
   }),
-  tell: [0, -0, 1, 2.5, 0.3678794, -1000, 10000, 1.3e-7, 4.4e250, NaN, Infinity, -Infinity, 1234.56].map(widget.tell),
+  brief: [0, -0, 1, 2.5, 0.3678794, -1000, 10000, 1.3e-7, 4.4e250, NaN, Infinity, -Infinity, 1234.56].map(widget.brief),
   parsed: ["10000", "1e4", "100001"].map((text) => widget.settle({ ...given[0], block: 99, step: 99 }).block),
 };
 """
@@ -212,7 +212,7 @@ def test_the_arithmetic_ends_in_the_number_it_explains(node):
 
 
 def test_numbers_are_told_in_few_letters(node):
-    assert node["tell"] == ["0", "0", "1", "2.5", "0.368", "−1000", "10000", "1.3 · 10⁻⁷", "4.4 · 10²⁵⁰", "NaN", "∞",
+    assert node["brief"] == ["0", "0", "1", "2.5", "0.368", "−1000", "10000", "1.3 · 10⁻⁷", "4.4 · 10²⁵⁰", "NaN", "∞",
                             "−∞", "1234.6"]  # fmt: skip
     assert node["parsed"] == [8, 8, 8], "a block is no longer than the row"
 

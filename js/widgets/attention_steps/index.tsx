@@ -8,7 +8,7 @@ import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { weightStyle } from "../../kit/colour.ts";
 import { sum } from "../../kit/maths.ts";
-import { InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
 import { show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -111,9 +111,9 @@ function Small({ state, data: all, write }: Props) {
       </div>
       <div ref={place}>{width && <Row state={state} data={all} width={width} />}</div>
       <p class="bw-said">
-        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
-        </Steady>
+        </ReservedHeight>
       </p>
     </>
   );
@@ -216,7 +216,7 @@ function Whole({ state, data: all, write }: Props) {
         covered={looked !== null && isHidden(looked[0])}
         said={looked && arithmetic(looked, state, all, sentence)}
       />
-      <InWords
+      <TextAlternative
         title="This step in words"
         lines={results.some(isHidden) ? ["Hidden until you predict."] : describe(step, state, all, sentence)}
       />
@@ -409,7 +409,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
 
   function cell(i: number, j: number, tabIndex: number) {
     const value = values[i]![j]!;
-    const closed = (name === "masked" || name === "weights") && !all.open[i]![j];
+    const masked = (name === "masked" || name === "weights") && !all.allowed[i]![j];
     const place = `${rows[i]}, ${columns[j]}`;
     const text = covered ? "?" : showCell(name, value);
     const on = looked?.[0] === name && looked[1] === i && looked[2] === j;
@@ -417,7 +417,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
       `bw-cell ${kind}`,
       on && "ats-on",
       made.has(String([name, i, j])) && "ats-from",
-      covered ? "ats-covered" : closed && "bw-closed",
+      covered ? "ats-covered" : masked && "bw-masked",
     ];
     const given = isGiven(name, state);
     const own = given ? {} : { tabIndex, "aria-label": `${place}: ${covered ? "hidden until you predict" : text}` };
@@ -429,7 +429,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
         data-row={i}
         data-column={j}
         data-value={covered ? "" : value}
-        style={name === "weights" && !covered && !closed ? weightStyle(value) : undefined}
+        style={name === "weights" && !covered && !masked ? weightStyle(value) : undefined}
         {...own}
       >
         {given ? (

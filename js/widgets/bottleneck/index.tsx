@@ -1,13 +1,12 @@
 /* The bottleneck: what two networks wrote, one through a single vector and one with attention, and its weights. */
 
 import type { ComponentChildren } from "preact";
-import { Lettering, Line, Picture, Ramp, Rungs, useWidth } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Line, Picture, Ramp, useWidth, xWithin } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { largest } from "../../kit/maths.ts";
-import { Folded, Panel, Scroll, Steady } from "../../kit/panel.tsx";
-import { placeIn } from "../../kit/pointer.ts";
+import { argmax } from "../../kit/maths.ts";
+import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
@@ -24,9 +23,9 @@ import {
   stepsOf,
 } from "./maths.ts";
 import "./style.css";
-import { capital, type Names, sumUp, tell, weightsInWords } from "./words.ts";
+import { capital, describeStep, type Names, sumUp, weightsInWords } from "./words.ts";
 
-export { largest } from "../../kit/maths.ts";
+export { argmax } from "../../kit/maths.ts";
 export * from "./maths.ts";
 export * from "./words.ts";
 
@@ -56,7 +55,7 @@ function settle(state: State): State {
 function compute(state: State) {
   const here = caseOf(state);
   const seen = look(here, state.sequence);
-  return { here, seen, said: tell(seen, state.step, state.networks) };
+  return { here, seen, said: describeStep(seen, state.step, state.networks) };
 }
 
 type Data = ReturnType<typeof compute>;
@@ -81,9 +80,9 @@ function Small({ state, data: { here, seen }, write }: Props) {
       </div>
       <Fitting>{(width) => <Rows seen={seen} names={state.networks} width={width} />}</Fitting>
       <p class="bw-said">
-        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sumUp(seen, state.networks)}
-        </Steady>
+        </ReservedHeight>
       </p>
     </>
   );
@@ -92,7 +91,7 @@ function Small({ state, data: { here, seen }, write }: Props) {
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
   const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
-  const everyStep = seen.wanted.map((_, i) => tell(seen, i + 1, state.networks)).map(bothIn);
+  const everyStep = seen.wanted.map((_, i) => describeStep(seen, i + 1, state.networks)).map(bothIn);
   return (
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
@@ -118,9 +117,9 @@ function Whole({ state, data, write }: Props) {
         />
       </div>
       <Panel title={said.wanted}>
-        <Steady longest={[everyStep.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[everyStep.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {bothIn(said)}
-        </Steady>
+        </ReservedHeight>
       </Panel>
       <div class="bw-pair">
         <div>
@@ -336,7 +335,7 @@ interface FlowsProps {
 }
 
 function Flows({ row, from, goal, width }: FlowsProps) {
-  const best = largest(row);
+  const best = argmax(row);
   return (
     <>
       {row.map(
@@ -453,7 +452,7 @@ function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }
   const shares = NETWORKS.map((network, n) => `${networks[network]} ${show(here.accuracy[n]!)}`).join(", ");
 
   function nearest(event: MouseEvent) {
-    const clicked = placeIn(event.currentTarget as SVGElement, width, event);
+    const clicked = xWithin(event.currentTarget as SVGElement, width, event);
     const away = (one: Case) => Math.abs(x(one.length) - clicked);
     onChoose(cases.reduce((best, one) => (away(one) < away(best) ? one : best)));
   }
@@ -469,7 +468,7 @@ function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }
       {beyond !== null && (
         <rect x={beyond} y={box.top} width={right - beyond + 6} height={box.height} class="bot-beyond" />
       )}
-      <Rungs at={[0, 0.5, 1]} y={y} left={box.left - 4} right={right + 6} />
+      <Gridlines at={[0, 0.5, 1]} y={y} left={box.left - 4} right={right + 6} />
       {maths.named(cases, x).map((length) => (
         <Lettering key={length} at={[x(length), bottom + 16]}>
           {length}
@@ -558,7 +557,7 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
   const [m, n] = [weights.length, read.length];
   const { size, from, top, font, height } = maths.squares(m, n, width);
   const row = weights[step - 1]!;
-  const j = largest(row);
+  const j = argmax(row);
   const label =
     `Weights of attention: ${m} rows, the letters written, and ${n} columns, the letters read. Row ${step}, ` +
     `${attentive.wrote[step - 1]}, is marked; its largest weight is ${show(row[j]!)}, in column ${j + 1}.`;

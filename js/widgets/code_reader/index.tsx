@@ -6,8 +6,8 @@ import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { best, candidates, largest, range, rememberLast } from "../../kit/maths.ts";
-import { InWords, Panel } from "../../kit/panel.tsx";
+import { argmax, best, candidates, memoizeLast, range } from "../../kit/maths.ts";
+import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
@@ -44,9 +44,9 @@ interface State extends Shown {
   note: string;
 }
 
-const encoded = rememberLast((text: string) => encode(text, theModel()));
-const readWhole = rememberLast((ids: readonly number[]) => read(theModel(), ids));
-const readWithout = rememberLast((ids: readonly number[], off: string) =>
+const encoded = memoizeLast((text: string) => encode(text, theModel()));
+const readWhole = memoizeLast((ids: readonly number[]) => read(theModel(), ids));
+const readWithout = memoizeLast((ids: readonly number[], off: string) =>
   read(theModel(), ids, JSON.parse(off) as Head[]),
 );
 
@@ -132,7 +132,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         <Heads {...props} />
         <WholeMap {...props} point={point} />
       </div>
-      <InWords title={`Where head ${sayHead(head)} looks, in words`} lines={tellLooks(data)} />
+      <TextAlternative title={`Where head ${sayHead(head)} looks, in words`} lines={describeLooks(data)} />
       <About state={state} data={data} pointed={pointed} />
     </>
   );
@@ -506,15 +506,15 @@ function About({ state, data, pointed }: AboutProps) {
     );
   }
   return (
-    <Panel title={`Chosen: “${names[at]}”, token ${at}. Head ${name} looks most at “${names[largest(looks(at))]}”.`}>
+    <Panel title={`Chosen: “${names[at]}”, token ${at}. Head ${name} looks most at “${names[argmax(looks(at))]}”.`}>
       {result}
     </Panel>
   );
 }
 
-const tellLooks = ({ names, looks }: Data): string[] =>
+const describeLooks = ({ names, looks }: Data): string[] =>
   names.map((token, i) => {
-    const place = largest(looks(i));
+    const place = argmax(looks(i));
     return `“${token}”, token ${i}, looks most at “${names[place]}”, token ${place}: ${show(looks(i)[place]!)}.`;
   });
 

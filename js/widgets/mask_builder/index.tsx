@@ -1,4 +1,4 @@
-/* Mask builder: open and close keys cell by cell; see the weights, the leaks and the rows that see nothing. */
+/* Mask builder: allow and mask keys cell by cell; see the weights, the leaks and the rows that see nothing. */
 
 import type { ComponentChildren, TargetedPointerEvent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -7,7 +7,7 @@ import { Button, Menu, Padding, Slider } from "../../kit/controls.tsx";
 import { Cells, FaintDot, Grid, type Place, placeOf } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
-import { Folded, InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
@@ -43,22 +43,22 @@ function remake(state: State, all: Audit, changes: Changes): Partial<State> {
   const wanted = changes.preset ?? state.preset;
   const preset = wanted === "upper_left" && m === n ? "causal" : wanted; // then both corners are the same
   const mask = state.masks.find((one) => one.name === preset);
-  const open = mask ? makeMask(mask.rule, sizes) : table(m, n, (i, j) => all.open[i]?.[j] ?? true);
-  return { preset: mask ? preset : "hand", cells: cellsOf(open), padding: inside, ...fitting(window, first, n) };
+  const allowed = mask ? makeMask(mask.rule, sizes) : table(m, n, (i, j) => all.allowed[i]?.[j] ?? true);
+  return { preset: mask ? preset : "hand", cells: cellsOf(allowed), padding: inside, ...fitting(window, first, n) };
 }
 
 /** The beginning of a task: no mask, and the sizes and the padding of its example. */
 function beginning(state: State, name: string): Partial<State> {
   const { m, n, padding } = state.tasks.find((one) => one.name === name)!;
   const cells = cellsOf(table(m, n, () => true));
-  return { task: name, preset: "open", cells, padding, ...fitting(state.window, state.first, n) };
+  return { task: name, preset: "none", cells, padding, ...fitting(state.window, state.first, n) };
 }
 
-/** Open or close cells; a mask that then is one of the task's gets its name. */
+/** Allow or mask cells; a mask that then is one of the task's gets its name. */
 function setCells(state: State, all: Audit, places: readonly Place[], on: boolean): Partial<State> {
-  const open = all.open.map((row) => [...row]);
-  for (const [i, j] of places) open[i]![j] = on;
-  const cells = cellsOf(open);
+  const allowed = all.allowed.map((row) => [...row]);
+  for (const [i, j] of places) allowed[i]![j] = on;
+  const cells = cellsOf(allowed);
   return { cells, preset: recognise(cells, offered(state, all), all) };
 }
 
@@ -113,7 +113,7 @@ function Small({ state, data, write }: Props) {
       <Chips state={state} data={data} write={write} names={state.few} />
       <div class="mb-stage mb-small" data-keys={data.all.n}>
         <WeightGrid data={data} looked={null} look={() => {}} />
-        <Steady longest={state.few.map(judged)}>{judged(state.preset)}</Steady>
+        <ReservedHeight longest={state.few.map(judged)}>{judged(state.preset)}</ReservedHeight>
       </div>
     </>
   );
@@ -152,7 +152,7 @@ function Whole({ state, data, write }: Props) {
       </div>
       <EmptyRows state={state} data={data} write={write} looked={looked} look={look} />
       <About state={state} data={data} looked={looked} />
-      <InWords title="Mask and weights in words" lines={describe(all, words)} />
+      <TextAlternative title="Mask and weights in words" lines={describe(all, words)} />
     </>
   );
 }
@@ -289,7 +289,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
     const place = placeOf(event.target);
     painted.current = false;
     if (place === null || event.button !== 0) return;
-    const on = !all.open[place[0]]![place[1]];
+    const on = !all.allowed[place[0]]![place[1]];
     const finger = event.pointerType === "touch"; // it may want to scroll: what it does shows when it moves
     stroke.current = { on, last: place, begun: !finger };
     if (finger) return;
@@ -318,9 +318,9 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
   }
 
   function cell(i: number, j: number, tabIndex: number) {
-    const [on, leak, needless] = [all.open[i]![j]!, all.leaks[i]![j]!, all.hidden[i]![j]!];
+    const [on, leak, needless] = [all.allowed[i]![j]!, all.leaks[i]![j]!, all.hidden[i]![j]!];
     const kinds = [
-      `mb-cell ${on ? "mb-open" : "mb-closed"}`,
+      `mb-cell ${on ? "mb-allowed" : "mb-masked"}`,
       leak && "mb-leaks",
       all.emptyRows[i] && "mb-row-empty",
       !all.read[i] && "mb-unread",
@@ -370,7 +370,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
           columnKind="key"
           cell={cell}
           onLook={look}
-          onWalk={([i, j], to, event) => event.shiftKey && write(setCells(state, all, [to], all.open[i]![j]!))}
+          onWalk={([i, j], to, event) => event.shiftKey && write(setCells(state, all, [to], all.allowed[i]![j]!))}
           onPointerDown={press}
           onPointerMove={move}
         />
@@ -384,12 +384,12 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
   const cell = (i: number, j: number) => {
     const weight = all.weights[i]![j]!;
     const lost = Number.isNaN(weight);
-    const none = weight === 0 && !all.open[i]![j];
+    const none = weight === 0 && !all.allowed[i]![j];
     const faint = !lost && !none && weight < 0.005;
     const kinds = [
       "bw-cell",
       lost && "mb-nan",
-      none && "bw-closed",
+      none && "bw-masked",
       faint && "bw-none",
       all.leaks[i]![j] && "mb-leaks",
       isAt(looked, i, j) && "mb-on",
@@ -459,10 +459,10 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
   const i = looked?.[0] ?? Math.floor(all.m / 2); // the row in mind
   const reached = all.spread.weights.includes(true) ? aboutSpread(all) : [];
 
-  /** Close every cell of a row, or open those again that the task allows. */
+  /** Mask every cell of a row, or allow those again that the task allows. */
   function turnRow() {
     const row = (j: number) => all.emptyRows[i]! && all.why[i]![j] === null;
-    const cells = cellsOf(table(all.m, all.n, (r, j) => (r === i ? row(j) : all.open[r]![j]!)));
+    const cells = cellsOf(table(all.m, all.n, (r, j) => (r === i ? row(j) : all.allowed[r]![j]!)));
     write({ cells, preset: recognise(cells, offered(state, all), all) });
     look([i, looked?.[1] ?? 0]);
   }

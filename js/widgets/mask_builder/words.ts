@@ -161,7 +161,7 @@ export function aboutSpread({ spread: reached }: Audit) {
 
 /** One cell: a title and what it means. */
 export function aboutCell(i: number, j: number, { empty }: Pick<State, "empty">, all: Audit, { key, query }: Labels) {
-  const on = all.open[i]![j]!;
+  const on = all.allowed[i]![j]!;
   const weight = show(all.weights[i]![j]!);
   const score = show(all.scores[i]![j]!);
   const title = `Query “${query[i]}”, key “${key[j]}”: ${on ? "allowed" : "masked"}`;
@@ -193,7 +193,7 @@ export function describe(all: Audit, { key, query }: Labels): string[] {
   return query.map((word, i) => {
     const which = (row: boolean[]) => quoted(key.filter((_, j) => row[j]));
     const weights = key.map((name, j) => `“${name}” ${show(all.weights[i]![j]!)}`).join(", ");
-    const sees = all.emptyRows[i] ? "sees nothing" : `sees ${which(all.open[i]!)}`;
+    const sees = all.emptyRows[i] ? "sees nothing" : `sees ${which(all.allowed[i]!)}`;
     const leaking = all.leaks[i]!.includes(true);
     const leak = leaking ? ` Leak: ${which(all.leaks[i]!)} with ${show(all.leaked[i]!)}.` : "";
     return `“${word}” ${sees}. Weights: ${weights}.${leak}`;

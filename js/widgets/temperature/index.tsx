@@ -2,11 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Lettering, Line, Picture, pathThrough, Rungs, spread } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Line, Picture, pathThrough, spread } from "../../kit/chart.tsx";
 import { Choice, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { largest, type Matrix, mean, range, rememberLast } from "../../kit/maths.ts";
-import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { argmax, type Matrix, mean, memoizeLast, range } from "../../kit/maths.ts";
+import { Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
@@ -36,7 +36,7 @@ interface State {
 }
 
 /** What all states share: raw scores by width, and curves, each computed when it is first asked for. */
-const laboratory = rememberLast(
+const laboratory = memoizeLast(
   (features: string, letters: string, widths: number[], queryCount: number, divisors: Divisor[], range_: number[]) => {
     const pool = maths.readFeatures(features, Math.max(...widths), letters);
     const once = <K, R>(make: (key: K) => R) => {
@@ -60,7 +60,7 @@ const laboratory = rememberLast(
       temperatures,
       asked,
       ofDivisor: once((name: string) => overWidths(name)),
-      ofOwn: rememberLast((own: number) => overWidths("own", own)),
+      ofOwn: memoizeLast((own: number) => overWidths("own", own)),
       ofWidth: once((dK: number) => maths.curve(temperatures.map((tau) => [rawAt(dK), tau]))),
     };
   },
@@ -134,7 +134,7 @@ function View({ state, data, write }: Props) {
       <Counts state={state} data={data} />
       <Covered when={covered}>
         <Curves state={state} data={data} write={write} />
-        <InWords title="All of this in words" lines={inWords(state, data)} />
+        <TextAlternative title="All of this in words" lines={inWords(state, data)} />
       </Covered>
     </div>
   );
@@ -192,9 +192,9 @@ function Figure({ title, caption, longest: most, children, control }: FigureProp
     <div class="tw-figure">
       <p class="tw-title">{title}</p>
       {children}
-      <Steady kind="bw-quiet tw-caption" longest={[<p key="most">{most}</p>]}>
+      <ReservedHeight kind="bw-quiet tw-caption" longest={[<p key="most">{most}</p>]}>
         <p>{caption}</p>
-      </Steady>
+      </ReservedHeight>
       {control}
     </div>
   );
@@ -278,7 +278,7 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
 
 function Bars({ state, data: { all, i }, write }: Props) {
   const row = all.weights[i]!;
-  const best = largest(row);
+  const best = argmax(row);
   const [left, right, floor, ceiling] = [30, 316, 128, 12];
   const step = (right - left) / row.length;
   const y = (weight: number) => floor - (floor - ceiling) * weight;
@@ -313,7 +313,7 @@ function Bars({ state, data: { all, i }, write }: Props) {
         width={320}
         height={152}
       >
-        <Rungs at={[0, 0.5, 1]} y={y} left={left} right={right} />
+        <Gridlines at={[0, 0.5, 1]} y={y} left={left} right={right} />
         {row.map((weight, j) => (
           <rect
             key={j}
@@ -359,12 +359,14 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
   return (
     <Panel
       title={
-        <Steady longest={[title(state.query_count, verdict(1, 0))]}>
+        <ReservedHeight longest={[title(state.query_count, verdict(1, 0))]}>
           {title(state.query, verdict(all.largest[i]!, all.entropy[i]! / most))}
-        </Steady>
+        </ReservedHeight>
       }
     >
-      <Steady longest={[counts(state.query_count, state.query_count)]}>{counts(saturated, dead)}</Steady>
+      <ReservedHeight longest={[counts(state.query_count, state.query_count)]}>
+        {counts(saturated, dead)}
+      </ReservedHeight>
     </Panel>
   );
 }
@@ -506,7 +508,7 @@ function Curve({ state, data, what, name, scale, ticks, say, here, mine }: Curve
       width={320}
       height={146}
     >
-      <Rungs at={ticks} y={y} left={left} right={right} say={say} />
+      <Gridlines at={ticks} y={y} left={left} right={right} say={say} />
       {marks.map((mark) => (
         <Line
           key={mark.one.name}

@@ -6,8 +6,8 @@ import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { candidates, largest, range, rememberLast } from "../../kit/maths.ts";
-import { Folded, InWords, NoNumber, Panel, Scroll } from "../../kit/panel.tsx";
+import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
+import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
@@ -88,7 +88,7 @@ function settle(state: State): State {
 const layersOf = (machine: Machine, kind: Kind) =>
   kind === "encoder" ? machine.sizes.encoder_layers : machine.sizes.decoder_layers;
 
-const untouched = rememberLast((machine: Machine, sentence: string) => {
+const untouched = memoizeLast((machine: Machine, sentence: string) => {
   const patient = encode(machine, idsOf(sentence, machine));
   return { patient, written: writeOn(patient) };
 });
@@ -219,7 +219,7 @@ function Whole(props: Props) {
       <Operations {...props} />
       <DoneList done={data.done} write={props.write} />
       <Matrix {...props} look={look} onInvalid={setInvalid} />
-      <InWords title="Every step in words" lines={tellSteps(state, data)} />
+      <TextAlternative title="Every step in words" lines={describeSteps(state, data)} />
       <About state={state} data={data} looked={looked} invalid={invalid} />
     </>
   );
@@ -909,7 +909,7 @@ function About({ state, data, looked, invalid }: AboutProps) {
 }
 
 /** Each step: what is written, how likely, and where each head looks most. */
-function tellSteps(state: State, { machine, axes, trace, written, layer, every }: Data): string[] {
+function describeSteps(state: State, { machine, axes, trace, written, layer, every }: Data): string[] {
   const kind = state.attention;
   const heads = range(machine.sizes.num_heads).map((h) =>
     weightsOf(trace, [kind, layer], h + 1, machine.sizes.num_heads),
@@ -917,7 +917,7 @@ function tellSteps(state: State, { machine, axes, trace, written, layer, every }
   const columns = named(columnsOf(kind, axes));
   const most = (sheet: Sheet, i: number) => {
     const row = rowOf(sheet, i);
-    const best = largest(row);
+    const best = argmax(row);
     return `${columns[best]} ${show(row[best]!)}`;
   };
   const looks = (i: number) => heads.map((sheet, h) => `head ${h + 1} at ${most(sheet, i)}`).join(", ");
