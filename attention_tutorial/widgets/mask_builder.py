@@ -10,7 +10,7 @@ import torch
 import traitlets
 from torch import Tensor
 
-from .._validation import check_size
+from .._validation import check_flag, check_size
 from ..functional import masked_softmax
 from ..notebook.display import rounded
 from .base import BookWidget, check_one_of, check_places, html_table
@@ -185,6 +185,7 @@ class MaskBuilder(BookWidget):
         empty: str = "zeros",
         compact: bool = False,
     ) -> None:
+        check_flag("compact", compact)
         _check_name("task", task, TASKS)
         if compact and (task != "write" or not isinstance(mask, str) or mask not in FEW):
             known = f"the task 'write' and the masks {', '.join(FEW)}"

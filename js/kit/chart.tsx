@@ -101,12 +101,6 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number 
   return [element, width];
 }
 
-/** How far right in an element a pointer is, in the element's own pixels: a slide shows it enlarged. */
-export function xWithin(element: Element, width: number, event: MouseEvent): number {
-  const box = element.getBoundingClientRect();
-  return ((event.clientX - box.left) * width) / box.width;
-}
-
 /** The colours of weights from 0 to 1, for a legend. */
 export function Ramp() {
   return (

@@ -118,9 +118,9 @@ export function useQuestions<S extends { predict: boolean }>(
     setAsked({ place, reply: null });
     write(ask()[place]!.before);
   }
-  function turn(on: boolean, besides: Partial<S> = {}) {
+  function turn(on: boolean) {
     setAsked({ place: 0, reply: null });
-    write({ ...(on && { ...ask()[0]!.before, ...besides }), predict: on } as Partial<S>);
+    write({ ...(on && ask()[0]!.before), predict: on } as Partial<S>);
   }
   const quiz = question && (
     <Quiz

@@ -4,12 +4,14 @@ What a cell leaves behind; its way to the kernel and back; light and dark, desk 
 script; a page that is served and one that is opened as a file. The laws of one widget stand in its own file.
 """
 
+import inspect
 import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
+import traitlets
 from bs4 import BeautifulSoup
 from website import (
     DESK,
@@ -84,6 +86,14 @@ def test_the_html_holds_the_state_a_table_and_no_script(widget):
     assert not soup.select("script")
 
 
+@every
+def test_every_argument_is_checked_by_name(widget):
+    for name, parameter in inspect.signature(widget).parameters.items():
+        if not re.search("Sequence|Mapping", str(parameter.annotation)):
+            with pytest.raises((TypeError, ValueError, traitlets.TraitError), match=rf"\b{name}\b"):
+                widget(**{name: object()})
+
+
 # ---- The bundle ---------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +142,7 @@ def test_a_widget_shows_its_state_and_python_takes_it(live, bench, widget):
     for state in found["states"]:
         twin.set_state(state)
         assert json.loads(json.dumps(twin.state())) == state
+        assert "<table" in twin.static_html(), "Python computes with the numbers of a browser"
     assert found["saved"], "something was changed, and sent to the kernel"
     assert found["saved"].items() <= twin.state().items()
 
@@ -243,6 +254,13 @@ def states(page):
         box.click()
     page.evaluate(FOLD_OUT)
     yield "every switch turned"
+    for menu in page.locator(".bw select").all():
+        menu.select_option(index=menu.locator("option").count() - 1)
+    for group in page.locator(".bw [role=group]").all():
+        if (buttons := group.locator("button:enabled").locator("visible=true")).count():
+            buttons.last.click()
+    page.evaluate(FOLD_OUT)
+    yield "the last of every choice"
 
 
 @any_one

@@ -315,15 +315,6 @@ def test_each_task_has_one_of_its_masks_that_fits(pairs):
         assert "none" not in fitting, "the reader begins with something to find"
 
 
-def test_four_masks_leave_no_leak_when_writing_and_one_of_them_closes_only_what_it_must():
-    lawful, _ = allowed("write", 5, 5, [], 3)
-    masks = {name: by_hand(name, 5, 5, [], 2, 3) for name in TASKS["write"]["masks"] if name != "upper_left"}
-    tight = {name for name, mask in masks.items() if not (mask & ~lawful).any()}
-    assert tight == {"causal", "causal_and_padding", "without_self", "window"}
-    assert {name for name in tight if torch.equal(masks[name], lawful)} == {"causal", "causal_and_padding"}
-    assert masks["without_self"].any(dim=-1).tolist() == [False, True, True, True, True]
-
-
 def test_every_cell_is_told_with_its_numbers(pairs):
     for state, made in pairs:
         mask, _ = given(state)
@@ -383,16 +374,12 @@ def test_sizes_follow_from_what_is_given():
         ({"mask": torch.ones(2, dtype=torch.bool)}, ValueError, r"mask must have two axes \(m, n\); got shape \(2,\)"),
         ({"mask": causal_mask(3), "m": 2}, ValueError, r"m and n must be those of the mask, \(3, 3\); got m=2"),
         ({"mask": causal_mask(9)}, ValueError, "m must be at most 8; got 9"),
-        ({"m": 0}, ValueError, "m must be at least 1; got 0"),
-        ({"n": 2.0}, TypeError, "n must be an int; got float"),
         ({"m": 4, "n": 3}, ValueError, "m must be at most n; got m=4, n=3"),
         ({"task": "read", "m": 2, "n": 5}, ValueError, "m must equal n; got m=2, n=5"),
         ({"padding": [5]}, ValueError, r"padding must hold positions from 0 to 4; got \[5\]"),
         ({"task": "pack", "padding": [1]}, ValueError, r"the task 'pack' has no padding; got padding=\[1\]"),
         ({"padding": 5}, TypeError, "padding must be a sequence of positions; got 5"),
         ({"padding": [True]}, ValueError, r"padding must hold positions from 0 to 4; got \[True\]"),
-        ({"task": ["write"]}, TypeError, "task must be a name; got list"),
-        ({"window": 0}, ValueError, "window must be at least 1; got 0"),
         ({"n": 3, "m": 3, "window": 4}, ValueError, "window must be at most 3 with so many keys; got 4"),
         ({"task": "pack", "m": 3, "n": 3, "first": 3}, ValueError, "first must be at most 2 with so many keys; got 3"),
     ],
@@ -492,21 +479,6 @@ def test_every_task_can_be_chosen_and_every_mask_it_offers(visit, task):
     assert {"leak", "fits"} <= judged
 
 
-def test_sizes_change_and_go_back(visit):
-    page = visit()
-    slide(page, "m", 2)
-    choose(page, "upper_left")
-    slide(page, "n", 2)
-    agrees(page, MaskBuilder(mask="causal", n=2))
-    assert page.locator("[data-mask=upper_left]").count() == 0, "with as many queries as keys both corners are one"
-    page.select_option("[id$='-task']", "translate")
-    slide(page, "m", 8)
-    slide(page, "n", 3)
-    assert mask_on(page).shape == (8, 3)
-    page.click("[id$='-reset']")
-    agrees(page, MaskBuilder("translate"))
-
-
 def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
     page = visit()
     centre = {}
@@ -515,26 +487,12 @@ def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
         centre[j] = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.move(*centre[1])
     page.mouse.down()
-    for j in (2, 3):
-        page.mouse.move(*centre[j], steps=4)
+    page.mouse.move(*centre[3])  # in one leap
     page.mouse.up()
     page.mouse.move(*centre[4], steps=4)
     assert rows(mask_on(page)) == ["10001", *["11111"] * 4]
     page.keyboard.press("Space")  # the focus is on the first cell of the drag
     assert rows(mask_on(page))[0] == "11001"
-
-
-def test_a_fast_drag_skips_no_cell(visit):
-    page = visit()
-    page.locator(".mb-mask").scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.mb-mask').getBoundingClientRect().bottom < innerHeight")
-    places = [page.locator(cell(*place)).bounding_box() for place in ((0, 1), (0, 4), (4, 4))]
-    page.mouse.move(places[0]["x"] + 20, places[0]["y"] + 20)
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(place["x"] + 20, place["y"] + 20)  # in one leap
-    page.mouse.up()
-    assert rows(mask_on(page)) == ["10000", *["11110"] * 4]
 
 
 @pytest.mark.parametrize("width", [1280, 360])
@@ -597,32 +555,15 @@ def test_a_finger_turns_a_cell_once(visit):
     assert rows(mask_on(page)) == ["11111"] * 5
 
 
-def test_everything_is_done_by_keyboard(visit):
+def test_the_grid_is_one_stop_and_shift_with_arrows_paints(visit):
     page = visit()
-    page.focus("[id$='-task']")
-    seen = []
-    for _ in range(24):
-        seen.append(page.evaluate("document.activeElement.id.replace(/^mask_builder-[0-9]+-/, '') "
-                                  "|| document.activeElement.className.split(' ')[0]"))  # fmt: skip
-        page.keyboard.press("Tab")
-    masks = [f"mask-{name}" for name in TASKS["write"]["masks"] if name != "upper_left"]
-    padding = [f"padding-{j}" for j in range(5)]
-    wanted = ["task", *masks, "reset", "window", *padding, "", "mb-cell", "bw-scroll", "empty", "row"]
-    assert seen[: len(wanted)] == wanted, "one stop for the grid"
-
     page.focus(cell(0, 0))
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Space")
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    for key in ("ArrowRight", "Space", "Shift+ArrowRight", "Shift+ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
     assert rows(mask_on(page)) == ["10001", "11101", "11111", "11111", "11111"]
     assert "Query “the”, key “sat”: masked" in page.text_content(".bw-panel")
-    page.focus("[id$='-mask-causal']")
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id").endswith("-mask-causal"), "the focus stays where it was"
-    agrees(page, MaskBuilder(mask="causal"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "bw-scroll", "the weights, beside it"
 
 
 def test_cells_painted_to_the_causal_mask_are_called_so(visit):

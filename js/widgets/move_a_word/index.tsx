@@ -1,7 +1,7 @@
 /* Move a word: what a score depends on, under each kind of position, as words move through a text. */
 
 import { useRef } from "preact/hooks";
-import { Gridlines, Lettering, Line, Picture, pathThrough, useWidth, xWithin } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Line, Picture, pathThrough, useWidth } from "../../kit/chart.tsx";
 import { Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { range } from "../../kit/maths.ts";
@@ -225,7 +225,10 @@ function Lane({ word, role, place, length, side, width, onMove }: LaneProps) {
   const held = useRef<number | null>(null); // where in the word it is held, in pixels
   const lane = useRef<HTMLDivElement>(null);
   const step = width === null ? 1 : (width - 2 * side) / (length - 1);
-  const pixelsOf = (event: MouseEvent) => xWithin(lane.current!, lane.current!.offsetWidth, event) - side;
+  const pixelsOf = (event: MouseEvent) => {
+    const box = lane.current!.getBoundingClientRect(); // of another size than the lane's own pixels on a slide
+    return ((event.clientX - box.left) * lane.current!.offsetWidth) / box.width - side;
+  };
   const said = role === "" ? "" : role === "query" ? ", asks" : ", is asked";
 
   function walk(event: KeyboardEvent) {

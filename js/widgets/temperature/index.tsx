@@ -1,7 +1,6 @@
 /* Temperature and width: what the number of features and the divisor of the scores do to the softmax. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { Gridlines, Lettering, Line, Picture, pathThrough, spread } from "../../kit/chart.tsx";
 import { Choice, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
@@ -31,7 +30,6 @@ interface State {
   own: number;
   query: number;
   along: "d_k" | "temperature";
-  zoom: boolean;
   predict: boolean;
 }
 
@@ -108,16 +106,7 @@ function View({ state, data, write }: Props) {
 
   return (
     <div class={kindOf(state.divisors, state.divisor)}>
-      <Heading
-        beside={
-          <Toggle
-            name="predict"
-            label="Predict first"
-            on={state.predict}
-            onChange={(on) => turn(on, { zoom: false })}
-          />
-        }
-      >
+      <Heading beside={<Toggle name="predict" label="Predict first" on={state.predict} onChange={turn} />}>
         <Symbols text="Temperature and dₖ" />
       </Heading>
       <p class="bw-note">
@@ -128,7 +117,7 @@ function View({ state, data, write }: Props) {
       <Controls state={state} data={data} write={write} />
       {quiz}
       <div class="tw-pair tw-first">
-        <Hill state={state} data={data} write={write} />
+        <Hill state={state} data={data} />
         <Bars state={state} data={data} write={write} />
       </div>
       <Counts state={state} data={data} />
@@ -200,13 +189,12 @@ function Figure({ title, caption, longest: most, children, control }: FigureProp
   );
 }
 
-const HALF = { zoomed: 4.9, whole: 49 };
+const HALF = 49; // of the picture's scores
 
-function Hill({ state, data: { all, tau, i }, write }: Props) {
-  const half = state.zoom ? HALF.zoomed : HALF.whole;
+function Hill({ state, data: { all, tau, i } }: Omit<Props, "write">) {
   const predicted = Math.sqrt(state.d_k) / tau;
   const measured = maths.deviation(all.scores.flat());
-  const { shares, normal, outside } = histogram(all.scores, predicted, half);
+  const { shares, normal, outside } = histogram(all.scores, predicted, HALF);
   const caption = (a: number, b: number, few: boolean, left: number) => (
     <>
       Standard deviation:{" "}
@@ -225,25 +213,16 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
   const [left, right, floor, ceiling] = [8, 312, 118, 6];
   const highest = Math.max(...shares, ...normal);
   const step = (right - left) / shares.length;
-  const x = (score: number) => left + ((right - left) * (score + half)) / (2 * half);
+  const x = (score: number) => left + ((right - left) * (score + HALF)) / (2 * HALF);
   const y = (share: number) => floor - ((floor - ceiling) * share) / highest;
   const outline = normal.map(
     (share, b) => `${b ? "L" : "M"}${(left + (b + 0.5) * step).toFixed(1)} ${y(share).toFixed(2)}`,
   );
-  const ticks = state.zoom ? [-4, -2, 0, 2, 4] : [-40, -20, 0, 20, 40];
   return (
     <Figure
       title="Scores of all queries, divided by τ"
       caption={caption(predicted, measured, state.d_k < 8, outside)}
       longest={caption(88.888, 88.888, true, 888)}
-      control={
-        <Toggle
-          name="zoom"
-          label="Zoom in on the scores, 10 times"
-          on={state.zoom}
-          onChange={(zoom) => write({ zoom })}
-        />
-      }
     >
       <Picture
         label={`Histogram of ${state.query_count * state.key_count} scores, standard deviation ${show(measured)}, and a bell curve of ${show(predicted)}`}
@@ -263,10 +242,10 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
         ))}
         <path d={outline.join("")} class="tw-normal" />
         <Line from={[left, floor]} to={[right, floor]} kind="bw-axis" />
-        {all.scores[i]!.filter((score) => Math.abs(score) <= half).map((score, j) => (
+        {all.scores[i]!.filter((score) => Math.abs(score) <= HALF).map((score, j) => (
           <Line key={j} from={[x(score), floor + 2]} to={[x(score), floor + 11]} kind="tw-rug" />
         ))}
-        {ticks.map((tick) => (
+        {[-40, -20, 0, 20, 40].map((tick) => (
           <Lettering key={tick} at={[x(tick), floor + 28]}>
             {minus(String(tick))}
           </Lettering>
@@ -375,9 +354,8 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
 
 function Curves({ state, data, write }: Props) {
   const { all, now, i, most } = data;
-  const [part, setPart] = useState<"curves" | "numbers">("curves"); // on a phone one of the two is shown
   return (
-    <div class={`tw-more tw-${part}`}>
+    <div>
       <div class="bw-wrap tw-views">
         <span>Where we are, for the typical (median) query</span>
         <Choice
@@ -391,19 +369,6 @@ function Curves({ state, data, write }: Props) {
           ]}
           onChange={(along) => write({ along })}
         />
-        <div class="tw-parts">
-          <Choice
-            name="part"
-            label="What is shown"
-            hidden
-            value={part}
-            options={[
-              { value: "curves", text: "Curves" },
-              { value: "numbers", text: "Numbers" },
-            ]}
-            onChange={setPart}
-          />
-        </div>
       </div>
       <div class="tw-pair tw-both">
         <Figure
