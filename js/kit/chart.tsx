@@ -101,6 +101,16 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number 
   return [element, width];
 }
 
+/** A drawing that is as wide as its place, in pixels: its letters do not shrink with it. */
+export function Fitting({ kind, children }: { kind?: string; children: (width: number) => ComponentChildren }) {
+  const [place, width] = useWidth<HTMLDivElement>();
+  return (
+    <div ref={place} class={kind}>
+      {width ? children(width) : null}
+    </div>
+  );
+}
+
 /** The colours of weights from 0 to 1, for a legend. */
 export function Ramp() {
   return (
@@ -110,12 +120,40 @@ export function Ramp() {
   );
 }
 
-/** A cell of a table that shows a probability as a bar, and as a number. */
-export function Bar({ value, kind = "" }: { value: number; kind?: string }) {
+interface BarTableProps {
+  label: string;
+  kind?: string;
+  heads: readonly ComponentChildren[];
+  rows: readonly { id: number; head: ComponentChildren; values: readonly number[] }[];
+}
+
+/** Probabilities as bars and as numbers; those of the last column are in colour. */
+export function BarTable({ label, kind = "", heads, rows }: BarTableProps) {
   return (
-    <td class={`bw-bar ${kind}`} data-value={value}>
-      <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
-      <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
-    </td>
+    <table class={`bw-bars ${kind}`} aria-label={label}>
+      <thead>
+        <tr>
+          <td />
+          {heads.map((head, c) => (
+            <th key={c} scope="col">
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ id, head, values }) => (
+          <tr key={id} data-candidate={id}>
+            <th scope="row">{head}</th>
+            {values.map((value, c) => (
+              <td key={c} class={`bw-bar${c === values.length - 1 ? " bw-now" : ""}`} data-value={value}>
+                <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
+                <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

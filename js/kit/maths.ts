@@ -44,13 +44,13 @@ export function argmax(row: ArrayLike<number>): number {
 }
 
 /** The places of the largest numbers, the largest first. */
-export const best = (row: Float64Array, most: number): number[] =>
+export const topK = (row: Float64Array, most: number): number[] =>
   [...row.keys()].sort((a, b) => row[b]! - row[a]!).slice(0, most);
 
 /** The candidates worth showing: the likeliest now, and the two that were the likeliest before. */
 export function candidates(now: Float64Array, before: Float64Array, most = 5): number[] {
-  const first = best(now, most);
-  const lost = best(before, 2).filter((id) => !first.includes(id));
+  const first = topK(now, most);
+  const lost = topK(before, 2).filter((id) => !first.includes(id));
   return [...first.slice(0, most - lost.length), ...lost];
 }
 

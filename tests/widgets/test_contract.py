@@ -21,6 +21,7 @@ from website import (
     WISHES,
     await_widget,
     phone_faults,
+    put,
     serious_findings,
     state_in,
     visiting,
@@ -389,6 +390,28 @@ def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_ph
         found[state] = phone_faults(page)
         found[state] += serious_findings(page, ".bw", thorough=state != "sliders at their ends")
     assert found == {state: [] for state in found}
+
+
+SMALL = [widget for widget in CLASSES if "compact" in widget.class_trait_names() and widget.module != "translator"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(DESK, 560), (PHONE, 760)])
+@pytest.mark.parametrize("widget", SMALL, ids=lambda widget: widget.module)
+def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width, height):
+    page = pages.take(viewport={"width": width, "height": 900})
+    put(page, widget.recorded() if hasattr(widget, "recorded") else widget(compact=True))
+    controls = page.locator(".bw input, .bw select, .bw button").all()
+    assert len(controls) <= 6
+    heights = {page.locator(".bw").bounding_box()["height"]}
+    for control in controls:
+        control.evaluate("""x => {
+          if (x.type === "range") x.value = x.max;
+          x.dispatchEvent(new Event("input", { bubbles: true }));
+          x.click();
+        }""")
+        heights.add(page.locator(".bw").bounding_box()["height"])
+    assert len(heights) == 1 and heights.pop() <= height
+    pages.give_back(page)
 
 
 @every

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from bs4 import BeautifulSoup
-from website import slide
+from website import put, slide
 
 from attention_tutorial import (
     causal_mask,
@@ -682,25 +682,16 @@ def test_the_small_form_is_for_writing_and_its_three_masks():
             MaskBuilder(*arguments, compact=True)
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto((site / "notebooks" / "05_masking.html").as_uri())
-    small = page.locator("[data-widget=mask_builder]").first
-    small.locator(".mb-verdict").first.wait_for()
-    assert small.locator("input, select, button").count() == 3
-    heights = set()
+def test_the_small_form_judges_its_masks(browser):
+    page = browser.new_page()
+    put(page, MaskBuilder(compact=True))
     for name, sentence in (
         ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
         ("causal", "This mask fits the task"),
         ("none", "Leak: 10 cells. “<start>” gives 0.75"),
     ):
-        small.locator(f"[data-mask={name}]").click()
-        assert small.locator(f"[data-mask={name}]").get_attribute("aria-pressed") == "true"
-        assert sentence in small.locator(".mb-verdict").first.inner_text().replace("\n", " ")
-        shown = small.locator("[data-matrix=weights]").evaluate_all("all => all.map(c => Number(c.dataset.value))")
-        assert shown == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
-        heights.add(round(small.bounding_box()["height"]))
-    assert len(heights) == 1
-    assert heights.pop() <= (400 if width > 600 else 480)
+        choose(page, name)
+        assert sentence in page.locator(".mb-verdict").first.inner_text().replace("\n", " ")
+        values = page.eval_on_selector_all("[data-matrix=weights]", "all => all.map(c => Number(c.dataset.value))")
+        assert values == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
     page.close()

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Lettering, Line, Picture, useWidth } from "../../kit/chart.tsx";
+import { Fitting, Lettering, Line, Picture } from "../../kit/chart.tsx";
 import { Button, Choice, Menu, Padding, Toggle } from "../../kit/controls.tsx";
 import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
@@ -91,7 +91,6 @@ function View(props: Props) {
 /** What a chapter opens with: who asks, the words as wide as their weights, and one sentence. */
 function Small({ state, data: all, write }: Props) {
   const sentence = sentenceOf(state);
-  const [place, width] = useWidth<HTMLDivElement>();
   const offered = [-1, ...(sentence.askers ?? [sentence.focus])];
   const sentences = offered.map((asking) => sayRow(asking, rowOf(asking, all).weights, sentence));
   return (
@@ -109,7 +108,7 @@ function Small({ state, data: all, write }: Props) {
           onChange={(asking) => write({ asking: Number(asking) })}
         />
       </div>
-      <div ref={place}>{width && <Row state={state} data={all} width={width} />}</div>
+      <Fitting>{(width) => <Row state={state} data={all} width={width} />}</Fitting>
       <p class="bw-said">
         <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
@@ -145,11 +144,11 @@ function Row({ state, data: all, width }: Omit<Props, "write"> & { width: number
       <Lettering at={[middle, 20]} kind="ats-letter">
         {asker}
       </Lettering>
-      <Lettering at={[middle, 46]} kind={`ats-letter ats-value${width < 340 ? " ats-narrow" : ""}`}>
+      <Lettering at={[middle, 46]} kind={`ats-letter value${width < 340 ? " ats-narrow" : ""}`}>
         {named.join(" · ")}
       </Lettering>
       {sentence.keys.map((word, j) => (
-        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " ats-asks" : ""}`}>
+        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " query" : ""}`}>
           {word}
         </Lettering>
       ))}

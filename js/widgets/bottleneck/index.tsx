@@ -1,7 +1,7 @@
 /* The bottleneck: what two networks wrote, one through a single vector and one with attention, and its weights. */
 
 import type { ComponentChildren } from "preact";
-import { Lettering, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
+import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
@@ -167,12 +167,6 @@ function Controls({ state, data: { here }, write, onChoose }: Props & { onChoose
       />
     </div>
   );
-}
-
-/** A drawing that is as wide as its place, in pixels: its letters do not shrink with it. */
-function Fitting({ children }: { children: (width: number) => ComponentChildren }) {
-  const [place, width] = useWidth<HTMLDivElement>();
-  return <div ref={place}>{width ? children(width) : null}</div>;
 }
 
 interface PanelProps {
@@ -461,13 +455,13 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
   return (
     <Picture label={label} width={width} height={height} class="bot-matrix" onClick={picked}>
       {read.map((letter, l) => (
-        <text key={l} x={from + (l + 0.5) * size} y={top - 6} font-size={font} class="bot-letter bot-key">
+        <text key={l} x={from + (l + 0.5) * size} y={top - 6} font-size={font} class="bot-letter key">
           {letter}
         </text>
       ))}
       {weights.map((line, i) => (
         <g key={i} class="bot-row" data-step={i + 1}>
-          <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter bot-query">
+          <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter query">
             {attentive.wrote[i]}
           </text>
           {line.map((weight, l) => (

@@ -1,12 +1,12 @@
 /* The code reader: a small language model of Python that one may type to, look into, and take heads from. */
 
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
-import { Bar, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
+import { BarTable, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { argmax, best, candidates, memoizeLast, range } from "../../kit/maths.ts";
+import { argmax, candidates, memoizeLast, range, topK } from "../../kit/maths.ts";
 import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -157,6 +157,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
         Type Python, or English
       </label>
       <textarea
+        class="bw-entry"
         id={id("text")}
         rows={Math.min(Math.max(state.text.split("\n").length, 3), 10)}
         autocomplete="off"
@@ -167,7 +168,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
         value={state.text}
         onInput={(event) => write({ text: event.currentTarget.value, token: -1 })}
       />
-      <p id={id("said")} class={tooLong ? "cr-trouble" : "bw-quiet"} role="status">
+      <p id={id("said")} class={tooLong ? "bw-trouble" : "bw-quiet"} role="status">
         {tooLong
           ? `The model reads at most ${most} tokens, and this text has more. It reads the first ${most}; your text stays as it is.`
           : `${names.length - 1} of at most ${most} tokens`}
@@ -270,26 +271,17 @@ function Next({ state, data }: Props) {
       <p class="cr-title">
         <b>What comes next, {sayPlace(data)}</b>
       </p>
-      <table class="cr-next" aria-label={`Likeliest next tokens ${sayPlace(data)}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">{touched ? "all heads" : "probability"}</th>
-            {touched && <th scope="col">without {sayHeads(state.heads_off).replace(/^heads? /, "")}</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {candidates(likelyNow, before).map((id) => (
-            <tr key={id} data-candidate={id}>
-              <th scope="row">
-                <code>{nameOf(id, model)}</code>
-              </th>
-              <Bar value={before[id]!} kind={touched ? "" : "bw-now"} />
-              {touched && <Bar value={likelyNow[id]!} kind="bw-now" />}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Likeliest next tokens ${sayPlace(data)}`}
+        heads={
+          touched ? ["all heads", `without ${sayHeads(state.heads_off).replace(/^heads? /, "")}`] : ["probability"]
+        }
+        rows={candidates(likelyNow, before).map((id) => ({
+          id,
+          head: <code>{nameOf(id, model)}</code>,
+          values: touched ? [before[id]!, likelyNow[id]!] : [before[id]!],
+        }))}
+      />
     </div>
   );
 }
@@ -315,24 +307,16 @@ function Looks({ state, data }: Props) {
       <p class="cr-title">
         <b>Where head {sayHead(state.head)} looks</b>
       </p>
-      <table class="cr-next cr-looks" aria-label={`Where head ${sayHead(state.head)} looks ${sayPlace(data)}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">weight</th>
-          </tr>
-        </thead>
-        <tbody>
-          {best(weights, 3).map((place) => (
-            <tr key={place}>
-              <th scope="row">
-                <InContext names={names} at={place} />
-              </th>
-              <Bar value={weights[place]!} kind="bw-now" />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Where head ${sayHead(state.head)} looks ${sayPlace(data)}`}
+        kind="cr-looks"
+        heads={["weight"]}
+        rows={topK(weights, 3).map((place) => ({
+          id: place,
+          head: <InContext names={names} at={place} />,
+          values: [weights[place]!],
+        }))}
+      />
       <p class="bw-quiet">
         {job.length
           ? `What this head looks at, by the chapter’s tests: ${job.map((one) => one.looks_at).join("; ")}.`

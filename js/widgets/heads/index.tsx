@@ -355,7 +355,7 @@ function ArcsPicture({ data, layout, query }: { data: Data; layout: Layout; quer
       ))}
       {origin && <circle cx={origin[0]} cy={origin[1]} r={7} class="hds-origin" />}
       {origin && !turned && (
-        <text x={origin[0] + 12} y={origin[1] + 4} class="hds-from">
+        <text x={origin[0] + 12} y={origin[1] + 4} class="hds-from query">
           {labels.queries[query]}
         </text>
       )}

@@ -1,7 +1,7 @@
 /* The translator: a trained machine that one may type into, look into, and operate on. */
 
 import { useEffect, useMemo } from "preact/hooks";
-import { Bar } from "../../kit/chart.tsx";
+import { BarTable } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/grid.tsx";
@@ -252,7 +252,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
       <input
         type="text"
         id={id("text")}
-        class="tr-text"
+        class="bw-entry tr-text"
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}
@@ -273,7 +273,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
           </Button>
         ))}
       </div>
-      <div id={id("said")} class={`tr-said${trouble ? " tr-trouble" : ""}`} role="status">
+      <div id={id("said")} class={`tr-said${trouble ? " bw-trouble" : ""}`} role="status">
         {trouble === null && <p>{aboutSentence(parsed)}</p>}
         {trouble?.kind === "empty" && <p>Type some words. Until then the last sentence stays.</p>}
         {trouble?.kind === "long" && (
@@ -496,24 +496,15 @@ function Candidates({ data }: { data: Data }) {
           unchanged machine has read the same words.
         </span>
       </p>
-      <table aria-label={`Likeliest words at step ${step}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">unchanged</th>
-            <th scope="col">changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {candidates(now, before).map((id) => (
-            <tr key={id} data-candidate={id}>
-              <th scope="row">{id === END ? END_NAME : machine.italian[id]}</th>
-              <Bar value={before[id]!} />
-              <Bar value={now[id]!} kind="bw-now" />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Likeliest words at step ${step}`}
+        heads={["unchanged", "changed"]}
+        rows={candidates(now, before).map((id) => ({
+          id,
+          head: id === END ? END_NAME : machine.italian[id],
+          values: [before[id]!, now[id]!],
+        }))}
+      />
     </div>
   );
 }
