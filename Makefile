@@ -12,6 +12,7 @@ VENV   ?= .venv
 PORT   ?= 8000
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+UV     := $(VENV)/bin/uv
 COLAB  ?= .venv-colab
 PEERS  ?= .venv-peers
 OLD    ?= .venv-oldest
@@ -30,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
-	notebooks profiles replicate benchmark mutants dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
+	notebooks replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -67,7 +68,7 @@ test-package: $(STAMP) ## Run every test that needs neither the built site nor a
 	@$(PY) -m pytest -m "not site"
 
 test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; more than an hour
-	@$(PY) -m tools.profiles --all
+	@$(PY) -m tools.profiles
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
 	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
@@ -79,17 +80,14 @@ test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA
 
 # In Colab's own image its interpreter is the one to try; elsewhere one with its versions is made.
 test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
-	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
+	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run; else \
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
-	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial attention_classroom/*.py
+	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial classroom/attention_classroom
 
-notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
+notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under two other numeric profiles as well
 	@$(PY) -m tools.notebooks
-
-profiles: $(STAMP) ## Run under all numeric profiles what has changed since it last passed
-	@$(PY) -m tools.profiles
 
 replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
@@ -100,11 +98,16 @@ benchmark: $(STAMP) ## Time the package beside torch and other packages, for the
 mutants: $(STAMP) ## Change the package's maths in a thousand places, one at a time: which changes does no test notice? (hours)
 	@$(MAKE) --no-print-directory $(PEERS)/.installed && $(PEERS)/bin/mutmut run --max-children 1; $(PEERS)/bin/mutmut results
 
-dist: $(STAMP) ## Build the package in dist/: a source archive and a wheel
+lock: $(UV) ## Write constraints.txt anew, after a change to requirements.txt: versions and hashes of all that is installed
+	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version $(OLDEST) --fork-strategy fewest \
+		--generate-hashes --output-file constraints.txt requirements.txt
+
+dist: $(STAMP) ## Build the package and the classroom in dist/: for each a source archive and a wheel
 	@rm -rf dist
 	@$(PY) -m build --no-isolation --outdir dist
+	@$(PY) -m build --no-isolation --outdir dist classroom
 
-test-dist: $(STAMP) ## Test the package in dist/, installed as by one who downloads it
+test-dist: $(STAMP) ## Test what is in dist/, installed as by one who downloads it
 	@ATTENTION_TUTORIAL_DIST=dist $(PY) -m pytest tests/project/test_wheel.py
 
 fresh: ## Time `make book` and `make test` in a new clone, with an empty home and no caches
@@ -117,20 +120,18 @@ linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answe
 	@jupyter-book build . -n --keep-going --builder linkcheck
 
 pythons: ## Write the Pythons that the classifiers of pyproject.toml name into all other files that name them
-	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml
+	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml classroom/pyproject.toml
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
-	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' attention_classroom/templates/setup.sh
+	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
-lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (actionlint, zizmor)
+lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (zizmor)
 	ruff check
 	ruff format --check
 	mypy --python-version $(OLDEST)
-	basedpyright --pythonversion $(OLDEST)
 	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
 	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
 	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi
 	codespell
-	actionlint .github/workflows/*.yml
 	zizmor --offline --persona=auditor --no-progress .github
 
 format: $(STAMP) $(JS) ## Put code and notebooks into the common format
@@ -140,28 +141,34 @@ format: $(STAMP) $(JS) ## Put code and notebooks into the common format
 
 clean: ## Remove what the build and the tests made; the environment stays
 	rm -rf _build mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info build dist
-	find attention_tutorial attention_classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find attention_tutorial classroom book tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments as well
 	rm -rf $(VENV) $(COLAB) $(PEERS) $(OLD) js/node_modules
 
-# uv is five times quicker than pip and installs the same versions. It reads no settings of pip's, so those of the
-# environment are handed on; among all indexes it is to take the best match, as pip does. Where it fails, pip is asked.
-REQUIREMENTS := --requirement requirements.txt --constraint constraints.txt
-UV_OPTIONS := --index-strategy unsafe-best-match $(addprefix --index-url ,$(PIP_INDEX_URL)) \
-	$(addprefix --extra-index-url ,$(PIP_EXTRA_INDEX_URL)) $(addprefix --find-links ,$(PIP_FIND_LINKS))
-$(STAMP): requirements.txt constraints.txt pyproject.toml
+# Nothing is installed but files whose hashes constraints.txt has, and nothing is built. Only torch may come from where
+# pip's settings say (PyTorch's own index of builds for CPUs, say): pip installs it, by itself. uv, which reads
+# none of these settings, installs the rest, and at last what this build of torch needs. `make lock` writes the hashes.
+TORCH := $(shell grep -o '^torch==[0-9.]*' requirements.txt)
+TORCH_ALONE := -m pip install --quiet --no-deps --no-compile
+LOCKED := $(UV) pip install $(addprefix --default-index ,$(PIP_INDEX_URL)) --constraint constraints.txt --python
+$(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))))' $(OLDEST) \
 		|| { echo "Python $(OLDEST) or newer is needed ($(PYTHONS) are tested); say which: make PYTHON=/path/to/python$(OLDEST) book"; exit 1; }
 	@echo "Making the environment in $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes."
 	@$(PYTHON) -m venv $(VENV) \
 		|| { echo "No virtual environment could be made; on Debian or Ubuntu first run: sudo apt install python3-venv"; exit 1; }
-	@{ $(PY) -m pip install --quiet "$$(grep -o '^uv==[0-9.]*' requirements.txt)" \
-		&& uv pip install --python $(PY) $(UV_OPTIONS) $(REQUIREMENTS); } \
-		|| $(PY) -m pip install --no-compile $(REQUIREMENTS) \
-		|| { echo; echo "pip could not install the requirements (see above). If the network failed, run the same command again;"; \
-		     echo "if a package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book"; exit 1; }
-	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable . \
+	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
+	@$(PY) -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
+
+$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml | $(UV)
+	@{ $(PY) $(TORCH_ALONE) $(TORCH) \
+		&& grep -v '^torch==' requirements.txt | $(LOCKED) $(PY) --no-build --require-hashes --requirement - \
+		&& $(LOCKED) $(PY) --no-build $(TORCH); } \
+		|| { echo; echo "The requirements could not be installed (see above). If the network failed, run the same command again; if a"; \
+		     echo "package has no file for this Python, try another one: make distclean; make PYTHON=python$(OLDEST) book; if"; \
+		     echo "requirements.txt was edited, first run: make lock"; exit 1; }
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable classroom \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
 	@touch $@
 
@@ -169,9 +176,8 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 $(PEERS)/.installed: $(STAMP) benchmarks/requirements.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PY) -c 'import site; print(site.getsitepackages()[0])' > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
-	@grep '^torch==' requirements.txt > $(PEERS)/torch.txt
-	@$(PEERS)/bin/python -m pip install --requirement benchmarks/requirements.txt --constraint $(PEERS)/torch.txt
-	@$(PEERS)/bin/python -m pip uninstall --yes --quiet torchvision  # asked for and not needed; its build may not be this torch's
+	@printf 'torch\ntorchvision\n' > $(PEERS)/not.txt # what is asked for and there already, and what is not needed
+	@$(LOCKED) $(PEERS)/bin/python --requirement benchmarks/requirements.txt --excludes $(PEERS)/not.txt
 	@touch $@
 
 # npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.
@@ -183,18 +189,19 @@ js/node_modules/.package-lock.json: js/package-lock.json
 # Colab's own Python; where that is not to be had, the versions of its packages are tried with another.
 COLABS := python$(shell sed -n 's/.*for Python \(3\.[0-9]*\).*/\1/p' tools/colab_versions.txt)
 COLAB_PYTHON ?= $(shell $(COLABS) -c '' 2>/dev/null && echo $(COLABS) || echo $(PYTHON))
-$(COLAB)/.installed: tools/colab_versions.txt
+$(COLAB)/.installed: tools/colab_versions.txt | $(UV)
 	@$(COLAB_PYTHON) -m venv --clear $(COLAB)
-	@$(COLAB)/bin/python -m pip install --constraint $< torch numpy # and what they need
-	@$(COLAB)/bin/python -m pip install --no-deps --requirement $<
+	@$(COLAB)/bin/python $(TORCH_ALONE) $$(grep '^torch==' $<)
+	@$(UV) pip install --python $(COLAB)/bin/python --constraint $< torch numpy # and what they need
+	@$(UV) pip install --python $(COLAB)/bin/python --no-deps --requirement $<
 	@touch $@
 
 # What the package computes and draws with, as old as pyproject.toml lets it be; the tests' own tools as always. Where
 # the oldest Python is not to be had, another is tried.
 OLDEST_PYTHON ?= $(shell python$(OLDEST) -c '' 2>/dev/null && echo python$(OLDEST) || echo $(PYTHON))
-$(OLD)/.installed: pyproject.toml requirements.txt
+$(OLD)/.installed: pyproject.toml requirements.txt | $(UV)
 	@$(OLDEST_PYTHON) -m venv --clear $(OLD)
-	@sed -n '/^dependencies/,/^]/s/^    "\([a-z]*\)>=\(.*\)",/\1==\2.*/p' pyproject.toml > $(OLD)/oldest.txt
-	@sed 's/==.*//; s/^/^/; s/$$/==/' $(OLD)/oldest.txt | grep -v -f - requirements.txt > $(OLD)/others.txt
-	@$(OLD)/bin/python -m pip install --requirement $(OLD)/oldest.txt --requirement $(OLD)/others.txt
+	@$(UV) pip compile --quiet --no-deps --resolution lowest-direct --python $(OLD)/bin/python --output-file $(OLD)/oldest.txt pyproject.toml
+	@$(OLD)/bin/python $(TORCH_ALONE) $$(grep '^torch==' $(OLD)/oldest.txt)
+	@$(UV) pip install --python $(OLD)/bin/python --requirement requirements.txt --overrides $(OLD)/oldest.txt
 	@touch $@

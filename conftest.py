@@ -14,15 +14,15 @@ import pytest
 from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
+from tools.execution import KERNEL_ENVIRONMENT, snap_outputs
 
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Masters are no tests: those of attention_classroom/tests run them.
-collect_ignore = ["attention_classroom/masters"]
+# Masters are no tests: those of classroom/tests run them.
+collect_ignore = ["classroom/masters"]
 
 # What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
 # rest comes as it stands. `pytest --durations=50` says what takes how long.
@@ -33,7 +33,7 @@ LONGEST_FIRST = tuple(
         r"notebooks/07",
         r"notebooks/(01a|04|06)",
         r"notebooks/",
-        r"attention_classroom/tests/",
+        r"classroom/tests/",
         r"tests/exercises/",
         r"tests/widgets/",
         r"tests/site/",
@@ -83,7 +83,7 @@ def compare_measured_floats_as_numbers():
     compare = IPyNbCell.compare_outputs
 
     def compare_outputs(self, test, ref, skip_compare=None):
-        settle_outputs(test, ref)
+        snap_outputs(test, ref)
         return compare(self, test, ref, skip_compare)
 
     IPyNbCell.compare_outputs = compare_outputs

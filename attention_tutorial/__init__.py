@@ -10,21 +10,12 @@ from importlib.metadata import version as _version
 from .functional import (
     additive_attention,
     additive_scores,
-    dot_product_scores,
     fused_attention,
-    general_scores,
     masked_softmax,
     multiplicative_attention,
     scaled_dot_product_attention,
 )
-from .layers import (
-    AdditiveAttention,
-    MultiHeadAttention,
-    MultiplicativeAttention,
-    merge_heads,
-    repeat_heads,
-    split_heads,
-)
+from .layers import AdditiveAttention, MultiHeadAttention, merge_heads, repeat_heads, split_heads
 from .masks import causal_mask, combine_masks, padding_mask, sliding_window_mask, to_torch_mha_mask
 
 try:
@@ -35,14 +26,11 @@ except _PackageNotFoundError:  # a folder on the path, not installed
 __all__ = [
     "AdditiveAttention",
     "MultiHeadAttention",
-    "MultiplicativeAttention",
     "additive_attention",
     "additive_scores",
     "causal_mask",
     "combine_masks",
-    "dot_product_scores",
     "fused_attention",
-    "general_scores",
     "masked_softmax",
     "merge_heads",
     "multiplicative_attention",

@@ -24,14 +24,12 @@ from ._validation import (
     check_scale,
     shape_of,
 )
-from .masks import cast_mask, causal_mask, combine_masks, open_keys
+from .masks import allowed_keys, cast_mask, with_causal_mask
 
 __all__ = [
     "additive_attention",
     "additive_scores",
-    "dot_product_scores",
     "fused_attention",
-    "general_scores",
     "masked_softmax",
     "multiplicative_attention",
     "scaled_dot_product_attention",
@@ -68,22 +66,30 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         Vaswani et al. (2017), section 3.2.3: "setting to minus infinity" before the softmax.
     """
     check_float_tensor("scores", scores)
+    if mask is not None:
+        check_mask(mask, shape_of(scores), scores.device, more_axes=True)
+    return _masked_softmax(scores, mask)
+
+
+def _masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Compute :func:`masked_softmax` of a mask that has been checked."""
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    check_mask(mask, shape_of(scores), scores.device, more_axes=True)
-    dtype, scores = scores.dtype, _widen(scores)
-    is_open, some_open = open_keys(mask)
+    dtype, scores = scores.dtype, upcast(scores)
+    allowed, has_allowed_key = allowed_keys(mask)
     if mask.is_floating_point():
-        scores = scores + cast_mask(mask, scores.dtype).masked_fill(~is_open, 0.0)
-    scores = scores.masked_fill(~is_open & some_open, -torch.inf)  # a row with no allowed key stays as it is: no NaN
-    return _narrow(torch.softmax(scores, dim=-1).masked_fill(~some_open, 0.0), dtype)
+        scores = scores + cast_mask(mask, scores.dtype).masked_fill(~allowed, 0.0)
+    scores = scores.masked_fill(~allowed & has_allowed_key, -torch.inf)  # other rows stay as they are: no NaN
+    return downcast(torch.softmax(scores, dim=-1).masked_fill(~has_allowed_key, 0.0), dtype)
 
 
-def _widen(tensor: Tensor) -> Tensor:
+def upcast(tensor: Tensor) -> Tensor:
+    """Compute in float32 what comes in half precision."""
     return tensor.float() if tensor.dtype in HALF_PRECISION else tensor
 
 
-def _narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def downcast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a result in the half precision in which the input came."""
     return tensor.to(dtype) if dtype in HALF_PRECISION else tensor
 
 
@@ -130,16 +136,22 @@ def scaled_dot_product_attention(
     """
     check_attention_inputs(query, key, value, mask)
     check_flag("is_causal", is_causal)
-    scale = check_scale(scale)
+    return unchecked_attention(query, key, value, mask, is_causal=is_causal, scale=check_scale(scale))
+
+
+def unchecked_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    """Compute :func:`scaled_dot_product_attention` of arguments that have been checked."""
     if is_causal:
-        mask = combine_masks(mask, causal_mask(query.size(-2), key.size(-2), query.device))
+        mask = with_causal_mask(mask, query.size(-2), key.size(-2), query.device)
     dtype = query.dtype
-    query, key, value = _widen(query), _widen(key), _widen(value)
+    query, key, value = upcast(query), upcast(key), upcast(value)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (..., m, n)
-    weights = masked_softmax(scores, mask)  # (..., m, n)
+    weights = _masked_softmax(scores, mask)  # (..., m, n)
     output = weights @ value  # (..., m, d_v)
-    return _narrow(output, dtype), _narrow(weights, dtype)
+    return downcast(output, dtype), downcast(weights, dtype)
 
 
 def fused_attention(
@@ -183,7 +195,13 @@ def fused_attention(
     """
     check_attention_inputs(query, key, value, mask)
     check_flag("is_causal", is_causal)
-    scale = check_scale(scale)
+    return unchecked_fused_attention(query, key, value, mask, is_causal=is_causal, scale=check_scale(scale))
+
+
+def unchecked_fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool, scale: float | None
+) -> Tensor:
+    """Compute :func:`fused_attention` of arguments that have been checked."""
     if autocast_casts(query, key, value):  # as torch would, but before the mask gets their dtype
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
@@ -191,74 +209,17 @@ def fused_attention(
     if mask is None and (not is_causal or query.size(-2) == key.size(-2)):
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
     if is_causal:
-        mask = combine_masks(mask, causal_mask(query.size(-2), key.size(-2), query.device))
+        mask = with_causal_mask(mask, query.size(-2), key.size(-2), query.device)
     return _with_mask(query, key, value, torch.atleast_2d(mask), scale)
 
 
 def _with_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None) -> Tensor:
     """Call torch's kernels with rows that have no allowed key unmasked, so that nothing is NaN; zero their results."""
-    _, some_open = open_keys(mask)
+    _, has_allowed_key = allowed_keys(mask)
     is_bool = mask.dtype == torch.bool
-    mask = mask | ~some_open if is_bool else cast_mask(mask, query.dtype).masked_fill(~some_open, 0.0)
+    mask = mask | ~has_allowed_key if is_bool else cast_mask(mask, query.dtype).masked_fill(~has_allowed_key, 0.0)
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-    return output.masked_fill(~some_open, 0.0)
-
-
-def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
-    r"""Score every query against every key by their dot product.
-
-    .. math:: s_{ij} = q_i^\top k_j, \qquad S = Q K^\top
-
-    Args:
-        query: (..., m, d_k).
-        key: (..., n, d_k).
-
-    Returns:
-        Scores (..., m, n).
-
-    Raises:
-        TypeError: if an input is not a float tensor, or dtypes differ.
-        ValueError: if the numbers of features differ.
-
-    Example:
-        >>> dot_product_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
-        [[11.0, 2.0]]
-
-    Source:
-        Luong et al. (2015), equation (8), "dot".
-    """
-    check_pair(query, key)
-    return query @ key.transpose(-2, -1)
-
-
-def general_scores(query: Tensor, key: Tensor, w: Tensor) -> Tensor:
-    r"""Score every query against every key through a learned matrix.
-
-    .. math:: s_{ij} = q_i^\top W k_j, \qquad S = Q W K^\top
-
-    Args:
-        query: (..., m, d_q).
-        key: (..., n, d_k); ``d_q`` and ``d_k`` may differ.
-        w: W, (d_q, d_k).
-
-    Returns:
-        Scores (..., m, n).
-
-    Raises:
-        TypeError: if an input is not a float tensor, or dtypes differ.
-        ValueError: if ``w`` is not (d_q, d_k).
-
-    Example:
-        >>> w = torch.tensor([[0.0, 1.0], [1.0, 0.0]])  # swaps the two features
-        >>> general_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), w).tolist()
-        [[10.0]]
-
-    Source:
-        Luong et al. (2015), equation (8), "general".
-    """
-    check_pair(query, key, same_features=False)
-    check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
-    return query @ w @ key.transpose(-2, -1)
+    return output.masked_fill(~has_allowed_key, 0.0)
 
 
 def multiplicative_attention(
@@ -295,9 +256,9 @@ def multiplicative_attention(
     dtype = query.dtype
     if w is not None:
         check_parameter("w", w, (query.size(-1), key.size(-1)), "(d_q, d_k)", query=query)
-        query, key, value = _widen(query) @ _widen(w), _widen(key), _widen(value)  # query (..., m, d_k)
-    output, weights = scaled_dot_product_attention(query, key, value, mask, scale=1.0)
-    return _narrow(output, dtype), _narrow(weights, dtype)
+        query, key, value = upcast(query) @ upcast(w), upcast(key), upcast(value)  # query (..., m, d_k)
+    output, weights = unchecked_attention(query, key, value, mask, is_causal=False, scale=1.0)
+    return downcast(output, dtype), downcast(weights, dtype)
 
 
 def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
@@ -328,7 +289,7 @@ def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, 
     Source:
         Bahdanau et al. (2015), section 3.1 and appendix A.1.2 (their names: v_a, W_a, U_a).
     """
-    check_pair(query, key, same_features=False)
+    check_pair(query, key)
     check_float_tensor("v", v)
     if v.dim() != 1:
         raise ValueError(f"v must have one axis (d_hidden,); got shape {shape_of(v)}")
@@ -374,6 +335,6 @@ def additive_attention(
     """
     check_attention_inputs(query, key, value, mask, same_features=False)
     scores = additive_scores(query, key, w_query, w_key, v)  # (..., m, n)
-    weights = masked_softmax(scores, mask)  # (..., m, n)
+    weights = _masked_softmax(scores, mask)  # (..., m, n)
     output = weights @ value  # (..., m, d_v)
     return output, weights

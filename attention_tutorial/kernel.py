@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ._validation import (
     check_attention_inputs,
@@ -30,7 +31,7 @@ from ._validation import (
     shape_of,
 )
 from .layers import repeat_heads
-from .tiled import _Rule, _TiledGradients
+from .tiled import BlockMask, attention_gradients
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -54,7 +55,7 @@ def has_triton() -> bool:
 
 
 def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
-    query, key, value, mask, output, log_total,
+    query, key, value, mask, output, logsumexp,
     stride_b, stride_h, stride_m, stride_n, m, n, scale,
     HEADS: tl.constexpr, GROUP: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
     WIDTH_K: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -68,7 +69,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         value: where (batch, kv_heads, n, D_V) begins.
         mask: where a boolean mask begins, with the strides below.
         output: where (batch, heads, m, D_V) is written.
-        log_total: where (batch, heads, m) is written.
+        logsumexp: where (batch, heads, m) is written.
         stride_b: steps from one batch of the mask to the next; 0 where it is stretched.
         stride_h: the same for heads.
         stride_m: the same for queries.
@@ -92,10 +93,10 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
     shared = head // HEADS * (HEADS // GROUP) + head % HEADS // GROUP  # whose keys it reads
     at_k, at_v = tl.arange(0, WIDTH_K)[None, :], tl.arange(0, WIDTH_V)[None, :]
     q = tl.load(query + (head * m + rows) * D_K + at_k, mask=(rows < m) & (at_k < D_K), other=0.0)
-    top = tl.full([BLOCK_M, 1], -float("inf"), tl.float32)
-    total = tl.full([BLOCK_M, 1], 0.0, tl.float32)
-    seen = tl.full([BLOCK_M, 1], 0, tl.int32)  # open keys so far
-    summed = tl.full([BLOCK_M, WIDTH_V], 0.0, tl.float32)
+    m_i = tl.full([BLOCK_M, 1], -float("inf"), tl.float32)  # the largest score so far
+    l_i = tl.full([BLOCK_M, 1], 0.0, tl.float32)  # the sum of the exponentials
+    acc = tl.full([BLOCK_M, WIDTH_V], 0.0, tl.float32)  # the weighted sum of the values
+    seen = tl.full([BLOCK_M, 1], 0, tl.int32)  # how many keys were allowed
     stop = n
     if IS_CAUSAL:  # no query of this block sees further than its last one
         stop = tl.minimum(n, (tl.program_id(0) + 1) * BLOCK_M + n - m)
@@ -105,25 +106,25 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         k = tl.load(key + (shared * n + columns) * D_K + at_k, mask=(columns < n) & (at_k < D_K), other=0.0)
         v = tl.load(value + (shared * n + columns) * D_V + at_v, mask=(columns < n) & (at_v < D_V), other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale  # (BLOCK_M, BLOCK_N)
-        is_open = (rows < m) & (across < n)  # beyond the ragged end all is closed
+        allowed = (rows < m) & (across < n)  # nothing is allowed beyond the ragged end
         if IS_CAUSAL:
-            is_open = is_open & (across <= rows + (n - m))
+            allowed = allowed & (across <= rows + (n - m))
         if HAS_MASK:
             place = head // HEADS * stride_b + head % HEADS * stride_h  # an int64, as a mask may be large
             place = place + rows.to(tl.int64) * stride_m + across.to(tl.int64) * stride_n
-            is_open = is_open & (tl.load(mask + place, mask=is_open, other=0) != 0)
-        scores = tl.where(is_open, scores, -float("inf"))
-        new_top = tl.maximum(top, tl.max(scores, axis=1, keep_dims=True))
-        shift = tl.where(new_top == -float("inf"), 0.0, new_top)
+            allowed = allowed & (tl.load(mask + place, mask=allowed, other=0) != 0)
+        scores = tl.where(allowed, scores, -float("inf"))
+        new_m = tl.maximum(m_i, tl.max(scores, axis=1, keep_dims=True))
+        shift = tl.where(new_m == -float("inf"), 0.0, new_m)
         weights = tl.exp(scores - shift)  # NaN stays NaN here, whatever the maximum made of it
-        old = tl.exp(top - shift)
-        total = old * total + tl.sum(weights, axis=1, keep_dims=True)
-        summed = old * summed + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
-        seen += tl.sum(is_open.to(tl.int32), axis=1, keep_dims=True)
-        top = new_top
-    average = summed / tl.where(seen == 0, 1.0, total)  # nothing open: 0 / 1
+        old = tl.exp(m_i - shift)
+        l_i = old * l_i + tl.sum(weights, axis=1, keep_dims=True)
+        acc = old * acc + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
+        seen += tl.sum(allowed.to(tl.int32), axis=1, keep_dims=True)
+        m_i = new_m
+    average = acc / tl.where(seen == 0, 1.0, l_i)  # 0 where no key was allowed
     tl.store(output + (head * m + rows) * D_V + at_v, average.to(q.dtype), mask=(rows < m) & (at_v < D_V))
-    tl.store(log_total + head * m + rows, top + tl.log(tl.where(total == 0.0, 1.0, total)), mask=rows < m)
+    tl.store(logsumexp + head * m + rows, m_i + tl.log(tl.where(l_i == 0.0, 1.0, l_i)), mask=rows < m)
 
 
 def kernel_attention(
@@ -139,9 +140,9 @@ def kernel_attention(
 ) -> Tensor:
     r"""Compute the output of attention by a Triton kernel: on a GPU, or by Triton's interpreter on the CPU.
 
-    Each program of the kernel takes one block of queries of one head over all blocks of keys, and merges their parts
-    as :func:`~attention_tutorial.tiled.merge_parts` does. The backward pass is that of
-    :func:`~attention_tutorial.tiled.tiled_attention`.
+    Each program of the kernel takes one block of queries of one head over all blocks of keys, and merges what they
+    leave as :func:`~attention_tutorial.tiled.merge_states` does. The backward pass, and what is not supported, are
+    those of :func:`~attention_tutorial.tiled.tiled_attention`.
 
     Triton decides between compiler and interpreter when it is imported. Without a GPU the first call sets
     ``TRITON_INTERPRET=1`` for the whole process, unless the variable is set.
@@ -177,7 +178,7 @@ def kernel_attention(
     scale = check_scale(scale)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     mask = mask if mask is None else torch.atleast_2d(mask)
-    output: Tensor = _Kernel.apply(query, key, value, mask, is_causal, scale, (block_m, block_n))[0]
+    output: Tensor = _Kernel.apply(query, key, value, mask, is_causal, scale, (block_m, block_n))
     return output
 
 
@@ -223,45 +224,38 @@ class _Kernel(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float,
-        blocks: tuple[int, int],
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        return _launch(query, key, value, mask, is_causal, scale, blocks)
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
+        is_causal: bool, scale: float, blocks: tuple[int, int],
+    ) -> Tensor:  # fmt: skip
+        output, logsumexp = _launch(query, key, value, mask, is_causal, scale, blocks)
+        ctx.save_for_backward(query, key, value, mask, output, logsumexp)
+        ctx.is_causal, ctx.scale = is_causal, scale
+        return output
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        *tensors, is_causal, ctx.scale, _ = inputs
-        ctx.save_for_backward(*tensors, *output)
-        ctx.mark_non_differentiable(output[1])
-        ctx.rule = _Rule(inputs[0].size(2), inputs[1].size(2), is_causal, None, 0)
-
-    @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, output, log_total = ctx.saved_tensors
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, mask, output, logsumexp = ctx.saved_tensors
         kv_heads, times = key.size(1), query.size(1) // key.size(1)
         k, v = (repeat_heads(x, query.size(1)) for x in (key, value))
-        d_query, *shared = _TiledGradients.apply(
-            given[0], query, k, v, mask, output, log_total[..., None], ctx.rule, ctx.scale, 128, False
+        block_mask = BlockMask(query.size(2), key.size(2), ctx.is_causal)
+        d_query, *shared = attention_gradients(
+            grad, query, k, v, mask, output, logsumexp[..., None], block_mask, ctx.scale, size=128
         )
         d_key, d_value = (x.unflatten(1, (kv_heads, times)).sum(dim=2) for x in shared)
         return d_query, d_key, d_value, None, None, None, None
 
 
 def _launch(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    is_causal: bool,
-    scale: float,
-    blocks: tuple[int, int],
-) -> tuple[Tensor, Tensor]:
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
+    is_causal: bool, scale: float, blocks: tuple[int, int],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     batch, heads, m, d_k = query.shape
     n, d_v = value.shape[2:]
     output = query.new_empty(batch, heads, m, d_v)
-    log_total = query.new_empty(batch, heads, m, dtype=torch.float32)
+    logsumexp = query.new_empty(batch, heads, m, dtype=torch.float32)
     if output.numel() == 0:
-        return output, log_total.fill_(-torch.inf)
+        return output, logsumexp.fill_(-torch.inf)
     stretched = None if mask is None else mask.expand(batch, heads, m, n).view(torch.uint8)
     kernel = _compiled()
     if query.is_cpu:
@@ -269,15 +263,15 @@ def _launch(
             raise RuntimeError("tensors on the CPU need Triton's interpreter; "
                                "set TRITON_INTERPRET=1 before Triton is imported")  # fmt: skip
         if query.dtype == torch.bfloat16:  # the interpreter multiplies its bits as if they were whole numbers
-            output, log_total = _launch(query.float(), key.float(), value.float(), mask, is_causal, scale, blocks)
-            return output.to(torch.bfloat16), log_total
+            output, logsumexp = _launch(query.float(), key.float(), value.float(), mask, is_causal, scale, blocks)
+            return output.to(torch.bfloat16), logsumexp
     kernel[(math.ceil(m / blocks[0]), batch * heads)](
         query.contiguous(), key.contiguous(), value.contiguous(), output if stretched is None else stretched,
-        output, log_total, *((0, 0, 0, 0) if stretched is None else stretched.stride()), m, n, scale,
+        output, logsumexp, *((0, 0, 0, 0) if stretched is None else stretched.stride()), m, n, scale,
         HEADS=heads, GROUP=heads // key.size(1), D_K=d_k, D_V=d_v, WIDTH_K=_width(d_k), WIDTH_V=_width(d_v),
         IS_CAUSAL=is_causal, HAS_MASK=mask is not None, BLOCK_M=blocks[0], BLOCK_N=blocks[1],
     )  # fmt: skip
-    return output, log_total
+    return output, logsumexp
 
 
 def _width(features: int) -> int:

@@ -17,21 +17,9 @@ from ._validation import (
     check_tensor,
     shape_of,
 )
-from .functional import (
-    additive_attention,
-    fused_attention,
-    multiplicative_attention,
-    scaled_dot_product_attention,
-)
+from .functional import additive_attention, unchecked_attention, unchecked_fused_attention
 
-__all__ = [
-    "AdditiveAttention",
-    "MultiHeadAttention",
-    "MultiplicativeAttention",
-    "merge_heads",
-    "repeat_heads",
-    "split_heads",
-]
+__all__ = ["AdditiveAttention", "MultiHeadAttention", "merge_heads", "repeat_heads", "split_heads"]
 
 
 class AdditiveAttention(nn.Module):
@@ -94,62 +82,6 @@ class AdditiveAttention(nn.Module):
         """Name the sizes when the module is printed."""
         d_hidden, d_query = self.w_query.shape
         return f"d_query={d_query}, d_key={self.w_key.size(1)}, d_hidden={d_hidden}"
-
-
-class MultiplicativeAttention(nn.Module):
-    r"""Luong's "general" multiplicative attention with its learned matrix.
-
-    .. math:: s_{ij} = q_i^\top W k_j
-
-    Args:
-        d_query: features of a query.
-        d_key: features of a key.
-        device: where the parameters live.
-        dtype: their floating-point type.
-
-    Raises:
-        TypeError: if a size is not an int.
-        ValueError: if a size is below 1.
-
-    Example:
-        >>> attention = MultiplicativeAttention(d_query=5, d_key=4)
-        >>> output, weights = attention(torch.zeros(2, 3, 5), torch.zeros(2, 7, 4))
-        >>> output.shape, weights.shape
-        (torch.Size([2, 3, 4]), torch.Size([2, 3, 7]))
-
-    Source:
-        Luong et al. (2015), equation (8), "general" (W is W_a there).
-    """
-
-    def __init__(
-        self,
-        d_query: int,
-        d_key: int,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__()
-        check_size("d_query", d_query, minimum=1)
-        check_size("d_key", d_key, minimum=1)
-        self.w = nn.Parameter(torch.empty(d_query, d_key, device=device, dtype=dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the matrix anew (Glorot & Bengio, 2010)."""
-        nn.init.xavier_uniform_(self.w)
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor | None = None, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(output, weights)`` for query (..., m, d_query), key (..., n, d_key), value (default: the key)."""
-        value = key if value is None else value
-        return multiplicative_attention(query, key, value, mask, w=self.w)
-
-    def extra_repr(self) -> str:
-        """Name the sizes when the module is printed."""
-        d_query, d_key = self.w.shape
-        return f"d_query={d_query}, d_key={d_key}"
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -354,12 +286,11 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         self._check_input("query", query, "m")
-        if key is not query or value is not query:
-            self._check_pair(key, value)
-            if query.size(0) != key.size(0):
-                shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
-                raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
-        return self.attend(query, *self.project(key, value), mask, is_causal=is_causal, need_weights=need_weights)
+        keys, values = self.project(key, value)
+        if query.size(0) != key.size(0):
+            shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
+            raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
+        return self.attend(query, keys, values, mask, is_causal=is_causal, need_weights=need_weights)
 
     def project(self, key: Tensor, value: Tensor | None = None, *, start: int = 0) -> tuple[Tensor, Tensor]:
         """Make the keys and values of all heads, to be kept for queries to come (a key/value cache).
@@ -392,7 +323,7 @@ class MultiHeadAttention(nn.Module):
         check_size("start", start)
         k = split_heads(self.w_k(key), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
         v = split_heads(self.w_v(value), self.num_kv_heads)  # (batch, kv_heads, n, d_head)
-        return self._place(k, start), v
+        return self.apply_positions(k, start), v
 
     def attend(
         self,
@@ -433,17 +364,17 @@ class MultiHeadAttention(nn.Module):
         check_flag("is_causal", is_causal)
         check_flag("need_weights", need_weights)
         q = split_heads(self.w_q(query), self.num_heads)  # (batch, heads, m, d_head)
-        q = self._place(q, n - q.size(2))
+        q = self.apply_positions(q, n - q.size(2))
         k, v = repeat_heads(keys, self.num_heads), repeat_heads(values, self.num_heads)
         weights = None
         if need_weights:
-            heads, weights = scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+            heads, weights = unchecked_attention(q, k, v, mask, is_causal=is_causal, scale=None)
         else:
-            heads = fused_attention(q, k, v, mask, is_causal=is_causal)
+            heads = unchecked_fused_attention(q, k, v, mask, is_causal=is_causal, scale=None)
         return self.w_o(merge_heads(heads)), weights  # (batch, m, d_model), (batch, heads, m, n)
 
-    def _place(self, x: Tensor, first: int) -> Tensor:
-        """Tell queries or keys (batch, heads, n, d_head) their positions, from ``first`` on; here they need none."""
+    def apply_positions(self, x: Tensor, first: int) -> Tensor:
+        """Put positions, from ``first`` on, into queries or keys (batch, heads, n, d_head); here they have none."""
         return x
 
     def _checked_mask(self, mask: Tensor | None, query: Tensor, n: int) -> Tensor | None:
@@ -521,55 +452,14 @@ class MultiHeadAttention(nn.Module):
         has_bias = module.in_proj_bias is not None
         weight = module.out_proj.weight
         ours = cls(d_model, module.num_heads, bias=has_bias, device=weight.device, dtype=weight.dtype)
-        in_weights = module.in_proj_weight.chunk(3)
-        in_biases = module.in_proj_bias.chunk(3) if has_bias else (None, None, None)
-        with torch.no_grad():
-            for projection, w, b in zip((ours.w_q, ours.w_k, ours.w_v), in_weights, in_biases, strict=True):
-                projection.weight.copy_(w)
-                if b is not None:
-                    projection.bias.copy_(b)
-            ours.w_o.weight.copy_(weight)
-            if has_bias:
-                ours.w_o.bias.copy_(module.out_proj.bias)
-        return ours.train(module.training)
-
-    def to_torch(self) -> nn.MultiheadAttention:
-        """Copy the weights into torch's own module, the way back of :meth:`from_torch`.
-
-        Returns:
-            A module with ``batch_first=True`` and without dropout, of the same sizes, dtype, device and training mode,
-            with its own copy of the weights.
-
-        Raises:
-            ValueError: if heads * d_head is not d_model, heads share keys, or positions turn them: torch's module does
-                none of that.
-
-        Example:
-            >>> ours = MultiHeadAttention(8, 2)
-            >>> x = torch.rand(1, 3, 8)
-            >>> torch.allclose(ours.to_torch()(x, x, x)[0], ours(x)[0], atol=1e-6)
-            True
-        """
-        if self.num_heads * self.d_head != self.d_model:
-            sizes = f"num_heads={self.num_heads}, d_head={self.d_head}, d_model={self.d_model}"
-            raise ValueError(f"torch's module needs heads * d_head = d_model; got {sizes}")
-        if self.num_kv_heads != self.num_heads:
-            sizes = f"num_kv_heads={self.num_kv_heads}, num_heads={self.num_heads}"
-            raise ValueError(f"torch's module has keys and values for every head; got {sizes}")
-        if type(self)._place is not MultiHeadAttention._place:
-            raise ValueError(f"torch's module has no positions; got a {type(self).__name__}")
-        weight, has_bias = self.w_o.weight, self.w_o.bias is not None
-        theirs = nn.MultiheadAttention(
-            self.d_model, self.num_heads, bias=has_bias, batch_first=True, device=weight.device, dtype=weight.dtype
+        tensors = {"weight": (*module.in_proj_weight.chunk(3), weight)}
+        if has_bias:
+            tensors["bias"] = (*module.in_proj_bias.chunk(3), module.out_proj.bias)
+        names = ("w_q", "w_k", "w_v", "w_o")
+        ours.load_state_dict(
+            {f"{w}.{kind}": x for kind, all_four in tensors.items() for w, x in zip(names, all_four, strict=True)}
         )
-        projections = (self.w_q, self.w_k, self.w_v)
-        with torch.no_grad():
-            theirs.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
-            theirs.out_proj.weight.copy_(weight)
-            if has_bias:
-                theirs.in_proj_bias.copy_(torch.cat([projection.bias for projection in projections]))
-                theirs.out_proj.bias.copy_(self.w_o.bias)
-        return theirs.train(self.training)
+        return ours.train(module.training)
 
     def extra_repr(self) -> str:
         """Name the sizes when the module is printed."""

@@ -1,11 +1,11 @@
 """Masks: which query may attend to which key.
 
 One convention holds in this package. A boolean mask says **True = may attend**: ``mask[i, j]`` is True when query
-``i`` may attend to key ``j``. A float mask is added to the scores, so 0 leaves a score alone and minus infinity
-blocks it. Masks broadcast to the shape of the scores, ``(..., m, n)``.
+``i`` may attend to key ``j``; such a key is *allowed*. A float mask is added to the scores, so 0 leaves a score alone,
+and a key at minus infinity is not allowed. Masks broadcast to the shape of the scores, ``(..., m, n)``.
 
 ``torch.nn.functional.scaled_dot_product_attention`` has the same convention. ``torch.nn.MultiheadAttention`` has the
-opposite one, True = blocked; :func:`to_torch_mha_mask` converts.
+opposite one, True = not allowed; :func:`to_torch_mha_mask` converts.
 """
 
 from collections.abc import Sequence
@@ -202,12 +202,17 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
             raise ValueError(f"masks must broadcast with each other; got {shape_of(joined)} and {shape_of(mask)}")
         if joined.device != mask.device:
             raise ValueError(f"masks must be on the same device; got {joined.device} and {mask.device}")
-        joined = join(joined, mask)
+        joined = _combine_two(joined, mask)
     return joined
 
 
-def join(a: Tensor, b: Tensor) -> Tensor:
-    """Compute :func:`combine_masks` of two masks that fit together."""
+def with_causal_mask(mask: Tensor | None, m: int, n: int, device: torch.device) -> Tensor:
+    """Combine the causal mask with a mask that has been checked, or with none."""
+    past = causal_mask(m, n, device)
+    return past if mask is None else _combine_two(mask, past)
+
+
+def _combine_two(a: Tensor, b: Tensor) -> Tensor:
     if a.dtype == torch.bool and b.dtype == torch.bool:
         return a & b
     if a.is_floating_point() and b.is_floating_point():
@@ -216,10 +221,10 @@ def join(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(allowed, added, -torch.inf)
 
 
-def open_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
+def allowed_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return which keys a mask allows, and which queries have an allowed key (..., m or 1, 1)."""
-    is_open = mask if mask.dtype == torch.bool else mask != -torch.inf
-    return is_open, is_open.any(dim=-1, keepdim=True)
+    allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
+    return allowed, allowed.any(dim=-1, keepdim=True)
 
 
 def cast_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -231,8 +236,8 @@ def cast_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def to_torch_mha_mask(mask: Tensor | None, num_heads: int | None = None) -> Tensor | None:
     r"""Turn a mask of this package into one for ``torch.nn.MultiheadAttention``.
 
-    There, True means *blocked*, so a boolean mask is inverted. A float mask is added to the scores in both and stays
-    as it is. The result does not share memory with ``mask`` when it had to change.
+    There, True means *not allowed*, so a boolean mask is inverted. A float mask is added to the scores in both and
+    stays as it is. The result does not share memory with ``mask`` when it had to change.
 
     Args:
         mask: boolean or float mask in this package's convention, or ``None``.

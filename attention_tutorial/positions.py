@@ -4,13 +4,13 @@ Attention without a mask treats its input as a set: shuffle the rows and the out
 say where a row stands:
 
 - :func:`sinusoidal_positions` and :class:`LearnedPositions` give every position a vector, added to the input;
-- :func:`rotate` turns queries and keys by an angle that grows with the position, so that their dot product depends on
-  the distance only (rotary positions);
+- :func:`apply_rotary` turns queries and keys by an angle that grows with the position, so that their dot product
+  depends on the distance only (rotary positions, or RoPE);
 - :func:`alibi_bias` takes from every score an amount that grows with the distance.
 
 Positions count from 0. Features come in pairs; pair ``i`` of ``d / 2`` turns by ``base ** (-2 * i / d)`` a position,
 the first pair fastest. Two orders of the pairs are in use: pair ``i`` has the features ``2i`` and ``2i + 1``
-(``"neighbours"``) or ``i`` and ``i + d / 2`` (``"halves"``).
+(``"interleaved"``) or ``i`` and ``i + d / 2`` (``"halves"``).
 """
 
 from typing import Any, Literal, get_args
@@ -36,14 +36,14 @@ __all__ = [
     "RotaryMultiHeadAttention",
     "alibi_bias",
     "alibi_slopes",
-    "change_pairing",
-    "rotate",
+    "apply_rotary",
+    "permute_rotary",
     "shift_matrix",
     "sinusoidal_positions",
 ]
 
 BASE = 10_000.0
-Pairing = Literal["halves", "neighbours"]
+Pairing = Literal["halves", "interleaved"]
 PAIRINGS = get_args(Pairing)
 
 
@@ -211,23 +211,23 @@ class LearnedPositions(nn.Module):
         return f"max_length={max_length}, d_model={d_model}"
 
 
-def rotate(
+def apply_rotary(
     x: Tensor, positions: Tensor | None = None, *, pairing: Pairing = "halves", base: float = BASE
 ) -> Tensor:  # fmt: skip
-    r"""Turn each pair of features by an angle that grows with the position (rotary positions).
+    r"""Apply rotary positions (RoPE): turn each pair of features by an angle that grows with the position.
 
     .. math:: \begin{pmatrix} a' \\ b' \end{pmatrix} =
         \begin{pmatrix} \cos t\omega_i & -\sin t\omega_i \\ \sin t\omega_i & \cos t\omega_i \end{pmatrix}
         \begin{pmatrix} a \\ b \end{pmatrix}, \qquad \omega_i = \text{base}^{-2i/d}
 
     Queries and keys are turned, values are not. Then a score depends on positions by their distance only:
-    ``rotate(q, t) @ rotate(k, s)`` is the same wherever ``t - s`` is.
+    ``apply_rotary(q, t) @ apply_rotary(k, s)`` is the same wherever ``t - s`` is.
 
     Args:
         x: queries or keys (..., n, d), d even.
         positions: integers or floats that broadcast to (..., n), such as (n,); 0 to n - 1 when left out.
-        pairing: ``"halves"`` pairs feature i with i + d/2, ``"neighbours"`` 2i with 2i + 1. Weights trained with one
-            give nonsense with the other; :func:`change_pairing` converts them.
+        pairing: ``"halves"`` pairs feature i with i + d/2, ``"interleaved"`` 2i with 2i + 1. Weights trained with one
+            give nonsense with the other; :func:`permute_rotary` converts them.
         base: see :func:`frequencies`.
 
     Returns:
@@ -240,11 +240,11 @@ def rotate(
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])  # at position 0, and at position 1: turned by one radian
-        >>> [[round(v, 2) for v in row] for row in rotate(x).tolist()]
+        >>> [[round(v, 2) for v in row] for row in apply_rotary(x).tolist()]
         [[1.0, 0.0], [0.54, 0.84]]
 
     Source:
-        Su et al. (2021), arXiv:2104.09864, equations (14) and (15) ("neighbours"); "halves" as in GPT-NeoX and Llama.
+        Su et al. (2021), arXiv:2104.09864, equations (14) and (15) ("interleaved"); "halves" as in GPT-NeoX and Llama.
     """
     check_axes("x", x, "(..., n, d)")
     if x.size(-1) == 0 or x.size(-1) % 2:
@@ -258,16 +258,16 @@ def rotate(
     angles = positions.to(torch.float64).unsqueeze(-1) * frequencies(x.size(-1), base).to(x.device)  # (..., n, d/2)
     dtype = torch.float32 if x.dtype in HALF_PRECISION else x.dtype
     cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
-    pairs = x.to(dtype).unflatten(-1, (-1, 2) if pairing == "neighbours" else (2, -1))
-    a, b = pairs.unbind(-1 if pairing == "neighbours" else -2)  # (..., n, d/2) each
-    turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1 if pairing == "neighbours" else -2)
+    pairs = x.to(dtype).unflatten(-1, (-1, 2) if pairing == "interleaved" else (2, -1))
+    a, b = pairs.unbind(-1 if pairing == "interleaved" else -2)  # (..., n, d/2) each
+    turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1 if pairing == "interleaved" else -2)
     return turned.flatten(-2).to(x.dtype)
 
 
-def change_pairing(weight: Tensor, num_heads: int, *, to: Pairing) -> Tensor:
+def permute_rotary(weight: Tensor, num_heads: int, *, to: Pairing) -> Tensor:
     """Reorder the rows of W^Q or W^K, so that weights trained with one pairing of rotary positions serve the other.
 
-    In each head, ``to="halves"`` puts the features 0, 2, 4, ... before 1, 3, 5, ...; ``to="neighbours"`` undoes it.
+    In each head, ``to="halves"`` puts the features 0, 2, 4, ... before 1, 3, 5, ...; ``to="interleaved"`` undoes it.
     With the rows of both matrices reordered, all scores stay what they were.
 
     Args:
@@ -283,9 +283,9 @@ def change_pairing(weight: Tensor, num_heads: int, *, to: Pairing) -> Tensor:
         ValueError: if the rows do not divide into heads of an even number of features, or ``to`` is unknown.
 
     Example:
-        >>> change_pairing(torch.arange(6), 1, to="halves").tolist()
+        >>> permute_rotary(torch.arange(6), 1, to="halves").tolist()
         [0, 2, 4, 1, 3, 5]
-        >>> change_pairing(torch.tensor([0, 2, 4, 1, 3, 5]), 1, to="neighbours").tolist()
+        >>> permute_rotary(torch.tensor([0, 2, 4, 1, 3, 5]), 1, to="interleaved").tolist()
         [0, 1, 2, 3, 4, 5]
     """
     check_tensor("weight", weight)
@@ -301,7 +301,7 @@ def change_pairing(weight: Tensor, num_heads: int, *, to: Pairing) -> Tensor:
 class RotaryMultiHeadAttention(MultiHeadAttention):
     r"""Multi-head self-attention whose queries and keys are turned by their positions.
 
-    .. math:: s_{ts} = \frac{\operatorname{rotate}(q_t, t)^\top \operatorname{rotate}(k_s, s)}{\sqrt{d_k}}
+    .. math:: s_{ts} = \frac{\operatorname{RoPE}(q_t, t)^\top \operatorname{RoPE}(k_s, s)}{\sqrt{d_k}}
 
     Keys count from 0; the last query has the position of the last key, as in
     :func:`~attention_tutorial.masks.causal_mask`. Everything else is as in
@@ -313,7 +313,7 @@ class RotaryMultiHeadAttention(MultiHeadAttention):
         d_head: features of one head, even; ``d_model // num_heads`` when left out.
         bias: give each of the four projections a bias.
         num_kv_heads: as in :class:`~attention_tutorial.layers.MultiHeadAttention`.
-        pairing: see :func:`rotate`.
+        pairing: see :func:`apply_rotary`.
         base: see :func:`frequencies`.
         device: where the parameters live.
         dtype: their floating-point type.
@@ -352,9 +352,10 @@ class RotaryMultiHeadAttention(MultiHeadAttention):
         self.pairing: Pairing = pairing
         self.base = float(base)
 
-    def _place(self, x: Tensor, first: int) -> Tensor:
+    def apply_positions(self, x: Tensor, first: int) -> Tensor:
+        """Turn queries or keys (batch, heads, n, d_head) by their positions, from ``first`` on."""
         positions = torch.arange(first, first + x.size(-2), device=x.device)
-        return rotate(x, positions, pairing=self.pairing, base=self.base)
+        return apply_rotary(x, positions, pairing=self.pairing, base=self.base)
 
     def extra_repr(self) -> str:
         """Name the sizes when the module is printed."""
@@ -445,7 +446,7 @@ def _check_even(name: str, d: Any) -> None:
 
 def _check_pairing(name: str, pairing: Any) -> None:
     if pairing not in PAIRINGS:
-        raise ValueError(f"{name} must be 'halves' or 'neighbours'; got {pairing!r}")
+        raise ValueError(f"{name} must be 'halves' or 'interleaved'; got {pairing!r}")
 
 
 def _check_dtype(dtype: Any) -> torch.dtype:

@@ -1,9 +1,9 @@
 """Attention tile by tile: the same output, and no tensor of m x n on the way.
 
 A softmax over many keys can be put together from softmaxes over some of them. What one group of keys leaves behind is
-a :class:`Part`, three tensors whose size has nothing to do with the number of keys; :func:`merge_parts` makes one part
-of two. :func:`tiled_attention` goes over the keys in blocks, merges their parts, and forgets each block's scores. The
-backward pass computes them again.
+a :class:`SoftmaxState`, three tensors whose size has nothing to do with the number of keys; :func:`merge_states` makes
+one state of two. :func:`tiled_attention` goes over the keys in blocks, merges their states, and forgets each block's
+scores. The backward pass computes them again.
 
 Axes are named as in ``attention_tutorial.functional``. A query at row ``i`` of ``m`` stands at the position
 ``i + (n - m)`` among the keys: the last query meets the last key.
@@ -11,15 +11,14 @@ Axes are named as in ``attention_tutorial.functional``. A query at row ``i`` of 
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ._validation import (
-    autocast_casts,
     check_attention_inputs,
     check_axes,
     check_flag,
@@ -28,43 +27,46 @@ from ._validation import (
     check_size,
     shape_of,
 )
-from .functional import _widen, scaled_dot_product_attention
-from .masks import cast_mask, causal_mask, check_window, join, sliding_window_mask
+from .functional import upcast
+from .masks import cast_mask, check_window
 
-__all__ = ["Part", "merge_parts", "part_of", "tiled_attention"]
+__all__ = ["SoftmaxState", "merge_states", "softmax_state", "tiled_attention"]
 
 
-class Part(NamedTuple):
-    r"""What a softmax has to remember of the keys it has seen, for each query.
+class SoftmaxState(NamedTuple):
+    r"""What a softmax has to remember of the keys it has seen, for each query, under FlashAttention's names.
 
     Attributes:
-        top: t, (..., m, 1), the largest score; minus infinity where no key was allowed.
-        total: (..., m, 1), :math:`\sum_j e^{s_j - t}`.
-        summed: (..., m, d_v), :math:`\sum_j e^{s_j - t} v_j`.
+        m: t, (..., m, 1), the largest score; minus infinity where no key was allowed.
+        l: (..., m, 1), :math:`\sum_j e^{s_j - t}`.
+        acc: u, (..., m, d_v), :math:`\sum_j e^{s_j - t} v_j`.
 
     Example:
-        >>> part = Part(torch.tensor([[3.0]]), torch.tensor([[2.0]]), torch.tensor([[8.0, 4.0]]))
-        >>> part.output.tolist()
+        >>> state = SoftmaxState(m=torch.tensor([[3.0]]), l=torch.tensor([[2.0]]), acc=torch.tensor([[8.0, 4.0]]))
+        >>> state.output.tolist()
         [[4.0, 2.0]]
+
+    Source:
+        Dao et al. (2022), arXiv:2205.14135, section 3.1 (m and :math:`\ell`).
     """
 
-    top: Tensor
-    total: Tensor
-    summed: Tensor
+    m: Tensor
+    l: Tensor  # noqa: E741
+    acc: Tensor
 
     @property
     def output(self) -> Tensor:
         """The average of the values over these keys, (..., m, d_v); zero where no key was allowed."""
-        return self.summed / self.total.masked_fill(self.total == 0, 1.0)
+        return self.acc / self.l.masked_fill(self.l == 0, 1.0)
 
     @property
-    def log_total(self) -> Tensor:
+    def logsumexp(self) -> Tensor:
         r"""The logarithm of the sum of all :math:`e^{s_j}`, (..., m, 1); minus infinity where no key was allowed."""
-        return _finite(self.top) + self.total.log()
+        return _finite(self.m) + self.l.log()
 
 
-def part_of(scores: Tensor, value: Tensor) -> Part:
-    r"""Make the part of one group of keys.
+def softmax_state(scores: Tensor, value: Tensor) -> SoftmaxState:
+    r"""Make the state that one group of keys leaves.
 
     .. math:: t_i = \max_j s_{ij}, \qquad \ell_i = \sum_j e^{s_{ij} - t_i}, \qquad u_i = \sum_j e^{s_{ij} - t_i} v_j
 
@@ -73,15 +75,15 @@ def part_of(scores: Tensor, value: Tensor) -> Part:
         value: (..., n, d_v).
 
     Returns:
-        t, :math:`\ell` and u as a :class:`Part`. NaN in an allowed score is NaN in the part: a maximum hides none.
+        t, :math:`\ell` and u as a :class:`SoftmaxState`. NaN in an allowed score is NaN there: no maximum hides it.
 
     Raises:
         TypeError: if an input is not a float tensor, or dtypes differ.
         ValueError: if the numbers of keys differ.
 
     Example:
-        >>> part = part_of(torch.tensor([[1.0, 1.0]]), torch.tensor([[2.0], [4.0]]))
-        >>> part.top.item(), part.total.item(), part.output.item()
+        >>> state = softmax_state(torch.tensor([[1.0, 1.0]]), torch.tensor([[2.0], [4.0]]))
+        >>> state.m.item(), state.l.item(), state.output.item()
         (1.0, 2.0, 3.0)
 
     Source:
@@ -95,61 +97,61 @@ def part_of(scores: Tensor, value: Tensor) -> Part:
                          f"got scores {shape_of(scores)}, value {shape_of(value)}")  # fmt: skip
     if scores.size(-1) == 0:
         return _empty(scores, value)
-    top = scores.amax(dim=-1, keepdim=True)  # (..., m, 1)
-    weights = (scores - _finite(top)).exp()  # (..., m, n), the largest is 1, or all are 0
-    return Part(top, weights.sum(dim=-1, keepdim=True), weights @ value)
+    largest = scores.amax(dim=-1, keepdim=True)  # (..., m, 1)
+    weights = (scores - _finite(largest)).exp()  # (..., m, n), the largest is 1, or all are 0
+    return SoftmaxState(largest, weights.sum(dim=-1, keepdim=True), weights @ value)
 
 
-def merge_parts(a: Part, b: Part) -> Part:
-    r"""Make one part of two, whose keys are different ones.
+def merge_states(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
+    r"""Make one state of two, whose keys are different ones.
 
     .. math:: t = \max(t_a, t_b), \qquad \ell = e^{t_a - t} \ell_a + e^{t_b - t} \ell_b, \qquad
         u = e^{t_a - t} u_a + e^{t_b - t} u_b
 
-    It does not matter in which order parts are merged, up to rounding.
+    It does not matter in which order states are merged, up to rounding.
 
     Args:
-        a: the part of some keys.
-        b: the part of others, for the same queries.
+        a: the state after some keys.
+        b: the state after others, for the same queries.
 
     Returns:
-        The part of all of them.
+        The state after all of them.
 
     Example:
         >>> value = torch.tensor([[2.0], [4.0]])
         >>> scores = torch.tensor([[0.0, 1000.0]])
-        >>> one, other = part_of(scores[:, :1], value[:1]), part_of(scores[:, 1:], value[1:])
-        >>> merge_parts(one, other).output.item()
+        >>> one, other = softmax_state(scores[:, :1], value[:1]), softmax_state(scores[:, 1:], value[1:])
+        >>> merge_states(one, other).output.item()
         4.0
 
     Source:
         Milakov & Gimelshein (2018), arXiv:1805.02867, section 3.1.
     """
-    top = torch.maximum(a.top, b.top)  # NaN stays NaN
-    old, new = (a.top - _finite(top)).exp(), (b.top - _finite(top)).exp()  # one of them is 1, or both are 0
-    return Part(top, old * a.total + new * b.total, old * a.summed + new * b.summed)
+    largest = torch.maximum(a.m, b.m)  # NaN stays NaN
+    of_a, of_b = (a.m - _finite(largest)).exp(), (b.m - _finite(largest)).exp()  # one of them is 1, or both are 0
+    return SoftmaxState(largest, of_a * a.l + of_b * b.l, of_a * a.acc + of_b * b.acc)
 
 
-def _finite(top: Tensor) -> Tensor:
-    """Put 0 for a top of minus infinity, so that every difference from it is minus infinity, not NaN."""
-    return top.masked_fill(top == -torch.inf, 0.0)
+def _finite(x: Tensor) -> Tensor:
+    """Replace minus infinity, where no key was allowed, by 0, so that subtracting it gives no NaN."""
+    return x.masked_fill(x == -torch.inf, 0.0)
 
 
-def _empty(like: Tensor, value: Tensor) -> Part:
-    """Make the part of no keys at all, for the queries of a tensor (..., m, something)."""
-    top = like.new_full((*like.shape[:-1], 1), -torch.inf)
-    return Part(top, torch.zeros_like(top), like.new_zeros(*like.shape[:-1], value.size(-1)))
+def _empty(like: Tensor, value: Tensor) -> SoftmaxState:
+    """Make the state of no keys at all, for the queries of a tensor (..., m, something)."""
+    nothing = like.new_full((*like.shape[:-1], 1), -torch.inf)
+    return SoftmaxState(nothing, torch.zeros_like(nothing), like.new_zeros(*like.shape[:-1], value.size(-1)))
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """Which pairs positions alone allow; known without a tensor of m x n."""
+class BlockMask:
+    """Which pairs positions alone allow, block by block; known without a tensor of m x n."""
 
     m: int
     n: int
     is_causal: bool
-    window: int | None
-    sinks: int
+    window: int | None = None
+    sinks: int = 0
 
     def blocks(self, rows: slice, size: int) -> Iterator[slice]:
         """Yield the blocks of keys in which some query of these rows may have an allowed one."""
@@ -160,7 +162,7 @@ class _Rule:
             if not future and not (too_old and columns.start >= self.sinks):
                 yield columns
 
-    def open(self, rows: slice, columns: slice, device: torch.device) -> Tensor | None:
+    def allowed(self, rows: slice, columns: slice, device: torch.device) -> Tensor | None:
         """Return which pairs of a block are allowed, or None where all are."""
         first, last = self._positions(rows)
         in_past = not self.is_causal or columns.stop - 1 <= first
@@ -193,12 +195,13 @@ def tiled_attention(
 ) -> Tensor:
     r"""Compute the output of attention block by block, without ever holding its m x n weights.
 
-    .. math:: o_i = u_i / \ell_i \quad\text{of the part of all keys, merged from blocks of keys}
+    .. math:: o_i = u_i / \ell_i \quad\text{of the state after all keys, merged from blocks of keys}
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
-    output and one number for each query; the backward pass computes the weights again, block by block. Gradients of
-    gradients are left to the naive attention, with its memory.
+    output and one number for each query; the backward pass computes the weights again, block by block. It serves
+    autograd and ``torch.compile``, once: gradients of gradients raise an error. ``torch.func`` and autocast are not
+    supported; ``scaled_dot_product_attention`` has all of these.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they mask whole are not read.
 
@@ -238,123 +241,60 @@ def tiled_attention(
     check_size("block_size", block_size, minimum=1)
     scale = check_scale(scale)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    rule = _Rule(query.size(-2), key.size(-2), is_causal or window is not None, window, sinks)
+    block_mask = BlockMask(query.size(-2), key.size(-2), is_causal or window is not None, window, sinks)
     leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     query, key, value = (x.expand(*leading, *x.shape[-2:]) for x in (query, key, value))
-    if autocast_casts(query, key, value):  # to one dtype, as torch's own operation; the blocks stay in float32
-        query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     mask = mask if mask is None else torch.atleast_2d(mask)
-    with _without_autocast(query):
-        output, _ = _Tiled.apply(query, key, value, mask, rule, scale, block_size)
+    output: Tensor = _Tiled.apply(query, key, value, mask, block_mask, scale, block_size)
     return output
 
 
-def _without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
-    return torch.autocast(tensor.device.type, enabled=False) if autocast_casts(tensor) else nullcontext()
-
-
 class _Tiled(torch.autograd.Function):
-    """The output, and the logarithm of each row's total; the gradients compute the weights again."""
+    """The output; the gradients compute the weights again."""
 
     @staticmethod
     def forward(
-        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float, size: int
-    ) -> tuple[Tensor, Tensor]:
-        return _forward(query, key, value, mask, rule, scale, size)
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
+        block_mask: BlockMask, scale: float, size: int,
+    ) -> Tensor:  # fmt: skip
+        output, logsumexp = _forward(query, key, value, mask, block_mask, scale, size)
+        ctx.save_for_backward(query, key, value, mask, output, logsumexp)
+        ctx.options = block_mask, scale, size
+        return output
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        *tensors, ctx.rule, ctx.scale, ctx.size = inputs
-        ctx.save_for_backward(*tensors, *output)
-        ctx.mark_non_differentiable(output[1])
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, Tensor], int]:
-        return _Tiled.apply(*_in_front(info.batch_size, in_dims, inputs)), 0
-
-    @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         with_mask = ctx.needs_input_grad[3]
-        d_query, d_key, d_value, *d_mask = _TiledGradients.apply(
-            given[0], *ctx.saved_tensors, ctx.rule, ctx.scale, ctx.size, with_mask
-        )
-        return d_query, d_key, d_value, *(d_mask or [None]), None, None, None
-
-
-class _TiledGradients(torch.autograd.Function):
-    """The gradients of query, key, value and, if asked for, of a float mask; their own are those of the naive ones."""
-
-    @staticmethod
-    def forward(
-        grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
-        output: Tensor, log_total: Tensor, rule: _Rule, scale: float, size: int, with_mask: bool,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        with _without_autocast(query):
-            return _backward(grad, query, key, value, mask, output, log_total, rule, scale, size, with_mask=with_mask)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        *tensors, _, _, ctx.rule, ctx.scale, _, ctx.with_mask = inputs
-        ctx.save_for_backward(*tensors)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], int]:
-        return _TiledGradients.apply(*_in_front(info.batch_size, in_dims, inputs)), 0
-
-    @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
-        grad, query, key, value, mask = ctx.saved_tensors
-        inputs = (query, key, value, mask) if ctx.with_mask else (query, key, value)
-
-        def attend(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None = mask) -> Tensor:
-            return _naive(query, key, value, added, ctx.rule, ctx.scale)
-
-        def gradients(grad: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
-            return torch.func.vjp(attend, *inputs)[1](grad)
-
-        with _without_autocast(query):
-            d_grad, d_query, d_key, d_value, *d_mask = torch.func.vjp(gradients, grad, *inputs)[1](given)
-        return d_grad, d_query, d_key, d_value, *(d_mask or [None]), None, None, None, None, None, None
-
-
-def _in_front(batch_size: int, axes: tuple[int | None, ...], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make the axis that `vmap` maps over the first leading axis of every tensor."""
-    placed = []
-    for x, axis in zip(inputs, axes, strict=True):
-        if isinstance(x, Tensor):
-            x = x.expand(batch_size, *x.shape) if axis is None else x.movedim(axis, 0)
-        placed.append(x)
-    most = max(x.dim() for x in placed if isinstance(x, Tensor))  # a mask may have fewer axes than the others
-    return tuple(
-        x.reshape(batch_size, *[1] * (most - x.dim()), *x.shape[1:]) if isinstance(x, Tensor) else x for x in placed
-    )
+        gradients = attention_gradients(grad, *ctx.saved_tensors, *ctx.options, with_mask=with_mask)
+        return *gradients, *(() if with_mask else (None,)), None, None, None
 
 
 def _forward(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float, size: int
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, block_mask: BlockMask, scale: float, size: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the output (..., m, d_v), and the logarithm of each row's total (..., m, 1)."""
+    """Return the output (..., m, d_v), and the logarithm of each row's sum of exponentials (..., m, 1)."""
     output = query.new_empty(*query.shape[:-1], value.size(-1))
-    log_total = _widen(query.new_empty(*query.shape[:-1], 1))
-    for rows in _blocks(rule.m, size):
-        q = _widen(query[..., rows, :]) * scale
-        part, some_open = _empty(q, value), torch.zeros_like(q[..., :1], dtype=torch.bool)
-        for columns in rule.blocks(rows, size):
-            scores, is_open = _scores(q, key, mask, rule, rows, columns)
-            part = merge_parts(part, part_of(scores, _widen(value[..., columns, :])))
-            some_open |= is_open
-        lost = some_open & (part.total == 0)  # open scores, all of them minus infinity: NaN, as a softmax has it
-        output[..., rows, :] = part.output.masked_fill(lost, torch.nan).to(output.dtype)
-        log_total[..., rows, :] = part.log_total.masked_fill(lost, torch.nan)
-    return output, log_total
+    logsumexp = upcast(query.new_empty(*query.shape[:-1], 1))
+    for rows in _blocks(block_mask.m, size):
+        q = upcast(query[..., rows, :]) * scale
+        state, has_allowed_key = _empty(q, value), torch.zeros_like(q[..., :1], dtype=torch.bool)
+        for columns in block_mask.blocks(rows, size):
+            scores, allowed_here = _scores(q, key, mask, block_mask, rows, columns)
+            state = merge_states(state, softmax_state(scores, upcast(value[..., columns, :])))
+            has_allowed_key |= allowed_here
+        lost = has_allowed_key & (state.l == 0)  # all allowed scores are minus infinity: NaN, as a softmax has it
+        output[..., rows, :] = state.output.masked_fill(lost, torch.nan).to(output.dtype)
+        logsumexp[..., rows, :] = state.logsumexp.masked_fill(lost, torch.nan)
+    return output, logsumexp
 
 
 def _scores(
-    q: Tensor, key: Tensor, mask: Tensor | None, rule: _Rule, rows: slice, columns: slice
+    q: Tensor, key: Tensor, mask: Tensor | None, block_mask: BlockMask, rows: slice, columns: slice
 ) -> tuple[Tensor, Tensor]:
     """Return the scores of one block with minus infinity at masked keys, and which rows have an allowed one."""
-    scores = q @ _widen(key[..., columns, :]).mT
-    allowed = rule.open(rows, columns, scores.device)
+    scores = q @ upcast(key[..., columns, :]).mT
+    allowed = block_mask.allowed(rows, columns, scores.device)
     if mask is not None:
         tile = _tile(mask, rows, columns)
         if tile.dtype != torch.bool:
@@ -373,51 +313,27 @@ def _tile(mask: Tensor, rows: slice, columns: slice) -> Tensor:
     return mask[..., everything if mask.size(-2) == 1 else rows, everything if mask.size(-1) == 1 else columns]
 
 
-def _backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    output: Tensor,
-    log_total: Tensor,
-    rule: _Rule,
-    scale: float,
-    size: int,
-    *,
-    with_mask: bool,
-) -> tuple[Tensor, ...]:
-    """Return the gradients of query, key, value and, if asked for, of a float mask."""
+def attention_gradients(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, output: Tensor, logsumexp: Tensor,
+    block_mask: BlockMask, scale: float, size: int, *, with_mask: bool = False,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return the gradients of query, key, value and, if asked for, of a float mask, block by block."""
     inputs = (query, key, value) if mask is None or not with_mask else (query, key, value, mask)
-    d_query, d_key, d_value, *d_mask = grads = tuple(_widen(torch.zeros_like(x)) for x in inputs)
-    for rows in _blocks(rule.m, size):
-        q = _widen(query[..., rows, :]) * scale
-        total = log_total[..., rows, :]
-        d_out = _widen(grad[..., rows, :]).masked_fill(total == -torch.inf, 0.0)  # nothing open: no gradient
-        along = (d_out * _widen(output[..., rows, :])).sum(dim=-1, keepdim=True)
-        for columns in rule.blocks(rows, size):
-            k, v = _widen(key[..., columns, :]), _widen(value[..., columns, :])
-            scores, _ = _scores(q, key, mask, rule, rows, columns)
-            weights = (scores - _finite(total)).exp()  # the softmax again, at once: its total is known
+    d_query, d_key, d_value, *d_mask = grads = tuple(upcast(torch.zeros_like(x)) for x in inputs)
+    for rows in _blocks(block_mask.m, size):
+        q = upcast(query[..., rows, :]) * scale
+        row_sum = logsumexp[..., rows, :]
+        d_out = upcast(grad[..., rows, :]).masked_fill(row_sum == -torch.inf, 0.0)  # no allowed key: no gradient
+        along = (d_out * upcast(output[..., rows, :])).sum(dim=-1, keepdim=True)
+        for columns in block_mask.blocks(rows, size):
+            k, v = upcast(key[..., columns, :]), upcast(value[..., columns, :])
+            scores, _ = _scores(q, key, mask, block_mask, rows, columns)
+            weights = (scores - _finite(row_sum)).exp()  # the softmax again, at once: its sum is known
             d_scores = weights * (d_out @ v.mT - along)
             d_value[..., columns, :] += weights.mT @ d_out
             d_key[..., columns, :] += d_scores.mT @ q
             d_query[..., rows, :] += d_scores @ k * scale
             for d_added in d_mask:
-                part = _tile(d_added, rows, columns)
-                part += d_scores.sum_to_size(part.shape)
+                tile = _tile(d_added, rows, columns)
+                tile += d_scores.sum_to_size(tile.shape)
     return tuple(d_x.to(x.dtype) for d_x, x in zip(grads, inputs))  # noqa: B905  (as in `_validation`)
-
-
-def _naive(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rule: _Rule, scale: float) -> Tensor:
-    """Return the output once more, by operations that autograd can differentiate twice."""
-    places = None
-    if rule.window is not None:
-        places = sliding_window_mask(rule.m, rule.n, rule.window, rule.sinks, query.device)
-    elif rule.is_causal:
-        places = causal_mask(rule.m, rule.n, query.device)
-    if mask is not None and places is not None:
-        mask = join(mask, places)
-    return scaled_dot_product_attention(
-        query, key, value, places if mask is None else mask, is_causal=False, scale=scale
-    )[0]

@@ -63,7 +63,7 @@ class Bare(nn.Module):
 
 
 class Eager(Bare):
-    """What one writes by hand for the weights, unchecked: scores, minus infinity at closed keys, softmax, average."""
+    """What one writes by hand for the weights, unchecked: scores, minus infinity at masked keys, softmax, average."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> tuple[Tensor, Tensor]:
         """Attend, and return the weights too."""
@@ -99,9 +99,10 @@ def bare(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn
 
 def torchs_module(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call]:
     """Make `nn.MultiheadAttention` with the same weights."""
-    ours_ = MultiHeadAttention(case.d_model, case.heads, device=device, dtype=case.dtype)
-    ours_.load_state_dict(state)
-    module, options = ours_.to_torch(), {"need_weights": case.weights, "average_attn_weights": False}
+    module = nn.MultiheadAttention(case.d_model, case.heads, bias=False, batch_first=True).to(device, case.dtype)
+    joint = torch.cat([state[f"{name}.weight"] for name in ("w_q", "w_k", "w_v")])
+    module.load_state_dict({"in_proj_weight": joint, "out_proj.weight": state["w_o.weight"]})
+    options: dict[str, Any] = {"need_weights": case.weights, "average_attn_weights": False}
     padding = case.padding(device)
     if padding is not None:
         options["key_padding_mask"] = to_torch_mha_mask(padding)[:, 0, 0]

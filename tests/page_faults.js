@@ -6,15 +6,15 @@ const all = (selector) => [...document.querySelectorAll(selector)];
 
 /* Formulas that were not set, or are not as large as the words around them. */
 function unsetFormulas() {
-  const unset = all(".math").filter((x) => !x.querySelector("mjx-container"));
+  const unset = all(".math").filter((x) => !x.querySelector(".katex"));
   const size = (x) => parseFloat(getComputedStyle(x).fontSize);
-  const odd = all("mjx-container").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.2) > 0.15);
-  return [...unset, ...odd, ...all("mjx-merror, merror")].map((x) => `not set: ${name(x)}`);
+  const odd = all(".katex").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.2) > 0.15);
+  return [...unset, ...odd, ...all(".katex-error, merror")].map((x) => `not set: ${name(x)}`);
 }
 
 /* The text of the page without code, formulas and widgets. */
 function prose() {
-  const left = "code, pre, script, style, mjx-container, dl.py, [data-state]";
+  const left = "code, pre, script, style, .katex, dl.py, [data-state]";
   const found = [];
   for (const article of all("article.bd-article")) {
     const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
@@ -37,7 +37,7 @@ function overflow() {
     (getComputedStyle(x).position === "fixed" || (scrollable(x) && right(x) <= screen + 1) || held(x.parentElement));
   const out = all("main *").filter((x) => {
     const box = x.getBoundingClientRect();
-    return box.width && box.height && box.right > screen + 1 && !x.closest("mjx-assistive-mml, svg") && !held(x);
+    return box.width && box.height && box.right > screen + 1 && !x.closest(".katex-mathml, svg") && !held(x);
   });
   const page = whole > screen ? [`the page is ${whole} wide on a screen of ${screen}`] : [];
   return [...page, ...out.map((x) => `reaches to ${right(x)} of ${screen}: ${name(x)}`)];
@@ -109,14 +109,14 @@ function contrast({ least, within }) {
   const holders = new Set();
   const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
   for (const root of all(within)) {
-    for (const x of root.querySelectorAll("mjx-c, input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
+    for (const x of root.querySelectorAll("input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) if (walker.currentNode.data.trim()) holders.add(walker.currentNode.parentElement);
   }
 
   const faults = new Set();
   for (const x of holders) {
-    if (x.closest("script, style, noscript, mjx-assistive-mml, [disabled], svg, option, datalist")) continue;
+    if (x.closest("script, style, noscript, .katex-mathml, [disabled], svg, option, datalist")) continue;
     if (!x.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     const style = getComputedStyle(x);
     const [red, green, blue, opacity] = read(style.color);
@@ -134,7 +134,7 @@ function contrast({ least, within }) {
 
 /* What axe looks at in a formula or in a piece of code it needs to see once, not for each of thousands of letters. */
 function thinOut() {
-  for (const x of all("mjx-container")) x.replaceChildren("x");
+  for (const x of all(".katex")) x.replaceChildren("x");
   for (const x of all(".highlight pre")) x.replaceChildren(x.textContent);
 }
 

@@ -36,7 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_tutorial.analysis.jobs import JOBS, JobScore, copy_score, job_scores, repeated_tokens
+from attention_tutorial.analysis.head_jobs import JOBS, JobScore, copy_score, job_scores, repeated_tokens
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs, cut_pieces, learn_merges
 from attention_tutorial.models.code_model import CodeModel, Head, pack_code_model, unpack_code_model
 from tools.book import ROOT

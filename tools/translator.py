@@ -8,7 +8,7 @@ what half precision costs. After it: `make widgets`, since the browser's side ho
     python -m tools.translator --check
 
 writes nothing. It prints what must be the same on every processor: a mark of all that the kept translator writes in the
-exam, and whether one trained anew passes it. `make profiles` compares.
+exam, and whether one trained anew passes it. `make test-portable` compares.
 """
 
 import argparse

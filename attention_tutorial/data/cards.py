@@ -1,6 +1,7 @@
 """Rows of cards and four questions about them, each best answered with one pattern of attention.
 
-The patterns, diagonal, vertical, block and sparse, are measured by :mod:`attention_tutorial.analysis.patterns`.
+The patterns, diagonal, vertical, block and sparse, are measured by
+:mod:`attention_tutorial.analysis.attention_patterns`.
 """
 
 from dataclasses import dataclass, fields

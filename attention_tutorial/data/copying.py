@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .._validation import check_flag, check_generator, check_ids, check_size
+from .sentences import listed_ids
 
 __all__ = ["START", "SYMBOLS", "CopyBatches", "copy_examples", "shift_right", "spell"]
 
@@ -172,10 +173,4 @@ def spell(ids: Tensor) -> str:
         >>> spell(torch.tensor([0, 3, 1, 2]))
         '· c a b'
     """
-    check_ids("ids", ids)
-    if ids.dim() != 1:
-        raise ValueError(f"ids must have one axis (n,); got shape {tuple(ids.shape)}")
-    listed = ids.tolist()
-    if any(not 0 <= i < len(SYMBOLS) for i in listed):
-        raise ValueError(f"ids must lie between 0 and {len(SYMBOLS) - 1}; got {listed}")
-    return " ".join(SYMBOLS[i] for i in listed)
+    return " ".join(SYMBOLS[i] for i in listed_ids(ids, len(SYMBOLS)))

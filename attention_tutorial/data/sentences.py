@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_generator, check_size
+from .._validation import check_flag, check_generator, check_ids, check_size, shape_of
 
 __all__ = [
     "ANIMALS",
@@ -211,3 +211,14 @@ def encode(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str] = VOCAB
         raise ValueError(f"sentences must use the words of the vocabulary; got {', '.join(unknown)}")
     rows = [torch.tensor([id_of[word] for word in sentence], dtype=torch.long) for sentence in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+def listed_ids(ids: Tensor, size: int) -> list[int]:
+    """Return the ids (n,) of one sentence as a list, each from 0 to ``size - 1``."""
+    check_ids("ids", ids)
+    if ids.dim() != 1:
+        raise ValueError(f"ids must have one axis (n,); got shape {shape_of(ids)}")
+    listed: list[int] = ids.tolist()
+    if any(not 0 <= i < size for i in listed):
+        raise ValueError(f"ids must lie between 0 and {size - 1}; got {listed}")
+    return listed

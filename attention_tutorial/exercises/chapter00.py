@@ -4,11 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .results import number, random, tensor
-from .table import Case, Exercise, Slip
-from .turns import turn
+from .parse import number, random, tensor
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-SHAPE_OF_SCORES = turn(
+SHAPE_OF_SCORES = quick_question(
     "Q has shape (8, 5, 2) and K has shape (8, 7, 2). Give the shape of Q @ K.mT.",
     (8, 5, 7),
     {
@@ -21,7 +20,7 @@ SHAPE_OF_SCORES = turn(
     },
 )
 
-SAT_WITHOUT_CAT = turn(
+SAT_WITHOUT_CAT = quick_question(
     "The scores of sat are 2.83 for cat and 0 for five other words. Mask cat and give the weight of each other word.",
     0.2,
     {
@@ -40,33 +39,33 @@ def _exponentials_by(total: str) -> str:
 
 
 ROWS_TO_ONE = Exercise(
-    asks="The exponentials of the scores (m, n), each divided by the sum of its row.",
+    prompt="The exponentials of the scores (m, n), each divided by the sum of its row.",
     right=lambda s: s.softmax(-1),
     returns=tensor("(m, n)"),
     cases=[Case((random(5, 5),)), Case((random(3, 5),))],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "sum(dim=-1) has shape (5,), which is repeated down the rows, so column j was divided by the sum of row j; "
             "keepdim=True makes it (5, 1)",
             lambda s: s.exp() / s.exp().sum(-1),
         ),
-        Slip(
+        WrongAnswer(
             f"{_exponentials_by('the sums of the columns')}; dim=-1 sums along the rows",
             lambda s: s.exp() / s.exp().sum(-2, keepdim=True),
         ),
-        Slip(
+        WrongAnswer(
             f"{_exponentials_by('the sum of the whole matrix')}; sum(dim=-1, keepdim=True) gives one sum a row",
             lambda s: s.exp() / s.exp().sum(),
         ),
-        Slip(
+        WrongAnswer(
             f"{_exponentials_by('the mean of their row')}, so that each row sums to 5",
             lambda s: s.exp() / s.exp().mean(-1, keepdim=True),
         ),
-        Slip(
+        WrongAnswer(
             "you divided the scores by the sum of the scores; take the exponentials first",
             lambda s: s / s.sum(-1, keepdim=True),
         ),
-        Slip("these are the exponentials; divide each by the sum of its row", lambda s: s.exp()),
+        WrongAnswer("these are the exponentials; divide each by the sum of its row", lambda s: s.exp()),
     ],
 )
 
@@ -78,38 +77,40 @@ def _chosen(logits: Tensor, target: Tensor) -> Tensor:
 
 
 LOSS_BY_HAND = Exercise(
-    asks="The mean of -ln p, where p is the probability that a row of the logits (n, k) gives to the target (n,).",
+    prompt="The mean of -ln p, where p is the probability that a row of the logits (n, k) gives to the target (n,).",
     right=F.cross_entropy,
     returns=number("the loss"),
     cases=[Case((random(5, 3), TARGET))],
-    slips=[
-        Slip("the minus is missing: ln p is negative for p below 1", lambda z, t: _chosen(z, t).log().mean()),
-        Slip("that is the mean of p; take the logarithm of each p, and a minus", lambda z, t: _chosen(z, t).mean()),
-        Slip("that is the mean of -p; the logarithm is missing", lambda z, t: -_chosen(z, t).mean()),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("the minus is missing: ln p is negative for p below 1", lambda z, t: _chosen(z, t).log().mean()),
+        WrongAnswer(
+            "that is the mean of p; take the logarithm of each p, and a minus", lambda z, t: _chosen(z, t).mean()
+        ),
+        WrongAnswer("that is the mean of -p; the logarithm is missing", lambda z, t: -_chosen(z, t).mean()),
+        WrongAnswer(
             "you took the logarithm of the mean; take the mean of the logarithms",
             lambda z, t: -_chosen(z, t).mean().log(),
         ),
-        Slip("that is the sum over the rows; take the mean", lambda z, t: -_chosen(z, t).log().sum()),
-        Slip(
+        WrongAnswer("that is the sum over the rows; take the mean", lambda z, t: -_chosen(z, t).log().sum()),
+        WrongAnswer(
             "you averaged over all entries of the row; gather takes the one of the target",
             lambda z, t: -z.softmax(-1).log().mean(),
         ),
-        Slip(
+        WrongAnswer(
             "p[:, target] takes the columns of all targets from every row, (n, n) numbers; "
             "gather(-1, target[:, None]) takes one from each row",
             lambda z, t: -z.softmax(-1)[:, t].log().mean(),
         ),
-        Slip(
+        WrongAnswer(
             "target[None] is one row of indices, so all were taken from the first row; target[:, None] is a column",
             lambda z, t: -z.softmax(-1).gather(-1, t[None]).log().mean(),
         ),
-        Slip(
+        WrongAnswer(
             "your softmax runs down the columns; with dim=-1 each row sums to 1",
             lambda z, t: -z.softmax(0).gather(-1, t[:, None]).log().mean(),
             mistake=5,
         ),
-        Slip(
+        WrongAnswer(
             "these are the logits of the targets; a softmax makes them probabilities, then comes -ln",
             lambda z, t: -z.gather(-1, t[:, None]).mean(),
         ),

@@ -9,12 +9,10 @@ Heads are named as the chapter names them, by layer and place from 1: ``(2, 1)``
 
 import functools
 import itertools
-import json
 from collections.abc import Collection
 from importlib import resources
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,13 +21,14 @@ from ..data.byte_pairs import BEGIN, BytePairs
 from ..functional import masked_softmax
 from ..layers import split_heads
 from ..masks import causal_mask
-from .translator import load_numbers, pack_numbers
+from .translator import load_numbers, pack_state, read_trained
 
 __all__ = [
     "CodeModel",
     "DistanceAttention",
-    "Read",
+    "ModelOutput",
     "code_model_runs",
+    "held_out_files",
     "load_code_model",
     "pack_code_model",
     "unpack_code_model",
@@ -39,17 +38,18 @@ Head = tuple[int, int]
 
 
 class DistanceAttention(nn.Module):
-    r"""Causal self-attention whose score is what two tokens have to do with each other plus what their distance says.
+    r"""Causal self-attention with a learned bias for each distance, added to the scores.
 
     .. math:: s_{ij} = \frac{(x_i W^Q)(x_j W^K)^\top}{\sqrt{d_{\text{head}}}} + b_{i-j}, \qquad
         \text{output}_i = \sum_{\text{heads}} \sum_{j \le i} a_{ij}\, x_j W^V W^O
 
-    Each head has its own slices of the matrices and its own learned b, one number a distance. No biases.
+    Each head has its own slices of the matrices and its own learned b, one number a distance. The projections have no
+    biases.
 
     Args:
         d_model: features of a position.
         num_heads: number of heads; divides ``d_model``.
-        context: how many distances are known, 0 to ``context - 1``.
+        context: the number of distances, 0 to ``context - 1``.
 
     Example:
         >>> attention = DistanceAttention(d_model=8, num_heads=2, context=16)
@@ -99,11 +99,14 @@ class DistanceAttention(nn.Module):
         return mixed @ w_o, weights
 
 
-class Read(NamedTuple):
-    """What a code model makes of a text: the next token's logits at every place, and every layer's weights.
+class ModelOutput(NamedTuple):
+    """What a code model computes from a text.
 
-    ``logits`` is (batch, n, tokens), each of ``weights`` (batch, heads, n, n). Each of ``added`` is what the heads of a
-    layer would add to the stream, (batch, heads, n, d_model), also those that are taken away.
+    Attributes:
+        logits: of the next token at every position, (batch, n, tokens).
+        weights: of every layer, each (batch, heads, n, n).
+        added: what the heads of every layer would add to the residual stream, those that are removed too, each
+            (batch, heads, n, d_model).
     """
 
     logits: Tensor
@@ -123,8 +126,8 @@ class CodeModel(nn.Module):
         d_model: features of a token's vector.
         num_heads: heads of every layer.
         num_layers: how many layers.
-        context: the most tokens it reads, the one that begins a text among them.
-        generator: source of the first numbers (on the CPU); torch's global one if left out.
+        context: the largest number of tokens, the one that begins a text included.
+        generator: source of the first weights (on the CPU); torch's global one if left out.
 
     Raises:
         TypeError: if ``tokens`` is not a ``BytePairs``, a size not an int, or ``generator`` not a ``torch.Generator``.
@@ -132,8 +135,8 @@ class CodeModel(nn.Module):
 
     Example:
         >>> model = CodeModel(BytePairs([(b"e", b"r")]), d_model=8, num_heads=2, num_layers=2, context=16)
-        >>> read = model(model.encode("never"))
-        >>> read.logits.shape, read.weights[0].shape
+        >>> output = model(model.encode("never"))
+        >>> output.logits.shape, output.weights[0].shape
         (torch.Size([1, 5, 258]), torch.Size([1, 2, 5, 5]))
 
     Source:
@@ -187,16 +190,19 @@ class CodeModel(nn.Module):
             raise ValueError(f"text must have at most {self.context - 1} tokens; got {len(ids) - 1}")
         return torch.tensor([ids], device=self.embedding.weight.device)
 
-    def forward(self, ids: Tensor, without: Collection[Head] = ()) -> Read:
+    def forward(self, ids: Tensor, without: Collection[Head] = ()) -> ModelOutput:
         """Read token ids (batch, n).
 
         Args:
-            ids: int64, of at most ``context`` places.
-            without: heads to take away, as ``(layer, head)`` from 1: what they would add is not added.
+            ids: int64, of at most ``context`` positions.
+            without: heads to remove, as ``(layer, head)`` from 1: what they would add is not added.
+
+        Returns:
+            The :class:`ModelOutput`.
 
         Raises:
             TypeError: if ``ids`` is not an int64 tensor.
-            ValueError: if ``ids`` has not two axes or too many places, or there is no such head.
+            ValueError: if ``ids`` has not two axes or too many positions, or there is no such head.
         """
         check_ids("ids", ids)
         if ids.dim() != 2 or ids.size(1) > self.context:
@@ -210,7 +216,7 @@ class CodeModel(nn.Module):
             x = x + heads[:, kept].sum(dim=1)
             weights.append(layer_weights)
             added.append(heads)
-        return Read(self.last_norm(x) @ self.embedding.weight.T, tuple(weights), tuple(added))
+        return ModelOutput(self.last_norm(x) @ self.embedding.weight.T, tuple(weights), tuple(added))
 
     def _check_heads(self, without: Collection[Head]) -> None:
         first: Any = self.layers[0]
@@ -231,20 +237,20 @@ class CodeModel(nn.Module):
         without: Collection[Head] = (),
         generator: torch.Generator | None = None,
     ) -> str:
-        r"""Go on with a text: draw a token from the model's probabilities, append it, and again.
+        r"""Continue a text: draw a token from the model's probabilities, append it, and repeat.
 
         .. math:: P(i) = \operatorname{softmax}(\text{logits} / T)_i \text{ over the } k \text{ largest logits}
 
         Args:
-            text: what it goes on with.
-            length: how many tokens to write; the model sees the last ``context`` of all.
+            text: the beginning.
+            length: the number of tokens to write; the model sees the last ``context`` of all.
             temperature: T; below 1 prefers likely tokens, above 1 evens them out.
             top_k: k; all tokens if left out, 1 for always the most likely.
-            without: heads to take away.
+            without: heads to remove.
             generator: source of the draws (on the CPU); torch's global one if left out.
 
         Returns:
-            What it wrote, without ``text``.
+            The continuation, without ``text``.
 
         Example:
             >>> load_code_model().write("    def __init__(", 2, top_k=1)
@@ -273,7 +279,7 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
         model: the model.
 
     Returns:
-        What JSON can hold: sizes, merges, and all parameters in half precision, as letters.
+        Plain data for JSON: sizes, merges, and all parameters in half precision, as letters.
 
     Raises:
         TypeError: if ``model`` is not a ``CodeModel``.
@@ -285,8 +291,6 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
     """
     if not isinstance(model, CodeModel):
         raise TypeError(f"model must be a CodeModel; got {type(model).__name__}")
-    state = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    numbers = np.concatenate([tensor.double().numpy().ravel() for tensor in state.values()])
     first: Any = model.layers[0]
     return {
         "sizes": {
@@ -296,20 +300,27 @@ def pack_code_model(model: CodeModel) -> dict[str, Any]:
             "context": model.context,
         },
         "merges": [[left.decode("latin-1"), right.decode("latin-1")] for left, right in model.tokens.merges],
-        "parameters": [[name, list(tensor.shape)] for name, tensor in state.items()],
-        "numbers": pack_numbers(numbers, "float16"),
+        **pack_state(model, "float16"),
     }
 
 
 def unpack_code_model(record: dict[str, Any], dtype: torch.dtype | None = None) -> CodeModel:
-    """Make the model that :func:`pack_code_model` described.
+    """Rebuild the model that :func:`pack_code_model` described.
 
     Args:
         record: the description.
         dtype: of its parameters; torch's default one if left out.
 
     Returns:
-        A model, ready to read.
+        The model, in evaluation mode.
+
+    Raises:
+        KeyError: if a part of the description is missing.
+
+    Example:
+        >>> model = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=16)
+        >>> unpack_code_model(pack_code_model(model)).context
+        16
     """
     merges = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in record["merges"]]
     model = CodeModel(BytePairs(merges), **record["sizes"]).to(dtype or torch.get_default_dtype())
@@ -320,14 +331,12 @@ def unpack_code_model(record: dict[str, Any], dtype: torch.dtype | None = None) 
 @functools.cache
 def code_model_record() -> dict[str, Any]:
     """Return the description that the package ships."""
-    text = resources.files(__package__).joinpath("trained", "code_model.json").read_text("utf-8")
-    record: dict[str, Any] = json.loads(text)
-    return record
+    return read_trained("code_model")
 
 
 @functools.cache
 def code_model_runs() -> dict[str, Any]:
-    """Return what `python -m tools.code_model --runs 5` found in five other trainings.
+    """Return what `python -m tools.code_model --runs 5` measured in five other trainings.
 
     Returns:
         Under ``"runs"`` a report of each; beside them ``"baselines"`` and a report of the ``"shipped"`` model.
@@ -336,9 +345,7 @@ def code_model_runs() -> dict[str, Any]:
         >>> [run["seed"] for run in code_model_runs()["runs"]]
         [11, 12, 13, 14, 15]
     """
-    text = resources.files(__package__).joinpath("trained", "code_model_runs.json").read_text("utf-8")
-    record: dict[str, Any] = json.loads(text)
-    return record
+    return read_trained("code_model_runs")
 
 
 def load_code_model(dtype: torch.dtype | None = None) -> CodeModel:
@@ -357,3 +364,19 @@ def load_code_model(dtype: torch.dtype | None = None) -> CodeModel:
         'self'
     """
     return unpack_code_model(code_model_record(), dtype)
+
+
+def held_out_files() -> dict[str, str]:
+    """Return Python code that the code model has never seen: six files of the standard library of Python 3.11.
+
+    Returns:
+        The text of each file, by name: the same on every machine, whatever Python runs there.
+
+    Example:
+        >>> files = held_out_files()
+        >>> list(files), len(files["sched"])
+        (['chunk', 'copyreg', 'html_parser', 'sched', 'secrets', 'trace'], 6351)
+    """
+    folder = resources.files("attention_tutorial.data").joinpath("python_library")
+    names = ("chunk", "copyreg", "html_parser", "sched", "secrets", "trace")
+    return {name: folder.joinpath(f"{name}.txt").read_text("utf-8") for name in names}

@@ -30,7 +30,26 @@ __all__ = ["ATTENTION_KINDS", "GRU", "RNN", "Seq2Seq"]
 ATTENTION_KINDS = ("none", "additive", "dot")
 
 
-class RNN(nn.Module):
+class _Recurrent(nn.Module):
+    """The parameters of a recurrent network: w for the input, u for the state before, and a bias, below each other."""
+
+    gates = 1
+
+    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        check_size("d_input", d_input, minimum=1)
+        check_size("d_hidden", d_hidden, minimum=1)
+        self.w = nn.Parameter(torch.empty(self.gates * d_hidden, d_input))
+        self.u = nn.Parameter(torch.empty(self.gates * d_hidden, d_hidden))
+        self.b = nn.Parameter(torch.empty(self.gates * d_hidden))
+        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
+
+    def extra_repr(self) -> str:
+        """Say what `print(module)` shows."""
+        return f"d_input={self.w.size(1)}, d_hidden={self.u.size(1)}"
+
+
+class RNN(_Recurrent):
     r"""The plain recurrent network: one formula, used again at every position.
 
     .. math:: h_j = \tanh(W x_j + U h_{j-1} + b)
@@ -56,15 +75,6 @@ class RNN(nn.Module):
         Elman (1990); in this form, Bengio et al. (1994).
     """
 
-    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        check_size("d_input", d_input, minimum=1)
-        check_size("d_hidden", d_hidden, minimum=1)
-        self.w = nn.Parameter(torch.empty(d_hidden, d_input))
-        self.u = nn.Parameter(torch.empty(d_hidden, d_hidden))
-        self.b = nn.Parameter(torch.empty(d_hidden))
-        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
-
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
 
@@ -86,20 +96,18 @@ class RNN(nn.Module):
             states.append(state)
         return torch.stack(states, dim=1), state
 
-    def extra_repr(self) -> str:
-        """Say what `print(module)` shows."""
-        return f"d_input={self.w.size(1)}, d_hidden={self.w.size(0)}"
 
-
-class GRU(nn.Module):
+class GRU(_Recurrent):
     r"""A recurrent network with gates, which say how much of the old state to keep.
 
     .. math::
 
+        \begin{aligned}
         r_j &= \sigma(W_r x_j + U_r h_{j-1} + b_r) \\
         z_j &= \sigma(W_z x_j + U_z h_{j-1} + b_z) \\
         \tilde h_j &= \tanh(W_h x_j + r_j \odot U_h h_{j-1} + b_h) \\
         h_j &= (1 - z_j) \odot \tilde h_j + z_j \odot h_{j-1}
+        \end{aligned}
 
     The three matrices of each kind are stored below each other, in the order r, z, h, as torch does. Torch's own
     ``nn.GRU`` has a second bias; with that one at zero the two agree.
@@ -123,29 +131,10 @@ class GRU(nn.Module):
         Cho et al. (2014), section 2.3. As in ``nn.GRU``, the reset gate r multiplies after U_h; there, before it.
     """
 
-    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        check_size("d_input", d_input, minimum=1)
-        check_size("d_hidden", d_hidden, minimum=1)
-        self.w = nn.Parameter(torch.empty(3 * d_hidden, d_input))
-        self.u = nn.Parameter(torch.empty(3 * d_hidden, d_hidden))
-        self.b = nn.Parameter(torch.empty(3 * d_hidden))
-        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
+    gates = 3
 
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
-
-        Args:
-            inputs: (batch, n, d_input).
-            state: the state before the first input, (batch, d_hidden); zeros when left out.
-
-        Returns:
-            ``(states, last)``.
-
-        Raises:
-            TypeError: if ``inputs`` is not a float tensor of the network's dtype.
-            ValueError: if shapes do not fit the network, or there is no position.
-        """
+        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden), as :meth:`RNN.forward`."""
         state = _check_recurrent(inputs, state, self.w, self.u)
         d = self.u.size(1)
         x_gates, x_new = F.linear(inputs, self.w, self.b).split([2 * d, d], dim=-1)
@@ -158,13 +147,9 @@ class GRU(nn.Module):
             states.append(state)
         return torch.stack(states, dim=1), state
 
-    def extra_repr(self) -> str:
-        """Say what `print(module)` shows."""
-        return f"d_input={self.w.size(1)}, d_hidden={self.u.size(1)}"
-
 
 class Seq2Seq(nn.Module):
-    r"""An encoder and a decoder, both GRUs, with one switch: what the decoder may look at while it writes.
+    r"""An encoder and a decoder, both GRUs, with one switch: what the decoder attends to.
 
     .. math::
 
@@ -258,7 +243,7 @@ class Seq2Seq(nn.Module):
     def decode(
         self, target_in: Tensor, encoder_states: Tensor, decoder_state: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Write on from a decoder state; return the logits, the weights (or None) and the new decoder state."""
+        """Decode from a decoder state; return the logits, the weights (or None) and the new decoder state."""
         _check_sequences("target_in", target_in, "m")
         if target_in.size(0) != encoder_states.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
@@ -281,11 +266,11 @@ class Seq2Seq(nn.Module):
     def generate(
         self, source: Tensor, num_steps: int, mask: Tensor | None = None, *, start: int = START
     ) -> tuple[Tensor, Tensor | None]:
-        """Write ``num_steps`` tokens, feeding back at every step the token that scored best.
+        """Decode ``num_steps`` tokens greedily, feeding back at every step the token that scored best.
 
         Args:
             source: token ids (batch, n).
-            num_steps: number of tokens m to write.
+            num_steps: number of tokens m.
             mask: as in :meth:`forward`; must broadcast to (batch, m, n).
             start: the id that stands before the first token.
 

@@ -1,9 +1,9 @@
-"""Training and measuring encoder-decoders: one loop for all of them, and greedy accuracy."""
+"""One training loop for all models of the chapters, one model alone or several side by side, and their accuracy."""
 
+import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from copy import deepcopy
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
 import torch
@@ -15,13 +15,13 @@ from .._validation import check_float_tensor, check_ids, check_positive, check_s
 from ..data.copying import START, shift_right
 from .seq2seq import Seq2Seq
 
-__all__ = ["sequence_loss", "token_accuracy", "train"]
+__all__ = ["sequence_loss", "share_right", "token_accuracy", "train", "train_ensemble"]
 
 Batch = tuple[Tensor, Tensor]
 
 
 class Batches(Protocol):
-    """What `train` goes through: a list of batches, or anything else with a length."""
+    """What `train` iterates over: a list of batches, or anything else with a length."""
 
     def __len__(self) -> int: ...
 
@@ -102,78 +102,127 @@ def train(
         >>> losses.shape, bool(losses[-1] < 0.5 * losses[0])
         (torch.Size([60]), True)
     """
-    team = _check_models(models)
+    ensemble = _check_models(models)
     several = not isinstance(models, nn.Module)
     _check_batches(batches)
-    check_positive(learning_rate=learning_rate, max_norm=max_norm)
-    parameters, _ = stack_module_state(team)  # every parameter gets a first axis: the models
     check_size("start", start)
     if padding is not None:
         check_size("padding", padding)
-    losses_of = _losses_of_team(team[0], len(team), start, padding, reads)
-    optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=len(batches))
-    device = next(team[0].parameters()).device
+
+    def loss(model: Callable[..., Any], source: Tensor, target: Tensor) -> Tensor:
+        return sequence_loss(model(source, reads(target, start))[0], target, padding=padding)
+
+    def checked() -> Iterator[Batch]:
+        for source, target in _progress(batches, description):
+            _check_batch(source, target, len(ensemble) if several else None)
+            yield (source, target) if several else (source[None], target[None])
+
+    losses = _fit(ensemble, checked(), len(batches), loss, learning_rate, max_norm=max_norm)
+    return losses if several else losses[:, 0]
+
+
+def train_ensemble(
+    models: Sequence[nn.Module],
+    batches: Iterable[Sequence[Tensor]],
+    *,
+    learning_rate: float = 1e-2,
+    weight_decay: float = 0.0,
+) -> list[Any]:
+    """Train models of one kind side by side, in place, each as if alone, with AdamW and a one-cycle schedule.
+
+    They differ in their first weights, so that a result can be told with its spread. A model returns
+    ``(logits, weights)``, and its loss is the cross-entropy of the logits.
+
+    Args:
+        models: models that differ in their parameters alone.
+        batches: for each step the tensors that a model takes, then the right answers; each tensor has an axis in front
+            for the models.
+        learning_rate: the highest of the schedule.
+        weight_decay: of AdamW.
+
+    Returns:
+        The models.
+
+    Raises:
+        TypeError: if ``learning_rate`` is no number.
+        ValueError: if ``learning_rate`` is not above 0, or there is no model or no batch.
+
+    Example:
+        >>> from attention_tutorial.models.tasks.two_lookups import LookUp, draw_rounds
+        >>> models, generator = [LookUp(seed, heads=2) for seed in range(3)], torch.Generator().manual_seed(0)
+        >>> len(train_ensemble(models, [draw_rounds(3, 8, generator) for _ in range(2)]))
+        3
+    """
+    models, batches = list(models), list(batches)
+    if not models or not batches:
+        raise ValueError(f"models and batches must not be empty; got {len(models)} and {len(batches)}")
+
+    def loss(model: Callable[..., Any], *batch: Tensor) -> Tensor:
+        *inputs, right = batch
+        return F.cross_entropy(model(*inputs)[0].flatten(0, -2), right.flatten())
+
+    _fit(models, batches, len(batches), loss, learning_rate, weight_decay=weight_decay)
+    return models
+
+
+def _fit(
+    models: Sequence[nn.Module],
+    batches: Iterable[Sequence[Tensor]],
+    steps: int,
+    loss: Callable[..., Tensor],
+    learning_rate: float,
+    *,
+    weight_decay: float = 0.0,
+    max_norm: float = math.inf,
+) -> Tensor:
+    """Take a step for each batch with all models at once, in place; return the losses before each (steps, models)."""
+    check_positive(learning_rate=learning_rate, max_norm=max_norm)
+    stacked, _ = stack_module_state(models)  # every parameter gets a first axis: the models
+    parameters = list(stacked.values())
+    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=steps)
+
+    def loss_of_one(state: dict[str, Tensor], *batch: Tensor) -> Tensor:
+        return loss(lambda *inputs: functional_call(models[0], state, inputs), *batch)
+
+    def loss_of_the_first(state: dict[str, Tensor], *batch: Tensor) -> Tensor:  # of one alone, where vmap costs time
+        return loss_of_one({name: x[0] for name, x in state.items()}, *(x[0] for x in batch))[None]
+
+    losses_of = loss_of_the_first if len(models) == 1 else vmap(loss_of_one)
     history = []
-    for source, target in _progress(batches, description):
-        _check_batch(source, target, len(team) if several else None)
-        source, target = (ids.to(device) if several else ids.to(device)[None] for ids in (source, target))
-        losses = losses_of(parameters, source, target)  # (models,)
-        gradients = torch.autograd.grad(losses.sum(), list(parameters.values()))
-        for parameter, gradient in zip(parameters.values(), clip_by_global_norm(gradients, max_norm), strict=True):
-            parameter.grad = gradient
+    for batch in batches:
+        losses = losses_of(stacked, *(x.to(parameters[0].device) for x in batch))  # (models,)
+        optimizer.zero_grad()
+        losses.sum().backward()
+        _clip(parameters, max_norm)
         optimizer.step()
         schedule.step()
         history.append(losses.detach())
-    copy_back(parameters, team)
-    recorded = torch.stack(history).cpu()
-    return recorded if several else recorded[:, 0]
+    with torch.no_grad():
+        for i, model in enumerate(models):
+            for name, parameter in model.named_parameters():
+                parameter.copy_(stacked[name][i])
+    return torch.stack(history).cpu()
 
 
-def _losses_of_team(
-    model: nn.Module,
-    num_models: int,
-    start: int = START,
-    padding: int | None = None,
-    reads: Callable[[Tensor, int], Tensor] = shift_right,
-) -> Callable[..., Tensor]:
-    """Return a function of (stacked parameters, sources, targets) that gives the loss of every model."""
-    skeleton = deepcopy(model).train()
+def _clip(parameters: Sequence[Tensor], max_norm: float) -> None:
+    """Scale each model's gradient (first axis: models) down to a norm of at most ``max_norm``, over all parameters.
 
-    def loss(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
-        logits, _ = functional_call(skeleton, parameters, (source, reads(target, start)))
-        return sequence_loss(logits, target, padding=padding)
-
-    def loss_of_one(parameters: dict[str, Tensor], source: Tensor, target: Tensor) -> Tensor:
-        return loss({name: stacked[0] for name, stacked in parameters.items()}, source[0], target[0])[None]
-
-    return loss_of_one if num_models == 1 else vmap(loss)  # for one model alone, vmap would only cost time
-
-
-def clip_by_global_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
-    """Scale each model's gradients (first axis: models) down to a norm of at most ``max_norm``, taken over all of them.
-
-    For one model it is ``torch.nn.utils.clip_grad_norm_``, which knows one norm only and changes its argument.
+    For one model it is ``torch.nn.utils.clip_grad_norm_``.
     """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     squares = torch.stack([gradient.flatten(1).square().sum(dim=1) for gradient in gradients]).sum(dim=0)
     factor = (max_norm / (squares.sqrt() + 1e-6)).clamp(max=1.0)  # (models,)
-    return [gradient * factor.view(-1, *[1] * (gradient.dim() - 1)) for gradient in gradients]
-
-
-@torch.no_grad()
-def copy_back(parameters: Mapping[str, Tensor], team: Sequence[nn.Module]) -> None:
-    """Give each model of a team its share of the parameters that were trained together (first axis: models)."""
-    for i, model in enumerate(team):
-        for name, parameter in model.named_parameters():
-            parameter.copy_(parameters[name][i])
+    for gradient in gradients:
+        gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
 
 
 @torch.no_grad()
 def token_accuracy(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
-    """Let the model write by itself, and return the share of right tokens at each position.
+    """Let the model decode greedily, and return the share of right tokens at each position.
 
     Args:
-        model: the encoder-decoder; it feeds its own tokens back (greedy decoding).
+        model: the encoder-decoder; it feeds its own tokens back.
         source: token ids (batch, n).
         target: token ids (batch, m).
 
@@ -199,6 +248,23 @@ def token_accuracy(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
     device = next(model.parameters()).device
     tokens, _ = model.generate(source.to(device), target.size(1))
     return (tokens.cpu() == target.cpu()).double().mean(dim=0)
+
+
+@torch.no_grad()
+def share_right(model: nn.Module, inputs: Sequence[Tensor], right: Tensor) -> Tensor:
+    """Return the share of right answers to each question.
+
+    Args:
+        model: returns ``(logits, weights)``, the logits of shape (size, questions, answers).
+        inputs: what it takes.
+        right: the right answers (size, questions).
+
+    Returns:
+        The shares (questions,), on the CPU.
+    """
+    device = next(model.parameters()).device
+    logits, _ = model(*(x.to(device) for x in inputs))
+    return (logits.argmax(-1).cpu() == right.cpu()).double().mean(dim=0)
 
 
 def _progress(batches: Batches, description: str) -> Iterable[Batch]:

@@ -1,6 +1,6 @@
 """The Transformer: an encoder that reads a sentence at once, and a decoder that writes another word by word.
 
-Every layer is a list of steps, and every step writes into the same path: ``x + step(norm(x))``. Id 0 is padding, in
+Every layer is a list of steps, each added to the residual path: ``x + step(norm(x))``. Id 0 is padding, in
 source and target; id 1 stands before a target's first token, id 2 after its last.
 
 Axes: ``n`` source positions, ``m`` target positions. A mask is boolean, True = may attend, of any shape that
@@ -29,7 +29,18 @@ from .._validation import (
 from ..layers import MultiHeadAttention
 from ..positions import sinusoidal_positions
 
-__all__ = ["BEGIN", "END", "PAD", "DecoderLayer", "EncoderLayer", "FeedForward", "Memory", "Transformer", "Weights"]
+__all__ = [
+    "BEGIN",
+    "END",
+    "PAD",
+    "DecoderLayer",
+    "EncoderLayer",
+    "FeedForward",
+    "KVCache",
+    "Memory",
+    "Transformer",
+    "Weights",
+]
 
 PAD, BEGIN, END = 0, 1, 2
 Masks = Tensor | Sequence[Tensor | None] | None  # one for all layers, or one for each
@@ -63,8 +74,15 @@ class Memory(NamedTuple):
     weights: tuple[Tensor, ...] = ()
 
 
-class Kept(NamedTuple):
-    """The keys and values of a decoder layer that are made once: each (batch, heads, positions, d_head)."""
+class KVCache(NamedTuple):
+    """The keys and values that a decoder layer computes once, each (batch, heads, positions, d_head).
+
+    Attributes:
+        keys: of the target positions so far.
+        values: of the target positions so far.
+        cross_keys: of the source.
+        cross_values: of the source.
+    """
 
     keys: Tensor
     values: Tensor
@@ -143,8 +161,8 @@ class EncoderLayer(nn.Module):
         self, x: Tensor, mask: Tensor | None = None, *, need_weights: bool = True
     ) -> tuple[Tensor, Tensor | None]:
         """Return the new ``x`` (batch, n, d_model) and the weights (batch, heads, n, n), or ``None`` without."""
-        seen = self.attention_norm(x) if self.norm_first else x
-        output, weights = self.attention(seen, mask=mask, need_weights=need_weights)
+        normed = self.attention_norm(x) if self.norm_first else x
+        output, weights = self.attention(normed, mask=mask, need_weights=need_weights)
         x = x + output if self.norm_first else self.attention_norm(x + output)
         return _feed(self, x), weights
 
@@ -214,7 +232,7 @@ class DecoderLayer(nn.Module):
         *,
         need_weights: bool = True,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Write on: every position sees itself and what is before it.
+        """Decode all positions at once: every position attends to itself and to those before it.
 
         Args:
             x: (batch, m, d_model).
@@ -227,48 +245,49 @@ class DecoderLayer(nn.Module):
             The new ``x`` (batch, m, d_model), the weights of self-attention (batch, heads, m, m) and of
             cross-attention (batch, heads, m, n); ``None`` without ``need_weights``.
         """
-        x, *weights, _ = self.go_on(x, self.start(memory), mask, cross_mask, need_weights=need_weights)
-        return x, weights[0], weights[1]
+        cache = self.init_cache(memory)
+        x, weights, cross_weights, _ = self.decode_step(x, cache, mask, cross_mask, need_weights=need_weights)
+        return x, weights, cross_weights
 
-    def start(self, memory: Tensor) -> Kept:
-        """Make the keys and values of the source, once for a sentence; none of the target are there yet."""
+    def init_cache(self, memory: Tensor) -> KVCache:
+        """Compute the keys and values of the source, once for a sentence; of the target there are none yet."""
         cross_keys, cross_values = self.cross_attention.project(memory)
-        nothing = cross_keys[:, :, :0]
-        return Kept(nothing, nothing, cross_keys, cross_values)
+        empty = cross_keys[:, :, :0]
+        return KVCache(empty, empty, cross_keys, cross_values)
 
-    def go_on(
+    def decode_step(
         self,
         x: Tensor,
-        kept: Kept,
+        cache: KVCache,
         mask: Tensor | None = None,
         cross_mask: Tensor | None = None,
         *,
         need_weights: bool = True,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, Kept]:
-        """Do what :meth:`forward` does for new positions, with the keys and values of those before them kept.
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, KVCache]:
+        """Do what :meth:`forward` does for new positions, with the cached keys and values of those before them.
 
         Args:
             x: the new positions (batch, m, d_model).
-            kept: from :meth:`start` or from the step before.
+            cache: from :meth:`init_cache` or from the step before.
             mask: as in :meth:`forward`; its keys are all positions so far.
             cross_mask: as in :meth:`forward`.
             need_weights: return the weights.
 
         Returns:
-            The new ``x``, both weights, and what to keep for the next step.
+            The new ``x``, both weights, and the cache for the next step.
         """
-        seen = self.attention_norm(x) if self.norm_first else x
-        keys, values = self.attention.project(seen, start=kept.keys.size(2))
-        keys, values = torch.cat([kept.keys, keys], dim=2), torch.cat([kept.values, values], dim=2)
-        output, written = self.attention.attend(seen, keys, values, mask, is_causal=True, need_weights=need_weights)
+        normed = self.attention_norm(x) if self.norm_first else x
+        keys, values = self.attention.project(normed, start=cache.keys.size(2))
+        keys, values = torch.cat([cache.keys, keys], dim=2), torch.cat([cache.values, values], dim=2)
+        output, weights = self.attention.attend(normed, keys, values, mask, is_causal=True, need_weights=need_weights)
         x = x + output if self.norm_first else self.attention_norm(x + output)
 
-        seen = self.cross_norm(x) if self.norm_first else x
-        output, read = self.cross_attention.attend(
-            seen, kept.cross_keys, kept.cross_values, cross_mask, need_weights=need_weights
+        normed = self.cross_norm(x) if self.norm_first else x
+        output, cross_weights = self.cross_attention.attend(
+            normed, cache.cross_keys, cache.cross_values, cross_mask, need_weights=need_weights
         )
         x = x + output if self.norm_first else self.cross_norm(x + output)
-        return _feed(self, x), written, read, kept._replace(keys=keys, values=values)
+        return _feed(self, x), weights, cross_weights, cache._replace(keys=keys, values=values)
 
     @classmethod
     def from_torch(cls, layer: nn.TransformerDecoderLayer) -> "DecoderLayer":
@@ -430,10 +449,10 @@ class Transformer(nn.Module):
         if source.size(0) != target_in.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
                              f"got source {shape_of(source)}, target_in {shape_of(target_in)}")  # fmt: skip
-        kept = self.start(memory)
-        logits, decoder, cross, _ = self.go_on(
-            target_in, memory, kept, decoder_mask=decoder_mask, cross_mask=cross_mask, need_weights=need_weights
-        )
+        logits, decoder, cross, _ = self.decode_step(
+            target_in, memory, self.init_cache(memory),
+            decoder_mask=decoder_mask, cross_mask=cross_mask, need_weights=need_weights,
+        )  # fmt: skip
         return logits, Weights(memory.weights, decoder, cross)
 
     def encode(self, source: Tensor, mask: Masks = None, *, need_weights: bool = True) -> Memory:
@@ -442,45 +461,46 @@ class Transformer(nn.Module):
         padding = (source != PAD)[:, None, None]  # (batch, 1, 1, n)
         masks = _for_layers("encoder_mask", mask, len(self.encoder))
         x = self._embed(self.source_embedding, source, 0)
-        found = []
+        all_weights = []
         for layer, own in zip(self.encoder, masks, strict=True):
-            x, weights = layer(x, _joined(padding, own), need_weights=need_weights)
-            found.append(weights)
-        return Memory(self.encoder_norm(x), padding, tuple(found) if need_weights else ())
+            x, weights = layer(x, _join(padding, own), need_weights=need_weights)
+            all_weights.append(weights)
+        return Memory(self.encoder_norm(x), padding, tuple(all_weights) if need_weights else ())
 
-    def start(self, memory: Memory) -> tuple[Kept, ...]:
-        """Make what the decoder keeps of a source, for :meth:`go_on`."""
-        return tuple(layer.start(memory.states) for layer in self.decoder)  # type: ignore[operator]
+    def init_cache(self, memory: Memory) -> tuple[KVCache, ...]:
+        """Return the cache of every decoder layer before the first target token, for :meth:`decode_step`."""
+        return tuple(layer.init_cache(memory.states) for layer in self.decoder)  # type: ignore[operator]
 
-    def go_on(
+    def decode_step(
         self,
         target_in: Tensor,
         memory: Memory,
-        kept: tuple[Kept, ...],
+        cache: tuple[KVCache, ...],
         *,
         decoder_mask: Masks = None,
         cross_mask: Masks = None,
         need_weights: bool = True,
-    ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[Kept, ...]]:
-        """Read new target ids (batch, m) after those that ``kept`` stands for.
+    ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[KVCache, ...]]:
+        """Decode new target ids (batch, m) after those whose keys and values are in the cache.
 
         Returns:
             The logits (batch, m, target_size), the weights of self- and of cross-attention, one tensor a layer, and
-            what to keep for the next step.
+            the cache for the next step.
         """
         masks = _for_layers("decoder_mask", decoder_mask, len(self.decoder))
         cross_masks = _for_layers("cross_mask", cross_mask, len(self.decoder))
-        x = self._embed(self.target_embedding, target_in, kept[0].keys.size(2))
-        written, read, new = [], [], []
-        for layer, before, mask, own in zip(self.decoder, kept, masks, cross_masks, strict=True):
-            x, *weights, after = layer.go_on(  # type: ignore[operator]
-                x, before, mask, _joined(memory.mask, own), need_weights=need_weights
+        x = self._embed(self.target_embedding, target_in, cache[0].keys.size(2))
+        weights, cross_weights, new_cache = [], [], []
+        for layer, cached, mask, own in zip(self.decoder, cache, masks, cross_masks, strict=True):
+            x, *maps, cached = layer.decode_step(  # type: ignore[operator]
+                x, cached, mask, _join(memory.mask, own), need_weights=need_weights
             )
-            written.append(weights[0])
-            read.append(weights[1])
-            new.append(after)
+            weights.append(maps[0])
+            cross_weights.append(maps[1])
+            new_cache.append(cached)
         logits = self.readout(self.decoder_norm(x))
-        return logits, tuple(written) if need_weights else (), tuple(read) if need_weights else (), tuple(new)
+        both = (tuple(weights), tuple(cross_weights)) if need_weights else ((), ())
+        return logits, *both, tuple(new_cache)
 
     def _embed(self, embedding: nn.Embedding, ids: Tensor, start: int) -> Tensor:
         """Give every token its vector and its position."""
@@ -503,7 +523,7 @@ def _for_layers(name: str, masks: Masks, layers: int) -> Sequence[Tensor | None]
     return masks
 
 
-def _joined(padding: Tensor, mask: Tensor | None) -> Tensor:
+def _join(padding: Tensor, mask: Tensor | None) -> Tensor:
     """Join a mask (m, n), (batch, m, n) or (batch, heads, m, n) to that of padding (batch, 1, 1, n)."""
     if mask is None:
         return padding

@@ -67,7 +67,7 @@ def pack_translator(model: Transformer, precision: str = "float16") -> dict[str,
         precision: ``"float16"`` or ``"float32"``, in which each parameter is kept.
 
     Returns:
-        What JSON can hold: sizes, both vocabularies, the grammar, and all parameters as letters, in the order in which
+        Plain data for JSON: sizes, both vocabularies, the grammar, and all parameters as letters, in the order in which
         ``parameters`` lists their names and shapes.
 
     Raises:
@@ -89,8 +89,6 @@ def pack_translator(model: Transformer, precision: str = "float16") -> dict[str,
     layers: list[Any] = [*model.encoder, *model.decoder]
     if len(model.encoder) == 0 or not all(layer.norm_first for layer in layers):
         raise ValueError("model must have an encoder layer, and norm_first=True")
-    state = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    numbers = np.concatenate([tensor.double().numpy().ravel() for tensor in state.values()])
     return {
         "sizes": {
             "d_model": model.source_embedding.embedding_dim,
@@ -111,21 +109,20 @@ def pack_translator(model: Transformer, precision: str = "float16") -> dict[str,
             "future": list(FUTURE),
             "held_out_of": HELD_OUT_OF,
         },
-        "parameters": [[name, list(tensor.shape)] for name, tensor in state.items()],
         "precision": precision,
-        "numbers": pack_numbers(numbers, precision),
+        **pack_state(model, precision),
     }
 
 
 def unpack_translator(record: dict[str, Any], dtype: torch.dtype | None = None) -> Transformer:
-    """Make the translator that :func:`pack_translator` described.
+    """Rebuild the translator that :func:`pack_translator` described.
 
     Args:
         record: the description.
         dtype: of its parameters; torch's default one if left out.
 
     Returns:
-        A model, ready to translate.
+        The model, in evaluation mode.
 
     Raises:
         ValueError: if it is of other vocabularies than the package has now.
@@ -143,6 +140,16 @@ def unpack_translator(record: dict[str, Any], dtype: torch.dtype | None = None) 
     return model.eval()
 
 
+def pack_state(model: nn.Module, precision: str) -> dict[str, Any]:
+    """Describe the parameters of a model: their names and shapes, and all numbers in this order, as letters."""
+    state = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+    numbers = np.concatenate([tensor.double().numpy().ravel() for tensor in state.values()])
+    return {
+        "parameters": [[name, list(tensor.shape)] for name, tensor in state.items()],
+        "numbers": pack_numbers(numbers, precision),
+    }
+
+
 def load_numbers(model: nn.Module, record: dict[str, Any]) -> None:
     """Give a model the parameters of a description; they stand one after the other in its numbers."""
     numbers = unpack_numbers(record["numbers"], record.get("precision", "float16"))
@@ -154,18 +161,23 @@ def load_numbers(model: nn.Module, record: dict[str, Any]) -> None:
     model.load_state_dict(state)
 
 
+def read_trained(name: str) -> dict[str, Any]:
+    """Read a file of the trained models that the package ships."""
+    text = resources.files(__package__).joinpath("trained", f"{name}.json").read_text("utf-8")
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
 @functools.cache
 def trained_record() -> dict[str, Any]:
     """Return the description that the package ships, of the translator that chapter 7 trains."""
-    text = resources.files(__package__).joinpath("trained", "translator.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return read_trained("translator")
 
 
 def load_translator(dtype: torch.dtype | None = None) -> Transformer:
     """Return the trained translator of chapter 7, without training it.
 
-    Its numbers were rounded to half precision for the page; they are handed over in whatever dtype is asked for.
+    Its numbers were rounded to half precision for the page; they are returned in the dtype that is asked for.
 
     Args:
         dtype: of its parameters; torch's default one if left out.

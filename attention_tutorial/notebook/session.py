@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from .._environment import static_widgets
-
 __all__ = ["controls", "setup"]
+
+WIDGETS = "ATTENTION_TUTORIAL_WIDGETS"  # "static": leave no live widget behind; the book's notebooks are executed so
 
 
 def setup(device: str | torch.device | None = None) -> torch.device:
@@ -102,6 +102,11 @@ def controls(function: Callable[..., object], /, **choices: Any) -> None:
         if control.has_trait("continuous_update"):
             control.continuous_update = False  # call once the slider is let go
     display(panel)
+
+
+def static_widgets() -> bool:
+    """Say whether cells shall leave only what a page without a kernel can show."""
+    return os.environ.get(WIDGETS) == "static"
 
 
 def _say_what_would_be_there(choices: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._validation import check_flag
 from ..data.examples import THE_CAT
-from ..functional import dot_product_scores, scaled_dot_product_attention
+from ..functional import scaled_dot_product_attention
 from ..masks import causal_mask
 from ..notebook.display import rounded
 from .base import BookWidget, check_one_of, check_places, html_table
@@ -213,7 +213,7 @@ class AttentionSteps(BookWidget):
         if self.causal:
             mask = mask & causal_mask(m, n)
         output, weights = scaled_dot_product_attention(query, key, value, mask, scale=None if self.scaling else 1.0)
-        raw = dot_product_scores(query, key)
+        raw = query @ key.mT
         scaled = raw / math.sqrt(key.size(1)) if self.scaling else raw
         return {
             "q": query,

@@ -15,7 +15,7 @@ import torch
 import traitlets
 from torch import Tensor
 
-from .._environment import static_widgets
+from ..notebook.session import static_widgets
 
 #: What `js/` is built into: NAME.js and NAME.css for each widget.
 STATIC = Path(__file__).parent / "static"

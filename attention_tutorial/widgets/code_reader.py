@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import torch
 import traitlets
 
-from ..analysis.jobs import JOBS, JobScore, copy_score, job_scores
+from ..analysis.head_jobs import JOBS, JobScore, copy_score, job_scores
 from ..data.byte_pairs import BEGIN
-from ..data.library import held_out_files
-from ..models.code_model import CodeModel, Head, Read, load_code_model
+from ..models.code_model import CodeModel, Head, ModelOutput, held_out_files, load_code_model
 from ..notebook.display import rounded
 from .base import BookWidget, html_table
 
@@ -45,7 +44,7 @@ class CodeReader(BookWidget):
     Args:
         text: what it reads, at most 255 tokens.
         head: the head whose weights are shown, as ``(layer, head)`` from 1, or a job of
-            ``attention_tutorial.analysis.jobs.JOBS``: the head that does it best.
+            ``attention_tutorial.analysis.head_jobs.JOBS``: the head that does it best.
         token: the token that is looked at. 0 is the one that begins every text, -1 the last.
         heads_off: heads to take away.
         examples: what is offered to try: for each name a text, or a mapping with ``text`` and any of ``head``,
@@ -99,7 +98,7 @@ class CodeReader(BookWidget):
         without = f", without {_say_heads(self.heads_off)}" if self.heads_off else ""
         return f"CodeReader({self.text!r}, head={tuple(self.head)}{without})"
 
-    def read(self) -> Read:
+    def read(self) -> ModelOutput:
         """Return what the model, without the heads that are taken away, makes of the text that is shown, in float64.
 
         Of a text that is too long, as a reader may type it, the model reads as many tokens as it can.

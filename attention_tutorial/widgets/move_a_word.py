@@ -9,9 +9,8 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag, check_positive, check_size
-from ..functional import dot_product_scores
 from ..notebook.display import rounded
-from ..positions import BASE, LearnedPositions, Pairing, alibi_bias, alibi_slopes, rotate, sinusoidal_positions
+from ..positions import BASE, LearnedPositions, Pairing, alibi_bias, alibi_slopes, apply_rotary, sinusoidal_positions
 from .base import LETTERS, BookWidget, check_one_of, draw_letters, html_table, read_letters
 
 __all__ = ["MoveAWord"]
@@ -32,7 +31,7 @@ class MoveAWord(BookWidget):
     r"""Show the score of two words at any two of 64 or 256 places, by distance, under five kinds of position.
 
     .. math:: s_{ts} = \frac{(x + p_t)^\top (y + p_s)}{\sqrt{d}}, \qquad
-        \frac{\operatorname{rotate}(x, t)^\top \operatorname{rotate}(y, s)}{\sqrt{d}}, \qquad
+        \frac{\operatorname{RoPE}(x, t)^\top \operatorname{RoPE}(y, s)}{\sqrt{d}}, \qquad
         \frac{x^\top y}{\sqrt{d}} - \text{slope} \cdot \lvert t - s \rvert
 
     A word is its own query and its own key: there are no projections, so that what differs between the kinds is the
@@ -46,7 +45,7 @@ class MoveAWord(BookWidget):
         key: which of the words is asked.
         d_k: how many features a word has, one of 2, 4, 8, ..., 64.
         base: of the sinusoidal and rotary positions, one of 10, 100, ..., 1,000,000.
-        pairing: which features rotary positions turn together, ``"halves"`` or ``"neighbours"``.
+        pairing: which features rotary positions turn together, ``"halves"`` or ``"interleaved"``.
         head: which of 8 heads gives ALiBi its slope, from 1 (a half) to 8 (1/256).
         content: what the features of the words are multiplied by, from 0 to 2: at 0 only the places count.
         length: how many places there are, 64 or 256.
@@ -207,7 +206,7 @@ class MoveAWord(BookWidget):
             learned.vectors.copy_(self.table_size * read_letters(self.table, WIDTHS[-1])[:, : self.d_k])
             rows = torch.full((self.length, self.d_k), math.nan, dtype=torch.float64)
             rows[:ROWS] = learned(ROWS)
-        turned = [rotate(z, places, pairing=self.pairing, base=self.base) for z, places in ((x, at), (y, to))]
+        turned = [apply_rotary(z, places, pairing=self.pairing, base=self.base) for z, places in ((x, at), (y, to))]
         price = alibi_bias(self.length, self.length, HEADS, dtype=torch.float64)[0, self.head - 1][at][:, to]
         pairs = {
             "none": (x, y),
@@ -215,7 +214,7 @@ class MoveAWord(BookWidget):
             "learned": (x + rows[at], y + rows[to]),
             "rotary": (turned[0], turned[1]),
         }
-        scores = {kind: dot_product_scores(q, k) / math.sqrt(self.d_k) for kind, (q, k) in pairs.items()}
+        scores = {kind: q @ k.mT / math.sqrt(self.d_k) for kind, (q, k) in pairs.items()}
         return scores | {"alibi": scores["none"] + price}
 
     def static_html(self) -> str:

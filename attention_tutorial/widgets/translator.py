@@ -11,7 +11,7 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag, check_size
-from ..analysis.touch import ATTENTIONS, Touch, trace, write_touched
+from ..analysis.intervention import ATTENTIONS, Intervention, generate_with, trace
 from ..data.translation import ENGLISH, ITALIAN, encode_english, join_italian, read_sentence, spell_italian, split_words
 from ..models.transformer import BEGIN, END, Transformer
 from ..models.translator import load_translator, pack_translator, unpack_translator
@@ -40,12 +40,12 @@ class Translator(BookWidget):
 
     Everything on the screen is computed in the browser, in double precision, with the numbers that
     :func:`~attention_tutorial.models.translator.load_translator` returns;
-    :func:`~attention_tutorial.analysis.touch.trace` computes the same matrices in PyTorch. Beside what the touched
-    machine writes always stands what the untouched one writes.
+    :func:`~attention_tutorial.analysis.intervention.trace` computes the same matrices in PyTorch. Beside what the
+    changed machine writes always stands what the unchanged one writes.
 
     Edges are given as ``(attention, row, column)`` or ``(attention, head, row, column)``, with the attentions
     ``"encoder"``, ``"decoder"`` (its self-attention) and ``"cross"``. A row or column is a position from 0, -1 for all,
-    or a word: English for what is read, Italian for what the untouched machine writes. A row of the decoder is the word
+    or a word: English for what is read, Italian for what the unchanged machine writes. A row of the decoder is the word
     that it is about to write. Without a head an edge is closed in all of them.
 
     Args:
@@ -57,7 +57,7 @@ class Translator(BookWidget):
         padding: the number of padding positions after the sentence.
         unmasked: of ``"encoder"`` and ``"cross"``, where the padding is open.
         changes: numbers ``(matrix, row, column, value)`` to put into a matrix or a parameter.
-        step: the word that is looked at first, counted from 1, or a word that the untouched machine writes.
+        step: the word that is looked at first, counted from 1, or a word that the unchanged machine writes.
         attention: whose weights are shown first.
         head: whose weights are shown first, from 1, or 0 for the mean of all.
         examples: what is offered to try: for each name a sentence, or a mapping with ``sentence`` and any of
@@ -73,10 +73,10 @@ class Translator(BookWidget):
     Example:
         >>> widget = Translator(closed=[("cross", "stata", "architecture")])
         >>> widget
-        Translator('the transformer architecture was introduced in 2017', 1 touch)
+        Translator('the transformer architecture was introduced in 2017', 1 intervention)
         >>> widget.written()
         "l'architettura transformer è stata introdotta nel 2017"
-        >>> Translator("the idea was praised in 2020", closed=[("cross", -1, "praised")]).written(touched=False)
+        >>> Translator("the idea was praised in 2020", closed=[("cross", -1, "praised")]).written(changed=False)
         "l'idea è stata lodata nel 2020"
     """
 
@@ -187,24 +187,24 @@ class Translator(BookWidget):
         )
 
     def __repr__(self) -> str:
-        touch = self.touch()
-        count = len([*touch.closed, *touch.heads_off, *touch.swapped, *touch.unmasked, *touch.changes])
-        count += (touch.shift != 0) + (touch.padding != 0)
-        touches = f", {count} touch{'es' * (count > 1)}" if count else ""
-        return f"Translator({self.sentence!r}{touches})"
+        done = self.intervention()
+        count = len([*done.closed, *done.heads_off, *done.swapped, *done.unmasked, *done.changes])
+        count += (done.shift != 0) + (done.padding != 0)
+        interventions = f", {count} intervention{'s' * (count > 1)}" if count else ""
+        return f"Translator({self.sentence!r}{interventions})"
 
-    def touch(self) -> Touch:
-        """Return what is done to the machine that is shown, for :func:`~attention_tutorial.analysis.touch.trace`."""
+    def intervention(self) -> Intervention:
+        """Return what is done to the shown machine, for :func:`~attention_tutorial.analysis.intervention.trace`."""
         lists = {name: tuple(tuple(entry) for entry in getattr(self, name)) for name in _LISTS}
-        return Touch(**lists, shift=self.shift, padding=self.padding, unmasked=tuple(self.unmasked))
+        return Intervention(**lists, shift=self.shift, padding=self.padding, unmasked=tuple(self.unmasked))
 
     def model(self) -> Transformer:
-        """Return the translator that is shown, untouched, in double precision."""
+        """Return the translator that is shown, unchanged, in double precision."""
         return copy.deepcopy(_model(self.machine))
 
-    def written(self, *, touched: bool = True) -> str:
-        """Return what the shown machine writes; with ``touched=False``, what it would write untouched."""
-        ids, _ = write_touched(_model(self.machine), _ids(self.sentence), self.touch() if touched else None)
+    def written(self, *, changed: bool = True) -> str:
+        """Return what the shown machine writes; with ``changed=False``, what it would write unchanged."""
+        ids, _ = generate_with(_model(self.machine), _ids(self.sentence), self.intervention() if changed else None)
         return spell_italian(ids)
 
     def matrices(self) -> dict[str, Tensor]:
@@ -213,9 +213,9 @@ class Translator(BookWidget):
 
     def _traced(self) -> tuple[Tensor, dict[str, Tensor]]:
         """Return what the shown machine writes, and every matrix when it has."""
-        model, source, touch = _model(self.machine), _ids(self.sentence), self.touch()
-        ids, _ = write_touched(model, source, touch)
-        return ids, trace(model, source, torch.cat([torch.tensor([BEGIN]), ids[:-1]]), touch)
+        model, source, intervention = _model(self.machine), _ids(self.sentence), self.intervention()
+        ids, _ = generate_with(model, source, intervention)
+        return ids, trace(model, source, torch.cat([torch.tensor([BEGIN]), ids[:-1]]), intervention)
 
     def static_html(self) -> str:
         """Return what is written and the mean weights of cross-attention as a table."""
@@ -225,8 +225,8 @@ class Translator(BookWidget):
         rows = ["(end)" if i == END else ITALIAN[i] for i in ids.tolist()]
         columns = [ENGLISH[i] for i in _ids(self.sentence).tolist()] + ["(padding)"] * self.padding
         caption = f"“{self.sentence}” becomes “{spell_italian(ids)}”."
-        if self.touch() != Touch():
-            caption += f" Unchanged, the machine writes “{self.written(touched=False)}”."
+        if self.intervention() != Intervention():
+            caption += f" Unchanged, the machine writes “{self.written(changed=False)}”."
         caption += " How much each step looks at each English word: cross-attention, mean of the heads."
         return html_table(caption, rows, columns, [[rounded(weight) for weight in row.tolist()] for row in looks])
 
@@ -269,8 +269,8 @@ def _state_of(model: Transformer, sentence: Any, settings: Mapping[str, Any]) ->
 
     @functools.cache
     def italian() -> list[str]:
-        """What the untouched machine writes; it is worked out where a word of it is named."""
-        return [ITALIAN[i] for i in write_touched(model, _ids(sentence))[0].tolist()]
+        """What the unchanged machine writes; it is worked out where a word of it is named."""
+        return [ITALIAN[i] for i in generate_with(model, _ids(sentence))[0].tolist()]
 
     first: Any = model.decoder[0]
     heads = first.attention.num_heads

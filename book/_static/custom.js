@@ -2,7 +2,7 @@
 
 (() => {
   "use strict";
-  const boxes = "pre, .cell_output, .output, mjx-container, div.math, .pst-scrollable-table-container";
+  const boxes = "pre, .cell_output, .output, .katex-display, div.math, .pst-scrollable-table-container";
 
   /* What scrolls sideways can be reached by Tab, and then scrolled with the arrow keys; nothing else is a stop. */
   function updateStops() {

@@ -14,7 +14,7 @@ from notebook_rules import BOOK, sanitising_faults, texts
 
 from attention_tutorial.notebook import Claim
 from attention_tutorial.widgets.base import encode_floats
-from tools import notebooks as tool
+from tools import execution as tool
 from tools.book import ROOT, SANITISING
 
 PORTABLE = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}
@@ -108,7 +108,7 @@ CELLS = {
 def comparison(tmp_path_factory):
     """Compare one notebook with this project's options, in one kernel; return each cell's failure, or None."""
     project = tmp_path_factory.mktemp("project")
-    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", "tools/book.py", "tools/notebooks.py"):
+    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", "tools/book.py", "tools/execution.py"):
         (project / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, project / file)
     cells = [

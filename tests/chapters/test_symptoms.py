@@ -10,7 +10,7 @@ from torch import nn
 
 from attention_tutorial import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
 from attention_tutorial.exercises import MISTAKES, SYMPTOMS
-from attention_tutorial.models.patients import translators_with
+from attention_tutorial.models.faulty import train_faulty
 from attention_tutorial.models.transformer import Transformer
 from tools.book import ROOT
 
@@ -124,7 +124,7 @@ class Half(nn.Module):
 
 
 def faulty(name):
-    (patient,) = translators_with(name, seeds=(1,), steps=2, batch_size=4, d_model=D, num_heads=2)
+    (patient,) = train_faulty(name, seeds=(1,), steps=2, batch_size=4, d_model=D, num_heads=2)
     return Logits(patient.network.double()).eval()
 
 

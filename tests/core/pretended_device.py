@@ -10,15 +10,24 @@ import weakref
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 COPIES = {"aten::copy_", "aten::_to_copy"}
 INDEXING = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 
 
+unwrapped = getattr(torch.func, "debug_unwrap", lambda tensor: tensor)  # of `vmap`; torch 2.6 has no such function
+
+
+def memory_of(tensor):
+    return unwrapped(tensor).untyped_storage()
+
+
 def tensors_in(values):
-    return [value for value in tree_leaves(values) if isinstance(value, torch.Tensor)]
+    if isinstance(values, torch.Tensor):
+        return [values]
+    values = values.values() if isinstance(values, dict) else values if isinstance(values, list | tuple) else ()
+    return [tensor for value in values for tensor in tensors_in(value)]
 
 
 class Memory:
@@ -28,20 +37,14 @@ class Memory:
         self._there = weakref.WeakSet()
         self.call_is_there = [False]  # whether the function that runs now works on the device
 
-    @staticmethod
-    def _of(tensor):
-        while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            tensor = torch._C._functorch.get_unwrapped(tensor)
-        return tensor.untyped_storage()
-
     def holds(self, tensor):
-        return self._of(tensor) in self._there
+        return memory_of(tensor) in self._there
 
     def share(self, tensors):
-        return {self._of(tensor) for tensor in tensors}
+        return set(map(memory_of, tensors))
 
     def put(self, tensor, there):
-        (self._there.add if there else self._there.discard)(self._of(tensor))
+        (self._there.add if there else self._there.discard)(memory_of(tensor))
 
     def move(self, tensor, there):
         if self.holds(tensor) == there:

@@ -14,7 +14,6 @@ from torch.testing import assert_close
 from attention_tutorial import (
     AdditiveAttention,
     MultiHeadAttention,
-    MultiplicativeAttention,
     causal_mask,
     combine_masks,
     masked_softmax,
@@ -90,32 +89,6 @@ def test_values_weights_and_gradients_are_those_of_torchs_module(make, dtype, bi
     theirs.eval()  # torch's own fast path
     with torch.no_grad():
         close(ours(x, mask=mask, need_weights=False)[0], theirs(x, x, x, need_weights=False, **options)[0], dtype, 2)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
-@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluating"])
-def test_weights_go_into_torchs_module_and_come_back(dtype, bias, training, device, generator):
-    ours = fill(MultiHeadAttention(D_MODEL, HEADS, bias=bias, dtype=dtype, device=device), generator, 0.2).train(
-        training
-    )
-    theirs = ours.to_torch()
-    state = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
-    assert set(state) == {"in_proj_weight", "out_proj.weight"} | ({"in_proj_bias", "out_proj.bias"} if bias else set())
-    assert (theirs.batch_first, theirs.dropout, theirs.training) == (True, 0.0, training)
-    assert {(p.dtype, p.device.type) for p in theirs.parameters()} == {(dtype, device.type)}
-    back = MultiHeadAttention.from_torch(theirs)
-    assert back.training == training
-    assert all(torch.equal(a, b) and b.requires_grad for a, b in zip(ours.parameters(), back.parameters(), strict=True))
-    x = draw(generator, BATCH, M, D_MODEL, dtype=dtype, device=device)
-    close(theirs(x, x, x)[0], ours(x)[0], dtype, times=2)
-    other = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True, dtype=dtype, device=device)
-    other.load_state_dict(state)
-    assert torch.equal(other.train(training)(x, x, x)[0], theirs(x, x, x)[0])
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            parameter.zero_()
-    assert all(p.any() for p in (*ours.parameters(), *back.parameters())), "the weights are copies"
 
 
 # Scores out of range
@@ -242,6 +215,7 @@ def test_autocast_gives_its_dtype_and_full_gradients(dtype, need_weights, kind, 
 @causal_or_not
 @multi_head
 def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is_causal):
+    """That device has no numbers, so this also fails where one is looked at, for which a GPU would have to wait."""
     module = kind(D_MODEL, HEADS, device="meta")
     n = 5
     x = torch.empty(BATCH, n, D_MODEL, device="meta")
@@ -252,10 +226,9 @@ def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is
         assert weights.shape == (BATCH, HEADS, n, n) if need_weights else weights is None
 
 
-def test_the_other_modules_compile_whole(generator):
-    for module in (AdditiveAttention(D_MODEL, D_MODEL, 8), MultiplicativeAttention(D_MODEL, D_MODEL)):
-        fill(module, generator, 0.2)
-        torch.compiler.reset()
-        fast = torch.compile(module, fullgraph=True, backend="eager")
-        x, mask = batch_of(generator, 4)
-        assert_close(fast(x, x, mask=mask[:, 0])[0], module(x, x, mask=mask[:, 0])[0])
+def test_additive_attention_compiles_whole(generator):
+    module = fill(AdditiveAttention(D_MODEL, D_MODEL, 8), generator, 0.2)
+    torch.compiler.reset()
+    fast = torch.compile(module, fullgraph=True, backend="eager")
+    x, mask = batch_of(generator, 4)
+    assert_close(fast(x, x, mask=mask[:, 0])[0], module(x, x, mask=mask[:, 0])[0])

@@ -11,9 +11,7 @@ from attention_tutorial import (
     additive_attention,
     additive_scores,
     causal_mask,
-    dot_product_scores,
     fused_attention,
-    general_scores,
     masked_softmax,
     multiplicative_attention,
     scaled_dot_product_attention,
@@ -130,9 +128,7 @@ QUERY, KEY, ONES = torch.zeros(2, 5, 19), torch.zeros(2, 7, 11), torch.ones(17)
 W, W_QUERY, W_KEY = torch.zeros(19, 11), torch.zeros(17, 19), torch.zeros(17, 11)
 WRONG_PARAMETERS = {
     TypeError: [
-        (lambda: general_scores(QUERY, KEY, None), "w must be a torch.Tensor; got NoneType"),
-        (lambda: general_scores(QUERY, KEY, W.double()),
-         "query and w must have the same dtype; got query torch.float32, w torch.float64"),
+        (lambda: multiplicative_attention(QUERY, KEY, KEY, w=[1.0]), "w must be a torch.Tensor; got list"),
         (lambda: multiplicative_attention(QUERY.half(), KEY.half(), KEY.half(), w=W.bfloat16()),
          "query and w must have the same dtype; got query torch.float16, w torch.bfloat16"),
         (lambda: additive_scores(QUERY, KEY, W_QUERY.double(), W_KEY, ONES),
@@ -144,7 +140,6 @@ WRONG_PARAMETERS = {
         (lambda: masked_softmax(torch.ones(3).int()), f"scores {KIND} torch.int32"),
     ],
     ValueError: [
-        (lambda: general_scores(QUERY, KEY, W.T), "w must have shape (d_q, d_k); expected (19, 11), got (11, 19)"),
         (lambda: multiplicative_attention(QUERY, KEY, KEY, w=W[:3]),
          "w must have shape (d_q, d_k); expected (19, 11), got (3, 11)"),
         (lambda: additive_scores(QUERY, KEY, W_KEY, W_KEY, ONES),
@@ -155,11 +150,8 @@ WRONG_PARAMETERS = {
          "query and w_key must be on the same device; got query on cpu, w_key on meta"),
         (lambda: additive_scores(QUERY, KEY, W_QUERY, W_KEY, ONES[:, None]),
          "v must have one axis (d_hidden,); got shape (17, 1)"),
-        (lambda: dot_product_scores(QUERY, KEY),
-         "query and key need the same number of features d_k (axis -1); got query (2, 5, 19), key (2, 7, 11)"),
-        (lambda: dot_product_scores(QUERY[0, 0], KEY), "query needs at least two axes (..., m, d_q); got shape (19,)"),
-        (lambda: general_scores(QUERY, torch.zeros(3, 7, 11), W),
-         "the leading axes of query and key must broadcast; got query (2, 5, 19), key (3, 7, 11)"),
+        (lambda: additive_scores(QUERY[0, 0], KEY, W_QUERY, W_KEY, ONES),
+         "query needs at least two axes (..., m, d_q); got shape (19,)"),
         (lambda: multiplicative_attention(QUERY, KEY, KEY),
          "query and key need the same number of features d_k (axis -1); got query (2, 5, 19), key (2, 7, 11)"),
         (lambda: masked_softmax(torch.ones(2, 3), torch.ones(3, 3)),

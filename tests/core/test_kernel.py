@@ -20,8 +20,8 @@ MASKS = {
     "none": lambda g, m, n: None,
     "every pair": lambda g, m, n: draw_bool(g, 2, 4, m, n),
     "padding": lambda g, m, n: draw_bool(g, 2, 1, 1, n),
-    "first block closed": lambda g, m, n: torch.arange(n).expand(m, n) >= 16,
-    "rows closed": lambda g, m, n: draw_bool(g, m, 1),
+    "first block masked": lambda g, m, n: torch.arange(n).expand(m, n) >= 16,
+    "rows masked": lambda g, m, n: draw_bool(g, m, 1),
 }
 
 
@@ -79,13 +79,13 @@ def test_scores_far_from_zero_are_no_trouble(generator, device, far):
 
 @triton
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy, in the interpreter
-def test_open_scores_of_minus_infinity_give_nan_as_in_a_softmax(generator, device):
+def test_allowed_scores_of_minus_infinity_give_nan_as_in_a_softmax(generator, device):
     q, k, v = inputs(generator, 19, 37, device)
     q, k = q.abs() + 1, torch.full_like(k, -torch.inf)
     assert naive(q, k, v).isnan().all()
     assert kernel_attention(q, k, v, block_m=16, block_n=16).isnan().all()
-    closed = torch.zeros(19, 37, dtype=torch.bool, device=device)
-    assert not kernel_attention(q, k, v, closed, block_m=16, block_n=16).any()
+    nothing = torch.zeros(19, 37, dtype=torch.bool, device=device)
+    assert not kernel_attention(q, k, v, nothing, block_m=16, block_n=16).any()
 
 
 @triton
@@ -119,29 +119,12 @@ def test_a_mask_may_be_larger_than_an_int32_counts(generator, device, strides):
 @triton
 def test_gradients_are_those_of_the_naive_attention(generator, device):
     tensors = [x.requires_grad_() for x in inputs(generator, 19, 19, device)]
-    actual = kernel_attention(*tensors, is_causal=True, block_m=16, block_n=16)
-    wanted = naive(*tensors, is_causal=True)
+    mask = draw_bool(generator, 2, 1, 1, 19).to(device)
+    actual = kernel_attention(*tensors, mask, is_causal=True, block_m=16, block_n=16)
+    wanted = naive(*tensors, mask, is_causal=True)
     upstream = draw(generator, *wanted.shape, dtype=torch.float32, device=device)
     for a, b in zip(torch.autograd.grad(actual, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream),
                     strict=True):  # fmt: skip
-        assert_close(a, b, rtol=1e-4, atol=1e-5)
-
-
-@triton
-def test_gradients_of_gradients_and_functional_ones_are_right_too(generator, device):
-    tensors = [x.requires_grad_() for x in inputs(generator, 19, 19, device)]
-    mask = draw_bool(generator, 2, 1, 1, 19).to(device)
-
-    def penalty(attend):
-        output = attend(*tensors, mask, is_causal=True)
-        (first,) = torch.autograd.grad(output.square().sum(), tensors[1], create_graph=True)
-        return torch.autograd.grad(first.square().sum(), tensors)
-
-    for a, b in zip(penalty(kernel_attention), penalty(naive), strict=True):
-        assert_close(a, b, rtol=1e-3, atol=1e-3)
-    actual, wanted = (torch.func.grad(lambda *x, f=f: f(*x, mask).square().sum(), (0, 1, 2))(*tensors)
-                     for f in (kernel_attention, naive))  # fmt: skip
-    for a, b in zip(actual, wanted, strict=True):
         assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -152,7 +135,7 @@ from triton.compiler import ASTSource
 from attention_tutorial import kernel
 
 kernel.tl = triton.language
-pointers = dict.fromkeys(["query", "key", "value", "output"], "*fp16") | {"mask": "*u8", "log_total": "*fp32"}
+pointers = dict.fromkeys(["query", "key", "value", "output"], "*fp16") | {"mask": "*u8", "logsumexp": "*fp32"}
 numbers = dict.fromkeys(["stride_b", "stride_h", "stride_m", "stride_n", "m", "n"], "i32") | {"scale": "fp32"}
 sizes = dict(HEADS=4, GROUP=2, D_K=64, D_V=64, WIDTH_K=64, WIDTH_V=64, BLOCK_M=64, BLOCK_N=64)
 sizes |= dict(IS_CAUSAL=True, HAS_MASK=True)

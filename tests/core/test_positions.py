@@ -1,7 +1,6 @@
 """Laws of positions. The oracles are loops over single numbers, complex numbers, and what the papers print."""
 
 import cmath
-import copy
 import itertools
 import math
 
@@ -18,8 +17,8 @@ from attention_tutorial.positions import (
     RotaryMultiHeadAttention,
     alibi_bias,
     alibi_slopes,
-    change_pairing,
-    rotate,
+    apply_rotary,
+    permute_rotary,
     shift_matrix,
     sinusoidal_positions,
 )
@@ -27,7 +26,7 @@ from attention_tutorial.positions import (
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 D = 14  # seven pairs
 D_MODEL, D_HEAD = 18, 6  # with three heads
-pairings = pytest.mark.parametrize("pairing", ["halves", "neighbours"])
+pairings = pytest.mark.parametrize("pairing", ["halves", "interleaved"])
 
 
 # ---- Sines and cosines ----------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def test_positions_are_made_where_and_of_what_they_are_asked_to_be(dtype):
     ]
     assert {(x.device.type, x.dtype) for x in elsewhere} == {("meta", dtype or torch.float32)}
     x = torch.empty(2, 3, 4, device="meta")
-    assert rotate(x).device.type == rotate(x, torch.arange(3, device="meta")).device.type == "meta"
+    assert apply_rotary(x).device.type == apply_rotary(x, torch.arange(3, device="meta")).device.type == "meta"
     module = RotaryMultiHeadAttention(8, 2, 6, device="meta", dtype=dtype)
     assert {(p.device.type, p.dtype) for p in module.parameters()} == {("meta", dtype or torch.float32)}
     output, weights = module(torch.empty(2, 3, 8, device="meta", dtype=dtype))
@@ -106,9 +105,9 @@ def test_learned_positions_are_rows_that_learn():
 def test_rotation_is_multiplication_by_a_complex_number(generator, pairing):
     x = draw(generator, BATCH, N, D)
     places = torch.tensor([0, 3, 4, 11, 2, 50, 7])
-    turned = rotate(x, places, pairing=pairing, base=500.0)
+    turned = apply_rotary(x, places, pairing=pairing, base=500.0)
     for b, (j, t), i in itertools.product(range(BATCH), enumerate(places.tolist()), range(D // 2)):
-        first, second = (2 * i, 2 * i + 1) if pairing == "neighbours" else (i, i + D // 2)
+        first, second = (2 * i, 2 * i + 1) if pairing == "interleaved" else (i, i + D // 2)
         number = complex(x[b, j, first], x[b, j, second]) * cmath.exp(1j * t * 500.0 ** (-2 * i / D))
         assert turned[b, j, first].item() == pytest.approx(number.real, abs=1e-12)
         assert turned[b, j, second].item() == pytest.approx(number.imag, abs=1e-12)
@@ -116,21 +115,22 @@ def test_rotation_is_multiplication_by_a_complex_number(generator, pairing):
 
 def test_positions_default_to_counting_and_may_differ_in_a_batch(generator):
     x = draw(generator, BATCH, HEADS, N, D)
-    assert torch.equal(rotate(x), rotate(x, torch.arange(N)))
+    assert torch.equal(apply_rotary(x), apply_rotary(x, torch.arange(N)))
+    assert apply_rotary(x[:, :, :0]).shape == (BATCH, HEADS, 0, D)
     places = torch.tensor([[[0, 1, 2, 3, 4, 5, 6]], [[0, 0, 0, 1, 2, 3, 4]]])  # padded on the left
-    turned = rotate(x, places)
-    assert torch.equal(turned[0], rotate(x[0]))
-    assert torch.equal(turned[1, :, 2:], rotate(x[1, :, 2:]))
+    turned = apply_rotary(x, places)
+    assert torch.equal(turned[0], apply_rotary(x[0]))
+    assert torch.equal(turned[1, :, 2:], apply_rotary(x[1, :, 2:]))
 
 
 def test_reordered_rows_make_the_one_pairing_of_the_other(generator):
-    theirs = RotaryMultiHeadAttention(D_MODEL, HEADS, bias=True, pairing="neighbours", dtype=torch.float64)
+    theirs = RotaryMultiHeadAttention(D_MODEL, HEADS, bias=True, pairing="interleaved", dtype=torch.float64)
     ours = RotaryMultiHeadAttention(D_MODEL, HEADS, bias=True, pairing="halves", dtype=torch.float64)
     state = {name: draw(generator, *tensor.shape) for name, tensor in theirs.state_dict().items()}
     theirs.load_state_dict(state)
     for name in ("w_q.weight", "w_k.weight", "w_q.bias", "w_k.bias"):
-        state[name] = change_pairing(state[name], HEADS, to="halves")
-        assert torch.equal(change_pairing(state[name], HEADS, to="neighbours"), theirs.state_dict()[name])
+        state[name] = permute_rotary(state[name], HEADS, to="halves")
+        assert torch.equal(permute_rotary(state[name], HEADS, to="interleaved"), theirs.state_dict()[name])
     ours.load_state_dict(state)
     x = draw(generator, BATCH, N, D_MODEL)
     for mine, other in zip(ours(x, is_causal=True), theirs(x, is_causal=True), strict=True):
@@ -146,7 +146,7 @@ def test_rotary_attention_turns_queries_and_keys_and_nothing_else(generator, pai
     module = rotary(generator, pairing=pairing, base=100.0, bias=True)
     x = draw(generator, BATCH, N, D_MODEL)
     q, k, v = (w(x).unflatten(-1, (HEADS, D_HEAD)).transpose(1, 2) for w in (module.w_q, module.w_k, module.w_v))
-    q, k = rotate(q, pairing=pairing, base=100.0), rotate(k, pairing=pairing, base=100.0)
+    q, k = apply_rotary(q, pairing=pairing, base=100.0), apply_rotary(k, pairing=pairing, base=100.0)
     heads, weights = scaled_dot_product_attention(q, k, v, causal_mask(N))
     output, ours = module(x, is_causal=True)
     assert_close(ours, weights, **TIGHT)
@@ -154,7 +154,9 @@ def test_rotary_attention_turns_queries_and_keys_and_nothing_else(generator, pai
     assert_close(module(x, is_causal=True, need_weights=False)[0], output, **TIGHT)
 
 
-@pytest.mark.parametrize("make", [rotary, lambda g: MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64)])
+@pytest.mark.parametrize("make", [
+    rotary, lambda g: rotary(g, num_kv_heads=1), lambda g: MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64),
+], ids=["rotary", "one kv head", "plain"])  # fmt: skip
 @pytest.mark.parametrize("sizes", [(1,) * N, (3, 1, 1, 2), (N,)])
 def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
     module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
@@ -163,6 +165,7 @@ def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
     for size in sizes:
         new = x[:, done : done + size]
         k, v = module.project(new, start=done)
+        assert k.shape == v.shape == (BATCH, module.num_kv_heads, size, D_HEAD)
         keys, values, done = [*keys, k], [*values, v], done + size
         for need_weights in (True, False):
             output, rows = module.attend(
@@ -174,54 +177,35 @@ def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
                      weights[:, :, done - size : done, :done], **TIGHT)  # fmt: skip
 
 
-def test_attend_takes_masks_as_forward_does(generator):
-    module = rotary(generator)
-    x, memory = draw(generator, BATCH, M, D_MODEL), draw(generator, BATCH, N, D_MODEL)
-    mask = torch.rand(BATCH, M, N, generator=generator) < 0.6
-    for kind in (mask, mask[:, None], mask[0], None):
-        for mine, other in zip(
-            module.attend(x, *module.project(memory), kind), module(x, memory, mask=kind), strict=True
-        ):
-            assert_close(mine, other, **TIGHT)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_rotation_keeps_the_dtype_and_its_precision_far_out(generator, dtype):
     x = draw(generator, 2, D)
     places = torch.tensor([100_000, 100_001])
-    turned = rotate(x.to(dtype), places)
+    turned = apply_rotary(x.to(dtype), places)
     assert turned.dtype == dtype
-    assert_close(turned.double(), rotate(x.to(dtype).double(), places), rtol=0, atol=4 * torch.finfo(dtype).eps)
+    assert_close(turned.double(), apply_rotary(x.to(dtype).double(), places), rtol=0, atol=4 * torch.finfo(dtype).eps)
 
 
 @pairings
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_turned_in_float32_and_rounded_once(generator, dtype, pairing):
     x = draw(generator, 200, D).to(dtype)
-    exact = rotate(x.double(), pairing=pairing)
-    assert_close(rotate(x, pairing=pairing).double(), exact, rtol=0.501 * torch.finfo(dtype).eps, atol=1e-6)
-
-
-@pairings
-def test_no_positions_are_turned_into_none(pairing):
-    assert rotate(torch.zeros(2, 0, 4), pairing=pairing).shape == (2, 0, 4)
+    exact = apply_rotary(x.double(), pairing=pairing)
+    assert_close(apply_rotary(x, pairing=pairing).double(), exact, rtol=0.501 * torch.finfo(dtype).eps, atol=1e-6)
 
 
 def test_rotary_attention_takes_its_sizes_as_told():
-    module = RotaryMultiHeadAttention(10, 2, 6, pairing="neighbours", base=50.0)
+    module = RotaryMultiHeadAttention(10, 2, 6, pairing="interleaved", base=50.0)
     assert (module.d_head, module.w_q.weight.shape, module.w_q.bias) == (6, (12, 10), None)
     assert RotaryMultiHeadAttention(8, 2, bias=True).w_o.bias is not None
-    assert "d_model=10, num_heads=2, d_head=6, pairing='neighbours', base=50" in repr(module)
+    assert "d_model=10, num_heads=2, d_head=6, pairing='interleaved', base=50" in repr(module)
 
 
-def test_rotation_can_be_compiled_mapped_and_copied(generator):
+def test_rotation_can_be_compiled_and_mapped(generator):
     x = draw(generator, BATCH, N, D)
-    assert_close(torch.func.vmap(rotate)(x), rotate(x), **TIGHT)
-    module = rotary(generator)
-    inputs = draw(generator, BATCH, N, D_MODEL)
-    assert torch.equal(copy.deepcopy(module)(inputs)[0], module(inputs)[0])
-    compiled = torch.compile(rotate, backend="eager", fullgraph=True)
-    assert_close(compiled(x), rotate(x), **TIGHT)
+    assert_close(torch.func.vmap(apply_rotary)(x), apply_rotary(x), **TIGHT)
+    compiled = torch.compile(apply_rotary, backend="eager", fullgraph=True)
+    assert_close(compiled(x), apply_rotary(x), **TIGHT)
 
 
 # ---- ALiBi ----------------------------------------------------------------------------------------------------------
@@ -261,35 +245,34 @@ X = torch.zeros(2, 4)
 
 @mistakes({
     TypeError: [
-        (lambda: sinusoidal_positions(2.0, 4), "n must be an int; got float"),
         (lambda: sinusoidal_positions(2, 4, dtype=torch.int64),
          "dtype must be a floating-point type (float64, float32, bfloat16 or float16); got torch.int64"),
         (lambda: shift_matrix("2", 4), "steps must be a real number; got str"),
-        (lambda: rotate(X.long()),
+        (lambda: apply_rotary(X.long()),
          "x must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int64"),
         (lambda: shift_matrix(True, 4), "steps must be a real number; got bool"),
         (lambda: LearnedPositions(3, 4, generator=7), "generator must be a torch.Generator or None; got int"),
-        (lambda: change_pairing([1], 1, to="halves"), "weight must be a torch.Tensor; got list"),
-        (lambda: rotate(X, [0, 1]), "positions must be a torch.Tensor; got list"),
-        (lambda: rotate(X, torch.tensor([True, False])),
+        (lambda: permute_rotary([1], 1, to="halves"), "weight must be a torch.Tensor; got list"),
+        (lambda: apply_rotary(X, [0, 1]), "positions must be a torch.Tensor; got list"),
+        (lambda: apply_rotary(X, torch.tensor([True, False])),
          "positions must hold integers or real numbers; got torch.bool"),
     ],
     ValueError: [
         (lambda: sinusoidal_positions(-1, 4), "n must be at least 0; got -1"),
         (lambda: sinusoidal_positions(2, 5), "d_model must be even, since features come in pairs; got 5"),
-        (lambda: sinusoidal_positions(2, 0), "d_model must be at least 2; got 0"),
         (lambda: sinusoidal_positions(2, 4, base=0), "base must be above 0; got 0"),
         (lambda: sinusoidal_positions(2, 4, start=-3), "start must be at least 0; got -3"),
         (lambda: LearnedPositions(0, 4), "max_length must be at least 1; got 0"),
         (lambda: LearnedPositions(3, 4)(2, start=2), "positions must be below max_length=3; got positions 2 to 3"),
-        (lambda: rotate(torch.zeros(2, 5)),
+        (lambda: apply_rotary(torch.zeros(2, 5)),
          "x needs an even number of features d, at least 2 (axis -1); got shape (2, 5)"),
-        (lambda: rotate(X[0]), "x needs at least two axes (..., n, d); got shape (4,)"),
-        (lambda: rotate(X[:, :0]), "x needs an even number of features d, at least 2 (axis -1); got shape (2, 0)"),
-        (lambda: rotate(X, base=-1.0), "base must be above 0; got -1.0"),
-        (lambda: rotate(X[None], torch.zeros(2, 1, 2)),
+        (lambda: apply_rotary(X[0]), "x needs at least two axes (..., n, d); got shape (4,)"),
+        (lambda: apply_rotary(X[:, :0]),
+         "x needs an even number of features d, at least 2 (axis -1); got shape (2, 0)"),
+        (lambda: apply_rotary(X, base=-1.0), "base must be above 0; got -1.0"),
+        (lambda: apply_rotary(X[None], torch.zeros(2, 1, 2)),
          "positions must broadcast to (..., n); expected something that broadcasts to (1, 2), got (2, 1, 2)"),
-        (lambda: rotate(X, torch.zeros(2, device="meta")),
+        (lambda: apply_rotary(X, torch.zeros(2, device="meta")),
          "positions must be on the device of x; expected cpu, got meta"),
         (lambda: shift_matrix(2, 5), "d_model must be even, since features come in pairs; got 5"),
         (lambda: shift_matrix(2, 4, base=0), "base must be above 0; got 0"),
@@ -297,20 +280,18 @@ X = torch.zeros(2, 4)
         (lambda: LearnedPositions(3, 4, std=0), "std must be above 0; got 0"),
         (lambda: LearnedPositions(3, 4)(-1), "n must be at least 0; got -1"),
         (lambda: LearnedPositions(3, 4)(1, start=-1), "start must be at least 0; got -1"),
-        (lambda: change_pairing(X, 0, to="halves"), "num_heads must be at least 1; got 0"),
-        (lambda: change_pairing(X, 1, to="half"), "to must be 'halves' or 'neighbours'; got 'half'"),
-        (lambda: change_pairing(torch.tensor(1.0), 1, to="halves"),
+        (lambda: permute_rotary(X, 0, to="halves"), "num_heads must be at least 1; got 0"),
+        (lambda: permute_rotary(X, 1, to="half"), "to must be 'halves' or 'interleaved'; got 'half'"),
+        (lambda: permute_rotary(torch.tensor(1.0), 1, to="halves"),
          "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape ()"),
-        (lambda: change_pairing(X[:0], 1, to="halves"),
+        (lambda: permute_rotary(X[:0], 1, to="halves"),
          "weight must have heads * d_head rows with an even d_head; got num_heads=1 and shape (0, 4)"),
         (lambda: RotaryMultiHeadAttention(8, 2, pairing="half"),
-         "pairing must be 'halves' or 'neighbours'; got 'half'"),
+         "pairing must be 'halves' or 'interleaved'; got 'half'"),
         (lambda: RotaryMultiHeadAttention(8, 2, base=0), "base must be above 0; got 0"),
         (lambda: alibi_bias(-1, 2, 2), "m must be at least 0; got -1"),
-        (lambda: rotate(X, pairing="half"), "pairing must be 'halves' or 'neighbours'; got 'half'"),
-        (lambda: rotate(X, torch.arange(3)),
-         "positions must broadcast to (..., n); expected something that broadcasts to (2,), got (3,)"),
-        (lambda: change_pairing(torch.zeros(6, 4), 2, to="halves"),
+        (lambda: apply_rotary(X, pairing="half"), "pairing must be 'halves' or 'interleaved'; got 'half'"),
+        (lambda: permute_rotary(torch.zeros(6, 4), 2, to="halves"),
          "weight must have heads * d_head rows with an even d_head; got num_heads=2 and shape (6, 4)"),
         (lambda: RotaryMultiHeadAttention(6, 2), "d_head must be even, since features come in pairs; got 3"),
         (lambda: alibi_slopes(0), "num_heads must be at least 1; got 0"),

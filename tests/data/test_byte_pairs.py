@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from oracles import assert_raises, mistakes
 
 from attention_tutorial.data.byte_pairs import BYTES, BytePairs, cut_pieces, learn_merges
-from attention_tutorial.data.library import held_out_files
-from attention_tutorial.models.code_model import load_code_model
+from attention_tutorial.models.code_model import held_out_files, load_code_model
 
 HUGS = BytePairs([(b"u", b"g"), (b"h", b"ug")])
 CODE = st.lists(st.sampled_from(["\n", " ", "    ", "f", "_x1", "2", "(", "]", ":", "\t", "é", "木", "𝛼"])).map("".join)

@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from oracles import BATCH, HEADS, N, assert_raises, draw, fill, loop_softmax, mistakes
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention
-from attention_tutorial.analysis.jobs import JOBS, copy_score
+from attention_tutorial.analysis.head_jobs import JOBS, copy_score
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs
-from attention_tutorial.data.library import held_out_files
 from attention_tutorial.layers import merge_heads, split_heads
 from attention_tutorial.models.code_model import (
     CodeModel,
     DistanceAttention,
     code_model_record,
+    held_out_files,
     load_code_model,
     pack_code_model,
     unpack_code_model,

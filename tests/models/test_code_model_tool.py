@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from attention_tutorial.analysis.jobs import JOBS, JobScore, copy_score
+from attention_tutorial.analysis.head_jobs import JOBS, JobScore, copy_score
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs
-from attention_tutorial.data.library import held_out_files
-from attention_tutorial.models.code_model import CodeModel, load_code_model
+from attention_tutorial.models.code_model import CodeModel, held_out_files, load_code_model
 from tools import code_model as tool
 
 IN_THE_LIBRARY = {"html_parser": "html/parser.py"}

@@ -1,6 +1,5 @@
-"""Laws of the Transformer and of writing with it. The oracles: torch's own layers, masks by hand, and all sentences."""
+"""Laws of the Transformer and of greedy decoding. The oracles: torch's own layers, and masks by hand."""
 
-import itertools
 import math
 
 import pytest
@@ -9,7 +8,7 @@ from oracles import assert_raises, draw, mistakes
 from torch import nn
 from torch.testing import assert_close
 
-from attention_tutorial.models.decoding import beam_search, greedy
+from attention_tutorial.models.decoding import greedy
 from attention_tutorial.models.transformer import BEGIN, END, PAD, DecoderLayer, EncoderLayer, Transformer
 from attention_tutorial.positions import sinusoidal_positions
 
@@ -201,7 +200,7 @@ def test_a_generator_decides_all_first_weights():
         (lambda m: Transformer(3, 4, d_model=8.0), "d_model must be an int; got float"),
         (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), encoder_mask=5),
          "encoder_mask must be a torch.Tensor, a list of them or None; got int"),
-        (lambda m: beam_search(m, [3]), "source must be a torch.Tensor of token ids; got list"),
+        (lambda m: greedy(m, [3]), "source must be a torch.Tensor of token ids; got list"),
     ],
     ValueError: [
         (lambda m: m(torch.ones(2, 3).long(), torch.ones(3).long()),
@@ -209,7 +208,6 @@ def test_a_generator_decides_all_first_weights():
         (lambda m: m(torch.ones(2, 3).long(), torch.ones(2, 3).long(), cross_mask=[None]),
          "cross_mask must be one mask, or a list with one for each of 2 layers; got 1"),
         (lambda m: greedy(m, torch.ones(1, 2).long(), 0), "max_length must be at least 1; got 0"),
-        (lambda m: beam_search(m, torch.ones(1, 2).long(), 0), "num_beams must be at least 1; got 0"),
         (lambda m: Transformer(3, 2), "target_size must be at least 3; got 2"),
         (lambda m: Transformer(3, 4, d_model=7, num_heads=1), "d_model must be even, for sines and cosines; got 7"),
         (lambda m: m(torch.ones(2, 3).long(), torch.ones(1, 3).long()),
@@ -224,7 +222,7 @@ def test_a_mistake_gets_an_error_that_names_it(generator, call, error, message):
     assert_raises(lambda: call(model), error, message)
 
 
-# ---- Writing --------------------------------------------------------------------------------------------------------
+# ---- Decoding -------------------------------------------------------------------------------------------------------
 
 
 def log_prob(model, source, tokens):
@@ -263,10 +261,10 @@ def test_a_cache_changes_nothing_in_the_logits(generator, source, target_in, nor
     whole, weights = model(source, target_in)
     memory = model.encode(source)
     for sizes in ((1,) * M, (2, 3), (4, 1)):
-        cache, done = model.start(memory), 0
+        cache, done = model.init_cache(memory), 0
         for size in sizes:
             new = target_in[:, done : done + size]
-            logits, written, read, cache = model.go_on(new, memory, cache)
+            logits, written, read, cache = model.decode_step(new, memory, cache)
             done += size
             assert_close(logits, whole[:, done - size : done], **TIGHT)
             assert_close(read[1], weights.cross[1][:, :, done - size : done], **TIGHT)
@@ -281,52 +279,13 @@ def ending(generator, **options):
     return model
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_enough_beams_find_the_best_of_all_sentences(seed, length_penalty):
-    generator = torch.Generator().manual_seed(seed)
-    model = fill(Transformer(SOURCE, 5, d_model=6, num_heads=2, d_ff=5), generator)
-    source = torch.tensor([[3, 4, 5], [6, 7, 0]])
-    length, letters = 3, (3, 4)  # all that may be written besides the end
-    output = beam_search(model, source, 40, length, length_penalty=length_penalty)
-    for row, ids in enumerate(source):
-        sentences = [(*s, END) for n in range(length) for s in itertools.product(letters, repeat=n)]
-        sentences += list(itertools.product(letters, repeat=length))
-        ids = ids[ids != PAD]
-
-        def score(sentence, ids=ids):
-            total, written = 0.0, [BEGIN]
-            for token in sentence:
-                logits, _ = model(ids[None], torch.tensor([written]))
-                total += logits[0, -1, 2:].log_softmax(0)[token - 2].item()
-                written.append(token)
-            return total / ((5 + len(sentence)) / 6) ** length_penalty
-
-        best = max(sentences, key=score)
-        assert [token for token in output.tokens[row].tolist() if token != PAD] == list(best)
-        assert output.log_probs[row].item() / ((5 + len(best)) / 6) ** length_penalty == pytest.approx(score(best))
-
-
-@pytest.mark.parametrize("use_cache", [True, False])
-def test_one_beam_is_greedy_and_a_cache_changes_nothing(generator, source, use_cache):
-    model = ending(generator)
-    single, plain = beam_search(model, source, 1, 8, use_cache=use_cache), greedy(model, source, 8)
-    assert torch.equal(single.tokens, plain.tokens)
-    assert_close(single.log_probs, plain.log_probs, **TIGHT)
-    many, again = beam_search(model, source, 5, 8, use_cache=use_cache), beam_search(model, source, 5, 8)
-    assert torch.equal(many.tokens, again.tokens)
-    for row, ids in enumerate(source):
-        assert many.log_probs[row].item() == pytest.approx(log_prob(model, ids, many.tokens[row].tolist()))
-
-
-@pytest.mark.parametrize("write", [greedy, lambda *given: beam_search(given[0], given[1], 4, given[2])])
-def test_a_sentence_is_written_the_same_alone_and_in_a_batch(write):
+def test_a_sentence_is_decoded_the_same_alone_and_in_a_batch():
     source, lengths = torch.tensor([[3, 4, 5, 6], [7, 3, 0, 0], [4, 4, 0, 0], [6, 5, 3, 0], [5, 0, 0, 0]]), set()
     for seed in range(6):
         model = ending(torch.Generator().manual_seed(seed))
-        together = write(model, source, 8)
+        together = greedy(model, source, 8)
         for row, ids in enumerate(source):
-            alone = write(model, ids[None, : int((ids != PAD).sum())], 8)
+            alone = greedy(model, ids[None, : int((ids != PAD).sum())], 8)
             tokens = [token for token in together.tokens[row].tolist() if token != PAD]
             assert [token for token in alone.tokens[0].tolist() if token != PAD] == tokens
             assert_close(together.log_probs[row], alone.log_probs[0], **TIGHT)
@@ -341,5 +300,4 @@ def test_writing_stops_when_all_have_ended_and_never_writes_padding_or_the_begin
     assert greedy(model, source, 6).tokens.min() >= END
     with torch.no_grad():
         model.readout.bias[END] += 60
-    for written in (greedy(model, source, 30), beam_search(model, source, 3, 30)):
-        assert written.tokens.tolist() == [[END], [END]]
+    assert greedy(model, source, 30).tokens.tolist() == [[END], [END]]

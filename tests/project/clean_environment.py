@@ -32,9 +32,9 @@ def pip(python, *arguments):
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def build(folder, *options):
+def build(folder, *options, project=""):
     """Build the source archive, and the wheel from it, as `make dist` does; return their paths by suffix."""
-    tree = copy_of_the_working_tree(folder / "tree")
+    tree = copy_of_the_working_tree(folder / "tree") / project
     command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", folder / "dist", tree]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ def settings(pytestconfig):
 
 
 def test_what_starts_first_is_there(settings):
-    folders = ("notebooks/*", "tests/*/*.py", "attention_classroom/tests/*.py")
+    folders = ("notebooks/*", "tests/*/*.py", "classroom/tests/*.py")
     files = [path.relative_to(ROOT).as_posix() for folder in folders for path in ROOT.glob(folder)]
     for start in settings.LONGEST_FIRST:
         assert any(map(start.match, files)), start

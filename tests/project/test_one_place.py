@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 import yaml
 from attention_book.address import pythons
-from attention_book.depths import is_deep, number_of
+from attention_book.levels import is_deep, number_of
 from attention_book.notebooks import title_of
 from matplotlib.colors import to_rgb
 from notebook_rules import BOOK
@@ -45,7 +45,8 @@ def test_pythons_are_listed_in_order_without_a_gap():
 
 
 def test_pyproject_asks_for_the_oldest_python():
-    assert PYPROJECT["project"]["requires-python"] == f">={PYTHONS[0]}", "run make pythons"
+    for project in (PYPROJECT, tomllib.loads(text("classroom/pyproject.toml"))):
+        assert project["project"]["requires-python"] == f">={PYTHONS[0]}", "run make pythons"
     assert "target-version" not in PYPROJECT["tool"]["ruff"], "pyproject.toml: ruff reads requires-python"
 
 
@@ -59,7 +60,7 @@ def test_the_workflow_runs_the_tests_on_every_supported_python():
 
 
 def test_gradescope_s_image_may_have_any_supported_python():
-    (tried,) = re.findall(r"for version in (.+); do", text("attention_classroom/templates/setup.sh"))
+    (tried,) = re.findall(r"for version in (.+); do", text("classroom/attention_classroom/templates/setup.sh"))
     assert tried.split() == PYTHONS[::-1], "run make pythons"
 
 
@@ -87,8 +88,9 @@ def test_the_contents_list_every_chapter_and_page_there_is():
     listed = pages()
     notebooks = [name.removeprefix("notebooks/") for name in listed if name.startswith("notebooks/")]
     assert notebooks == [path.stem for path in chapters()], "_toc.yml must list the notebooks, in their order"
-    written = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "book").rglob("*.md")}
-    assert set(listed) - {f"notebooks/{name}" for name in notebooks} == written, "_toc.yml must list the pages of book/"
+    written = [path for folder in ("book", "classroom/pages") for path in (ROOT / folder).rglob("*.md")]
+    others = {path.relative_to(ROOT).with_suffix("").as_posix() for path in written}
+    assert set(listed) - {f"notebooks/{name}" for name in notebooks} == others, "_toc.yml must list all pages"
 
 
 def test_deep_notebooks_are_sections_of_their_chapter_in_the_contents():

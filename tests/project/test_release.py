@@ -27,8 +27,10 @@ What a reader would notice.
 ## 1.2.1, 2025-11-01
 
 """
+PYPROJECT = '[project]\nname = "book"\nversion = "VERSION"\n'
 FILES = {
-    "pyproject.toml": '[project]\nname = "book"\nversion = "VERSION"\n',
+    "pyproject.toml": PYPROJECT,
+    "classroom/pyproject.toml": PYPROJECT,
     "CITATION.cff": "cff-version: 1.2.0\nversion: VERSION\n",
 }
 
@@ -39,6 +41,7 @@ def repository(tmp_path):
 
     def write(version, **others):
         (tmp_path / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
+        (tmp_path / "classroom").mkdir()
         for name, text in FILES.items():
             (tmp_path / name).write_text(text.replace("VERSION", others.get(name, version)), encoding="utf-8")
         return tmp_path

@@ -1,4 +1,4 @@
-"""Laws of the package as it is published: what the archives hold, and how it behaves where only the wheel is installed.
+"""Laws of the packages as they are published: what the archives hold, and what works where only wheels are installed.
 
 `make test-dist` runs these tests on the files in dist/ (ATTENTION_TUTORIAL_DIST); else the archives are built here.
 """
@@ -6,7 +6,6 @@
 import email
 import json
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -19,78 +18,84 @@ from clean_environment import build, make_environment, pip
 
 from tools.book import ROOT, files_of_the_working_tree
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PACKAGES = ("attention_classroom", "attention_tutorial")
-# The masters hold solutions, and are published nowhere.
-UNPUBLISHED = re.compile("attention_classroom/(masters|tests)/")
-OF_PACKAGES = {name for name in files_of_the_working_tree() if name.split("/")[0] in PACKAGES}
-SOURCES = {name for name in OF_PACKAGES if not UNPUBLISHED.match(name)}
+FOLDERS = {"attention_tutorial": "", "attention_classroom": "classroom"}  # of the projects, by their packages
+PROJECTS = {
+    package: tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for package, folder in FOLDERS.items()
+}
+PROJECT = PROJECTS["attention_tutorial"]
+SOURCES = {
+    package: {
+        name.removeprefix(f"{folder}/")
+        for name in files_of_the_working_tree()
+        if name.startswith(f"{folder}/{package}/".lstrip("/"))
+    }
+    for package, folder in FOLDERS.items()
+}
+every_package = pytest.mark.parametrize("package", FOLDERS)
 
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory):
-    """Return the source archive (.gz) and the wheel (.whl)."""
+    """Return the source archive (.gz) and the wheel (.whl) of each package."""
     if "ATTENTION_TUTORIAL_DIST" not in os.environ:
-        return build(tmp_path_factory.mktemp("published"))
-    (archive,), (wheel,) = (list((ROOT / os.environ["ATTENTION_TUTORIAL_DIST"]).glob(k)) for k in ("*.tar.gz", "*.whl"))
-    return {".gz": archive, ".whl": wheel}
+        return {name: build(tmp_path_factory.mktemp(name), project=folder) for name, folder in FOLDERS.items()}
+    there = ROOT / os.environ["ATTENTION_TUTORIAL_DIST"]
+    return {name: {path.suffix: path for path in there.glob(f"{name}-*")} for name in FOLDERS}
 
 
 @pytest.fixture(scope="module")
 def python(archives, tmp_path_factory):
-    """Return the interpreter of an environment that has the wheel, and nothing else of this repository."""
+    """Return the interpreter of an environment that has the wheels, and nothing else of this repository."""
     interpreter = make_environment(tmp_path_factory.mktemp("environment"))
-    pip(interpreter, "install", "--no-deps", "--no-index", archives[".whl"])
+    pip(interpreter, "install", "--no-deps", "--no-index", *(archives[package][".whl"] for package in FOLDERS))
     return interpreter
 
 
 # ---- The archives ------------------------------------------------------------------------------------------------
 
 
-def test_masters_and_tests_are_no_packages():
-    unpublished = OF_PACKAGES - SOURCES
-    assert unpublished and not [name for name in unpublished if name.endswith("__init__.py")]
-
-
-def test_the_wheel_holds_the_packages_and_nothing_else(archives):
-    names = set(zipfile.ZipFile(archives[".whl"]).namelist())
+@every_package
+def test_the_wheel_holds_the_package_and_nothing_else(package, archives):
+    """Above all not the classroom's masters, which hold solutions."""
+    names = set(zipfile.ZipFile(archives[package][".whl"]).namelist())
     information = {name for name in names if ".dist-info/" in name}
-    assert names - information == SOURCES
-    elsewhere = {name for name in SOURCES if "/templates/" not in name}
-    assert {Path(name).suffix for name in elsewhere} == {".css", ".js", ".json", ".md", ".py", ".txt", ".typed"}
-    assert f"attention_tutorial-{PROJECT['version']}.dist-info/licenses/LICENSE" in information
+    assert names - information == SOURCES[package]
+    elsewhere = {Path(name).suffix for name in SOURCES[package] if "/templates/" not in name}
+    assert {".py", ".typed"} <= elsewhere <= {".css", ".js", ".json", ".md", ".py", ".txt", ".typed"}
+    assert f"{package}-{PROJECTS[package]['version']}.dist-info/licenses/LICENSE" in information
 
 
-def test_the_source_archive_holds_what_building_needs(archives):
-    with tarfile.open(archives[".gz"]) as archive:
+@every_package
+def test_the_source_archive_holds_what_building_needs(package, archives):
+    with tarfile.open(archives[package][".gz"]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert names >= SOURCES | {"pyproject.toml", "README.md", "LICENSE"}
-    assert not [name for name in names if name.startswith(("notebooks/", "book/", "tests/", "."))]
-    assert not [name for name in names if UNPUBLISHED.match(f"{name}/")]
+    assert names >= SOURCES[package] | {"pyproject.toml", "README.md", "LICENSE"}
+    assert not [name for name in names if name.startswith(("notebooks/", "book/", "tests/", "masters", "pages", "."))]
+    assert package == "attention_classroom" or not [name for name in names if "classroom" in name]
 
 
-def test_the_metadata_are_those_of_the_project(archives):
-    with zipfile.ZipFile(archives[".whl"]) as wheel:
+@every_package
+def test_the_metadata_are_those_of_the_project(package, archives):
+    project = PROJECTS[package]
+    with zipfile.ZipFile(archives[package][".whl"]) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = email.message_from_bytes(wheel.read(name))
-    assert metadata["Name"] == PROJECT["name"]
-    assert metadata["Version"] == PROJECT["version"]
-    assert metadata["License-Expression"] == PROJECT["license"]
+    assert metadata["Name"] == project["name"]
+    assert metadata["Version"] == project["version"]
+    assert metadata["License-Expression"] == project["license"]
     assert metadata["Description-Content-Type"] == "text/markdown"
     required = [value for value in metadata.get_all("Requires-Dist") if "extra ==" not in value]
-    assert required == PROJECT["dependencies"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert required == project["dependencies"]
+    readme = (ROOT / FOLDERS[package] / "README.md").read_text(encoding="utf-8")
     assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
-    assert not metadata.get_all("Project-URL"), "the address of the repository is written in _config.yml alone"
+    assert metadata.get_all("Project-URL") == [f"{name}, {url}" for name, url in project["urls"].items()]
 
 
 # ---- Where only the wheel is installed ---------------------------------------------------------------------------
 
 EVERYTHING = """
-import contextlib, importlib, json, pkgutil, runpy, sys
-sys.argv = ["classroom", "quickstart", "course"]  # the teacher's command, which needs a copy of the repository for this
-with contextlib.suppress(SystemExit):
-    runpy.run_module("attention_tutorial.classroom", run_name="__main__")
+import importlib, json, pkgutil
 import attention_classroom, attention_tutorial
 from attention_tutorial import widgets
 modules = []
@@ -104,18 +109,22 @@ print(json.dumps([attention_tutorial.__file__, attention_tutorial.__version__, m
 """
 
 
-def test_every_module_can_be_imported_widgets_find_their_sources_and_the_teachers_command_runs(python, tmp_path):
+def test_the_teachers_command_runs_and_says_that_masters_come_with_a_copy_of_the_repository(python, tmp_path):
+    command = [python.with_name("attention-classroom"), "quickstart", "course"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "they come with a copy of the repository" in " ".join(done.stderr.split()), done.stderr
+
+
+def test_every_module_can_be_imported_and_widgets_find_their_sources(python, tmp_path):
     command = [python, "-I", "-W", "error", "-c", EVERYTHING]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    refusal = " ".join(done.stderr.split())
-    assert "they come with a copy of the repository" in refusal, refusal
     file, version, modules, lengths = json.loads(done.stdout)
     assert Path(file).is_relative_to(python.parents[1])
     assert version == PROJECT["version"]
-    sources = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in SOURCES
-               if name.endswith(".py")}  # fmt: skip
-    assert set(modules) == sources - set(PACKAGES)
+    sources = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for names in SOURCES.values()
+               for name in names if name.endswith(".py")}  # fmt: skip
+    assert set(modules) == sources - set(FOLDERS)
     assert lengths and all(length > 1000 for length in lengths)
 
 

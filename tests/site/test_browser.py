@@ -107,7 +107,7 @@ def context(browser):
 ELEMENT = re.compile(r"<([a-z][\w-]*)\b([^>]*)>")
 LOOKS = re.compile(r'\b(class|role|style)="([^"]*)"')
 FOCUSABLE = {"a", "button", "input", "select", "summary", "textarea"}
-SET_ELSEWHERE = re.compile(r"<(script|svg|mjx-container)\b.*?</\1>|\btag_[\w-]+|\bdata-state=\"[^\"]*\"", re.DOTALL)
+SET_ELSEWHERE = re.compile(r"<(script|svg)\b.*?</\1>|\btag_[\w-]+|\bdata-state=\"[^\"]*\"", re.DOTALL)
 
 
 def kinds_of_elements(html):
@@ -364,7 +364,7 @@ def test_the_theme_follows_the_readers_system(browser, address):
 WRONG = [
     ("raw_markup", "<p>An unclosed formula: $x + 1</p>"),
     ("raw_markup", "<p>A link that is none: [here](there.html)</p>"),
-    ("raw_markup", '<p>Small: <mjx-container style="font-size: 60%">x</mjx-container></p>'),
+    ("raw_markup", '<p>Small: <span class="katex" style="font-size: 60%">x</span></p>'),
     ("overflow", '<div style="width: 3000px">wide</div>'),
     ("unreachable_scrollers", '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>'),
     ("headings", "<h5>Two levels down</h5>"),

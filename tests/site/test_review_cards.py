@@ -6,7 +6,7 @@ import sqlite3
 import zipfile
 
 from attention_book.cards import DECK, cards_of, deck_html, decks
-from attention_book.depths import number_of
+from attention_book.levels import number_of
 from attention_book.mistakes import exercises_in
 from nbformat.v4 import new_markdown_cell, new_notebook
 from notebook_rules import BOOK
@@ -48,7 +48,7 @@ def test_an_answer_belongs_to_the_prediction_right_before_it():
 def test_every_question_prediction_and_typed_turn_of_the_book_is_a_card_of_its_own():
     cards = every_card()
     called = {name for stored in BOOK.values() for _, name in exercises_in(stored)}
-    turns = sum(exercises()[name].typed is not None for name in called)
+    turns = sum(exercises()[name].typed for name in called)
     text = "\n".join(
         cell.source for notebook in BOOK.values() for cell in notebook.cells if cell.cell_type == "markdown"
     )

@@ -11,8 +11,8 @@ import pytest
 from attention_book.address import site_address
 from attention_book.anchors import lasting_id
 from attention_book.citation import bibtex, read_citation, sentence
-from attention_book.depths import is_deep, neighbours, number_of
 from attention_book.descriptions import first_sentences
+from attention_book.levels import is_deep, neighbours, number_of
 from attention_book.search import records_of
 from docutils import nodes
 from PIL import Image

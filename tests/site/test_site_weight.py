@@ -13,15 +13,15 @@ import numpy as np
 import pygments
 import pytest
 import torch
-from attention_book.depths import number_of
 from attention_book.fonts import write_subset
 from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import characters, set_formulas
+from attention_book.levels import number_of
 from attention_book.listings import lighter
 from attention_book.pictures import pack
+from attention_book.start_widget import FEATURES, SENTENCES, attend, make_widget
 from attention_book.style_sheets import SHEETS, names_in, pruned
 from attention_book.theme import FONTS, icons_in
-from attention_book.two_banks import FEATURES, SENTENCES, attend, make_widget
 from bs4 import BeautifulSoup, NavigableString
 from fontTools.ttLib import TTFont
 from PIL import Image

@@ -22,7 +22,7 @@ OVERFLOWING = """() => [...document.querySelectorAll(".page")].flatMap((page) =>
     const { left, right, bottom } = page.getBoundingClientRect();
     const outside = [...body.querySelectorAll("*")].filter((each) => {
         const box = each.getBoundingClientRect();
-        return box.height > 1 && !each.closest("aside, mjx-assistive-mml")
+        return box.height > 1 && !each.closest("aside, .katex-mathml")
             && (box.right > right + 1 || box.left < left - 1 || box.bottom > bottom + 1);
     });
     const high = body.scrollHeight > body.clientHeight + 1;
@@ -33,7 +33,7 @@ SMALL = """() => {
     const small = new Set();
     while (letters.nextNode()) {
         const element = letters.currentNode.parentElement;
-        if (!letters.currentNode.data.trim() || element.closest("aside, mjx-container, .demonstration")) continue;
+        if (!letters.currentNode.data.trim() || element.closest("aside, .katex, .demonstration")) continue;
         if (parseFloat(getComputedStyle(element).fontSize) < 24) small.add(element.outerHTML.slice(0, 100));
     }
     return [...small];
@@ -154,7 +154,7 @@ def test_a_deck_holds_the_sections_turns_predictions_and_questions(deck, site):
         "all => all.map((poll) => [poll.previousSibling.textContent, poll.querySelector('.right > span').textContent])",
     )
     typed = {name: exercises()[name] for _, name in exercises_in(notebook) if exercises()[name].typed}
-    assert [asked for asked, _ in polls] == [exercise.asks for exercise in typed.values()]
+    assert [asked for asked, _ in polls] == [exercise.prompt for exercise in typed.values()]
     for (_, right), exercise in zip(polls, typed.values(), strict=True):
         numbers = [float(digits) for digits in re.findall(r"[\d.]+", right.replace("−", "-"))]
         want = exercise.right if isinstance(exercise.right, list) else [exercise.right]

@@ -8,8 +8,7 @@ import pytest
 import torch
 from website import DRESS, bytes_sent, put, state_in
 
-from attention_tutorial.data.library import held_out_files
-from attention_tutorial.models.code_model import load_code_model
+from attention_tutorial.models.code_model import held_out_files, load_code_model
 from attention_tutorial.widgets import CodeReader
 from attention_tutorial.widgets.base import STATIC
 from attention_tutorial.widgets.code_reader import EXAMPLES, MOST_CHARACTERS

@@ -9,7 +9,7 @@ import torch
 from bs4 import BeautifulSoup
 from website import hard_to_tap, phone_faults, press, put, serious_findings, slide
 
-from attention_tutorial.positions import rotate
+from attention_tutorial.positions import apply_rotary
 from attention_tutorial.widgets import MoveAWord
 from attention_tutorial.widgets.move_a_word import BASES, CONTENTS, KINDS, LENGTHS, ROWS, WIDTHS
 
@@ -27,7 +27,7 @@ def close(actual, expected, tolerance=1e-9):
 
 def test_scores_are_what_the_formulas_say():
     """Worked out pair by pair, without the package's positions."""
-    widget = MoveAWord("man bites dog", places=[3, 50, 9], d_k=8, base=100.0, pairing="neighbours", head=2)
+    widget = MoveAWord("man bites dog", places=[3, 50, 9], d_k=8, base=100.0, pairing="interleaved", head=2)
     x, scores = widget.features(), widget.scores()
     omega = 100.0 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)
     for i, t in enumerate(widget.places):
@@ -42,7 +42,7 @@ def test_scores_are_what_the_formulas_say():
             assert scores["rotary"][i, j] == pytest.approx(turned.real.sum().item() / 8**0.5)
 
 
-@pytest.mark.parametrize("pairing", ["halves", "neighbours"])
+@pytest.mark.parametrize("pairing", ["halves", "interleaved"])
 def test_what_the_widget_is_to_show_is_so(pairing):
     widget = MoveAWord("dog bites man", pairing=pairing)
     widgets_ranges = {kind: (most - least).max() for kind, (least, most) in widget.ranges().items() if kind in EXACT}
@@ -96,7 +96,7 @@ def test_the_html_holds_three_places():
         ({"query": 1, "key": 1}, ValueError, "query and key must be two words; both are 1"),
         ({"d_k": 5}, ValueError, "d_k must be one of 2, 4, 8, 16, 32, 64; got 5"),
         ({"base": 7}, ValueError, "base must be one of 10, 100, .*; got 7"),
-        ({"pairing": "thirds"}, ValueError, "pairing must be one of 'halves', 'neighbours'; got 'thirds'"),
+        ({"pairing": "thirds"}, ValueError, "pairing must be one of 'halves', 'interleaved'; got 'thirds'"),
         ({"head": 9}, ValueError, "head must be from 1 to 8; got 9"),
         ({"content": 3}, ValueError, "content must be one of 0, 0.25, .*; got 3"),
         ({"length": 100}, ValueError, "length must be one of 64, 256; got 100"),
@@ -149,7 +149,7 @@ def random_widgets():
             key=key,
             d_k=WIDTHS[number % len(WIDTHS)],
             base=BASES[number // 2 % len(BASES)],
-            pairing=draw.choice(["halves", "neighbours"]),
+            pairing=draw.choice(["halves", "interleaved"]),
             head=number % 8 + 1,
             content=draw.choice(CONTENTS),
             length=length,
@@ -165,7 +165,7 @@ def random_turns():
         [torch.randn(d, generator=generator, dtype=torch.float64).tolist(), place, pairing, base]
         for d in (2, 6, 64)
         for place in (0, 1, 17, 255)
-        for pairing in ("halves", "neighbours")
+        for pairing in ("halves", "interleaved")
         for base in (10.0, 10_000.0)
     ]
 
@@ -197,7 +197,9 @@ def test_the_browsers_scores_are_the_packages(node):
 
 def test_the_browser_turns_as_the_package_does(node):
     for (x, place, pairing, base), turned in zip(random_turns(), node["turned"], strict=True):
-        expected = rotate(torch.tensor([x], dtype=torch.float64), torch.tensor([place]), pairing=pairing, base=base)
+        expected = apply_rotary(
+            torch.tensor([x], dtype=torch.float64), torch.tensor([place]), pairing=pairing, base=base
+        )
         assert close(turned, expected, 1e-12), (place, pairing, base)
 
 
@@ -274,8 +276,8 @@ def test_the_page_shows_the_packages_numbers_through_every_change(visit):
         agrees(page, widget)
     slide(page, "content", 4)
     widget.content = 1.0
-    press(page, "pairing-neighbours")
-    widget.pairing = "neighbours"
+    press(page, "pairing-interleaved")
+    widget.pairing = "interleaved"
     agrees(page, widget)
     press(page, "key-2")
     widget.key = 2

@@ -1,7 +1,7 @@
 """Laws of the translator in the page: its numbers are PyTorch's, whatever is done to it; its words are the package's.
 
-`trace` and `write_touched` of the package are the measure; tests/analysis/test_touch.py holds them against the model
-itself. Differences stay below 1e-9 throughout, of numbers up to some hundreds.
+`trace` and `generate_with` of the package are the oracle; tests/analysis/test_intervention.py holds them against the
+model itself. Differences stay below 1e-9 throughout, of numbers up to some hundreds.
 """
 
 import random
@@ -10,7 +10,7 @@ import pytest
 import torch
 from website import put
 
-from attention_tutorial.analysis.touch import Touch, trace, write_touched
+from attention_tutorial.analysis.intervention import Intervention, generate_with, trace
 from attention_tutorial.data.translation import (
     ENGLISH,
     ITALIAN,
@@ -28,8 +28,8 @@ CLOSE = 1e-9
 IN_NODE = """
 const { machine, cases } = given;
 const whole = widget.machineOf(machine);
-return cases.map(({ source, target, touch, most }) => {
-  const patient = widget.encode(whole, source, { ...widget.NOTHING, ...touch });
+return cases.map(({ source, target, given, most }) => {
+  const patient = widget.encode(whole, source, { ...widget.NOTHING, ...intervention });
   const trace = widget.decode(patient, target);
   const wrote = most ? widget.write(patient, most) : null;
   const matrices = Object.fromEntries([...trace].map(([name, x]) => [name, [x.rows, x.columns, [...x.data]]]));
@@ -38,32 +38,32 @@ return cases.map(({ source, target, touch, most }) => {
 """
 
 
-def fields(touch):
-    """A touch as the page has it."""
+def fields(given):
+    """An intervention as the page has it."""
     return {name: [list(item) if isinstance(item, tuple) else item for item in value]
-            if not isinstance(value, int) else value for name, value in vars(touch).items()}  # fmt: skip
+            if not isinstance(value, int) else value for name, value in vars(given).items()}  # fmt: skip
 
 
 def compare(run_in_node, model, cases, machine=""):
     """Assert that every matrix in the page is PyTorch's; return the largest difference."""
     inputs = [
-        {"source": s.tolist(), "target": t.tolist(), "touch": fields(touch), "most": most}
-        for s, t, touch, most in cases
+        {"source": s.tolist(), "target": t.tolist(), "given": fields(given), "most": most}
+        for s, t, given, most in cases
     ]
     answers = run_in_node("translator", IN_NODE, {"machine": machine, "cases": inputs})
     worst = 0.0
-    for (source, target, touch, most), answer in zip(cases, answers, strict=True):
-        expected = trace(model, source, target, touch)
+    for (source, target, given, most), answer in zip(cases, answers, strict=True):
+        expected = trace(model, source, target, given)
         assert list(answer["matrices"]) == list(expected), "the same matrices, in the same order"
         for name, (rows, columns, numbers) in answer["matrices"].items():
             assert (rows, columns) == tuple(expected[name].shape), name
             matrix = torch.tensor(numbers, dtype=torch.float64).reshape(rows, columns)
             difference = (matrix - expected[name]).abs().max().item()
-            assert difference <= CLOSE, (name, touch, difference)
+            assert difference <= CLOSE, (name, given, difference)
             worst = max(worst, difference)
         if most:
-            ids, sure = write_touched(model, source, touch, most)
-            assert answer["wrote"]["ids"] == ids.tolist(), touch
+            ids, sure = generate_with(model, source, given, most)
+            assert answer["wrote"]["ids"] == ids.tolist(), given
             assert answer["wrote"]["sure"] == pytest.approx(sure.tolist(), abs=CLOSE)
     return worst
 
@@ -92,12 +92,12 @@ def drawn(count, seed):
     return samples
 
 
-def test_every_matrix_of_the_untouched_machine_is_pytorchs(run_in_node, model):
-    cases = [(source, target, Touch(), 24) for source, target in drawn(3, 31)]
+def test_every_matrix_of_the_unchanged_machine_is_pytorchs(run_in_node, model):
+    cases = [(source, target, Intervention(), 24) for source, target in drawn(3, 31)]
     print(f"\nlargest difference: {compare(run_in_node, model, cases):.1e}")
 
 
-# Kinds of touches, each drawn for a source of n words and a target of m; h heads, the layers of either side
+# Kinds of interventions, each drawn for a source of n words and a target of m; h heads, the layers of either side
 MATRICES = ("source.words", "source.embedded", "encoder.0.attention.k.2", "encoder.0.attention.weights.1",
             "encoder_norm", "encoder.0.feed_forward.hidden", "target.positions", "decoder.0.attention.v.1",
             "decoder.0.attention.scores.2", "decoder.0.after_attention", "decoder.0.cross_attention.q.1",
@@ -108,7 +108,7 @@ PARAMETERS = ("source_embedding.weight", "encoder.0.attention.w_q.weight", "enco
               "encoder.0.feed_forward_norm.bias", "readout.weight", "readout.bias")  # fmt: skip
 
 
-def touch_of(kind, dice, n, m, *, heads=4, layers=1, width=8):
+def drawn_intervention(kind, dice, n, m, *, heads=4, layers=1, width=8):
     part = dice.choice(["encoder", "decoder", "cross"])
     layer = dice.randrange(layers)
 
@@ -118,25 +118,25 @@ def touch_of(kind, dice, n, m, *, heads=4, layers=1, width=8):
                 dice.choice([-1, *range(high)]), dice.choice([-1, *range(wide)]))  # fmt: skip
 
     if kind == "closed":
-        return Touch(closed=[edge(some) for some in ("encoder", "decoder", "cross", part)])
+        return Intervention(closed=[edge(some) for some in ("encoder", "decoder", "cross", part)])
     if kind == "one edge":
-        return Touch(closed=[edge(part, head=dice.randrange(1, heads + 1))])
+        return Intervention(closed=[edge(part, head=dice.randrange(1, heads + 1))])
     if kind == "heads":
-        return Touch(
+        return Intervention(
             heads_off=[(part, layer, head) for head in dice.sample(range(1, heads + 1), dice.randrange(1, heads + 1))]
         )
     if kind == "swapped":
-        return Touch(swapped=[(part, layer)])
+        return Intervention(swapped=[(part, layer)])
     if kind == "shifted on":
-        return Touch(shift=1)
+        return Intervention(shift=1)
     if kind == "shifted back":
-        return Touch(shift=-1)
+        return Intervention(shift=-1)
     if kind == "padding":
-        return Touch(
+        return Intervention(
             padding=dice.randrange(1, 9), unmasked=dice.choice([[], ["encoder"], ["cross"], ["encoder", "cross"]])
         )
     if kind == "changed":
-        return Touch(
+        return Intervention(
             changes=[
                 (
                     dice.choice(MATRICES),
@@ -152,10 +152,11 @@ def touch_of(kind, dice, n, m, *, heads=4, layers=1, width=8):
             (name, 0 if name.endswith("bias") or "norm" in name else dice.randrange(width))
             for name in dice.sample(PARAMETERS, 3)
         ]
-        return Touch(changes=[(name, row, dice.randrange(width), dice.uniform(-2, 2)) for name, row in names])
-    everything = [touch_of(part_kind, dice, n, m, heads=heads, layers=layers, width=width) for part_kind in KINDS[:-1]]
-    joined = {name: [getattr(touch, name) for touch in everything if getattr(touch, name)] for name in vars(Touch())}
-    return Touch(**{name: dice.choice(some) for name, some in joined.items() if some})
+        return Intervention(changes=[(name, row, dice.randrange(width), dice.uniform(-2, 2)) for name, row in names])
+    sizes = {"heads": heads, "layers": layers, "width": width}
+    every = [vars(drawn_intervention(part_kind, dice, n, m, **sizes)) for part_kind in KINDS[:-1]]
+    joined = {name: [given[name] for given in every if given[name]] for name in every[0]}
+    return Intervention(**{name: dice.choice(some) for name, some in joined.items() if some})
 
 
 KINDS = (
@@ -173,14 +174,14 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_matrix_of_the_touched_machine_is_pytorchs(run_in_node, model, kind):
-    dice = random.Random(f"touch {kind}")
-    cases = [(source, target, touch_of(kind, dice, len(source), len(target)), 5) for source, target in drawn(2, 50)]
+def test_every_matrix_of_the_changed_machine_is_pytorchs(run_in_node, model, kind):
+    dice = random.Random(f"intervention {kind}")
+    cases = [(s, t, drawn_intervention(kind, dice, len(s), len(t)), 5) for s, t in drawn(2, 50)]
     compare(run_in_node, model, cases)
     plain = [trace(model, s, t)["logits"] for s, t, *_ in cases]
-    touched = [trace(model, s, t, touch)["logits"] for s, t, touch, _ in cases]
+    changed = [trace(model, s, t, given)["logits"] for s, t, given, _ in cases]
     if kind != "padding":
-        assert max((a - b).abs().max().item() for a, b in zip(plain, touched, strict=True)) > 0.01, "it did something"
+        assert max((a - b).abs().max().item() for a, b in zip(plain, changed, strict=True)) > 0.01, "it did something"
 
 
 def test_a_machine_of_ones_own_with_more_layers_is_computed_too(run_in_node):
@@ -189,10 +190,10 @@ def test_a_machine_of_ones_own_with_more_layers_is_computed_too(run_in_node):
     machine = Translator.of(own).machine
     dice = random.Random(9)
     cases = [
-        (source, target, touch_of(kind, dice, len(source), len(target), heads=3, layers=2), 6)
+        (source, target, drawn_intervention(kind, dice, len(source), len(target), heads=3, layers=2), 6)
         for kind, (source, target) in zip(("closed", "heads", "swapped", "all"), drawn(2, 60), strict=False)
     ]
-    compare(run_in_node, own.double(), [*cases, (*drawn(1, 61)[0], Touch(), 6)], machine)
+    compare(run_in_node, own.double(), [*cases, (*drawn(1, 61)[0], Intervention(), 6)], machine)
 
 
 def test_the_bundle_holds_the_numbers_of_the_package(run_in_node, model):
@@ -309,8 +310,8 @@ def test_edges_may_be_named_by_words():
     )
     assert by_words.closed == [["cross", 0, 2, 4, 2], ["decoder", 0, 0, 4, 1], ["encoder", 0, 0, 0, 3]]
     assert Translator(step="stata").step == 5
-    assert by_words.touch() == Touch(closed=tuple(tuple(edge) for edge in by_words.closed))
-    assert Translator().touch() == Touch()
+    assert by_words.intervention() == Intervention(closed=tuple(tuple(edge) for edge in by_words.closed))
+    assert Translator().intervention() == Intervention()
 
 
 def test_what_the_chapter_says_of_its_cases_holds():
@@ -387,7 +388,7 @@ def page(visit):
 
 
 def written(page):
-    """What the page shows as written by the untouched and by the touched machine."""
+    """What the page shows as written by the unchanged and by the changed machine."""
     words = page.locator(".tr-step").all_inner_texts()
     return page.get_attribute("[data-untouched]", "data-untouched"), [word for word in words if word != "(end)"]
 
@@ -399,8 +400,8 @@ def italian(sentence, **options):
 def agrees(page, widget):
     """Assert that words, probabilities and all weights in sight are PyTorch's."""
     source = encode_english([widget.sentence.replace(".", "")])[0]
-    ids, _ = write_touched(widget.model(), source, widget.touch())
-    assert written(page) == (widget.written(touched=False), [ITALIAN[i] for i in ids.tolist() if i != 2])
+    ids, _ = generate_with(widget.model(), source, widget.intervention())
+    assert written(page) == (widget.written(changed=False), [ITALIAN[i] for i in ids.tolist() if i != 2])
     matrices = widget.matrices()
     heads = torch.stack([matrices[f"decoder.0.cross_attention.weights.{h}"] for h in (1, 2, 3, 4)])
     cells = page.eval_on_selector_all(".tr-map [data-row]", "all => all.map(x => Number(x.dataset.value))")
@@ -413,7 +414,7 @@ def agrees(page, widget):
     )
     assert len(rows) == 5
     read = torch.cat([torch.tensor([BEGIN]), ids[:step]])
-    likely = trace(widget.model(), source, read, widget.touch())["probabilities"][-1]
+    likely = trace(widget.model(), source, read, widget.intervention())["probabilities"][-1]
     for word, value in rows:
         assert value == pytest.approx(likely[int(word)].item(), abs=CLOSE)
 

@@ -28,30 +28,25 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     from . import (
         address,
-        bibliography,
-        callouts,
         captions,
         cards,
+        citation,
         claim_lines,
-        depths,
-        descriptions,
         downloads,
         formulas,
-        listings,
+        levels,
         pictures,
         search,
         slides,
-        style_sheets,
         theme,
         widgets,
     )
     from .anchors import LastingIds
     from .benchmark import BenchmarkDirective
-    from .citation import CiteThisBook
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
-    from .sessions import SessionDirective
-    from .two_banks import TwoBanksDirective
+    from .plans import SessionDirective
+    from .start_widget import StartWidgetDirective
 
     # What a page may write
     app.add_directive("benchmark", BenchmarkDirective)
@@ -59,15 +54,14 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("review-cards", cards.CardsDirective)
     app.add_directive("session", SessionDirective)
-    app.add_directive("two-banks", TwoBanksDirective)
-    app.add_directive("cite-this-book", CiteThisBook)
+    app.add_directive("start-widget", StartWidgetDirective)
+    app.add_directive("cite-this-book", citation.CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
-    register_plugin("pybtex.style.sorting", "year_first", bibliography.YearFirst)
-    register_plugin("pybtex.style.formatting", "by_year", bibliography.ByYear)
+    register_plugin("pybtex.style.sorting", "year_first", citation.YearFirst)
+    register_plugin("pybtex.style.formatting", "by_year", citation.ByYear)
 
     # 1. The configuration is read. The address comes before the extensions that need it ask for it.
     app.connect("config-inited", address.set_site_address, priority=100)
-    app.connect("config-inited", formulas.choose_renderer)
     app.add_config_value("book_static_files", "", "html", str)
     app.connect("config-inited", theme.mark_of_static_files)
     # before a page refers to them: Sphinx adds their checksums
@@ -77,27 +71,22 @@ def setup(app: Sphinx) -> dict[str, object]:
     # 2. Each page is read.
     app.connect("source-read", address.fill_in)
     app.add_transform(LastingIds)
-    app.connect("doctree-read", callouts.mark_callouts)
-    app.connect("doctree-read", descriptions.note_descriptions)
-    app.connect("doctree-read", formulas.note_formulas)
+    app.connect("doctree-read", theme.mark_callouts)
     app.connect("doctree-read", search.note_records)
 
     # 3. All pages are read: what needs to know all of them.
     app.connect("env-updated", address.fill_lost_page)
-    app.connect("env-updated", formulas.set_all)
 
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
     app.add_post_transform(pictures.PackedPictures)
     app.connect("doctree-resolved", claim_lines.set_claims)
     app.connect("doctree-resolved", captions.number_figures)
-    app.add_html_math_renderer(formulas.RENDERER, (formulas.visit_math, None), (formulas.visit_math_block, None))
+    app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
     app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
 
     # 5. Each page gets its frame. The theme's own buttons have priority 501.
-    app.connect("html-page-context", depths.lead_on)
-    app.connect("html-page-context", formulas.add_to_page)
-    app.connect("html-page-context", listings.lighten_page)
-    app.connect("html-page-context", descriptions.describe_page)
+    app.connect("html-page-context", levels.set_prev_next)
+    app.connect("html-page-context", citation.add_tags)
     app.connect("html-page-context", widgets.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", slides.write_deck, priority=502)
@@ -108,9 +97,9 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(cards.write_deck))
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
+    app.connect("build-finished", for_the_site(theme.cut_bootstrap))
+    app.connect("build-finished", for_the_site(formulas.cut_fonts))
     app.connect("build-finished", for_the_site(theme.remove_unused))
-    # the theme writes a sheet at the end, too
-    app.connect("build-finished", for_the_site(style_sheets.prune), priority=900)
 
     return {
         "version": "1",

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
-from .depths import is_deep
+from .levels import is_deep
 
 PLACEHOLDER = "https://REPOSITORY"
 CHAPTERS = "notebooks/"
@@ -56,7 +56,8 @@ def pythons_in_words() -> str:
 def set_site_address(app: Sphinx, config: Config) -> None:
     """Let Sphinx name each page's one address in its head, and the page 404 find what it loads from any folder."""
     address = site_address(config["html_theme_options"]["repository_url"])
-    config["html_baseurl"] = address
+    config["html_baseurl"] = config["ogp_site_url"] = address
+    config["project"] = config["html_title"]
     config["notfound_urls_prefix"] = urlsplit(address).path or "/"
 
 

@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-from .depths import number_of
+from .levels import number_of
 
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 

@@ -32,7 +32,7 @@ from sphinx.util.docutils import SphinxDirective
 from attention_tutorial.exercises import exercises
 
 from .anchors import lasting_id
-from .depths import chapter_of, number_of
+from .levels import chapter_of, number_of
 from .mistakes import exercises_in
 from .notebooks import read_chapters, read_notebook, title_of
 from .predictions import predictions
@@ -78,11 +78,11 @@ def turns(notebook: NotebookNode) -> Iterator[Card]:
     """Yield a card for each *Your turn* of a chapter whose answer can be typed."""
     for heading, name in exercises_in(notebook):
         exercise = exercises()[name]
-        if exercise.typed is not None:
+        if exercise.typed:
             right = exercise.right
             answer = f"{right:.3g}" if isinstance(right, float) else str(right)
             place = lasting_id(heading) or nodes.make_id(heading)
-            yield Card(f"turn-{name}".replace("_", "-"), heading, place, exercise.asks, answer)
+            yield Card(f"turn-{name}".replace("_", "-"), heading, place, exercise.prompt, answer)
 
 
 def cards_of(notebook: NotebookNode, number: str) -> Iterator[Card]:

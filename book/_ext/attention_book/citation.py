@@ -1,4 +1,4 @@
-"""Say how to cite the book, from CITATION.cff.
+"""Citations: how to cite the book, from CITATION.cff, and the order of what it cites.
 
     ```{cite-this-book}
     ```
@@ -6,11 +6,16 @@
 stands for a sentence to copy and an entry for BibTeX.
 """
 
+import html
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import yaml
 from docutils import nodes
+from pybtex.style.formatting.plain import Style as PlainStyle
+from pybtex.style.sorting.author_year_title import SortingStyle as AuthorYearTitle
+from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 CITATION = Path(__file__).parents[3] / "CITATION.cff"
@@ -57,3 +62,33 @@ class CiteThisBook(SphinxDirective):
         about = (citation, self.config.copyright, address)
         entry = bibtex(*about)
         return [nodes.paragraph("", sentence(*about)), nodes.literal_block(entry, entry, language="bibtex")]
+
+
+def add_tags(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Tell programs that collect literature what a chapter is."""
+    if doctree is None or not pagename.startswith("notebooks/"):
+        return
+    tags = [
+        ("title", app.env.titles[pagename].astext()),
+        *(("author", name) for name in authors(read_citation())),
+        ("publication_date", app.config.copyright),
+        ("language", "en"),
+        ("public_url", urljoin(app.config.html_baseurl, app.builder.get_target_uri(pagename))),
+    ]
+    context["metatags"] += "\n".join(
+        f'<meta name="citation_{key}" content="{html.escape(text)}" />' for key, text in tags
+    )
+
+
+class YearFirst(AuthorYearTitle):
+    """Sort references by year, and those of one year by author and title."""
+
+    def sorting_key(self, entry: Any) -> tuple[int, Any]:
+        """Return what a reference is sorted by."""
+        return int(entry.fields["year"]), super().sorting_key(entry)
+
+
+class ByYear(PlainStyle):
+    """The plain style, oldest first."""
+
+    default_sorting_style = "year_first"

@@ -24,7 +24,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Claim, Kind
 
-from .formulas import html_of, is_claim
+from .formulas import set_formula
 from .notebooks import read_notebook
 from .tables import INLINE
 
@@ -79,7 +79,7 @@ def as_html(text: str) -> str:
 def _set(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = match[kind]
-    return html_of(html.unescape(text), False) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
+    return set_formula(html.unescape(text)) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
 
 
 def attributes(claim: Claim) -> str:
@@ -156,6 +156,11 @@ def raw(text: str) -> nodes.raw:
 
 
 # ---- In the build -------------------------------------------------------------------------------------------------
+
+
+def is_claim(raw: nodes.raw) -> bool:
+    """Tell whether a node is the card of a claim."""
+    return 'class="claim"' in raw.astext()
 
 
 def part(cell: nodes.Element, kind: str) -> list[nodes.Element]:

@@ -41,9 +41,9 @@
 
   // A formula that is too wide gets smaller.
   function narrow(part) {
-    for (const formula of part.querySelectorAll("mjx-container[display=true]")) {
-      const excess = formula.firstElementChild.getBoundingClientRect().width / formula.parentElement.clientWidth;
-      if (excess > 1) formula.style.fontSize = `${118 / excess}%`;
+    for (const formula of part.querySelectorAll(".katex-display")) {
+      const excess = formula.scrollWidth / formula.clientWidth;
+      if (excess > 1) formula.firstElementChild.style.fontSize = `${1.21 / excess}em`;
     }
   }
 

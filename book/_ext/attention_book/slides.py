@@ -10,6 +10,7 @@ answer stands among the likeliest wrong ones. Exercises are listed at the end.
 the package `sphinx-revealjs`. The decks lie in a folder of their own, and load nothing that is not in the site.
 """
 
+import copy
 import html
 import json
 import re
@@ -22,8 +23,8 @@ from typing import Any, NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
 
-from .depths import is_deep, number_of
 from .downloads import offer
+from .levels import is_deep, number_of
 
 FOLDER = "slides"
 REVEAL = Path(str(files("sphinx_revealjs"))) / "_static" / "revealjs"
@@ -36,7 +37,6 @@ ALONE, SPACIOUS = "alone", "alone spacious"
 WRONG_OPTIONS = 3  # of a poll
 LAST = ("summary", "common-mistakes", "exercises", "questions")  # the sections that end a deck, in this order
 LEFT_OUT = {"further-reading"}
-SET_FORMULA = re.compile(r"<mjx-container.*?(<math.*?</math>).*?</mjx-container>", re.DOTALL)
 SILENT = {"tag_setup", "tag_turn", "tag_answer", "tag_exercise", "toctree-wrapper"}
 # Where a sentence ends. An element is one private character here, of the first kind if it ends a sentence itself.
 SENTENCE_END = re.compile(r"(?:(?<=[.?!\ue000-\ue7ff])(?<!et al\.)|(?<=[.?!][)”]))\s+(?=[A-Z(“\ue000-\uefff])")
@@ -86,8 +86,10 @@ def inner(element: Tag) -> str:
 
 def noted(element: Tag) -> str:
     """Return an element for the speaker's view, which has no style sheet of ours: formulas as MathML, folds open."""
-    text = SET_FORMULA.sub(r"\1", str(element))
-    return re.sub(r"<(/?)details", r"<\1div", re.sub(r"<(/?)summary", r"<\1strong", text))
+    words = copy.copy(element)
+    for formula in words.select(".katex"):
+        formula.replace_with(formula.math)
+    return re.sub(r"<(/?)details", r"<\1div", re.sub(r"<(/?)summary", r"<\1strong", str(words)))
 
 
 def sentences(paragraph: Tag) -> list[str]:

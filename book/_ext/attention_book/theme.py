@@ -7,13 +7,14 @@ loads `icons.css` instead, which names the icons in use; here its fonts are cut 
 import hashlib
 import re
 import shutil
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.config import Config
-
-from .fonts import write_subset
 
 FONTS = ("fa-solid-900", "fa-brands-400")
 ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
@@ -21,8 +22,28 @@ ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
-ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell"}
+ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
+
+
+def write_subset(source: Path, codes: Set[int], target: Path) -> None:
+    """Write the glyphs of some code points from a font into a WOFF2 file; the same input gives the same bytes.
+
+    Args:
+        source: A font file.
+        codes: The code points to keep. Those that the font lacks are left out; a font that lacks all stays whole.
+        target: The file to write.
+    """
+    options = subset.Options(flavor="woff2", notdef_outline=True, recalc_timestamp=False, layout_features=["*"])
+    options.drop_tables += ["FFTM"]  # the date of a font editor
+    font = subset.load_font(str(source), options)
+    if not set(codes) & set(font.getBestCmap()):
+        shutil.copyfile(source, target)  # browsers reject a font without characters
+        return
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=codes)
+    cutter.subset(font)
+    subset.save_font(font, str(target), options)
 
 
 def icons_in(sheet: str) -> set[int]:
@@ -48,9 +69,26 @@ def cut_icons(app: Sphinx) -> None:
         folder = static / "icons"
         folder.mkdir(exist_ok=True)
         for name in FONTS:
-            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff")
+            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff2")
         shutil.copyfile(copy / "LICENSE.txt", folder / "LICENSE.txt")
         shutil.rmtree(vendor)
+
+
+def cut_bootstrap(app: Sphinx) -> None:
+    """Take out of Bootstrap, by far the largest style sheet, the rules whose classes no page and no script of it names.
+
+    It is minified, and has no comma within brackets.
+    """
+    static = Path(app.outdir) / "_static"
+    readers = (*Path(app.outdir).rglob("*.html"), *static.glob("scripts/*.js"))
+    words = {word for path in readers for word in re.findall(r"[\w-]+", path.read_text(encoding="utf-8"))}
+
+    def cut(rule: re.Match[str]) -> str:
+        used = [each for each in rule[1].split(",") if words.issuperset(re.findall(r"\.([A-Za-z][\w-]*)", each))]
+        return f"{','.join(used)}{{{rule[2]}}}" if used else ""
+
+    sheet = static / "styles" / "bootstrap.css"
+    sheet.write_text(re.sub(r"([^{}]+)\{([^{}]*)\}", cut, sheet.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def mark_of_static_files(app: Sphinx, config: Config) -> None:
@@ -92,3 +130,13 @@ def remove_unused(app: Sphinx) -> None:
         for path in (Path(app.outdir) / "_static").glob(pattern):
             if path.is_file():
                 path.unlink()
+
+
+def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:
+    """Give a quote that opens with a bold word, "> **Predict first.** ...", the classes of a call-out for its looks."""
+    for quote in doctree.findall(nodes.block_quote):
+        paragraph = quote.next_node(nodes.paragraph)
+        opening = next((child for child in paragraph or () if child.astext()), None)  # the parser leaves empty texts
+        if paragraph is not None and paragraph is quote[0] and isinstance(opening, nodes.strong):
+            name = re.sub(r"[^a-z0-9]+", "-", opening.astext().lower()).strip("-")
+            quote["classes"] += ["callout", f"callout-{name}"]

@@ -461,7 +461,7 @@ function Settings({ state, write }: Props) {
           value={state.pairing}
           options={[
             { value: "halves", text: "halves" },
-            { value: "neighbours", text: "neighbours" },
+            { value: "interleaved", text: "interleaved" },
           ]}
           onChange={(pairing) => write({ pairing })}
         />

@@ -7,7 +7,7 @@ export { readFeatures };
 
 export type Kind = "none" | "sinusoidal" | "learned" | "rotary" | "alibi";
 export const KINDS: readonly Kind[] = ["none", "sinusoidal", "learned", "rotary", "alibi"];
-export type Pairing = "halves" | "neighbours";
+export type Pairing = "halves" | "interleaved";
 
 /** What positions are made of. */
 export interface Setting {
@@ -30,7 +30,7 @@ export function rotate(x: readonly number[], place: number, pairing: Pairing, ba
   const d = x.length;
   const turned = [...x];
   frequencies(d, base).forEach((omega, i) => {
-    const [first, second] = pairing === "neighbours" ? [2 * i, 2 * i + 1] : [i, i + d / 2];
+    const [first, second] = pairing === "interleaved" ? [2 * i, 2 * i + 1] : [i, i + d / 2];
     const [cos, sin] = [Math.cos(place * omega), Math.sin(place * omega)];
     turned[first] = x[first]! * cos - x[second]! * sin;
     turned[second] = x[first]! * sin + x[second]! * cos;

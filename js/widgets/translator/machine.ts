@@ -1,4 +1,4 @@
-/* The trained translator: its numbers, and every step of its computation, as `attention_tutorial.analysis.touch` does it.
+/* The trained translator: its numbers, and every step of its computation, as `attention_tutorial.analysis.intervention` does it.
 
    A matrix is a flat Float64Array with its rows one after the other. Names of matrices are those of PyTorch and of
    `trace` in Python. Heads count from 1; layers, rows and columns from 0. */

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from sacrebleu.metrics import CHRF
 from torch import nn
 
-from attention_tutorial.analysis.agreement import close
+from attention_tutorial.analysis.gender_agreement import close
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
 
 from . import Answers, Wrong

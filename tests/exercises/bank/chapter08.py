@@ -7,15 +7,15 @@ import numpy as np
 import torch
 
 from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
-from attention_tutorial.tiled import Part, merge_parts, part_of, tiled_attention
+from attention_tutorial.tiled import SoftmaxState, merge_states, softmax_state, tiled_attention
 
 from . import Answers, Wrong
 
 
 def step_by_parts(top, total, summed, s, v):
-    so_far = Part(top.view(1, 1), total.view(1, 1), summed[None])
-    merged = merge_parts(so_far, part_of(s.view(1, 1), v[None]))
-    return merged.total[0, 0], merged.summed[0]
+    so_far = SoftmaxState(top.view(1, 1), total.view(1, 1), summed[None])
+    merged = merge_states(so_far, softmax_state(s.view(1, 1), v[None]))
+    return merged.l[0, 0], merged.acc[0]
 
 
 def step_by_hand(top, total, summed, s, v):
@@ -87,12 +87,12 @@ def kernel_of_parts(query, key, value, real, causal, block):
     rows = torch.arange(n - m, n)[:, None]
     outputs = []
     for i in range(0, m, block):
-        whole = part_of(query.new_zeros(len(query[i : i + block]), 0), value[:0])
+        whole = softmax_state(query.new_zeros(len(query[i : i + block]), 0), value[:0])
         for j in range(0, n, block):
             columns = torch.arange(n)[j : j + block]
             closed = ~real[j : j + block] | (columns > rows[i : i + block] if causal else torch.tensor(False))
             scores = query[i : i + block] @ key[j : j + block].T / math.sqrt(query.size(1))
-            whole = merge_parts(whole, part_of(scores.masked_fill(closed, -torch.inf), value[j : j + block]))
+            whole = merge_states(whole, softmax_state(scores.masked_fill(closed, -torch.inf), value[j : j + block]))
         outputs.append(whole.output)
     return torch.cat(outputs)
 
@@ -206,7 +206,7 @@ BANK = {
                 "the output is wrong for queries [2]",
                 lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None],
             ),
-            Wrong("your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5), is_slip=True),
+            Wrong("your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5)),
             *(
                 Wrong("more scores than those of `block` keys", kernel)
                 for kernel in (
@@ -244,7 +244,7 @@ BANK = {
                     )
                 ),
             ),
-            Wrong("passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug"), is_slip=True),
+            Wrong("passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug")),
         ],
     ),
 }

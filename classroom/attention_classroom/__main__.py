@@ -1,0 +1,429 @@
+"""The program of a course: ``attention-classroom COMMAND``.
+
+Every command says what it does with ``--help``, and ends with 0 where all is well, 1 where a person should look at
+something that it named, and 2 where it could not do what was asked.
+"""
+
+import errno
+import functools
+import os
+import sqlite3
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+import click
+
+from .course import Course, CourseError, open_course
+
+PROGRAM = "attention-classroom"
+DONE, LOOK, REFUSED = 0, 1, 2
+NOBODY = "{} lists nobody yet: put your list there, a line for each student"
+
+EPILOG = """\b
+A course in a minute:
+  {0} quickstart my-course
+  cd my-course
+  {0} release bottleneck
+  {0} collect bottleneck examples/bottleneck.zip
+  {0} grade bottleneck
+  {0} report bottleneck
+
+Then open reports/bottleneck/index.html. What was handed in stays in received/, untouched.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, by default that of the command line; return its status."""
+    try:
+        status: int = program.main(arguments, PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return REFUSED
+    except (click.Abort, KeyboardInterrupt):
+        return _refuse("stopped; run the same command again to go on where it was")
+    except Exception as error:
+        words = _why(error)
+        if words is None:
+            raise
+        return _refuse(words)
+    return status
+
+
+CAUSES = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "your share of the disk is full; free some space",
+    errno.EFBIG: "a file may not become so large here",
+    errno.EROFS: "this folder can only be read; use one that you may write to",
+    errno.EACCES: "you have no right to this; change its rights",
+    errno.EPERM: "you have no right to this; change its rights",
+    errno.EPIPE: "whatever was reading the output has ended",
+}
+AGAIN = "What was finished is kept: see to this, and run the same command again"
+
+
+def _why(error: Exception) -> str | None:
+    """Say in a sentence what was refused, by us, the system or the database; None for what is our own fault."""
+    from .sandbox import NoSandbox
+
+    if isinstance(error, CourseError | NoSandbox):
+        return str(error)
+    cause: BaseException | None = error
+    while cause is not None:  # nbgrader and its database wrap what sqlite says
+        if isinstance(cause, sqlite3.Error):
+            return f"gradebook.db cannot be read or written: {cause}. {AGAIN}"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, OSError) and error.errno is not None:
+        if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        path = f"{error.filename}: " if error.filename else ""
+        return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
+    return str(error) if isinstance(error, ValueError | OSError) else None
+
+
+def _printable(name: str) -> str:
+    """Return a file's name without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "�" for c in name)
+
+
+def _refuse(words: str) -> int:
+    print(textwrap.fill(f"classroom: {words}", 110, break_long_words=False, break_on_hyphens=False), file=sys.stderr)
+    return REFUSED
+
+
+# ---- The commands ---------------------------------------------------------------------------------------------------
+
+FILE = click.Path(path_type=Path)
+one_name = click.argument("name")
+
+
+def some_students(words: str) -> Callable[[Any], Any]:
+    """Return the option that names students."""
+    return click.option("--student", "students", multiple=True, metavar="ID", help=f"{words}; may be repeated")
+
+
+def in_course(run: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the option ``--course``, and the course that it names as its first argument."""
+
+    @click.option("--course", "folder", type=FILE, default=".", metavar="FOLDER", help="default: this folder")
+    @functools.wraps(run)
+    def opened(folder: Path, **options: Any) -> int:
+        import torch
+
+        torch.set_num_threads(1)  # small tensors; submissions are graded side by side
+        return run(open_course(folder), **options)
+
+    return opened
+
+
+@click.group(epilog=EPILOG.format(PROGRAM), context_settings={"max_content_width": 100})
+def program() -> None:
+    """Assignments of the book for a class: hand out, collect, grade, report."""
+
+
+@program.command()
+@click.argument("folder", type=FILE)
+@click.option("--masters", type=FILE, help="classroom/masters/ of a copy of the repository, if it is elsewhere")
+@click.option("--empty", is_flag=True, help="without the made-up students")
+def quickstart(folder: Path, masters: Path | None, empty: bool) -> int:
+    """Make a new course, with made-up students."""
+    from . import quickstart as making
+
+    course = making.quickstart(folder, masters=masters, empty=empty)
+    print(f"{course.root} has the assignments {', '.join(course.assignments)}.")
+    if not empty:
+        for example in making.EXAMPLES:
+            print(f"  {example.id.capitalize()} {example.last_name} {example.does}")
+        print("What they hand in is in examples/. For your own class put your list into students.csv.")
+    print("Keep the file `secret`: variants are drawn from it, and whoever has it can draw them too.")
+    if empty:
+        print(f"Put your list into {folder / 'students.csv'}, below the names of the columns.")
+    print(f"Next: cd {folder} && {PROGRAM} release {course.assignments[0]}")
+    return DONE
+
+
+@program.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@some_students("only for this student")
+@in_course
+def release(course: Course, names: Sequence[str], students: Sequence[str]) -> int:
+    """Make the notebooks to hand out.
+
+    release/NAME/NAME.ipynb is for everybody, handout/NAME/STUDENT.ipynb has a student's own variant. Give out the one
+    or the other. Nothing is written if a solution or a hidden check is found in it.
+    """
+    import nbformat
+    from tqdm.auto import tqdm
+
+    from .assignment import load
+    from .batch import write
+    from .gradebook import register
+    from .release import leaks, make_release
+    from .variants import PLAIN, variant_for
+
+    for name in names:
+        assignment = load(course.hidden(course.named(name)))
+        master = nbformat.read(course.master(name), as_version=4)
+        chosen = students or list(course.students)
+        made = {}
+        for student in chosen:
+            course.student(student)
+        for student in tqdm([PLAIN, *chosen], desc=f"{name}: making and searching", disable=None):
+            variant = variant_for(assignment, student, course.secret)
+            made[student] = make_release(master, assignment, variant)
+            leaked = leaks(made[student], master, assignment, variant)
+            if leaked:
+                shown = "; ".join(leaked[:3])
+                raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
+        register(course, name)
+        for student in chosen:
+            write(course.handout(name, student), nbformat.writes(made[student]) + "\n")
+        folder = course.handout(name, "").parent
+        print(f"{course.release(name)} is for everybody; {folder} has {len(chosen)} variants.")
+    return DONE
+
+
+@program.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--variants", "more", default=3, metavar="N", help="so many variants besides (default: 3)")
+@in_course
+def validate(course: Course, names: Sequence[str], more: int) -> int:
+    """Try the masters of assignments.
+
+    Solved they earn full marks, unfilled nothing, and nothing leaks. Each is tried in the common variant and in those
+    of a few students. The master is run here, without a sandbox.
+    """
+    import nbformat
+
+    from .assignment import load
+    from .release import copied
+    from .release import validate as faults_of
+    from .variants import PLAIN, variant_for
+
+    faults = 0
+    for name in names or course.assignments:
+        assignment = load(course.hidden(course.named(name)))
+        master = nbformat.read(course.master(name), as_version=4)
+        further = [*course.students, *(f"variant {i}" for i in range(more))][:more]
+        variants = [variant_for(assignment, student, course.secret) for student in (PLAIN, *further)]
+        by_student = {variant.student: faults_of(master, assignment, variant) for variant in variants}
+        for student, words in by_student.items():
+            for line in words:
+                print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {line}")
+        faults += sum(map(len, by_student.values()))
+        if not any(by_student.values()):
+            print(
+                f"{name}: right in {len(variants)} variants: solved it earns full marks, unfilled 0, and nothing leaks."
+                f" The right answers of another variant earn {copied(master, assignment, variants):.0%}."
+            )
+    return LOOK if faults else DONE
+
+
+@program.command()
+@one_name
+@click.argument("source", type=FILE)
+@click.option("--is", "given", multiple=True, metavar="FILE=ID", help="whose a file or folder of SOURCE is")
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%dT%H:%M%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M"]),
+    metavar="TIME",
+    help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
+)
+@in_course
+def collect(course: Course, name: str, source: Path, given: Sequence[str], at: datetime | None) -> int:
+    """Take what was handed in into received/.
+
+    SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names. What fits nobody is
+    listed and left where it is. The same again changes nothing.
+    """
+    from . import collect as collecting
+
+    owners: dict[str, str] = {}
+    for pair in given:
+        file, is_there, student = pair.rpartition("=")
+        if not is_there:
+            raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {pair!r}")
+        file = PurePath(file).as_posix()
+        if owners.setdefault(file, student) != student:
+            raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
+    collected = collecting.collect(course, name, source, given=owners, at=at)
+    students = {student for student, _ in collected.new}
+    print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
+    if collected.system:
+        print(f"{len(collected.system)} files of the system were left out, such as {_printable(collected.system[0])}.")
+    there = course.received_from(name)
+    missing = [student for student in course.students if student not in there]
+    if missing:
+        print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
+    for file, why in collected.unmatched:
+        print(f"Not taken: {_printable(file)}: {why}", file=sys.stderr)
+    if collected.unmatched:
+        print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
+    if students:
+        print(f"If one is not theirs: {PROGRAM} undo {name} ID")
+    return LOOK if collected.unmatched else DONE
+
+
+@program.command()
+@one_name
+@click.argument("student")
+@in_course
+def undo(course: Course, name: str, student: str) -> int:
+    """Take back a student's newest attempt.
+
+    For one that was collected for the wrong student. It goes from received/ to undone/, as it is; the attempt before it
+    counts again, once you grade again. Where there was no other, its marks leave the gradebook.
+    """
+    from . import collect as collecting
+
+    place = collecting.undo(course, name, student)
+    left = len(course.attempts(name, student))
+    print(f"{student}: the newest attempt is in {place} now; {left} earlier ones are left.")
+    print(f"Next: {PROGRAM} grade {name}" if left else "The marks for it are out of the gradebook.")
+    return DONE
+
+
+@program.command()
+@one_name
+@some_students("only this student")
+@click.option("--jobs", type=int, metavar="N", help="so many at a time (default: one per core)")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="where no sandbox starts: limits on time and memory alone. Students' code can then read your files, and use "
+    "your network",
+)
+@in_course
+def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, unsafe: bool) -> int:
+    """Grade what was collected.
+
+    Each submission runs in a sandbox. Stopped at any time, the same command goes on where it was. What has not changed
+    is not graded again.
+    """
+    from .batch import grade_all
+    from .gradebook import record, register
+    from .grading import is_ungraded
+    from .sandbox import choose
+
+    if not course.received_from(course.named(name)):
+        raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
+    sandbox = choose(unsafe=unsafe)
+    print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
+    results = grade_all(course.root, name, jobs=jobs, sandbox=sandbox, students=students or None)
+    if not course.release(name).is_file():
+        register(course, name)
+    failed = record(course, name)
+    flags = Counter(flag["kind"] for result in results for flag in result["flags"])
+    counts = ", ".join(f"{kind} {n}" for kind, n in flags.most_common())
+    print(f"{len(results)} submissions graded.{f' Flags: {counts}.' if flags else ''}")
+    ungraded = [result["student"] for result in results if is_ungraded(result)]
+    for student in ungraded:
+        print(f"Not graded: {student}: the grader failed; see the report, and grade again", file=sys.stderr)
+    for student, why in failed.items():
+        print(f"Not in the gradebook: {student}: {why}", file=sys.stderr)
+    print(f"Next: {PROGRAM} report {name}")
+    return LOOK if failed or ungraded else DONE
+
+
+@program.command()
+@one_name
+@in_course
+def report(course: Course, name: str) -> int:
+    """Write grades and feedback.
+
+    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand in
+    formgrader are in it; run it again after marking.
+    """
+    from . import report as reporting
+
+    if not course.students and not course.received_from(course.named(name)):
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = reporting.report(course, name)
+    rows = reporting.read_rows(course, name)
+    counts = Counter(row.status for row in rows)
+    print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
+    print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
+    if any(row.waiting for row in rows):
+        how = "jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
+        print(f"To mark by hand: {how}")
+    return LOOK if counts[reporting.NOT_GRADED] else DONE
+
+
+@program.command()
+@one_name
+@some_students("only for this student")
+@in_course
+def sheet(course: Course, name: str, students: Sequence[str]) -> int:
+    """Print questions for an oral or written check.
+
+    A sheet for each student: ten minutes, without a computer. The questions come from a student's variant, and from
+    what was handed in. sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.
+    """
+    from .oral_exam import sheets
+
+    course.named(name)
+    if not course.students:
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = sheets(course, name, students or list(course.students))
+    print(f"{folder / 'sheets.html'} is to be printed, one or two pages for each student.")
+    print(f"{folder / 'answers.html'} is for you alone.")
+    return DONE
+
+
+@program.group()
+def export() -> None:
+    """Take an assignment or its grades elsewhere."""
+
+
+@export.command()
+@one_name
+@click.option("--to", type=FILE, default="exports", help="the zip, or a folder for it (default: exports)")
+@click.option("--unsafe", is_flag=True, help="grade there with limits only if no sandbox starts")
+@in_course
+def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
+    """Make an autograder for Gradescope.
+
+    The zip holds the solutions and hidden checks: upload it, and give it to nobody.
+    """
+    from . import exports
+
+    path = exports.gradescope(course, name, to, unsafe=unsafe)
+    print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
+    return DONE
+
+
+@export.command()
+@one_name
+@click.argument("table", type=FILE)
+@click.option("--to", type=FILE, required=True, metavar="FILE", help="the new CSV, to be imported there")
+@click.option("--column", default="", help="the beginning of the column's name, where it is not the assignment's")
+@click.option("--so-far", is_flag=True, help="also where answers still wait for a mark or a look")
+@in_course
+def grades(course: Course, name: str, table: Path, to: Path, column: str, so_far: bool) -> int:
+    """Fill in the CSV of Canvas or Moodle.
+
+    Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
+    """
+    from .assignment import load
+    from .exports import fill_in
+    from .report import read_rows
+
+    rows = read_rows(course, course.named(name))
+    about = load(course.hidden(name))
+    called = (name, about.title, f"Assignment {about.chapter}")
+    filled = fill_in(course, rows, table, to, column=column, called=called, so_far=so_far)
+    print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
+    if filled.converted:
+        print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))
+    for who, why in filled.left:
+        print(f"Without a grade: {who}: {why}", file=sys.stderr)
+    return LOOK if filled.left else DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points."""
+
+import itertools
+import random
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
+
+from .variants import Variant, variant_for
+
+__all__ = ["KINDS", "Assignment", "Check", "Task", "Variant", "distinguishing_cases", "load", "variant_for"]
+
+KINDS = ("code", "debug", "measure", "written")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One hidden check of a task.
+
+    Attributes:
+        points: what an answer earns that is right in all its cases.
+        cases: inputs, judged by the task's table.
+        says: what it looks at, in words that a student may read.
+    """
+
+    points: float
+    cases: Sequence[Case]
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One task of an assignment, for one variant.
+
+    In the master its answer's cell has nbgrader's grade_id ``id``, and the cell that is graded ``id-check``. A written
+    answer is one cell, ``id``; the figure of a measurement, which is marked by hand, is ``id-plot``.
+
+    Attributes:
+        id: as in the cells' ids.
+        title: in words.
+        kind: one of `KINDS`.
+        table: visible cases, right and wrong answers; its name is that of the answer in the student's notebook.
+        checks: hidden; they decide.
+        rubric: (points, for what), for marking by hand.
+        seconds: how long an answer may take, on all cases of one check.
+    """
+
+    id: str
+    title: str
+    kind: str
+    table: Exercise | None = None
+    checks: Sequence[Check] = ()
+    rubric: Sequence[tuple[float, str]] = ()
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        faults = {
+            f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}": self.kind not in KINDS,
+            "what is judged needs a table and checks": bool(self.table) != bool(self.checks),
+            "a written answer is marked by hand": self.kind == "written" and bool(self.table),
+        }
+        for words, fault in faults.items():
+            if fault:
+                raise ValueError(f"task {self.id}: {words}")
+
+    @property
+    def name(self) -> str:
+        """What is judged, a function or a value, by its name in the student's notebook; "" for a written answer."""
+        return self.table.name if self.table else ""
+
+    @property
+    def by_hand(self) -> float:
+        """The points that are given by hand."""
+        return sum(points for points, _ in self.rubric)
+
+    @property
+    def points(self) -> float:
+        """All points."""
+        return self.automatic + self.by_hand
+
+    @property
+    def automatic(self) -> float:
+        """The points that the hidden checks give."""
+        return sum(check.points for check in self.checks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """An assignment: one master for everybody, and what varies in it.
+
+    Attributes:
+        name: of its files.
+        title: in words.
+        chapter: of the book.
+        minutes: how long it takes.
+        tasks: the tasks of a variant.
+        cells: the sources of the master's cells that vary, by their ids.
+        draw: draws the values of a variant: plain data.
+        source: the file it was loaded from.
+    """
+
+    name: str
+    title: str
+    chapter: int
+    minutes: int
+    tasks: Callable[[Variant], Sequence[Task]]
+    cells: Callable[[Variant], Mapping[str, str]]
+    draw: Callable[[random.Random], Mapping[str, Any]]
+    source: Path | None = None
+
+    def points(self, variant: Variant) -> float:
+        """Return the points of all tasks."""
+        return sum(task.points for task in self.tasks(variant))
+
+
+def load(path: Path) -> Assignment:
+    """Load an assignment from its module in ``hidden/``.
+
+    Args:
+        path: of ``hidden/<name>.py``. It is run: load only what you would run.
+
+    Returns:
+        Its ``ASSIGNMENT``.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it raises, or holds no `Assignment` of the file's name.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no assignment at {path}")
+    try:
+        assignment = runpy.run_path(str(path), run_name=f"attention_classroom_hidden_{path.stem}").get("ASSIGNMENT")
+    except Exception as error:
+        raise ValueError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(assignment, Assignment):
+        raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(assignment).__name__}")
+    if assignment.name != path.stem:
+        raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
+    return replace(assignment, source=path)
+
+
+def distinguishing_cases(
+    draw: Callable[[int], Sequence[Case]], seed: int, right: Any, wrong_answers: Sequence[WrongAnswer]
+) -> Sequence[Case]:
+    """Draw cases until the first tells all wrong answers apart, which may be the same or NaN by chance.
+
+    Args:
+        draw: makes cases from a seed.
+        seed: the first to be tried.
+        right: the right answer.
+        wrong_answers: the wrong ones.
+
+    Returns:
+        The cases.
+
+    Raises:
+        ValueError: if 200 seeds do not do; then two answers are the same.
+    """
+    for attempt in range(200):
+        cases = draw(seed + 1000 * attempt)
+        results = [answer(*cases[0].inputs) for answer in (right, *(wrong.answer for wrong in wrong_answers))]
+        if not any(map(_has_nan, results)) and not any(same(a, b) for a, b in itertools.combinations(results, 2)):
+            return cases
+    raise ValueError("wrong answers must give results of their own on some inputs; two of these never do")
+
+
+def _has_nan(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return any(map(_has_nan, result))
+    return bool(torch.as_tensor(result).isnan().any())

@@ -1,0 +1,440 @@
+"""From a master to what a student gets: solutions and hidden checks taken out, visible checks put in as plain data.
+
+`make_release` makes the notebook, `answers` the same one solved, `leaks` searches a release for what must not be in it,
+and `validate` tries all of it on one variant.
+"""
+
+import ast
+import base64
+import contextlib
+import copy
+import functools
+import io
+import re
+import sys
+import traceback
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from nbformat import NotebookNode
+from torch import Tensor
+
+from attention_tutorial.exercises import float64_by_default, judge, visible
+
+from .assignment import Assignment, Check, Task, load
+from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
+from .variants import Variant, fill, plain_variant
+
+__all__ = [
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",
+    "solve", "use_hidden", "validate",
+]  # fmt: skip
+
+VISIBLE = "visible-checks"  # the cell that loads the packed tables
+STUB = "# YOUR CODE HERE\n..."
+TEXT_STUB = "*Your answer here.*"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+MARKERS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME")
+
+VISIBLE_SOURCE = '''# @title Run this cell: it holds the inputs on which `check` tries your answers
+from attention_tutorial.exercises.visible import check, load
+
+load(
+    """
+{text}
+"""
+)'''
+
+
+# ---- The notebooks ---------------------------------------------------------------------------------------------------
+
+
+def make_release(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Make the notebook that a student gets: no solutions, no hidden checks; the visible checks as plain data."""
+    release = fill(master, assignment, variant)
+    tasks = assignment.tasks(variant)
+    debug = {task.id for task in tasks if task.kind == "debug"}
+    for number, cell in enumerate(release.cells):
+        _clear_solution(cell, number, "" if cell.id in debug else STUB)
+        if cell.id == VISIBLE:
+            text = visible.pack({task.id: task.table for task in tasks if task.table is not None})
+            cell.source = VISIBLE_SOURCE.format(text=text)
+            cell.metadata["cellView"] = "form"
+            cell.metadata["jupyter"] = {"source_hidden": True}
+    return _finish(release, assignment, variant)
+
+
+def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Make what a student would hand in who knows everything: the release with the master's answers in it."""
+    return solve(make_release(master, assignment, variant), master, assignment, variant)
+
+
+def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Return a copy of a release with the master's answers in it."""
+    solved = copy.deepcopy(release)
+    full = {cell.id: cell for cell in fill(master, assignment, variant).cells}
+    for cell in solved.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            lines = full[cell.id].source.splitlines()
+            cell.source = "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
+    return solved
+
+
+def overlay(
+    received: bytes, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
+) -> tuple[Variant, NotebookNode, list[Flag]]:
+    """Put what a student handed in into this student's own release, or the common one if it was made from that.
+
+    Returns:
+        The variant by which it is to be judged, the notebook, and what a teacher should know.
+
+    Raises:
+        Unreadable: if it is no notebook, or none of this assignment.
+    """
+    handed_in = read(received)
+    release = make_release(master, assignment, own)
+    everybodys = functools.cache(lambda: make_release(master, assignment, common))
+    if not is_common(handed_in, release, everybodys):
+        return own, *rebuild(handed_in, release)
+    words = "it is the notebook for everybody, not this student's own, and was judged as such"
+    notebook, flags = rebuild(handed_in, everybodys())
+    return common, notebook, [{"kind": "common", "task": "", "words": words}, *flags]
+
+
+def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
+    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ClearSolutions
+
+    resources = {"language": "python"}
+    clear = ClearSolutions(code_stub={"python": stub}, text_stub=TEXT_STUB)
+    for preprocessor in (clear, ClearHiddenTests(), ClearMarkScheme()):
+        preprocessor.preprocess_cell(cell, resources, number)
+    cell.source = cell.source.rstrip()
+
+
+def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    from nbgrader.preprocessors import ClearOutput, ComputeChecksums, LockCells
+
+    for preprocessor in (ClearOutput(), LockCells(), ComputeChecksums()):
+        release, _ = preprocessor.preprocess(release, {})
+    release.metadata[METADATA] = {"assignment": assignment.name, "variant": variant.mark}
+    return release
+
+
+def use_hidden(path: str | Path) -> None:
+    """Load the visible checks of the plain variant straight from the hidden module, for a master that is run."""
+    assignment = load(Path(path))
+    tasks = assignment.tasks(plain_variant(assignment))
+    visible.load(visible.pack({task.id: task.table for task in tasks if task.table is not None}))
+
+
+# ---- Leaks -----------------------------------------------------------------------------------------------------------
+
+SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebook
+
+
+def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
+
+    Returns:
+        What was found, in words.
+    """
+    texts = list(dict.fromkeys(_texts(release)))
+    faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
+    faults += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
+    squeezed = "\n".join(map(_squeeze, _with_code(texts)))
+    allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
+    for line, where in _secret_lines(master, assignment, variant):
+        needle = _squeeze(line)
+        if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
+            faults.append(f"{where}: {line.strip()}")
+    blobs = b"\n\n".join(set(_decoded(texts)))
+    faults += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
+    return list(dict.fromkeys(faults))
+
+
+def _texts(x: Any) -> Iterator[str]:
+    """Yield every text of a notebook, its keys included."""
+    if isinstance(x, Mapping):
+        for key, value in x.items():
+            yield str(key)
+            yield from _texts(value)
+        return
+    yield str(x)
+    if isinstance(x, list | tuple):
+        for value in x:
+            yield from _texts(value)
+
+
+def _squeeze(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def _with_code(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts as they are, unpacked, and what is Python also as `ast.unparse` writes it."""
+    for text in texts:
+        yield text
+        for blob in _unpacked(text):
+            yield blob.decode("utf-8", "replace")
+        with contextlib.suppress(SyntaxError, ValueError):
+            yield ast.unparse(ast.parse(text))
+
+
+def _unpacked(text: str) -> Iterator[bytes]:
+    """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
+    joined = re.sub(r"\s*\n\s*", "", text)
+    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padding = "=" * (-len(signs) % 4)
+        found = set()
+        for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
+            with contextlib.suppress(ValueError):
+                found.add(decode(signs + end))
+        for raw in found:
+            yield raw
+            with contextlib.suppress(zlib.error):
+                yield zlib.decompress(raw, wbits=47)  # zlib or gzip
+    for data in re.findall(r'"data": ?"([^"\s]{8,})"', joined):
+        with contextlib.suppress(ValueError):
+            yield base64.b85decode(data)
+
+
+def _decoded(texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield texts as bytes without blanks, and what they decode to, twice over (numbers packed in a packed table)."""
+    for text in texts:
+        yield _squeeze(text).encode()
+        for blob in _unpacked(text):
+            yield blob
+            inside = blob.decode("utf-8", "ignore")
+            yield _squeeze(inside).encode()
+            yield from _unpacked(inside)
+
+
+def _solutions(cell: NotebookNode) -> tuple[list[str], list[str]]:
+    """Return the lines of a cell outside and inside its solution."""
+    lines = cell.source.splitlines()
+    is_answer = cell.metadata.get("nbgrader", {}).get("solution", False)
+    if is_answer and BEGIN not in cell.source:
+        return [], lines
+    outside: list[str] = []
+    inside: list[str] = []
+    within = False
+    for line in lines:
+        if line.strip() in (BEGIN, END):
+            within = line.strip() == BEGIN
+        else:
+            (inside if within else outside).append(line)
+    return outside, inside
+
+
+def _shown(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Return what a release may show: the master outside its solutions."""
+    cells = [cell for cell in fill(master, assignment, variant).cells if cell.id != VISIBLE]
+    return ["\n".join(_solutions(cell)[0]) for cell in cells]
+
+
+def _secret_lines(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
+    """Yield lines of solutions, of the hidden module's functions, and of rubrics, and where each is from."""
+    for cell in fill(master, assignment, variant).cells:
+        for line in _solutions(cell)[1]:
+            yield line, f"a line of the solution of {cell.id}"
+    for task in assignment.tasks(variant):
+        for _, words in task.rubric:
+            yield words, f"the rubric of {task.id}"
+    if assignment.source is not None:
+        for line in _lines_of_functions(assignment.source.read_text(encoding="utf-8")):
+            yield line, "a line of the hidden module"
+
+
+@functools.lru_cache(maxsize=1)
+def _lines_of_functions(source: str) -> list[str]:
+    bodies = [node.body for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    statements = [statement for body in bodies for statement in (body if isinstance(body, list) else [body])]
+    lines = ast.expr | ast.Return | ast.Assign | ast.AugAssign
+    return [ast.unparse(statement) for statement in statements if isinstance(statement, lines)]
+
+
+def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[bytes, str]]:
+    """Yield hidden inputs, their right results and hidden seeds, as bytes and as text, except what is visible."""
+    for name, value in variant.values.items():
+        if name.startswith("hidden"):
+            yield str(value).encode(), f"the value {name}"
+    for task in assignment.tasks(variant):
+        if task.table is None:
+            continue
+        known = {needle for case in task.table.cases for needle in _needles(_case(task, case))}
+        for check in task.checks:
+            for case in check.cases:
+                for needle in _needles(_case(task, case)):
+                    if needle not in known:
+                        yield needle, f"an input or a result of the hidden check {check.says!r} of {task.id}"
+
+
+def _case(task: Task, case: Any) -> tuple[Any, ...]:
+    assert task.table is not None
+    with float64_by_default():
+        return (*case.inputs, task.table.result(task.table.right, case))
+
+
+ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
+
+
+def _needles(x: Any) -> Iterator[bytes]:
+    """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
+    if isinstance(x, Tensor):
+        x = x.detach()
+        start = x.flatten()[:ENOUGH]
+        if x.is_floating_point():
+            for dtype in (torch.float64, torch.float32):
+                first = start[:4].to(dtype)
+                if any(_needles(first.tolist())):  # not if all are such as 0 or 0.5
+                    yield first.numpy().tobytes()
+            yield from _needles(start[:4].tolist())
+        elif x.dtype == torch.bool and x.numel() >= 64:
+            yield x.numpy().tobytes()
+            yield _squeeze(str(x.tolist())).encode()
+        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
+            yield start.numpy().tobytes()
+            yield _squeeze(str(start.tolist())).removesuffix("]").encode()
+    elif isinstance(x, list | tuple):
+        if len(x) >= ENOUGH and all(isinstance(item, int) for item in x):
+            yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
+        for item in x:
+            if not isinstance(item, int):
+                yield from _needles(item)
+    elif isinstance(x, float):
+        digits = repr(abs(x))  # such as 0.1234567890123
+        if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
+            yield digits[:10].encode()
+    elif isinstance(x, str) and len(x) >= SHORTEST_LINE:
+        yield _squeeze(x).encode()
+
+
+# ---- Trying it -------------------------------------------------------------------------------------------------------
+
+
+def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
+    """Run a notebook's code in this process, as the master's author: never what a student sent.
+
+    Returns:
+        Its names, and what its cells printed, by their ids. A cell that raises is told by a `RuntimeError`.
+    """
+    default = torch.get_default_dtype()
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: dict[str, str] = {}
+    try:
+        for cell in notebook.cells:
+            if cell.cell_type != "code" or cell.id in set(skip):
+                continue
+            try:
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(compile(cell.source, f"<cell {cell.id}>", "exec"), names)
+            except Exception as error:
+                raise RuntimeError(f"the cell {cell.id} raised\n{traceback.format_exc()}") from error
+            printed[cell.id] = out.getvalue()
+    finally:
+        torch.set_default_dtype(default)
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+    return names, printed
+
+
+def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
+    """Return the automatic points of each task, judged in this process."""
+    return {
+        task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
+        for task in tasks
+    }
+
+
+def _passes(task: Task, check: Check, answer: Any) -> bool:
+    assert task.table is not None
+    return judge(task.table, answer, cases=check.cases, seconds=task.seconds) is None
+
+
+def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Variant]) -> float:
+    """Return the share of the automatic points that each variant's student earns with the answers of the one before."""
+    gained = most = 0.0
+    for i, variant in enumerate(variants):
+        theirs = fill(master, assignment, variants[i - 1])
+        theirs.cells = [cell for cell in theirs.cells if NOT_WHEN_GRADED not in cell.metadata.get("tags", [])]
+        tasks = [task for task in assignment.tasks(variant) if task.table is not None]
+        names, _ = run(theirs, skip=[f"{task.id}-plot" for task in tasks])
+        gained += sum(earned(tasks, names).values())
+        most += sum(task.automatic for task in tasks)
+    return gained / most
+
+
+def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
+    """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
+
+    Returns:
+        What is wrong, in words.
+    """
+    tasks = assignment.tasks(variant)
+    faults = list(_wrong_cells(master, tasks))
+    release = make_release(master, assignment, variant)
+    faults += [f"the release holds {leaked}" for leaked in leaks(release, master, assignment, variant)]
+    solved = solve(release, master, assignment, variant)
+    for notebook, name in ((release, "unfilled release"), (solved, "solved notebook")):
+        try:
+            names, printed = run(notebook)
+        except RuntimeError as error:
+            faults.append(f"the {name} does not run to the end: {error}")
+            continue
+        for task in tasks:
+            wanted = 0.0 if notebook is release else task.automatic
+            points = earned([task], names)[task.id]
+            if points != wanted:
+                faults.append(f"the {name} earns {points:g} points for {task.id}; expected {wanted:g}")
+            output = printed.get(f"{task.id}-check", "")
+            if task.table is not None and ("right on all inputs" in output) != (notebook is not release):
+                faults.append(f"the check of {task.id} in the {name} says {output.strip()!r}")
+    for task in tasks:
+        faults += _wrongly_told(task)
+    return faults
+
+
+def _wrong_cells(master: NotebookNode, tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield where the master's cells are not those of the tasks."""
+    there = {cell.id: cell for cell in master.cells}
+    wanted: dict[str, tuple[bool, bool, float]] = {}  # grade, solution, points
+    for task in tasks:
+        written = task.kind == "written"
+        if not written:
+            wanted |= {task.id: (False, True, 0.0), f"{task.id}-check": (True, False, task.automatic)}
+        if written or task.by_hand:
+            wanted[task.id if written else f"{task.id}-plot"] = (True, True, task.by_hand)
+    for name, (grade, solution, points) in wanted.items():
+        if name not in there:
+            yield f"the master has no cell {name}"
+            continue
+        about = there[name].metadata.get("nbgrader", {})
+        got = (about.get("grade"), about.get("solution"), float(about.get("points", 0)))
+        if got != (grade, solution, points) or about.get("grade_id") != name:
+            yield f"the cell {name} must have grade, solution and points {(grade, solution, points)}; got {got}"
+    for name, cell in there.items():
+        about = cell.metadata.get("nbgrader", {})
+        if (about.get("grade") or about.get("solution")) and name not in wanted:
+            yield f"the cell {name} belongs to no task"
+        if (name.endswith("-check") or name == VISIBLE) and NOT_WHEN_GRADED not in cell.metadata.get("tags", []):
+            yield f"the cell {name} must be tagged {NOT_WHEN_GRADED}"
+
+
+def _wrongly_told(task: Task) -> Iterator[str]:
+    """Yield the wrong answers that are told as others, by the table or by what is packed of it, or that pass."""
+    if task.table is None:
+        return
+    packed = visible.from_data(visible.to_data(task.table))
+    for number, wrong in enumerate(task.table.wrong_answers):
+        diagnosis = judge(task.table, wrong.answer)
+        again = judge(packed, wrong.answer)
+        message = wrong.message if isinstance(wrong.message, str) else "a message made from the inputs"
+        name = f"wrong answer {number} of {task.id} ({message})"
+        if diagnosis is None or diagnosis.wrong_answer is not wrong:
+            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.message)}"
+        elif again is None or again.message != diagnosis.message:
+            yield f"{name} is told otherwise when packed: {again and again.message!r}, not {diagnosis.message!r}"
+        if all(_passes(task, check, wrong.answer) for check in task.checks):
+            yield f"{name} earns full marks"

@@ -1,0 +1,336 @@
+"""What came of an assignment: a table of grades, a page of feedback for each student, and a page for the teacher.
+
+Points come from nbgrader's gradebook, which has the marks given by hand too; words, flags and times from the engine's
+results. What is not marked yet, or was not handed in, stands there as such and never as a noop 0.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from attention_tutorial.exercises import MISTAKES
+
+from .assignment import Task, load
+from .batch import write
+from .course import Course, Student
+from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
+from .grading import is_ungraded
+from .pages import TEMPLATES, points
+from .similar import Pair, similar_pairs
+from .variants import PLAIN, variant_for
+
+__all__ = ["Row", "read_rows", "report"]
+
+SAME = 0.9995  # likeness that is told as "the same"
+MOST_PAIRS = 100  # shown, of those that are nearly the same
+MISSING, NOT_GRADED, WAITING, LOOK, GRADED = "missing", "not graded", "to mark by hand", "look at it", "graded"
+
+
+@dataclass
+class Mark:
+    """What one graded cell has earned."""
+
+    score: float | None  # None while it waits for a mark by hand
+    most: float
+    look: bool = False  # whether a person should look at it
+    comment: str = ""  # what a person wrote about it
+
+
+@dataclass
+class Row:
+    """One student and one assignment."""
+
+    student: Student
+    status: str = MISSING
+    result: dict[str, Any] = field(default_factory=dict)  # nothing where there is none
+    marks: dict[str, Mark] = field(default_factory=dict)
+    penalty: float = 0.0
+    attempts: int = 0
+    when: datetime | None = None
+    hours_late: float = 0.0
+    flags: list[dict[str, str]] = field(default_factory=list)
+    notebook: NotebookNode | None = None
+
+    def of(self, task: Task) -> Mark:
+        """Return what a task has earned in all its cells."""
+        marks = [mark for cell, mark in self.marks.items() if re.sub(r"-(check|plot)$", "", cell) == task.id]
+        known = [mark.score for mark in marks if mark.score is not None]
+        score = sum(known) if marks and len(known) == len(marks) else None
+        comment = "\n".join(mark.comment for mark in marks if mark.comment)
+        return Mark(score, task.points, any(mark.look for mark in marks), comment)
+
+    def found(self, task: Task) -> dict[str, Any]:
+        """Return what the engine says about a task."""
+        found: dict[str, Any] = self.result.get("tasks", {}).get(task.id, {})
+        return found
+
+    @property
+    def score(self) -> float | None:
+        """The points so far, less what lateness costs; None where nothing was graded."""
+        if not self.marks:
+            return None
+        return max(0.0, sum(mark.score or 0.0 for mark in self.marks.values()) - self.penalty)
+
+    @property
+    def most(self) -> float:
+        """The most there is."""
+        return sum(mark.most for mark in self.marks.values())
+
+    @property
+    def waiting(self) -> list[str]:
+        """The cells that wait for a mark by hand."""
+        return [cell for cell, mark in self.marks.items() if mark.score is None]
+
+
+def report(course: Course, name: str) -> Path:
+    """Write the report of an assignment.
+
+    Returns:
+        The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
+    """
+    assignment = load(course.hidden(course.named(name)))
+    tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
+    rows = read_rows(course, name)
+    answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
+    common = course.release(name)
+    released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
+    pairs = similar_pairs(answers, released)
+    _flag_pairs(rows, pairs)
+    _pass_over_common(rows)
+    folder = course.reports(name)
+    grades = io.StringIO(newline="")
+    csv.writer(grades).writerows(_grades(rows, tasks))
+    write(folder / "grades.csv", grades.getvalue())
+    for row in rows:
+        own = assignment.tasks(variant_for(assignment, row.student.id, course.secret)) if row.result else tasks
+        write(folder / "feedback" / f"{row.student.id}.html", _feedback(course, assignment.title, row, own))
+    write(folder / "index.html", _for_the_teacher(course, assignment.title, rows, tasks, pairs))
+    return folder
+
+
+# ---- What there is to tell ------------------------------------------------------------------------------------------
+
+
+def read_rows(course: Course, name: str) -> list[Row]:
+    """Return what is known of each student of the list, in its order, and of whoever else handed something in."""
+    renew_penalties(course, name)
+    rows = []
+    ids = [*course.students, *(s for s in course.received_from(name) if s not in course.students)]
+    due = course.due(name)
+    with open_gradebook(course) as gradebook:
+        for student in ids:
+            row = Row(course.students.get(student, Student(student)))
+            rows.append(row)
+            row.attempts, row.when = len(course.attempts(name, student)), attempt_time(course, name, student)
+            if due is not None and row.when is not None:
+                row.hours_late = max(0.0, (row.when - due).total_seconds() / 3600)
+            if row.hours_late * 60 > course.settings["late"]["grace_minutes"]:
+                row.flags.append({"kind": "late", "task": "", "words": f"{row.hours_late:.1f} hours late"})
+            newest = course.newest(name, student)
+            if newest is not None and re.fullmatch(r"[^_]+_LATE_\d+_\d+_.*", newest.name):
+                row.flags.append({"kind": "late", "task": "", "words": "Canvas says so"})
+            if not row.attempts:
+                continue
+            row.status = NOT_GRADED
+            try:
+                row.result = json.loads(course.result(name, student).read_bytes())
+                row.notebook = nbformat.read(course.submitted(name, student), as_version=4)
+            except (OSError, ValueError):
+                continue
+            row.flags = [*row.result["flags"], *row.flags]
+            try:
+                submission = gradebook.find_submission_notebook(name, name, student)
+            except MissingEntry:
+                if not is_ungraded(row.result):
+                    row.flags.append({"kind": "gradebook", "task": "", "words": "nbgrader has not taken this result"})
+                continue
+            comments = {comment.name: comment.manual_comment or "" for comment in submission.comments}
+            for grade in submission.grades:
+                unmarked = grade.manual_score is None and grade.auto_score is None
+                score = None if unmarked else float(grade.score)
+                comment = comments.get(grade.name.removesuffix("-check"), "")
+                row.marks[grade.name] = Mark(score, float(grade.max_score), grade.needs_manual_grade, comment)
+            row.penalty = float(submission.late_submission_penalty or 0.0)
+            looks = any(mark.look and mark.score is not None for mark in row.marks.values())
+            row.status = LOOK if looks else WAITING if row.waiting else GRADED
+    return rows
+
+
+def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
+    others: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for pair in pairs:
+        others[pair.first, pair.what].append((-pair.likeness, pair.second))
+        others[pair.second, pair.what].append((-pair.likeness, pair.first))
+    for row in rows:
+        for kind in ("code", "words"):
+            alike = sorted(others[row.student.id, kind])
+            if alike:
+                shown = ", ".join(f"{other} ({-likeness:.0%})" for likeness, other in alike[:4])
+                more = f" and {len(alike) - 4} more" if len(alike) > 4 else ""
+                row.flags.append({"kind": "similar", "task": "", "words": f"{kind} like {shown}{more}"})
+
+
+def _pass_over_common(rows: Iterable[Row]) -> None:
+    """Where most handed in the notebook that is the same for everybody, that is what was handed out: nobody's flag."""
+    graded = [row for row in rows if row.result]
+    have = [row for row in graded if any(flag["kind"] == "common" for flag in row.flags)]
+    if 2 * len(have) > len(graded):
+        for row in have:
+            row.flags = [flag for flag in row.flags if flag["kind"] != "common"]
+
+
+def _cell(text: str) -> str:
+    """Write a text so that no spreadsheet takes it for a formula."""
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
+
+
+def _flag_words(row: Row) -> str:
+    about = ((f"{flag['kind']} of {flag['task']}".removesuffix(" of "), flag["words"]) for flag in row.flags)
+    return "; ".join(f"{kind}: {words}" for kind, words in about)
+
+
+def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
+    """Yield the table of grades: a header, then one row for each student."""
+    head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty"]
+    yield [
+        *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
+        "hours_late", "seconds", "sandbox",
+    ]  # fmt: skip
+    for row in rows:
+        student, result = row.student, row.result
+        yield [
+            *map(_cell, (student.id, student.last_name, student.first_name, student.email)),
+            row.status,
+            points(row.score),
+            points(sum(task.points for task in tasks)),
+            points(row.penalty or None),
+            *(points(row.of(task).score) for task in tasks),
+            " ".join(row.waiting),
+            _cell(" ".join(_flag_words(row).split())),
+            str(row.attempts),
+            row.when.isoformat() if row.when else "",
+            f"{row.hours_late:.1f}" if row.hours_late else "",
+            f"{result['seconds']:.1f}" if result else "",
+            result.get("sandbox", ""),
+        ]
+
+
+# ---- The pages -------------------------------------------------------------------------------------------------------
+
+
+def _feedback(course: Course, title: str, row: Row, tasks: Iterable[Task]) -> str:
+    """Return a student's page. What other students did is not in it."""
+
+    def answers(task: Task) -> Iterator[tuple[str, list[dict[str, str]]]]:
+        for cell in row.notebook.cells if row.notebook else []:
+            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if grade_id in {task.id, f"{task.id}-plot"}:
+                yield cell.source, row.result["cells"].get(grade_id, [])
+
+    return TEMPLATES.get_template("feedback.html").render(
+        title=f"{title}: {row.student.name}",
+        assignment=title,
+        course=course.settings["title"],
+        row=row,
+        tasks=[(task, row.of(task), {"words": [], "checks": [], **row.found(task)}, answers(task)) for task in tasks],
+    )
+
+
+def _for_the_teacher(course: Course, title: str, rows: list[Row], tasks: Sequence[Task], pairs: list[Pair]) -> str:
+    graded = [row for row in rows if row.score is not None]
+    counts = Counter(row.status for row in rows)
+    content: dict[str, Any] = {}
+    if graded:
+        scores, most = [row.score or 0.0 for row in graded], sum(task.points for task in tasks)
+        seconds = [row.result["seconds"] for row in graded if row.result]
+        mistakes, failed = _mistakes(graded, tasks)
+        content = {
+            "mean": statistics.fmean(scores),
+            "median": statistics.median(scores),
+            "most": most,
+            "waiting": sum(bool(row.waiting) for row in graded),
+            "questions": _questions(graded, tasks),
+            "mistakes": mistakes,
+            "failed": failed,
+            "middle": statistics.median(seconds),
+            "longest": max(seconds),
+            "times": _spread(seconds, 8 * math.ceil(max(seconds) / 8), 8),
+        }
+    return TEMPLATES.get_template("report.html").render(
+        title=f"{title}: report",
+        assignment=title,
+        course=course.settings["title"],
+        rows=rows,
+        tasks=tasks,
+        statuses=[f"{counts[s]} {s}" for s in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[s]],
+        sandboxes=Counter(row.result["sandbox"] for row in rows if row.result),
+        scores=_spread(scores, most) if graded else [],
+        alike=_alike(pairs),
+        **content,
+    )
+
+
+def _spread(values: list[float], most: float, bins: int = 10) -> list[tuple[str, int]]:
+    """Return how many values are in each of so many equal parts of 0 to most."""
+    step = most / bins if most else 1.0
+    counts = Counter(min(int(value / step), bins - 1) for value in values)
+    return [(f"{i * step:.3g}–{(i + 1) * step:.3g}", counts[i]) for i in range(bins)]
+
+
+def _questions(rows: list[Row], tasks: Sequence[Task]) -> Iterator[list[object]]:
+    for task in tasks:
+        scores = [score for row in rows if (score := row.of(task).score) is not None]
+        full, none = sum(score >= task.points for score in scores), scores.count(0)
+        shown = [f"{statistics.fmean(scores) / task.points:.0%}", full, none] if scores else ["", "", ""]
+        yield [task.title, task.kind, points(task.points), *shown, len(rows) - len(scores)]
+
+
+def _mistakes(rows: list[Row], tasks: Sequence[Task]) -> tuple[list[list[object]], list[list[object]]]:
+    """Count what the checks found: the mistakes by their names, and which checks were not passed."""
+    named: Counter[tuple[str, str]] = Counter()
+    failed: Counter[tuple[str, str]] = Counter()
+    asked: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for task in tasks:
+            found = row.found(task)
+            named.update({(_mistake(mistake), task.title) for mistake in found.get("mistakes", [])})
+            for check in found.get("checks", []):
+                asked[check["says"], task.title] += 1
+                failed[check["says"], task.title] += check["points"] < check["max"]
+    return (
+        [[*mistake, n] for mistake, n in named.most_common()],
+        [[*check, f"{n} of {asked[check]}"] for check, n in failed.most_common() if n],
+    )
+
+
+def _mistake(words: str) -> str:
+    number = re.fullmatch(r"mistake:(\d+)", words)
+    return MISTAKES.get(int(number[1]), words) if number else words
+
+
+def _alike(pairs: list[Pair]) -> list[list[str]]:
+    """Return the groups whose answers are the same, and the pairs that are nearly so."""
+    groups: list[tuple[str, set[str]]] = []
+    near = []
+    for pair in pairs:  # those that are the same come first
+        both = {pair.first, pair.second}
+        joined = [group for group in groups if group[0] == pair.what and group[1] & both]
+        if pair.likeness < SAME:
+            if not any(both <= group[1] for group in joined):
+                near.append([f"{pair.first}, {pair.second}", pair.what, f"{pair.likeness:.0%}"])
+            continue
+        groups = [group for group in groups if group not in joined]
+        groups.append((pair.what, both.union(*(group[1] for group in joined))))
+    return [[", ".join(sorted(group)), kind, "the same"] for kind, group in groups] + near[:MOST_PAIRS]

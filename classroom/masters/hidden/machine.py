@@ -1,0 +1,702 @@
+"""Hidden side of the assignment on chapter 7: right answers, slips, the checks that give the points, the variants."""
+
+import math
+import random as python_random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
+
+# ---- The variants ----------------------------------------------------------------------------------------------------
+
+UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
+NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
+REMOVED = {"zero": "0", "mean": "parts[k, real].mean(dim=0)", "another": "parts[k].roll(1, dims=0)"}
+POSITIONS, TAKEN = 40, 30  # of the trained translator's, in the master's cell `machine-data`
+
+
+def draw(rng: python_random.Random) -> Mapping[str, Any]:
+    return {
+        "order": rng.choice(["source", "target"]),
+        "reads": rng.choice(["both ways", "backwards"]),
+        "padding": rng.choice(range(10)),
+        "axes": rng.choice(["parts", "positions"]),
+        "rest": rng.choice(["first", "last", "left out"]),
+        "sign": rng.choice(["for", "against"]),
+        "removed": rng.choice(list(REMOVED)),
+        "unit": rng.choice(list(UNITS)),
+        "seed": rng.randrange(1, 1000),
+        "share": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+        "bug": rng.choice(list(LAYER.faults)),
+        "hidden": rng.getrandbits(50),
+    }
+
+
+def cells(variant: Variant) -> Mapping[str, str]:
+    v = variant.values
+    order = {
+        "source": "The source stands **before** the target: rows and columns $0$ to $n-1$ are the source",
+        "target": "The target stands **before** the source: rows and columns $0$ to $m-1$ are the target",
+    }[v["order"]]
+    reads = {
+        "both ways": "a source position sees the **whole** source except its padding",
+        "backwards": "a source position sees the source **up to itself**, except its padding",
+    }[v["reads"]]
+    sign = {
+        "for": "**for** the right word: logit of `right` less logit of `wrong`",
+        "against": "for the **wrong** word: logit of `wrong` less logit of `right`",
+    }[v["sign"]]
+    shape = {"parts": "(p, m)", "positions": "(m, p)"}[v["axes"]]
+    rest = {
+        "first": f"The rest, what `shift` and `bias` give, is one more part, the **first**. So the result is {shape} "
+        "with one part more, and its parts add up to the margin",
+        "last": f"The rest, what `shift` and `bias` give, is one more part, the **last**. So the result is {shape} "
+        "with one part more, and its parts add up to the margin",
+        "left out": f"The result is {shape}. The rest, what `shift` and `bias` give, is left out",
+    }[v["rest"]]
+    removed = {
+        "zero": "Where a part is taken away, **zeros** take its place",
+        "mean": "Where a part is taken away, its **mean over the positions** takes its place at each of them, a vector "
+        "(d,); positions with target 0 do not count",
+        "another": "Where a part is taken away, **that of the position before** takes its place; at the first position "
+        "it is that of the last",
+    }[v["removed"]]
+    unit = {"nats": "", "bits": " (1 bit is ln 2 nats)", "decimal digits": " (1 decimal digit is ln 10 nats)"}[
+        v["unit"]
+    ]
+    return {
+        "allowed-yours": f"**Yours.** {order}. In this task padding has the id **{v['padding']}**, and {reads}.",
+        "credit-yours": f"**Yours.** You ask what speaks {sign}. {rest}.",
+        "losses-yours": f"**Yours.** {removed}. The loss is in **{v['unit']}**{unit}.",
+        "losses-data": LOSSES_DATA.format(positions=POSITIONS, taken=TAKEN, seed=v["seed"]),
+        "allowed": ALLOWED.format(
+            padding=v["padding"],
+            source="torch.ones(n, n, dtype=torch.bool)" + (".tril()" if v["reads"] == "backwards" else ""),
+            rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
+            pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
+        ),
+        "credit": CREDIT.format(
+            margin={"for": "readout[right] - readout[wrong]", "against": "readout[wrong] - readout[right]"}[v["sign"]],
+            rest=CREDIT_REST[v["rest"]].format(
+                biases={"for": "bias[right] - bias[wrong]", "against": "bias[wrong] - bias[right]"}[v["sign"]]
+            ),
+            result="credits" if v["axes"] == "parts" else "credits.T",
+        ),
+        "losses": LOSSES.format(
+            replacement=REMOVED[v["removed"]],
+            unit=UNITS[v["unit"]],
+        ),
+        "losses-plot": LOSSES_PLOT.format(
+            gone={"zero": "part", "mean": "part - part.mean(dim=0)", "another": "part - part.roll(1, dims=0)"}[
+                v["removed"]
+            ],
+            unit=UNITS[v["unit"]],
+            name=v["unit"],
+        ),
+        "layer-yours": f"**Yours.** Each step's output is multiplied by **{v['share']:g}** before it joins the path.",
+        "layer": LAYER.cell(v),
+    }
+
+
+LOSSES_DATA = """\
+generator = torch.Generator().manual_seed({seed})
+mine = torch.randperm({positions}, generator=generator)[:{taken}]  # your positions
+trained = machine["parts"][:, mine], *(machine[name] for name in ("gain", "shift", "readout", "bias"))
+target = machine["target"][mine]"""
+
+# The master's answers, where they hold a variant's choices.
+ALLOWED = """\
+def allowed(source, target):
+    ### BEGIN SOLUTION
+    n, m = source.size(1), target.size(1)
+    real = (source != {padding})[:, None]  # (batch, 1, n)
+    past = torch.ones(m, m, dtype=torch.bool).tril()
+    left = {source} & real  # the source reads itself, (batch, n, n)
+    top = (left, torch.zeros(len(source), n, m, dtype=torch.bool))
+    below = (real.expand(-1, m, -1), past.expand(len(source), -1, -1))
+    rows = []
+    for left, right in {rows}:
+        rows.append(torch.cat({pair}, dim=2))
+    return torch.cat(rows, dim=1)
+    ### END SOLUTION"""
+
+CREDIT = """\
+def credit(parts, gain, shift, readout, bias, right, wrong):
+    ### BEGIN SOLUTION
+    path = parts.sum(dim=0)
+    deviation = (path.var(dim=-1, correction=0, keepdim=True) + 1e-5).sqrt()
+    margin = {margin}  # (m, d)
+    centred = parts - parts.mean(dim=-1, keepdim=True)
+    credits = (centred / deviation * gain * margin).sum(dim=-1){rest}
+    return {result}
+    ### END SOLUTION"""
+
+CREDIT_REST = {
+    "left out": "",
+    "first": "\n    rest = margin @ shift + {biases}\n    credits = torch.cat([rest[None], credits])",
+    "last": "\n    rest = margin @ shift + {biases}\n    credits = torch.cat([credits, rest[None]])",
+}
+
+LOSSES = """\
+def losses(parts, gain, shift, readout, bias, target):
+    ### BEGIN SOLUTION
+    real = target != 0
+
+    def loss(path):
+        x = torch.nn.functional.layer_norm(path, path.shape[-1:], gain, shift)
+        logits = x @ readout.T + bias
+        return torch.nn.functional.cross_entropy(logits[real], target[real]).item(){unit}
+
+    path = parts.sum(dim=0)
+    return [loss(path)] + [loss(path - parts[k] + {replacement}) for k in range(len(parts))]
+    ### END SOLUTION"""
+
+LOSSES_PLOT = """\
+### BEGIN SOLUTION
+parts, gain, shift, readout, bias = trained
+names = ["word", "place", "self-attention", "cross-attention", "feed-forward"]
+path = parts.sum(dim=0)
+deviation = (path.var(dim=-1, correction=0, keepdim=True) + 1e-5).sqrt()
+logits = torch.nn.functional.layer_norm(path, path.shape[-1:], gain, shift) @ readout.T + bias
+predicted = []
+for part in parts:
+    gone = {gone}
+    less = (gone - gone.mean(dim=-1, keepdim=True)) / deviation * gain @ readout.T
+    predicted.append(torch.nn.functional.cross_entropy(logits - less, target).item(){unit})
+measured = losses(*trained, target)
+at = torch.arange(len(names))
+plt.bar(at - 0.2, predicted, width=0.4, label="predicted: the norm is kept")
+plt.bar(at + 0.2, measured[1:], width=0.4, label="measured: the norm is computed again")
+plt.axhline(measured[0], color="gray", label="the whole machine")
+plt.yscale("log")
+plt.xticks(at, names, rotation=15)
+plt.ylabel("loss without the part, {name}")
+plt.legend()
+### END SOLUTION"""
+
+
+# ---- 1. One row instead of two halves --------------------------------------------------------------------------------
+
+
+def _allowed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    def allowed(source: Tensor, target: Tensor) -> Tensor:
+        n, m = source.size(1), target.size(1)
+        if kind == "causal":
+            return torch.ones(len(source), n + m, n + m, dtype=torch.bool).tril()
+        real = torch.ones_like(source, dtype=torch.bool) if kind == "padding" else source != v["padding"]
+        is_source = torch.arange(n + m) < n
+        place = torch.cat([torch.arange(n), torch.arange(m)])
+        query, key = is_source[:, None], is_source[None]
+        before = place[:, None] >= place[None]
+        if kind == "not itself":
+            before = place[:, None] > place[None]
+        own = query & key & (before if v["reads"] == "backwards" else torch.tensor(True))
+        past = ~query & ~key & (torch.tensor(True) if kind == "future" else before)
+        over = ~query & key
+        if kind == "up to its place":
+            over = over & before
+        mask = own | past | over
+        if kind == "source sees target":
+            mask = mask | (query & ~key)
+        if kind == "target alone":
+            mask = own | past
+        columns = torch.cat([real, torch.ones_like(target, dtype=torch.bool)], 1)
+        mask = mask[None] & columns[:, None]
+        if kind == "rows too":
+            mask = mask & columns[:, :, None]
+        if kind == "padding of target":
+            mask = mask & torch.cat([real, target != v["padding"]], 1)[:, None]
+        if kind == "turned":
+            mask = mask.mT
+        if v["order"] == "target":
+            mask = mask.roll((m, m), (1, 2))
+        return ~mask if kind == "closed" else mask
+
+    return allowed
+
+
+def _sentence_ids(rows: Sequence[str], v: Mapping[str, Any], seed: int) -> Tensor:
+    """Ids of rows in which . is padding."""
+    others = torch.tensor([i for i in range(30) if i != v["padding"]])
+    drawn = others[torch.randint(len(others), (len(rows), len(rows[0])), generator=torch.Generator().manual_seed(seed))]
+    padded = torch.tensor([[sign == "." for sign in row] for row in rows])
+    return drawn.masked_fill(padded, v["padding"])
+
+
+def _allowed_case(seed: int, source: Sequence[str], target: Sequence[str], v: Mapping[str, Any]) -> Case:
+    return Case((_sentence_ids(source, v, seed), _sentence_ids(target, v, seed + 1)))
+
+
+def _allowed_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"]
+    other_order = {**v, "order": {"source": "target", "target": "source"}[v["order"]]}
+    other_reading = {**v, "reads": {"both ways": "backwards", "backwards": "both ways"}[v["reads"]]}
+    reading = {
+        "both ways": "your source positions see only the source up to themselves; here each sees the whole source",
+        "backwards": "your source positions see the whole source; here each sees it up to itself",
+    }
+    exercise = Exercise(
+        name="allowed",
+        prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
+        right=_allowed(v),
+        returns=mask("(batch, n + m, n + m)"),
+        cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
+        wrong_answers=[
+            WrongAnswer("your mask is the wrong way round: True means may attend", _allowed(v, kind="closed"), 7),
+            WrongAnswer("your mask is transposed: rows are queries, columns are keys", _allowed(v, kind="turned")),
+            WrongAnswer("source and target stand in the other order", _allowed(other_order)),
+            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
+            WrongAnswer("the target sees its own future", _allowed(v, kind="future"), 14),
+            WrongAnswer("a position may attend to itself", _allowed(v, kind="not itself"), 14),
+            WrongAnswer(
+                "the source sees the target, which is not written yet", _allowed(v, kind="source sees target"), 14
+            ),
+            WrongAnswer(
+                "the target does not see the source: this is where the cross-attention is",
+                _allowed(v, kind="target alone"),
+            ),
+            WrongAnswer(
+                "a target position sees the whole source, not only the source up to the same place",
+                _allowed(v, kind="up to its place"),
+            ),
+            WrongAnswer("the source's padding is allowed", _allowed(v, kind="padding")),
+            WrongAnswer(
+                "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
+            ),
+            WrongAnswer(
+                "the target's padding is masked too; it stands at the end, where the past hides it already",
+                _allowed(v, kind="padding of target"),
+            ),
+            *(
+                []
+                if (v["order"], v["reads"]) == ("source", "backwards")  # then only the padding is at fault
+                else [WrongAnswer("that is the plain causal mask of the whole row", _allowed(v, kind="causal"), 14)]
+            ),
+        ],
+        fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
+    )
+    return Task(
+        id="allowed",
+        title="One row in place of two halves",
+        kind="code",
+        table=exercise,
+        checks=[
+            Check(
+                points=4,
+                cases=[
+                    _allowed_case(hidden, ["abcde", "abc..", "abcd."], ["abcd", "ab..", "abc."], v),
+                    _allowed_case(hidden + 5, ["ab", "a."], ["abcdef", "abcd.."], v),
+                ],
+                says="several sentences",
+            ),
+            Check(
+                points=1,
+                cases=[_allowed_case(hidden + 10, ["..abc", "a.b.c"], ["ab", "ab"], v)],
+                says="padding at the beginning and between",
+            ),
+            Check(
+                points=1,
+                cases=[_allowed_case(hidden + 20, ["a"], ["a"], v), _allowed_case(hidden + 25, ["abc"], ["abcd"], v)],
+                says="a single sentence",
+            ),
+        ],
+    )
+
+
+# ---- 2. The path is a sum --------------------------------------------------------------------------------------------
+
+
+def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    def credit(
+        parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, right: Tensor, wrong: Tensor
+    ) -> Tensor:
+        sign = (1 if v["sign"] == "for" else -1) * (-1 if kind == "sign" else 1)
+        path = parts.sum(0)
+        of = parts if kind == "own" else path
+        variance = of.var(-1, correction=1 if kind == "one less" else 0, keepdim=True)
+        deviation = {
+            "variance": variance,
+            "raw": torch.ones_like(variance),
+            "across": path.std(0, correction=0, keepdim=True),
+            "length": path.norm(dim=-1, keepdim=True),
+        }.get(kind, (variance + 1e-5).sqrt())
+        centre = parts.mean(1 if kind == "across" else -1, keepdim=True)
+        centred = parts if kind == "no centre" else parts - centre
+        apart = readout[right] - (0 if kind == "right alone" else readout[wrong])
+        weights = torch.ones_like(gain) if kind == "no gain" else gain
+        credits = sign * (centred / deviation * weights * apart).sum(-1)
+        rest = sign * (
+            (0 if kind == "no shift" else apart @ shift) + bias[right] - (0 if kind == "right alone" else bias[wrong])
+        )
+        if kind == "no bias":
+            rest = sign * apart @ shift
+        if kind == "shift in each":
+            credits = credits + sign * apart @ shift
+        if kind == "normed":
+            credits = sign * (F.layer_norm(parts, parts.shape[-1:], gain, shift) * apart).sum(-1)
+        rows = {"first": [rest[None], credits], "last": [credits, rest[None]], "left out": [credits]}[v["rest"]]
+        result = torch.cat(rows)
+        return result if v["axes"] == "parts" else result.T
+
+    return credit
+
+
+def _path_inputs(seed: int, p: int, m: int, d: int, ids: int) -> tuple[Tensor, ...]:
+    sizes = [(p, m, d), (d,), (d,), (ids, d), (ids,)]
+    parts, gain, shift, readout, bias = (random(*size, seed=seed + k) for k, size in enumerate(sizes))
+    return 8 * parts + 0.5, 1 + 0.3 * gain, shift, readout, bias  # so large that an epsilon outside the root passes
+
+
+def _credit_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
+    """Cases of (parts, m, d, ids)."""
+    cases = []
+    for i, (p, m, d, ids) in enumerate(shapes):
+        right = torch.arange(m) * 2 % ids
+        cases.append(Case((*_path_inputs(seed + 9 * i, p, m, d, ids), right, (right + 1) % ids)))
+    return cases
+
+
+def _credit_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"] + 1000
+
+    def credit(kind: str) -> Callable[..., Tensor]:
+        return _credit(v, kind=kind)
+
+    exercise = Exercise(
+        name="credit",
+        prompt="How much each part of the path gives to the margin between two words.",
+        right=_credit(v),
+        returns=tensor("as your rule says", "the credits"),
+        cases=_credit_cases(v["seed"], [(3, 4, 7, 6)]),
+        wrong_answers=[
+            WrongAnswer("your signs are turned around: read again for which word you ask", credit("sign")),
+            WrongAnswer("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
+            WrongAnswer(
+                "the norm sees each part by itself; its deviation must be that of the whole path", credit("normed")
+            ),
+            WrongAnswer(
+                "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")
+            ),
+            WrongAnswer("you divide by the variance; divide by its root", credit("variance")),
+            WrongAnswer("you do not divide by the deviation of the path", credit("raw")),
+            WrongAnswer("you divide by the length of the path; divide by its deviation", credit("length")),
+            WrongAnswer(
+                "mean and deviation run over the positions; a LayerNorm looks at one position alone", credit("across")
+            ),
+            WrongAnswer("the mean over the features is not taken away from the parts", credit("no centre")),
+            WrongAnswer("the gain is missing", credit("no gain")),
+            WrongAnswer(
+                "you give the logit of the right word; its margin over the wrong one is asked for",
+                credit("right alone"),
+            ),
+            WrongAnswer("the shift is given to every part; it belongs to none of them", credit("shift in each")),
+            *(
+                []
+                if v["rest"] == "left out"
+                else [
+                    WrongAnswer("the rest lacks what the bias of the read-out gives", credit("no bias")),
+                    WrongAnswer("the rest lacks what the shift of the norm gives", credit("no shift")),
+                    WrongAnswer(
+                        "the rest stands at the other end",
+                        _credit({**v, "rest": {"first": "last", "last": "first"}[v["rest"]]}),
+                    ),
+                ]
+            ),
+        ],
+        fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
+    )
+    return Task(
+        id="credit",
+        title="The path is a sum",
+        kind="code",
+        table=exercise,
+        checks=[
+            Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
+            Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
+            Check(points=1, cases=_credit_cases(hidden + 60, [(1, 5, 9, 7)]), says="a path of one part"),
+        ],
+    )
+
+
+# ---- 3. Predicted, then measured -------------------------------------------------------------------------------------
+
+
+def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    def losses(parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+        real = torch.ones_like(target, dtype=torch.bool) if kind == "padding" else target != 0
+        path = parts.sum(0)
+        mean = parts[:, (target >= 0) if kind == "mean of all" else target != 0].mean(1, keepdim=True)
+        instead = {"mean": mean, "zero": torch.zeros_like(mean), "another": parts.roll(1, 1)}[v["removed"]]
+
+        def loss(x: Tensor) -> Tensor:
+            if kind == "kept norm":
+                normed = (x - x.mean(-1, keepdim=True)) / (path.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+                normed = normed * gain + shift
+            elif kind == "no norm":
+                normed = x
+            elif kind == "plain norm":
+                normed = F.layer_norm(x, x.shape[-1:])
+            else:
+                normed = F.layer_norm(x, x.shape[-1:], gain, shift)
+            logits = normed @ readout.T + (0 if kind == "no bias" else bias)
+            logits = logits.softmax(-1) if kind == "softmax twice" else logits
+            total = F.cross_entropy(logits[real], target[real], reduction="sum" if kind == "sum" else "mean")
+            return total / NATS[v["unit"]]
+
+        rows = [path]
+        for k in range(len(parts)):
+            if kind == "kept alone":
+                rows.append(parts[k])
+            elif kind == "one after another":
+                rows.append(rows[-1] - parts[k] + instead[k])
+            else:
+                rows.append(path - parts[k] + instead[k])
+        result = torch.stack([loss(row) for row in rows])
+        return result - result[0] if kind == "differences" else result
+
+    return losses
+
+
+def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) -> Case:
+    target = torch.randint(1, ids, (m,), generator=torch.Generator().manual_seed(seed))
+    target[m - padding :] = 0
+    return Case((*_path_inputs(seed, p, m, d, ids), target))
+
+
+def _losses_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"] + 2000
+    words = {
+        "zero": "zeros take its place",
+        "mean": "its mean over the positions takes its place",
+        "another": "that of the position before takes its place",
+    }
+    theirs = {"zero": "zeros do, or one number for all features, which the norm takes away"}
+    units = {
+        "nats": "leave them in nats, as cross_entropy gives them",
+        "bits": "give bits; a bit is ln 2 nats",
+        "decimal digits": "give decimal digits; one is ln 10 nats",
+    }
+
+    def losses(kind: str) -> Callable[..., Tensor]:
+        return _losses(v, kind=kind)
+
+    exercise = Exercise(
+        name="losses",
+        prompt="The loss of the whole path, then the loss without each part.",
+        right=_losses(v),
+        returns=numbers("the losses", "there is one for the whole path, and one for each part"),
+        cases=[_losses_case(v["seed"] + 3, 3, 6, 7, 5)],
+        wrong_answers=[
+            WrongAnswer(
+                "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
+                losses("kept norm"),
+            ),
+            WrongAnswer("padding counts in your loss", losses("padding")),
+            *(
+                WrongAnswer(
+                    f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
+                    _losses({**v, "removed": other}),
+                )
+                for other in REMOVED
+                if other != v["removed"]
+            ),
+            *(
+                WrongAnswer(f"your losses are in {unit}: {units[v['unit']]}", _losses({**v, "unit": unit}))
+                for unit in UNITS
+                if unit != v["unit"]
+            ),
+            WrongAnswer("you kept one part at a time and took all others away", losses("kept alone")),
+            WrongAnswer("you took one part after the other away; take away one at a time", losses("one after another")),
+            WrongAnswer("you sum over the positions; take the mean", losses("sum")),
+            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", losses("softmax twice")),
+            WrongAnswer("the last norm is missing", losses("no norm")),
+            WrongAnswer("gain and shift of the norm are missing", losses("plain norm")),
+            WrongAnswer("the bias of the read-out is missing", losses("no bias")),
+            WrongAnswer("give the losses themselves, not how much they rise", losses("differences")),
+            *(
+                [WrongAnswer("padding counts in the mean that takes a part's place", losses("mean of all"))]
+                if v["removed"] == "mean"
+                else []
+            ),
+        ],
+        fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
+    )
+    return Task(
+        id="losses",
+        title="Predicted, then measured",
+        kind="measure",
+        table=exercise,
+        checks=[
+            Check(
+                points=2,
+                cases=[_losses_case(hidden, 5, 9, 8, 12, 3), _losses_case(hidden + 9, 2, 5, 6, 4, 1)],
+                says="other sizes",
+            ),
+            Check(points=1, cases=[_losses_case(hidden + 30, 4, 7, 5, 6, 0)], says="no padding"),
+            Check(points=1, cases=[_losses_case(hidden + 60, 3, 5, 6, 9, 4)], says="a single word, the rest padding"),
+        ],
+        rubric=[
+            (1, "both losses for each part, predicted and measured, and the loss of the whole machine; axes named"),
+            (
+                1,
+                "the prediction is made as the task says, from the logits of the whole path less the part's credit; "
+                "a mean that is kept like the deviation is accepted too",
+            ),
+            (1, "a scale on which small and large losses can be read, such as a logarithmic one"),
+        ],
+    )
+
+
+# ---- 5. Repair the layer ---------------------------------------------------------------------------------------------
+
+
+LAYER = BugFixTask(
+    '''\
+def layer(x, memory, real, w_past, w_cross, w_1, w_2):
+    """What a writing layer makes of x (m, d)."""
+
+    def norm(y):
+        return torch.nn.functional.layer_norm(y, y.shape[-1:])
+
+    def attend(a, b, w, mask):
+        q, k, v = a @ w[0], b @ w[1], b @ w[2]
+        scores = (q @ k.T / math.sqrt(k.size(-1))).masked_fill(~mask, -torch.inf)
+        return torch.softmax(scores, dim=-1) @ v
+
+    past = torch.ones(len(x), len(x), dtype=torch.bool).tril()
+    y = norm(x)
+    x = x + {share:g} * attend(y, y, w_past, past)
+    z = norm(x)
+    x = x + {share:g} * attend(z, memory, w_cross, real[None, :])
+    hidden = (norm(x) @ w_1).relu()
+    return x + {share:g} * hidden @ w_2''',
+    {
+        "path": Fault(
+            "x = x + {share:g} * attend(y",
+            "x = {share:g} * attend(y",
+            "the path is lost at the first step: its output must be added to x",
+        ),
+        "future": Fault(".tril()", "", "the first attention sees the future of the target", 14),
+        "memory": Fault(
+            "attend(z, memory, w_cross, real[None, :])",
+            "attend(z, z, w_cross, past)",
+            "the cross-attention never looks at the memory",
+        ),
+        "real": Fault(
+            "real[None, :]",
+            "torch.ones_like(real)[None, :]",
+            "the source's padding is allowed in the cross-attention",
+        ),
+        "norm": Fault(
+            "norm(x) @ w_1",
+            "x @ w_1",
+            "the feed-forward part reads x itself; here the norm comes first, also at this step",
+        ),
+        "feed": Fault(
+            "return x + {share:g}",
+            "return {share:g}",
+            "the path is lost at the last step: its output must be added to x",
+        ),
+        "relu": Fault(".relu()", "", "the feed-forward part lacks its relu"),
+        "values": Fault("b @ w[1], b @ w[2]", "b @ w[1], b @ w[1]", "the values are made with the keys' matrix"),
+        "scale": Fault(
+            "math.sqrt(k.size(-1))",
+            "math.sqrt(len(k))",
+            "the scores are divided by the root of the number of keys; divide by that of d",
+            2,
+        ),
+    },
+    [
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled", 2),
+        Fault(
+            "x = x + {share:g} * attend(z, memory, w_cross, real[None, :])",
+            "pass",
+            "the cross-attention is missing",
+        ),
+        Fault(
+            "attend(z, memory, w_cross",
+            "attend(z, norm(memory), w_cross",
+            "the memory has passed its norm already: leave it",
+        ),
+        Fault("attend(z, memory, w_cross", "attend(z, memory, w_past", "both attentions use the matrices of the first"),
+        Fault("return x + {share:g} * hidden @ w_2", "return x", "the feed-forward part is missing"),
+        Fault(
+            "return x + {share:g} * hidden @ w_2",
+            "return norm(x + {share:g} * hidden @ w_2)",
+            "the result is normalised at the end; the path itself stays as it is",
+        ),
+    ],
+)
+
+
+def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list[Case]:
+    """Cases of (m, source, d, wide); in a source . is padding."""
+    cases = []
+    for i, (m, source, d, wide) in enumerate(shapes):
+        sizes = [(m, d), (len(source), d), (3, d, d), (3, d, d), (d, wide), (wide, d)]
+        x, memory, *w = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
+        real = torch.tensor([sign != "." for sign in source])
+        cases.append(Case((x, memory, real, *(matrix / math.sqrt(matrix.size(-2)) for matrix in w))))
+    return cases
+
+
+def _layer_task(v: Mapping[str, Any]) -> Task:
+    return LAYER.task(
+        v,
+        title="Repair the layer",
+        prompt="What a writing layer makes of x (m, d), with the norm first.",
+        returns=tensor("(m, d)", "the result"),
+        cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
+        fallback_message="this is not what the layer makes; give it one word and one source word, and follow the lines",
+        checks=[
+            Check(
+                points=3,
+                cases=_layer_cases(v["hidden"] + 3000, [(4, "ab...", 6, 5), (2, "a.bc.d.", 3, 8)]),
+                says="other sizes, padding anywhere",
+            ),
+            Check(points=1, cases=_layer_cases(v["hidden"] + 3050, [(5, "abc.", 4, 4)]), says="a longer target"),
+        ],
+    )
+
+
+# ---- All of it -------------------------------------------------------------------------------------------------------
+
+
+def tasks(variant: Variant) -> Sequence[Task]:
+    v = variant.values
+    return [
+        _allowed_task(v),
+        _credit_task(v),
+        _losses_task(v),
+        Task(
+            id="trial",
+            title="Is the part needed?",
+            kind="written",
+            rubric=[
+                (1, "names the part that costs most and the one that costs least, with both numbers of each"),
+                (1, "names the part whose ratio is farthest from 1, and why: the norm divides by another deviation"),
+                (
+                    1,
+                    "not the same as training without it: later steps have read the part, and the others would adapt",
+                ),
+            ],
+        ),
+        _layer_task(v),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    name="machine",
+    title="The whole machine",
+    chapter=7,
+    minutes=105,
+    tasks=tasks,
+    cells=cells,
+    draw=draw,
+)

@@ -1,0 +1,658 @@
+"""Hidden side of the project: the machine of chapter 7 on another pair of languages, drawn for each student."""
+
+import itertools
+import random as python_random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, tensor
+
+# ---- The languages ---------------------------------------------------------------------------------------------------
+
+# English, then Spanish, Portuguese, French and German, each with its gender: who acts, and on what.
+ACTORS = """
+dog perro/m cachorro/m chien/m Hund/m
+cat gato/m gato/m chat/m Katze/f
+cow vaca/f vaca/f vache/f Kuh/f
+horse caballo/m cavalo/m cheval/m Pferd/n
+goat cabra/f cabra/f chèvre/f Ziege/f
+wolf lobo/m lobo/m loup/m Wolf/m
+frog rana/f rã/f grenouille/f Frosch/m
+girl niña/f menina/f fille/f Mädchen/n
+king rey/m rei/m roi/m König/m
+queen reina/f rainha/f reine/f Königin/f
+"""
+THINGS = """
+book libro/m livro/m livre/m Buch/n
+door puerta/f porta/f porte/f Tür/f
+table mesa/f mesa/f table/f Tisch/m
+car coche/m carro/m voiture/f Auto/n
+house casa/f casa/f maison/f Haus/n
+bridge puente/m ponte/f pont/m Brücke/f
+hat sombrero/m chapéu/m chapeau/m Hut/m
+letter carta/f carta/f lettre/f Brief/m
+boat barco/m barco/m bateau/m Boot/n
+flower flor/f flor/f fleur/f Blume/f
+"""
+VERBS = """
+sees ve vê voit sieht
+wants quiere quer veut will
+paints pinta pinta peint malt
+sells vende vende vend verkauft
+buys compra compra achète kauft
+finds encuentra encontra trouve findet
+shows muestra mostra montre zeigt
+carries lleva leva porte trägt
+"""
+ADJECTIVES = """
+white blanco/blanca branco/branca blanc/blanche weiß
+black negro/negra preto/preta noir/noire schwarz
+red rojo/roja vermelho/vermelha rouge/rouge rot
+yellow amarillo/amarilla amarelo/amarela jaune/jaune gelb
+green verde/verde verde/verde vert/verte grün
+round redondo/redonda redondo/redonda rond/ronde rund
+dirty sucio/sucia sujo/suja sale/sale schmutzig
+strange extraño/extraña estranho/estranha étrange/étrange seltsam
+"""
+ARTICLES = {
+    "Spanish": {"the": ["el", "la"], "a": ["un", "una"]},
+    "Portuguese": {"the": ["o", "a"], "a": ["um", "uma"]},
+    "French": {"the": ["le", "la"], "a": ["un", "une"]},
+}
+AND = {"Spanish": "y", "Portuguese": "e", "French": "et", "German": "und"}
+LANGUAGES = tuple(AND)
+HELD_OUT_OF = 5  # one of so many pairs of noun and adjective
+SPECIAL = ("<pad>", "<begin>", "<end>")
+
+
+def draw(rng: python_random.Random) -> Mapping[str, Any]:
+    def some(words: str, count: int) -> list[str]:
+        return rng.sample([line.split()[0] for line in words.split("\n") if line], count)
+
+    counts = list(COUNTS)
+    while counts == list(COUNTS):
+        rng.shuffle(counts)
+    language, actors, things = rng.choice(LANGUAGES), some(ACTORS, 7), some(THINGS, 7)
+    while language == "German" and not any(word.endswith("/m") for word in _rows(THINGS, things, language).values()):
+        things = some(THINGS, 7)  # of these only masculine nouns show that they are acted on
+    return {
+        "language": language,
+        "actors": actors,
+        "things": things,
+        "verbs": some(VERBS, 6),
+        "adjectives": some(ADJECTIVES, 6),
+        "held_out": rng.randrange(HELD_OUT_OF),
+        "special": rng.sample(SPECIAL, 3),
+        "counts": counts,
+        "hidden": rng.getrandbits(50),
+    }
+
+
+COUNTS = {
+    "right": "translated right to the last word",
+    "form": "wrong in forms alone",
+    "order": "wrong in the order alone",
+    "other": "wrong in another way",
+}
+
+
+def cells(variant: Variant) -> Mapping[str, str]:
+    v = variant.values
+    counts = "; ".join(f"{i}. those that are **{COUNTS[kind]}**" for i, kind in enumerate(v["counts"], start=1))
+    ids = {name: i for i, name in enumerate(v["special"])}
+    return {
+        "language-yours": (
+            f"**Yours.** You translate from English to **{v['language']}**, with words that were drawn for you. Of the "
+            f"foreign ids, {ids['<pad>']} is padding, {ids['<begin>']} begins a sentence and {ids['<end>']} ends it."
+        ),
+        "language": _language(v),
+        "errors-yours": f"**Yours.** The four counts stand in this order: {counts}.",
+        "shifted": SHIFTED,
+        "translate": TRANSLATE,
+        "errors": ERRORS.format(order=", ".join(f'"{kind}"' for kind in v["counts"])),
+    }
+
+
+def _rows(words: str, chosen: Sequence[str], language: str) -> dict[str, str]:
+    rows = {row[0]: row[1:] for row in (line.split() for line in words.split("\n") if line)}
+    return {english: rows[english][LANGUAGES.index(language)] for english in chosen}
+
+
+def _language(v: Mapping[str, Any]) -> str:
+    """Return the cell that makes the student's sentences."""
+    genders = "mfn"
+    language = v["language"]
+    nouns = {
+        english: (word.split("/")[0], genders.index(word.split("/")[1]))
+        for words, chosen in ((ACTORS, v["actors"]), (THINGS, v["things"]))
+        for english, word in _rows(words, chosen, language).items()
+    }
+    adjectives: dict[str, Any] = _rows(ADJECTIVES, v["adjectives"], language)
+    if language != "German":
+        adjectives = {english: word.split("/") for english, word in adjectives.items()}
+
+    def listed(name: str, words: Mapping[str, Any]) -> str:
+        lines = ",\n".join(f"    {english!r}: {word!r}" for english, word in words.items()).replace("'", '"')
+        return f"{name} = {{\n{lines},\n}}"
+
+    parts = [
+        f'AND = "{AND[language]}"',
+        listed("NOUNS", nouns),
+        listed("VERBS", _rows(VERBS, v["verbs"], language)),
+        listed("ADJECTIVES", adjectives),
+        GERMAN if language == "German" else listed("ARTICLES", ARTICLES[language]) + ROMANCE,
+        SENTENCES.format(
+            actors=len(v["actors"]),
+            held_out=v["held_out"],
+            of=HELD_OUT_OF,
+            special=", ".join(f'"{name}"' for name in v["special"]),
+            ids=", ".join(str(v["special"].index(name)) for name in SPECIAL),
+        ),
+    ]
+    return "\n".join(parts)
+
+
+ROMANCE = '''
+FORMS = [*ARTICLES.values(), *ADJECTIVES.values()]  # the forms of one word
+
+
+def phrase(article, adjective, noun, role):
+    """The words of a noun with its article; the adjective follows it and agrees."""
+    word, gender = NOUNS[noun]
+    return [ARTICLES[article][gender], word] + ([ADJECTIVES[adjective][gender]] if adjective else [])
+
+'''
+GERMAN = '''
+ARTICLES = {  # masculine, feminine, neuter
+    ("the", "acts"): ["der", "die", "das"],
+    ("the", "is acted on"): ["den", "die", "das"],
+    ("a", "acts"): ["ein", "eine", "ein"],
+    ("a", "is acted on"): ["einen", "eine", "ein"],
+}
+ENDINGS = {
+    ("the", "acts"): ["e", "e", "e"],
+    ("the", "is acted on"): ["en", "e", "e"],
+    ("a", "acts"): ["er", "e", "es"],
+    ("a", "is acted on"): ["en", "e", "es"],
+}
+FORMS = [[*ARTICLES[name, "acts"], *ARTICLES[name, "is acted on"]] for name in ("the", "a")]  # the forms of one word
+FORMS += [[word + ending for ending in ("e", "en", "er", "es")] for word in ADJECTIVES.values()]
+
+
+def phrase(article, adjective, noun, role):
+    """The words of a noun with its article; article and adjective agree with its gender and with its role."""
+    word, gender = NOUNS[noun]
+    between = [ADJECTIVES[adjective] + ENDINGS[article, role][gender]] if adjective else []
+    return [ARTICLES[article, role][gender], *between, word]
+
+'''
+SENTENCES = '''\
+def is_held_out(noun, adjective):
+    """Whether no training sentence has this noun with this adjective."""
+    return bool(adjective) and (list(NOUNS).index(noun) + list(ADJECTIVES).index(adjective)) % {of} == {held_out}
+
+
+def draw(size, seed, held_out=False):
+    """Sentences as pairs of lists of words; the actor and its adjective are held out, or no pair is."""
+    rng, found = random.Random(seed), []
+    actors, things = list(NOUNS)[:{actors}], list(NOUNS)[{actors}:]
+    while len(found) < size:
+        objects = [("is acted on", rng.choice(things)) for _ in range(rng.choice([1, 1, 2]))]
+        parts = [("acts", rng.choice(actors)), *objects]
+        english, foreign, held = [], [], []
+        for i, (role, noun) in enumerate(parts):
+            article, adjective = rng.choice(["the", "a"]), rng.choice([None, *ADJECTIVES])
+            held.append(is_held_out(noun, adjective))
+            if i > 0:
+                verb = rng.choice(list(VERBS))
+                english += ["and", verb] if i > 1 else [verb]
+                foreign += [AND, VERBS[verb]] if i > 1 else [VERBS[verb]]
+            english += [article, adjective, noun] if adjective else [article, noun]
+            foreign += phrase(article, adjective, noun, role)
+        if held[0] if held_out else not any(held):
+            found.append((english, foreign))
+    return found
+
+
+ENGLISH = ["<pad>", "the", "a", "and", *NOUNS, *VERBS, *ADJECTIVES]
+FOREIGN = [{special}, AND, *VERBS.values()]
+FOREIGN += [word for group in FORMS for word in dict.fromkeys(group)] + [word for word, _ in NOUNS.values()]
+PAD, BEGIN, END = {ids}  # of the foreign ids; English padding is 0
+STEM = [next((i for i, group in enumerate(FORMS) if word in group), 100 + i) for i, word in enumerate(FOREIGN)]
+
+
+def english_ids(words):
+    return [ENGLISH.index(word) for word in words]
+
+
+def foreign_ids(words):
+    return [FOREIGN.index(word) for word in words]'''
+
+
+def _names(v: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the student's cell of the language defines."""
+    names: dict[str, Any] = {"random": python_random}
+    exec(_language(v), names)
+    return names
+
+
+# The master's answers. They translate by rule, so that every variant is solved in a moment; a student trains a machine.
+SHIFTED = """\
+def shifted(sentences):
+    ### BEGIN SOLUTION
+    m = 1 + max(len(ids) for ids in sentences)
+    target_in, target = torch.full((2, len(sentences), m), PAD)
+    for i, ids in enumerate(sentences):
+        target_in[i, : len(ids) + 1] = torch.tensor([BEGIN, *ids])
+        target[i, : len(ids) + 1] = torch.tensor([*ids, END])
+    return target_in, target
+    ### END SOLUTION"""
+
+TRANSLATE = '''\
+def translate(ids):
+    """The foreign ids of one English sentence, a list without BEGIN and END."""
+    ### BEGIN SOLUTION
+    words, written = [ENGLISH[i] for i in ids], []
+    article, adjective, role = None, None, "acts"
+    for word in words:
+        if word in ("the", "a"):
+            article, adjective = word, None
+        elif word in ADJECTIVES:
+            adjective = word
+        elif word in NOUNS:
+            written += phrase(article, adjective, word, role)
+        else:
+            role = "is acted on"
+            written.append(VERBS.get(word, AND))
+    return foreign_ids(written)
+    ### END SOLUTION'''
+
+ERRORS = """\
+def errors(written, wanted, stem):
+    ### BEGIN SOLUTION
+    counts = {{"right": 0, "form": 0, "order": 0, "other": 0}}
+    for w, r in zip(written, wanted, strict=True):
+        if w == r:
+            kind = "right"
+        elif [stem[i] for i in w] == [stem[i] for i in r]:
+            kind = "form"
+        else:
+            kind = "order" if sorted(w) == sorted(r) else "other"
+        counts[kind] += 1
+    return [counts[kind] for kind in ({order})]
+    ### END SOLUTION"""
+
+
+# ---- 1. What goes in, and what is wanted -----------------------------------------------------------------------------
+
+
+def _shifted(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tensor, Tensor]]:
+    pad, begin, end = (v["special"].index(name) for name in SPECIAL)
+    if kind == "other ids":
+        pad, begin, end = 0, 1, 2
+
+    def shifted(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        m = 1 + max(map(len, sentences))
+        rows_in, rows = [], []
+        for ids in sentences:
+            rest = [pad] * (m - 1 - len(ids))
+            target = [*ids, *rest, end] if kind == "end at the end" else [*ids, end, *rest]
+            target = [*ids, pad, *rest] if kind == "no end" else target
+            before = [*ids, end, *rest] if kind == "not shifted" else [begin, *ids, *rest]
+            if kind == "no begin":
+                before = [pad, *ids, *rest]
+            if kind == "begin last":
+                before = [*ids, begin, *rest]
+            if kind == "padding first":
+                before, target = [*rest, begin, *ids], [*rest, *ids, end]
+            if kind == "two steps":
+                target = [*ids[1:], end, *rest, pad] if ids else target
+            rows_in.append(before)
+            rows.append(target)
+        result = torch.tensor(rows_in), torch.tensor(rows)
+        return result[::-1] if kind == "exchanged" else result  # type: ignore[return-value]
+
+    return shifted
+
+
+def _sentences(v: Mapping[str, Any], size: int, seed: int, held_out: bool = False) -> list[tuple[list[int], list[int]]]:
+    names = _names(v)
+    drawn = names["draw"](size, seed, held_out)
+    return [(names["english_ids"](english), names["foreign_ids"](foreign)) for english, foreign in drawn]
+
+
+def _shifted_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"]
+
+    def shifted(kind: str) -> Callable[..., tuple[Tensor, Tensor]]:
+        return _shifted(v, kind=kind)
+
+    def case(size: int, seed: int) -> Case:
+        return Case(([foreign for _, foreign in _sentences(v, size, seed)],))
+
+    def uneven(seed: int) -> Case:
+        """Sentences of several lengths, since on equal ones some slips are right."""
+        while True:
+            exercise = case(4, seed)
+            if len({len(ids) for ids in exercise.inputs[0]}) > 2:
+                return exercise
+            seed += 1
+
+    exercise = Exercise(
+        name="shifted",
+        prompt="What the decoder reads and what it is to write, for some sentences.",
+        right=_shifted(v),
+        returns=(tensor("(batch, m)", "target_in"), tensor("(batch, m)", "target")),
+        cases=[uneven(11)],
+        wrong_answers=[
+            *(
+                []
+                if v["special"] == list(SPECIAL)
+                else [WrongAnswer("padding, begin and end have other ids here", shifted("other ids"))]
+            ),
+            WrongAnswer("the target does not end with END", shifted("no end")),
+            WrongAnswer("END stands after the padding; it follows the last word", shifted("end at the end")),
+            WrongAnswer(
+                "what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
+                shifted("not shifted"),
+            ),
+            WrongAnswer("what goes in does not begin with BEGIN", shifted("no begin")),
+            WrongAnswer("BEGIN stands at the end of what goes in", shifted("begin last")),
+            WrongAnswer("padding stands at the beginning; here it stands at the end", shifted("padding first")),
+            WrongAnswer("the target runs ahead by two words", shifted("two steps")),
+            WrongAnswer("return what goes in first, and what is wanted second", shifted("exchanged")),
+        ],
+        fallback_message="some ids are not right; write both rows of one short sentence on paper",
+    )
+    return Task(
+        id="shifted",
+        title="What goes in, and what is wanted",
+        kind="code",
+        table=exercise,
+        checks=[
+            Check(points=3, cases=[case(7, hidden), case(3, hidden + 1)], says="several sentences"),
+            Check(points=1, cases=[case(1, hidden + 2)], says="one sentence"),
+        ],
+    )
+
+
+# ---- 2. The translator -----------------------------------------------------------------------------------------------
+
+
+def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], Tensor]:
+    names = _names(v)
+    solution = TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", "")
+    if kind in ("masculine", "one role", "no article", "adjective behind or before"):
+        plain = names["phrase"]
+
+        def phrase(article: str, adjective: str | None, noun: str, role: str) -> list[str]:
+            if kind == "masculine":
+                word, gender = names["NOUNS"][noun]
+                names["NOUNS"][noun] = word, 0
+                words = plain(article, adjective, noun, role)
+                names["NOUNS"][noun] = word, gender
+                return list(words)
+            words = plain(article, adjective, noun, "acts" if kind == "one role" else role)
+            if kind == "no article":
+                return list(words[1:])
+            return [words[0], *words[:0:-1]]
+
+        names["phrase"] = phrase
+    exec(solution, names)
+    right: Callable[[Sequence[int]], list[int]] = names["translate"]
+    first = names["ENGLISH"].index
+    the, a, both = first("the"), first("a"), first("and")
+    adjectives = {first(word) for word in names["ADJECTIVES"]}
+
+    def translate(ids: Sequence[int]) -> Tensor:
+        ids = list(ids)
+        if kind == "exchanged":
+            ids = [{the: a, a: the}.get(i, i) for i in ids]
+        if kind == "plain":
+            ids = [i for i in ids if i not in adjectives]
+        if kind == "breaks off":
+            ids = ids[: ids.index(both)] if both in ids else ids
+        written = right(ids)
+        if kind == "end":
+            written = [*written, names["END"]]
+        if kind == "begin":
+            written = [names["BEGIN"], *written]
+        if kind == "padded":
+            written = [*written, names["END"], names["PAD"], names["PAD"]]
+        return torch.tensor(written[:1] if kind == "one word" else written)
+
+    return translate
+
+
+TRANSLATION_SLIPS = {
+    "end": "END is part of what you return; leave it out",
+    "begin": "BEGIN is part of what you return; leave it out",
+    "padded": "you return what was written after END, too",
+    "masculine": "articles and adjectives have their first form everywhere; they agree with the noun",
+    "one role": "what is acted on has the articles of who acts; in German they differ",
+    "adjective behind or before": "adjectives stand on the wrong side of their nouns",
+    "exchanged": "the and a are exchanged",
+    "plain": "the adjectives are missing",
+    "breaks off": "the sentence breaks off before its second verb",
+    "no article": "the articles are missing",
+    "one word": "only one word is written: does your loop go on?",
+}
+
+
+def _telling_sentence(v: Mapping[str, Any], slips: Sequence[WrongAnswer]) -> list[int]:
+    """Return a sentence on which every slip gives something of its own."""
+    right = _translate(v)
+    for seed in range(100, 400):
+        for ids, _ in _sentences(v, 20, seed):
+            results = {str(slip.answer(ids)) for slip in slips} | {str(right(ids))}
+            if len(results) == len(slips) + 1:
+                return ids
+    raise AssertionError("there is no such sentence")
+
+
+def _translate_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"] + 100
+    slips = [
+        WrongAnswer(words, _translate(v, kind=kind))
+        for kind, words in TRANSLATION_SLIPS.items()
+        if kind != "one role" or v["language"] == "German"
+    ]
+    exercise = Exercise(
+        name="translate",
+        prompt="The foreign ids of one English sentence.",
+        right=_translate(v),
+        returns=numbers(
+            "the translation",
+            "your translation has another number of words; if it goes on after the last, your loop does not "
+            "stop at END, or `real` hides an English word (English padding is 0)",
+        ),
+        cases=[Case((_telling_sentence(v, slips),)), Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
+        wrong_answers=slips,
+        fallback_message="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
+    )
+    unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
+    seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
+    return Task(
+        id="translate",
+        title="The translator",
+        kind="code",
+        table=exercise,
+        checks=[
+            *(
+                Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}")
+                for i, ids in enumerate(unseen, 1)
+            ),
+            *(Check(points=0.5, cases=[Case((ids,))], says=f"another sentence, {i}") for i, ids in enumerate(seen, 1)),
+        ],
+    )
+
+
+EXAM = 14  # of 20 sentences
+
+
+# ---- 3. What kind of errors? -----------------------------------------------------------------------------------------
+
+
+def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    def error(w: Sequence[int], r: Sequence[int], stem: Sequence[int]) -> str:
+        stems = [[stem[i] for i in ids] for ids in (w, r)]
+        if list(w) == list(r) or (kind == "breaks off" and list(w) == list(r)[: len(w)]):
+            return "form" if kind == "right is form" else "right"
+        if kind == "all other":
+            return "other"
+        if kind == "order first" and sorted(w) == sorted(r):
+            return "order"
+        if stems[0] == stems[1] or (kind == "stems anywhere" and sorted(stems[0]) == sorted(stems[1])):
+            return "form"
+        same = sorted(w) == sorted(r)
+        if kind == "stems in any order":
+            same = sorted(stems[0]) == sorted(stems[1])
+        if kind == "sets":
+            same = set(w) == set(r)
+        return "order" if same else "other"
+
+    def errors(written: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], stem: Sequence[int]) -> Tensor:
+        counts = Counter(error(w, r, stem) for w, r in zip(written, wanted, strict=True))
+        order = COUNTS if kind == "other counts" else v["counts"]
+        result = torch.tensor([counts[name] for name in order], dtype=torch.float64)
+        return result / len(written) if kind == "shares" else result
+
+    return errors
+
+
+def _errors_case(v: Mapping[str, Any], size: int, seed: int) -> Case:
+    """Sentences, each spoilt in one of many ways."""
+    rng, stem = python_random.Random(seed), _names(v)["STEM"]
+    forms = {i: [j for j in range(len(stem)) if stem[j] == stem[i] and j != i] for i in range(len(stem))}
+    written, wanted = [], []
+    for _, ids in _sentences(v, size, seed):
+        w, how = list(ids), rng.choice(["right", "form", "order", "short", "both", "twice", "word", "exchanged"])
+        vary = [k for k, i in enumerate(w) if forms[i]]
+        k = rng.choice(vary)
+        if how in ("form", "both"):
+            w[k] = rng.choice(forms[w[k]])
+        if how in ("order", "both"):
+            w = w[1:] + w[:1]
+        if how == "short":
+            w = w[:-1]
+        if how == "twice":
+            w = [*w, w[-1]]
+        if how == "word":
+            w[-1] = rng.choice([i for i in range(3, len(stem)) if stem[i] != stem[w[-1]]])
+        written.append(w)
+        wanted.append(list(ids))
+    return Case((written, wanted, stem))
+
+
+def _errors_task(v: Mapping[str, Any]) -> Task:
+    hidden = v["hidden"] + 200
+
+    def errors(kind: str) -> Callable[..., Tensor]:
+        return _errors(v, kind=kind)
+
+    slips = [
+        WrongAnswer("your counts stand in another order", errors("other counts")),
+        WrongAnswer("a sentence that breaks off is not right, though all its words are", errors("breaks off")),
+        WrongAnswer("you count sentences that are right among those with wrong forms", errors("right is form")),
+        WrongAnswer("words in another order *and* in other forms are wrong in another way", errors("stems anywhere")),
+        WrongAnswer("wrong in the order alone means: the same words, in the same forms", errors("stems in any order")),
+        WrongAnswer("a word that is written twice is not an error of order: count the words", errors("sets")),
+        WrongAnswer("give counts, not shares", errors("shares")),
+        WrongAnswer("you count all that is not right as wrong in another way", errors("all other")),
+    ]
+
+    def tells_apart(case: Case) -> bool:
+        answers = [_errors(v), *(slip.answer for slip in slips)]
+        return len({str(answer(*case.inputs)) for answer in answers}) == len(answers)
+
+    exercise = Exercise(
+        name="errors",
+        prompt="How many sentences are wrong, and in which way.",
+        right=_errors(v),
+        returns=numbers("the counts", "there are four"),
+        cases=[next(filter(tells_apart, (_errors_case(v, 24, seed) for seed in itertools.count(31))))],
+        wrong_answers=slips,
+        fallback_message="some counts are not right; each sentence counts once, in the first of the kinds that fits",
+    )
+    return Task(
+        id="errors",
+        title="What kind of errors?",
+        kind="measure",
+        table=exercise,
+        checks=[
+            Check(
+                points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"
+            ),
+            Check(
+                points=1,
+                cases=[Case(([[5, 6], []], [[5, 6], [5]], [9] * 12)), Case(([[7, 5]], [[5, 6]], [9] * 12))],
+                says="few sentences, one of them empty",
+            ),
+        ],
+        rubric=[
+            (2, "at least two machines or four moments of one training, each judged on held-out sentences"),
+            (2, "all kinds of errors can be told apart, with named axes and how many sentences were judged"),
+            (1, "the numbers come from the notebook's own code, which is there to be read"),
+            (1, "the title or caption says in a sentence what is to be seen"),
+        ],
+    )
+
+
+# ---- All of it -------------------------------------------------------------------------------------------------------
+
+
+def tasks(variant: Variant) -> Sequence[Task]:
+    v = variant.values
+    return [
+        _shifted_task(v),
+        _translate_task(v),
+        _errors_task(v),
+        Task(
+            id="trial",
+            title="What does it use?",
+            kind="written",
+            rubric=[
+                (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
+                (
+                    3,
+                    "an experiment that could fail: an edge masked, a part removed, or a word exchanged",
+                ),
+                (2, "its numbers, from how many sentences, beside those of the machine left alone"),
+                (1, "says what the numbers do not show, such as other ways that the information can take"),
+            ],
+        ),
+        Task(
+            id="report",
+            title="The report",
+            kind="written",
+            rubric=[
+                (
+                    2,
+                    "the machine and its training: sizes, steps, rate, first and last loss, the first beside ln of "
+                    "the number of ids",
+                ),
+                (
+                    2,
+                    "exact match on held-out and other sentences, on enough of them, and how sure it is",
+                ),
+                (2, "one error met while working: how it showed, what it was, how it was found"),
+                (2, "what a reader could build on: clear sentences, no number without its measurement"),
+            ],
+        ),
+    ]
+
+
+ASSIGNMENT = Assignment(
+    name="project",
+    title="Another language",
+    chapter=7,
+    minutes=600,
+    tasks=tasks,
+    cells=cells,
+    draw=draw,
+)
