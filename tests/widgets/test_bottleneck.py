@@ -12,7 +12,7 @@ import pytest
 import torch
 import traitlets
 from bs4 import BeautifulSoup
-from website import put, slide
+from website import layouts_while_sliding, put, slide
 
 from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.models.seq2seq import Seq2Seq
@@ -318,20 +318,7 @@ def test_letters_and_numbers_can_be_read_and_stand_whole(visit, width):
 def test_nothing_moves_while_one_slides_through_the_steps(visit):
     for width in (1280, 360):
         page = visit(width=width)
-        places = page.evaluate(
-            """() => {
-              const [root, input] = [document.querySelector(".bw"), document.querySelector("[id$='-step']")];
-              const seen = new Set();
-              for (let at = 1; at <= Number(input.max); at++) {
-                input.value = at;
-                input.dispatchEvent(new Event("input", { bubbles: true }));
-                const parts = [...root.querySelectorAll("svg, input, table, summary")];
-                seen.add(JSON.stringify(parts.map(x => Math.round(x.getBoundingClientRect().top))));
-              }
-              return seen.size;
-            }"""
-        )
-        assert places == 1
+        assert layouts_while_sliding(page, "step") == 1
 
 
 # ---- Chapter 1, as it is stored and as the site shows it ----------------------------------------------------------

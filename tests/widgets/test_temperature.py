@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import press, slide
+from website import layouts_while_sliding, press, slide
 
 from attention_tutorial.analysis.weights import entropy, softmax_jacobian
 from attention_tutorial.widgets import TemperatureAndWidth
@@ -392,22 +392,8 @@ def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
 @pytest.mark.parametrize("width", [1280, 768, 360])
 def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, width):
     page = visit(width=width)
-    places = """(inputs) => {
-      const [root, seen] = [document.querySelector(".bw"), new Set()];
-      const note = () => seen.add(JSON.stringify([...root.querySelectorAll("svg, input, .bw-panel, .tw-views, table")]
-        .map(x => Math.round(x.getBoundingClientRect().top - root.getBoundingClientRect().top))));
-      for (const [name, step] of [["query", 11], ["width", 2], ["tau", 6]]) {
-        const input = root.querySelector(`[id$='-${name}']`);
-        for (let at = Number(input.min); at <= Number(input.max); at += step) {
-          input.value = at;
-          input.dispatchEvent(new Event("input", { bubbles: true }));
-          note();
-        }
-      }
-      return [...seen];
-    }"""
     for view in ("along-d_k", "along-temperature"):
         press(page, view)
         for divisor in DIVISORS:
             press(page, f"divisor-{divisor}")
-            assert len(page.evaluate(places)) == 1, (view, divisor)
+            assert layouts_while_sliding(page, "query", "width", "tau") == 1, (view, divisor)

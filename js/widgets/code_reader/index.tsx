@@ -145,7 +145,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
   const most = model.context - 1;
 
   return (
-    <div class="cr-typing">
+    <div>
       <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
         {state.examples.map(({ label, ...example }) => (
           <Button key={label} name={`example-${label.replaceAll(" ", "-")}`} onClick={() => act(example)}>

@@ -171,7 +171,6 @@ function Lanes({ state, data, write }: Props) {
           width={width}
           height={38}
           style={{ width, height: 38 }}
-          class="mw-ruler"
         >
           <Line from={[x(0), 16]} to={[x(state.length - 1), 16]} kind="bw-axis" />
           {range(9).map((i) => {

@@ -370,7 +370,7 @@ function Curves({ state, data, write }: Props) {
           onChange={(along) => write({ along })}
         />
       </div>
-      <div class="tw-pair tw-both">
+      <div class="tw-pair">
         <Figure
           title="Entropy, as a share of its largest value"
           caption={aboutCurve(state)}

@@ -180,11 +180,9 @@ function Walk({ state, data: { steps, finished }, write }: Props) {
 
 // ---- The row ------------------------------------------------------------------------------------------------------
 
-/** Where a key stands: in the block just read, in one before, or ahead; and whether it begins a block. */
-function placeOf({ block }: State, { now }: Computed, j: number): string {
-  const where = now === null || j >= now.end ? "tl-ahead" : j >= now.first ? "tl-now" : "tl-read";
-  return `${where}${j > 0 && j % block === 0 ? " tl-first" : ""}`;
-}
+/** Whether a key is in the block just read, and whether it begins a block. */
+const placeOf = ({ block }: State, { now }: Computed, j: number): string =>
+  `${now && j >= now.first && j < now.end ? "tl-now" : ""}${j > 0 && j % block === 0 ? " tl-first" : ""}`;
 
 function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: boolean) => void }) {
   const { scores, values, masked } = state;

@@ -245,7 +245,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
   }
 
   return (
-    <div class="tr-typing">
+    <div>
       <label class="bw-label" for={id("text")}>
         Type an English sentence in words that it knows
       </label>
@@ -337,7 +337,7 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
   const kind = state.attention === "cross" ? layer : 0;
   const weights = rowOf(weightsOf(trace, ["cross", kind], 0, machine.sizes.num_heads), step - 1);
   return (
-    <div class="tr-side">
+    <div>
       <p class="tr-title">
         <b>It reads</b>{" "}
         <span class="bw-quiet">
@@ -412,7 +412,7 @@ function Writing({ state, data, write }: Props) {
   };
 
   return (
-    <div class="tr-side">
+    <div>
       <p class="tr-title">
         <b>Unchanged, it writes</b> {verdict(plain.ids)}
       </p>
