@@ -1,4 +1,4 @@
-/* Drawings: pictures with a name, and the pieces that charts are made of. */
+/* Drawings: pictures with a text alternative, and the pieces of charts. */
 
 import type { ComponentChildren, RefObject, SVGAttributes } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -75,7 +75,7 @@ export function Gridlines({ at, y, left, right, say = String }: GridlinesProps) 
 export const pathThrough = (points: readonly (readonly [number, number])[]): string =>
   points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(2)}`).join("");
 
-/** Move labels at the ends of lines apart, so that none covers another, and none sinks below the floor. */
+/** Move the labels at the ends of lines apart, so that none covers another or lies below the floor. */
 export function spread<T>(labels: readonly (readonly [T, number])[], floor: number, apart = 12): [T, number][] {
   const sorted = labels.map(([label, y]): [T, number] => [label, y]).sort((a, b) => a[1] - b[1]);
   for (let i = 1; i < sorted.length; i++) sorted[i]![1] = Math.max(sorted[i]![1], sorted[i - 1]![1] + apart);
@@ -87,10 +87,10 @@ export function spread<T>(labels: readonly (readonly [T, number])[], floor: numb
   return sorted.reverse();
 }
 
-/** The width of an element in pixels, as it changes: for drawings whose letters must not shrink with them. */
+/** The current width of an element in pixels: for drawings whose letters keep their size. */
 export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number | null] {
   const element = useRef<T>(null);
-  const [width, setWidth] = useState<number | null>(null); // null: it does not stand on the page yet
+  const [width, setWidth] = useState<number | null>(null); // null until it is on the page
   useLayoutEffect(() => {
     const measure = () => setWidth(element.current!.clientWidth);
     measure();
