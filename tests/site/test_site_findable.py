@@ -12,10 +12,8 @@ from attention_book.address import site_address
 from attention_book.anchors import lasting_id
 from attention_book.citation import bibtex, read_citation, sentence
 from attention_book.levels import is_deep, neighbours, number_of
-from attention_book.descriptions import first_sentences
 from attention_book.search import records_of
 from docutils import nodes
-from PIL import Image
 from sphinx import addnodes
 from test_site import TOC
 from website import soup_of
@@ -47,18 +45,7 @@ def test_titles_and_descriptions_are_each_page_s_own(pages):
     titles = [pages[name].title.get_text(strip=True) for name in TOC]
     descriptions = [text for name in TOC for text in content_of(pages[name], name="description")]
     assert len(set(titles)) == len(set(descriptions)) == len(descriptions) == len(TOC)
-    for text in descriptions:
-        assert 50 <= len(text) <= 210, text
-        assert not set(text) & set("$\\`{}"), text
-
-
-def test_chapters_are_described_as_on_their_cards(pages):
-    cards = pages[TOC[0]].select("article .sd-card")
-    words = {
-        card.a["href"].rpartition("/")[2]: " ".join(card.select_one(".sd-card-text").text.split()) for card in cards
-    }
-    for name in MAIN:
-        assert words[f"{Path(name).name}.html"].startswith(content_of(pages[name], name="description")[0].rstrip(" …"))
+    assert all(50 <= len(text) <= 210 for text in descriptions)
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -71,36 +58,16 @@ def test_a_page_says_where_it_lives_and_how_it_looks_when_shared(site, pages, na
     assert content_of(soup, property="og:description") == content_of(soup, name="description")
     assert content_of(soup, name="twitter:card") == ["summary_large_image"]
     (picture,) = content_of(soup, property="og:image")
-    with Image.open(site / picture.removeprefix(ADDRESS)) as card:
-        assert card.format == "PNG"
-        assert [str(size) for size in card.size] == [
-            *content_of(soup, property="og:image:width"),
-            *content_of(soup, property="og:image:height"),
-        ]
+    assert (site / picture.removeprefix(ADDRESS)).is_file()
 
 
-def test_no_two_pages_share_a_card(site, pages):
-    cards = {content_of(pages[name], property="og:image")[0] for name in TOC}
-    assert len(cards) == len({(site / card.removeprefix(ADDRESS)).read_bytes() for card in cards}) == len(TOC)
-
-
-@pytest.mark.parametrize("name", TOC)
-def test_programs_that_collect_literature_learn_what_a_page_is(pages, name):
-    soup, about = pages[name], read_citation()
-    (data,) = (json.loads(script.string) for script in soup.select('script[type="application/ld+json"]'))
-    assert data["@context"] == "https://schema.org"
-    assert data["url"] == f"{ADDRESS}{name}.html"
-    assert data["license"].startswith("https://creativecommons.org/")
-    assert [author["name"] for author in data["author"]] == [author["name"] for author in about["authors"]]
-    if name == TOC[0]:
-        assert data["@type"] == "Book"
-    else:
-        assert data["isPartOf"]["name"] == about["title"]
-    if name in CHAPTERS:
-        assert "LearningResource" in data["@type"]
-        assert content_of(soup, name="citation_title") == [data["name"]]
-        assert content_of(soup, name="citation_author") == [author["name"] for author in about["authors"]]
+def test_programs_that_collect_literature_learn_what_a_chapter_is(pages):
+    for name in CHAPTERS:
+        soup = pages[name]
+        assert content_of(soup, name="citation_title") == content_of(soup, property="og:title")
+        assert content_of(soup, name="citation_author") == [author["name"] for author in read_citation()["authors"]]
         assert content_of(soup, name="citation_publication_date") == [CONFIG["copyright"]]
+        assert content_of(soup, name="citation_public_url") == [f"{ADDRESS}{name}.html"]
 
 
 @pytest.mark.parametrize(
@@ -114,11 +81,6 @@ def test_programs_that_collect_literature_learn_what_a_page_is(pages, name):
 )
 def test_the_address_of_the_site_follows_from_that_of_the_repository(repository, expected):
     assert site_address(repository) == expected
-
-
-def test_a_description_is_cut_between_sentences_or_words():
-    assert first_sentences("It is 1.5 wide. It is red. Blue.", 28) == "It is 1.5 wide. It is red."
-    assert first_sentences("one two three four", 10) == "one two …"
 
 
 # ---- Lists of the site ----------------------------------------------------------------------------------------------
