@@ -70,19 +70,6 @@ def test_programs_that_collect_literature_learn_what_a_chapter_is(pages):
         assert content_of(soup, name="citation_public_url") == [f"{ADDRESS}{name}.html"]
 
 
-@pytest.mark.parametrize(
-    ("repository", "expected"),
-    [
-        ("https://github.com/Some-One/a-book", "https://some-one.github.io/a-book/"),
-        ("https://github.com/one/one.github.io", "https://one.github.io/"),
-        ("https://github.com/one/book.git", "https://one.github.io/book/"),
-        ("https://example.org/one/book", ""),
-    ],
-)
-def test_the_address_of_the_site_follows_from_that_of_the_repository(repository, expected):
-    assert site_address(repository) == expected
-
-
 # ---- Lists of the site ----------------------------------------------------------------------------------------------
 
 
@@ -267,26 +254,7 @@ def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
     assert not page.locator("ul.search li").count()
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_the_magnifier_leaves_the_letters_alone(site, browser, width):
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(f"{(site / 'search.html').as_uri()}?q=W")
-    field, sign = (page.locator(f".bd-search-container form {part}") for part in ("input", "i"))
-    box, icon = field.bounding_box(), sign.bounding_box()
-    padding = float(field.evaluate("input => parseFloat(getComputedStyle(input).paddingInlineStart)"))
-    assert box["x"] + padding >= icon["x"] + icon["width"] + 2
-    page.close()
-
-
 # ---- Links that last ------------------------------------------------------------------------------------------------
-
-
-def test_a_lasting_id_does_not_depend_on_the_words():
-    assert lasting_id("3.4 What survives?") == lasting_id("3.4 Other words") == "section-3-4"
-    assert lasting_id("Exercise 3.2 ★★ Bounds") == lasting_id("Exercise 3.2") == "exercise-3-2"
-    assert lasting_id("3a.2 Deeper") == "section-3a-2"
-    assert lasting_id("3.14 Later") != lasting_id("3.1 Earlier")
-    assert lasting_id("1. The bottleneck") is lasting_id("Summary") is lasting_id("16 heads") is None
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -312,17 +280,6 @@ def test_every_chapter_has_lasting_addresses(pages):
         assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)] != []
         has_exercises = any(id.startswith(f"exercise-{number}-") for id in ids)
         assert is_deep(name) or has_exercises != (number == "0"), "a primer has turns in place of exercises"
-
-
-def test_a_reader_of_chapters_is_led_past_the_deep_notebooks():
-    book = ["start", "1_one", "1a_deep", "1b_deeper", "2_two"]
-    assert [neighbours(name, book) for name in book] == [
-        (None, "1_one"),
-        ("start", "2_two"),
-        ("1_one", "1b_deeper"),
-        ("1a_deep", "2_two"),
-        ("1_one", None),
-    ]
 
 
 def test_pages_lead_on_and_back_in_their_order(pages):

@@ -12,10 +12,10 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 import torch
+from attention_book.figures import pack
 from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import katex, set_formula
 from attention_book.levels import number_of
-from attention_book.pictures import pack
 from attention_book.start_widget import FEATURES, SENTENCES, attend, make_widget
 from attention_book.theme import FONTS, write_subset
 from bs4 import BeautifulSoup

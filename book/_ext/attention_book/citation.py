@@ -75,7 +75,9 @@ def add_tags(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
         ("language", "en"),
         ("public_url", urljoin(app.config.html_baseurl, app.builder.get_target_uri(pagename))),
     ]
-    context["metatags"] += "\n".join(f'<meta name="citation_{key}" content="{html.escape(text)}" />' for key, text in tags)
+    context["metatags"] += "\n".join(
+        f'<meta name="citation_{key}" content="{html.escape(text)}" />' for key, text in tags
+    )
 
 
 class YearFirst(AuthorYearTitle):

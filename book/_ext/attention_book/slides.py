@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
 
-from .levels import is_deep, number_of
 from .downloads import offer
+from .levels import is_deep, number_of
 
 FOLDER = "slides"
 REVEAL = Path(str(files("sphinx_revealjs"))) / "_static" / "revealjs"
