@@ -79,6 +79,3 @@ def test_the_page_shows_what_was_measured(tmp_path):
     cells = {cell.get_text(strip=True) for cell in page.select("table.benchmark td")}
     for row in pick(ROWS, name="ours"):
         assert in_words(row["ratio"]) in cells
-    assert page.select_one("figure.benchmark svg[role=img]")["aria-label"]
-    titles = page.select("figure.benchmark g > title")
-    assert len(titles) == 4 * len({row["n"] for row in ROWS})
