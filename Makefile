@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
-	notebooks profiles replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
+	notebooks replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of:"
@@ -68,7 +68,7 @@ test-package: $(STAMP) ## Run every test that needs neither the built site nor a
 	@$(PY) -m pytest -m "not site"
 
 test-portable: $(STAMP) ## Run every notebook as other processors would, under five numeric profiles; more than an hour
-	@$(PY) -m tools.profiles --all
+	@$(PY) -m tools.profiles
 
 cuda: $(STAMP) ## Check that PyTorch can compute on an NVIDIA GPU
 	@$(PY) -c 'import torch; torch.ones(1, device="cuda"); print(torch.__version__, torch.cuda.get_device_name())' \
@@ -80,17 +80,14 @@ test-gpu: cuda ## Run every test with the notebooks and the package on an NVIDIA
 
 # In Colab's own image its interpreter is the one to try; elsewhere one with its versions is made.
 test-colab: ## Run every chapter alone as Colab would: its versions, an empty folder, the package not installed
-	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run --here; else \
+	@if python3 -c 'import google.colab' 2>/dev/null; then python3 -m tools.colab_run; else \
 		$(MAKE) --no-print-directory $(STAMP) $(COLAB)/.installed && $(PY) -m tools.colab_run --python $(COLAB)/bin/python; fi
 
 test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versions that pyproject.toml admits
 	@$(OLD)/bin/python -m pytest -W default tests/core attention_tutorial classroom/attention_classroom
 
-notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under the other numeric profiles as well
+notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under two other numeric profiles as well
 	@$(PY) -m tools.notebooks
-
-profiles: $(STAMP) ## Run under all numeric profiles what has changed since it last passed
-	@$(PY) -m tools.profiles
 
 replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
@@ -127,11 +124,10 @@ pythons: ## Write the Pythons that the classifiers of pyproject.toml name into a
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
 	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
-lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, pyright, tsc), spelling (codespell) and workflows (zizmor)
+lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (zizmor)
 	ruff check
 	ruff format --check
 	mypy --python-version $(OLDEST)
-	basedpyright --pythonversion $(OLDEST)
 	@if [ -d js/node_modules ]; then echo "$(TSC)"; $(TSC) && echo "$(BIOME)" && $(BIOME); \
 	elif [ "$$CI" = true ]; then echo "make lint: js/ must be checked with CI=true, and npm was not found"; exit 1; \
 	else echo "Left out, since npm was not found: types (tsc) and style (biome) of js/"; fi
@@ -180,8 +176,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.to
 $(PEERS)/.installed: $(STAMP) benchmarks/requirements.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PY) -c 'import site; print(site.getsitepackages()[0])' > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
-	@printf 'torch\ntorchvision\n' > $(PEERS)/not.txt # what is asked for and there already, and what is not needed
-	@$(LOCKED) $(PEERS)/bin/python --requirement benchmarks/requirements.txt --excludes $(PEERS)/not.txt
+	@echo torch | $(LOCKED) $(PEERS)/bin/python --no-build --requirement benchmarks/requirements.txt --excludes -
 	@touch $@
 
 # npm writes this file last. Without a network the tests and checks of js/ are left out, and say so; never with CI=true.

@@ -14,7 +14,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.notebooks import KERNEL_ENVIRONMENT, settle_outputs
+from tools.execution import KERNEL_ENVIRONMENT, snap_outputs
 
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -24,16 +24,18 @@ hypothesis.settings.load_profile("repeatable")
 # Masters are no tests: those of classroom/tests run them.
 collect_ignore = ["classroom/masters"]
 
-# What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
-# rest comes as it stands. `pytest --durations=50` says what takes how long.
+# What takes longest starts first, so that the processes end together; of the rest, which comes as it stands, each group
+# takes seconds. The first of these builds the site meanwhile. `pytest --durations=50` says what takes how long.
 LONGEST_FIRST = tuple(
     re.compile(start)
     for start in (
         r"tests/site/test_browser\.py$",  # pages of every kind
         r"notebooks/07",
-        r"notebooks/(01a|04|06)",
+        r"notebooks/(01|04|06)",
         r"notebooks/",
         r"classroom/tests/",
+        r"tests/project/test_(colab_run|wheel)",
+        r"tests/(core|models)/",
         r"tests/exercises/",
         r"tests/widgets/",
         r"tests/site/",
@@ -83,7 +85,7 @@ def compare_measured_floats_as_numbers():
     compare = IPyNbCell.compare_outputs
 
     def compare_outputs(self, test, ref, skip_compare=None):
-        settle_outputs(test, ref)
+        snap_outputs(test, ref)
         return compare(self, test, ref, skip_compare)
 
     IPyNbCell.compare_outputs = compare_outputs

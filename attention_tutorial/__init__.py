@@ -10,7 +10,6 @@ from importlib.metadata import version as _version
 from .functional import (
     additive_attention,
     additive_scores,
-    dot_product_scores,
     fused_attention,
     masked_softmax,
     multiplicative_attention,
@@ -31,7 +30,6 @@ __all__ = [
     "additive_scores",
     "causal_mask",
     "combine_masks",
-    "dot_product_scores",
     "fused_attention",
     "masked_softmax",
     "merge_heads",

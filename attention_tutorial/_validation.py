@@ -103,12 +103,12 @@ def check_attention_inputs(query: Any, key: Any, value: Any, mask: Any = None, *
         check_mask(mask, (*leading, query.size(-2), key.size(-2)), query.device)
 
 
-def check_pair(query: Any, key: Any, *, same_features: bool = True) -> None:
-    """Require query (..., m, d_q) and key (..., n, d_k) that fit together."""
+def check_pair(query: Any, key: Any) -> None:
+    """Require query (..., m, d_q) and key (..., n, d_k) that fit together, whatever their numbers of features."""
     check_axes("query", query, "(..., m, d_q)")
     check_axes("key", key, "(..., n, d_k)")
     check_same_kind("query", query, "key", key)
-    check_features(query, key, same_features=same_features)
+    check_features(query, key, same_features=False)
     check_leading(query=query, key=key)
 
 
@@ -126,7 +126,7 @@ def check_leading(**pair: Tensor) -> None:
         raise ValueError(f"the leading axes of {a} and {b} must broadcast; got {a} {shape_of(x)}, {b} {shape_of(y)}")
 
 
-def check_features(query: Tensor, key: Tensor, *, same_features: bool = True) -> None:
+def check_features(query: Tensor, key: Tensor, *, same_features: bool) -> None:
     """Require at least one feature and, for dot products, as many in the query as in the key."""
     if query.size(-1) == 0:
         raise ValueError(f"query needs at least one feature, d_k >= 1 (axis -1); got shape {shape_of(query)}")
@@ -198,6 +198,13 @@ def check_ids(name: str, ids: Any, meaning: str = "token ids") -> None:
         raise TypeError(f"{name} must be a torch.Tensor of {meaning}; got {type(ids).__name__}")
     if ids.dtype != torch.long:
         raise TypeError(f"{name} must hold {meaning} of dtype torch.int64; got {ids.dtype}")
+
+
+def check_sequences(name: str, ids: Any, axis: str) -> None:
+    """Require token ids (batch, positions) with at least one position."""
+    check_ids(name, ids)
+    if ids.dim() != 2 or ids.size(1) == 0:
+        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")
 
 
 def check_generator(generator: Any, *, optional: bool = False) -> None:

@@ -29,7 +29,6 @@ from .masks import allowed_keys, cast_mask, with_causal_mask
 __all__ = [
     "additive_attention",
     "additive_scores",
-    "dot_product_scores",
     "fused_attention",
     "masked_softmax",
     "multiplicative_attention",
@@ -223,33 +222,6 @@ def _with_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: f
     return output.masked_fill(~has_allowed_key, 0.0)
 
 
-def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
-    r"""Score every query against every key by their dot product.
-
-    .. math:: s_{ij} = q_i^\top k_j, \qquad S = Q K^\top
-
-    Args:
-        query: (..., m, d_k).
-        key: (..., n, d_k).
-
-    Returns:
-        Scores (..., m, n).
-
-    Raises:
-        TypeError: if an input is not a float tensor, or dtypes differ.
-        ValueError: if the numbers of features differ.
-
-    Example:
-        >>> dot_product_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
-        [[11.0, 2.0]]
-
-    Source:
-        Luong et al. (2015), equation (8), "dot".
-    """
-    check_pair(query, key)
-    return query @ key.transpose(-2, -1)
-
-
 def multiplicative_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, w: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -317,7 +289,7 @@ def additive_scores(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, 
     Source:
         Bahdanau et al. (2015), section 3.1 and appendix A.1.2 (their names: v_a, W_a, U_a).
     """
-    check_pair(query, key, same_features=False)
+    check_pair(query, key)
     check_float_tensor("v", v)
     if v.dim() != 1:
         raise ValueError(f"v must have one axis (d_hidden,); got shape {shape_of(v)}")

@@ -286,12 +286,11 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         self._check_input("query", query, "m")
-        if key is not query or value is not query:
-            self._check_pair(key, value)
-            if query.size(0) != key.size(0):
-                shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
-                raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
-        return self.attend(query, *self.project(key, value), mask, is_causal=is_causal, need_weights=need_weights)
+        keys, values = self.project(key, value)
+        if query.size(0) != key.size(0):
+            shapes = f"query {shape_of(query)}, key {shape_of(key)}, value {shape_of(value)}"
+            raise ValueError(f"query, key and value need the same batch size (axis 0); got {shapes}")
+        return self.attend(query, keys, values, mask, is_causal=is_causal, need_weights=need_weights)
 
     def project(self, key: Tensor, value: Tensor | None = None, *, start: int = 0) -> tuple[Tensor, Tensor]:
         """Make the keys and values of all heads, to be kept for queries to come (a key/value cache).
@@ -453,16 +452,13 @@ class MultiHeadAttention(nn.Module):
         has_bias = module.in_proj_bias is not None
         weight = module.out_proj.weight
         ours = cls(d_model, module.num_heads, bias=has_bias, device=weight.device, dtype=weight.dtype)
-        in_weights = module.in_proj_weight.chunk(3)
-        in_biases = module.in_proj_bias.chunk(3) if has_bias else (None, None, None)
-        with torch.no_grad():
-            for projection, w, b in zip((ours.w_q, ours.w_k, ours.w_v), in_weights, in_biases, strict=True):
-                projection.weight.copy_(w)
-                if b is not None:
-                    projection.bias.copy_(b)
-            ours.w_o.weight.copy_(weight)
-            if has_bias:
-                ours.w_o.bias.copy_(module.out_proj.bias)
+        tensors = {"weight": (*module.in_proj_weight.chunk(3), weight)}
+        if has_bias:
+            tensors["bias"] = (*module.in_proj_bias.chunk(3), module.out_proj.bias)
+        names = ("w_q", "w_k", "w_v", "w_o")
+        ours.load_state_dict(
+            {f"{w}.{kind}": x for kind, all_four in tensors.items() for w, x in zip(names, all_four, strict=True)}
+        )
         return ours.train(module.training)
 
     def extra_repr(self) -> str:

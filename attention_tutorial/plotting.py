@@ -152,8 +152,6 @@ def mask_map(
     *,
     ax: Axes | None = None,
     title: str | None = None,
-    row_name: str = "query",
-    column_name: str = "key",
 ) -> Axes:
     """Draw a boolean mask: a dark cell where the query may attend to the key, a light one with a cross where not.
 
@@ -165,8 +163,6 @@ def mask_map(
         column_labels: n tokens, the keys.
         ax: where to draw; a new figure when left out.
         title: above the map.
-        row_name: label of the vertical axis.
-        column_name: label of the horizontal axis.
 
     Returns:
         The axes.
@@ -185,8 +181,7 @@ def mask_map(
     if array.ndim != 2:
         raise ValueError(f"mask must be (m, n); got shape {array.shape}")
     colors = ListedColormap(["#f3f3f3", GREY])
-    ax = heatmap(array, row_labels, column_labels, ax=ax, title=title, cmap=colors,
-                 row_name=row_name, column_name=column_name)  # fmt: skip
+    ax = heatmap(array, row_labels, column_labels, ax=ax, title=title, cmap=colors)
     m, n = array.shape
     ax.set_xticks(np.arange(1, n) - 0.5, minor=True)
     ax.set_yticks(np.arange(1, m) - 0.5, minor=True)
@@ -251,18 +246,14 @@ def matrix_chain(
     matrices: Sequence[tuple[str, Any, str]],
     *,
     ax: Axes | None = None,
-    form: str = "{:.2f}",
     joints: Sequence[str] = (),
-    row_labels: Sequence[str] = (),
 ) -> Axes:
     """Draw several small matrices side by side with their numbers, names and shapes.
 
     Args:
         matrices: for each its name, its values (rows, columns) and its colour.
         ax: where to draw; a new figure when left out.
-        form: format of a number.
         joints: what stands between two matrices, such as ``"→"``; one fewer than there are matrices.
-        row_labels: words beside the rows of the first matrix.
 
     Returns:
         The axes.
@@ -283,29 +274,27 @@ def matrix_chain(
     tallest = max(array.shape[0] for array in arrays)
     width = sum(array.shape[1] for array in arrays) + JOINT_WIDTH * (len(arrays) - 1)
     ax = _axes(ax, figsize=(max(0.58 * width, 3), 0.5 * tallest + 1.1))
-    for i, label in enumerate(row_labels):
-        ax.text(-0.15, (tallest - arrays[0].shape[0]) / 2 + i + 0.52, label, ha="right", va="center", fontsize=11)
     left = 0.0
     for (name, _, color), array, joint in zip(matrices, arrays, [*joints, *[""] * len(matrices)], strict=False):
         rows, columns = array.shape
-        _matrix(ax, array, name, color, form, left=left, top=(tallest - rows) / 2)
+        _matrix(ax, array, name, color, left=left, top=(tallest - rows) / 2)
         left += columns
         if joint:
             ax.text(left + JOINT_WIDTH / 2, tallest / 2, joint, ha="center", va="center", color=GREY,
                     fontsize=17 if len(joint) == 1 else 10.5)  # fmt: skip
         left += JOINT_WIDTH
-    ax.set(xlim=(-1.1 if row_labels else -0.2, left - JOINT_WIDTH + 0.2), ylim=(tallest + 0.75, -0.8), aspect="equal")
+    ax.set(xlim=(-0.2, left - JOINT_WIDTH + 0.2), ylim=(tallest + 0.75, -0.8), aspect="equal")
     ax.axis("off")
     return ax
 
 
-def _matrix(ax: Axes, array: np.ndarray, name: str, color: str, form: str, *, left: float, top: float) -> None:
+def _matrix(ax: Axes, array: np.ndarray, name: str, color: str, *, left: float, top: float) -> None:
     """Draw one matrix of a chain: a box for each number, its name above, its shape below."""
     rows, columns = array.shape
     for (i, j), x in np.ndenumerate(array):
         ax.add_patch(FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle=ROUND_CORNERS,
                                     facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1))  # fmt: skip
-        ax.text(left + j + 0.5, top + i + 0.52, form.format(x), ha="center", va="center", fontsize=10)
+        ax.text(left + j + 0.5, top + i + 0.52, f"{x:.2f}", ha="center", va="center", fontsize=10)
     centre, below = left + columns / 2, top + rows + 0.35
     ax.text(centre, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
     ax.text(centre, below, f"{rows} × {columns}", ha="center", va="center", fontsize=9, color=GREY)

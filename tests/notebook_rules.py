@@ -29,7 +29,7 @@ from nbformat.v4 import new_code_cell
 
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import METADATA_KEY
-from tools import notebooks as tool
+from tools import execution as tool
 from tools.book import ROOT, chapters, read
 
 CHAPTERS = chapters()
@@ -40,9 +40,14 @@ EXEMPT_CELLS: dict[tuple[str, str], str] = {
     ("08a_your_own_kernel.ipynb", "runs-the-kernel"): "runs a Triton kernel, and says so where Triton is not installed",
     ("08a_your_own_kernel.ipynb", "attacks-the-kernel"): "runs a Triton kernel, and says so where Triton is missing",
 }
-MOST_EXEMPT_CELLS = 5
 MOST_UNSTABLE = 209  # claims with digits after "≈"; make it smaller with every one that goes
 LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
+# What a reader works on: with fewer, a section of a chapter (its deep notebooks included) would be without any. The
+# primer, chapter 0, is shorter and has turns in place of exercises.
+FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
+FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
+NOT_PUBLIC = {"visible.py"}  # for assignments: no chapter shows or imports it
+SHORTEST_ALT = 20  # characters; less names a figure and does not say what it shows
 
 Findings = Iterator[str]
 Rule = Callable[[NotebookNode, Path], Findings]
@@ -131,17 +136,11 @@ def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str
 
 @functools.cache
 def public_names() -> frozenset[str]:
-    """Return every name in an `__all__` of the package that a chapter may show, read from its source."""
-    names: set[str] = set()
-    for module in (ROOT / "attention_tutorial").rglob("*.py"):
-        if module.name.startswith("_") and module.name != "__init__.py":
-            continue  # private
-        if module.name == "visible.py":
-            continue  # for assignments: no chapter shows or imports it
-        for node in ast.parse(module.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                names |= set(ast.literal_eval(node.value))
-    return frozenset(names)
+    """Return every name in an `__all__` of the package, read from its source."""
+    modules = [path for path in (ROOT / "attention_tutorial").rglob("*.py") if path.name not in NOT_PUBLIC]
+    nodes = [node for path in modules for node in ast.parse(path.read_text(encoding="utf-8")).body]
+    lists = [node.value for node in nodes if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    return frozenset(name for names in lists for name in ast.literal_eval(names))
 
 
 # ---- What was executed -------------------------------------------------------------------------------------------
@@ -184,13 +183,10 @@ def exemptions_are_listed(notebook, path):
 
 
 @book_rule
-def exemptions_are_few(book):
-    """The exemptions are capped, and none outlives its cell."""
-    if len(EXEMPT_CELLS) > MOST_EXEMPT_CELLS:
-        yield f"EXEMPT_CELLS has {len(EXEMPT_CELLS)} entries; at most {MOST_EXEMPT_CELLS} are allowed"
+def exemptions_outlive_no_cell(book):
+    """No exemption outlives its cell."""
     exempt = {(path.name, c.id) for path, nb in book.items() for _, c in cells(nb, "code") if tags(c) & LOOKS_AWAY}
-    elsewhere = {path.name for path in BOOK} - {path.name for path in book}
-    for entry in {entry for entry in EXEMPT_CELLS if entry[0] not in elsewhere} - exempt:
+    for entry in EXEMPT_CELLS.keys() - exempt:
         yield f"EXEMPT_CELLS lists {entry}, but no such cell is tagged"
 
 
@@ -311,7 +307,7 @@ def shows_a_number(cell: NotebookNode) -> bool:
 
 
 @rule
-def figures_are_told(notebook, path):
+def figures_are_described(notebook, path):
     """Each figure says what it shows (alt text) and has numbers beside it: nbval does not compare pictures."""
     code = list(cells(notebook, "code"))
     for number, (where, cell) in enumerate(code):
@@ -321,7 +317,7 @@ def figures_are_told(notebook, path):
         if images > 1:
             yield f"{where} draws {images} figures; one alt text can describe one"
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-        if len(alt) < 20 or " " not in alt.strip() or re.search(r"\.(png|svg|jpe?g|gif)\b", alt):
+        if len(alt) < SHORTEST_ALT or " " not in alt.strip() or re.search(r"\.(png|svg|jpe?g|gif)\b", alt):
             yield f"{where} needs metadata mystnb.image.alt that says in words what the figure shows; got {alt!r}"
         if not any(shows_a_number(neighbour) for _, neighbour in code[max(number - 1, 0) : number + 2]):
             yield f"{where} draws a figure, but no number of it is printed or claimed there or in a cell beside it"
@@ -346,7 +342,7 @@ def claims_are_what_was_printed(notebook, path):
 
 
 @book_rule
-def claims_that_are_not_compared_are_few(book):
+def uncompared_claims_are_few(book):
     """Digits after "≈" are not compared: how many claims have such digits is counted, and may only become fewer."""
     count = sum(not Claim.from_output(output).stable for nb in book.values() for _, output, _ in claims(nb))
     if count > MOST_UNSTABLE:
@@ -462,20 +458,11 @@ def papers_are_in_the_bibliography(notebook, path):
 
 OPENING = {r"you will learn|\?": "you will learn, or a question", "you need": "you need", r"\d+ minutes": "NN minutes"}
 SECTIONS = ["exercises", "questions", "common mistakes", "summary", "further reading"]
-SECTIONS_OF_A_DEEP_ONE = ["summary"]
-SECTIONS_OF_A_PRIMER = [section for section in SECTIONS if section != "exercises"]  # it has turns in their place
 
 
 def is_primer(page: str) -> bool:
     """Tell whether a notebook is the primer, chapter 0, which those who know what it teaches skip."""
     return chapter_of(page) == 0 and not is_deep(page)
-
-
-def sections_of(page: str) -> list[str]:
-    """Return which sections a notebook must have."""
-    if is_deep(page):
-        return SECTIONS_OF_A_DEEP_ONE
-    return SECTIONS_OF_A_PRIMER if is_primer(page) else SECTIONS
 
 
 def opening_of(notebook: NotebookNode) -> str:
@@ -492,16 +479,13 @@ def has_every_section(notebook, path):
         if not re.search(phrase, opening):
             yield f"the text before the first code cell does not say {words!r}"
     sections = " / ".join(text.lower() for level, text in headings(notebook) if level == 2)
-    for section in sections_of(path.stem):
+    wanted = SECTIONS[is_primer(path.stem) :] if not is_deep(path.stem) else ["summary"]  # a primer has no exercises
+    for section in wanted:
         if section not in sections:
             yield f"there is no level-2 heading with {section!r}"
 
 
 EXERCISE = re.compile(r"Exercise (\d+\.\d+) ★{1,3} \S.*")
-FEWEST_EXERCISES = 5  # of a chapter, its deep notebooks included
-FEWEST_QUESTIONS = 6
-FEWEST_TURNS_OF_A_PRIMER = 4
-FEWEST_QUESTIONS_OF_A_PRIMER = 3
 
 
 @rule

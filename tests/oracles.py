@@ -46,7 +46,7 @@ def mistakes(table):
 
 
 def loop_softmax(row):
-    """Weights of one row of scores, where minus infinity means hidden. Nothing open: zeros."""
+    """Weights of one row of scores, where minus infinity means masked; zeros where every key is."""
     highest = max(row, default=-math.inf)
     if highest == -math.inf:
         return [0.0] * len(row)

@@ -68,6 +68,9 @@ def test_a_heat_map_has_a_row_for_each_query_and_a_column_for_each_key():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["she", "sat"]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("key", "query", "Weights")
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first query is on top
+    unnamed = heatmap(WEIGHTS)
+    assert [[t.get_text() for t in labels] for labels in (unnamed.get_xticklabels(), unnamed.get_yticklabels())] == [
+        ["1", "2", "3"], ["1", "2"]]  # fmt: skip
 
 
 def test_weights_are_drawn_on_a_scale_from_zero_to_one_whatever_they_are():
@@ -76,20 +79,11 @@ def test_weights_are_drawn_on_a_scale_from_zero_to_one_whatever_they_are():
     assert heatmap(WEIGHTS, vmin=-2.0, vmax=2.0).images[0].get_clim() == (-2.0, 2.0)
 
 
-def test_positions_are_counted_from_one_without_labels():
-    ax = heatmap(WEIGHTS)
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["1", "2"]
-
-
 def test_each_number_stands_in_its_cell_in_a_colour_that_can_be_read():
     ax = heatmap(WEIGHTS, annotate=True)
     assert texts(ax) == ["0.10", "0.20", "0.70", "0.90", "0.10", "0.00"]
     assert [t.get_position() for t in ax.texts] == [(j, i) for i in range(2) for j in range(3)]
-    for text, weight in zip(ax.texts, WEIGHTS.flatten().tolist(), strict=True):
-        background = ax.images[0].cmap(weight)[:3]
-        assert abs(luminance(text.get_color()) - luminance(background)) > 0.4
-    for cmap in ("Greys", "gray"):
+    for cmap in (plotting.WEIGHT_MAP, "Greys", "gray"):
         ax = heatmap(3 * WEIGHTS - 2, annotate=True, vmin=-2.0, vmax=1.0, cmap=cmap)
         for text, weight in zip(ax.texts, WEIGHTS.flatten().tolist(), strict=True):
             background = matplotlib.colormaps[cmap](weight)[:3]
@@ -99,11 +93,12 @@ def test_each_number_stands_in_its_cell_in_a_colour_that_can_be_read():
 
 
 @pytest.mark.parametrize(
-    "values", [WEIGHTS.tolist(), WEIGHTS.numpy(), WEIGHTS.float(), WEIGHTS.clone().requires_grad_()]
+    "values", [WEIGHTS.tolist(), WEIGHTS.numpy(), WEIGHTS.bfloat16(), WEIGHTS.float().requires_grad_()]
 )
 def test_tensors_arrays_and_lists_are_drawn_alike(values, device):
-    values = values.to(device, torch.float32) if isinstance(values, torch.Tensor) else values
-    np.testing.assert_allclose(heatmap(values).images[0].get_array(), WEIGHTS.numpy(), rtol=1e-6)
+    values = values.to(device) if isinstance(values, torch.Tensor) else values
+    drawn = heatmap(values, np.array(["a", "b"]), np.array(["c", "d", "e"])).images[0].get_array()
+    np.testing.assert_allclose(drawn, WEIGHTS.numpy(), rtol=4e-3)
 
 
 def test_the_colour_map_runs_from_light_to_dark_so_that_it_survives_grey_print():
@@ -113,19 +108,12 @@ def test_the_colour_map_runs_from_light_to_dark_so_that_it_survives_grey_print()
     assert grey[0] - grey[-1] > 0.6
 
 
-def test_another_colour_map_may_be_given_by_name_or_itself():
-    for cmap in ("viridis", matplotlib.colormaps["viridis"]):
-        assert heatmap(WEIGHTS, cmap=cmap).images[0].cmap.name == "viridis"
-    assert heatmap(WEIGHTS).images[0].cmap.name == plotting.WEIGHT_MAP
-
-
 def test_axes_take_other_names_and_long_labels_are_turned():
-    for draw in (heatmap, lambda values, *labels, **names: mask_map(values > 0.5, *labels, **names)):
-        ax = draw(WEIGHTS, None, ["four", "for", "a"], row_name="target", column_name="source")
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("source", "target")
-        assert {label.get_rotation() for label in ax.get_xticklabels()} == {0.0}
-        turned = draw(WEIGHTS, None, ["fiver", "for", "a"])
-        assert {label.get_rotation() for label in turned.get_xticklabels()} == {45.0}
+    ax = heatmap(WEIGHTS, None, ["four", "for", "a"], row_name="target", column_name="source")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("source", "target")
+    assert {label.get_rotation() for label in ax.get_xticklabels()} == {0.0}
+    turned = heatmap(WEIGHTS, None, ["fiver", "for", "a"])
+    assert {label.get_rotation() for label in turned.get_xticklabels()} == {45.0}
 
 
 def test_query_key_and_value_have_colours_of_their_own_which_the_style_uses():
@@ -152,7 +140,6 @@ def test_a_chain_shows_every_number_name_shape_and_joint():
     ax = matrix_chain([("Q", [[1.0, 2.0]], plotting.QUERY), ("K", [[3.0], [4.5]], plotting.KEY)], joints=["·"])
     assert texts(ax) == ["1.00", "2.00", "Q", "1 × 2", "·", "3.00", "4.50", "K", "2 × 1"]
     assert len(ax.patches) == 4
-    assert texts(matrix_chain([("Q", [[1.0]], plotting.QUERY)], form="{:.0f}"))[0] == "1"
 
 
 def test_values_flow_into_the_output_along_arrows_as_wide_as_their_weights():
@@ -203,11 +190,6 @@ def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, mess
     assert_raises(call, error, message)
 
 
-def test_heat_maps_take_half_precision_and_labels_of_any_kind():
-    ax = heatmap(torch.eye(2, dtype=torch.bfloat16), np.array(["a", "b"]), np.array(["c", "d"]))
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["c", "d"]
-
-
 def test_a_mask_is_drawn_dark_where_open_with_a_cross_where_closed_and_empty_rows_framed():
     mask = torch.tensor([[True, False, True], [False, False, False]])
     ax = mask_map(mask, ["a", "b"], ["x", "y", "z"], title="mask")
@@ -232,5 +214,4 @@ def test_the_frames_of_a_mask_surround_the_empty_rows_and_lines_part_the_cells()
         assert (box.x0, box.x1) == pytest.approx((-0.5, 6.5), abs=0.05)
         assert box.height == pytest.approx(1, abs=0.1)
     assert not any(patch.get_fill() for patch in ax.patches)
-    assert ax.get_xticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
-    assert ax.get_yticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert ax.get_xticks(minor=True).tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]  # lines part the cells

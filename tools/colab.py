@@ -1,18 +1,15 @@
 """Give every chapter the two cells that let it run in Colab: the link that opens it there, and the installing cell.
 
-    python -m tools.colab                     every chapter (then run `make notebooks`: the new cells need executing),
-                                              and the installing cell of every assignment
-    python -m tools.colab PATH ...            only these
-    python -m tools.colab --check [PATH ...]  write nothing; name the notebooks whose cells are missing or old
+    python -m tools.colab
 
-Both cells are made from the address of the repository, which is written once, in _config.yml. They keep their ids, and
-where nothing has changed the file stays as it is, outputs included. The link comes first, and is left out on the site,
-whose pages have launch buttons; the installing cell comes before the first code cell and prints nothing.
+Both cells are made from the address of the repository, which is written once, in _config.yml. So are the installing
+cell of every assignment, and [project.urls]. The cells keep their ids, and where nothing has changed the file stays as
+it is, outputs included. The link comes first, and is left out on the site, whose pages have launch buttons. The
+installing cell comes before the first code cell and prints nothing; new ones need executing, by `make notebooks`.
 """
 
-import argparse
+import copy
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +25,7 @@ LINK = "open-in-colab"
 ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
 INSTALL = "install-the-package"
 NOT_ON_THE_SITE = "remove-cell"
+URLS = {"Source": "{url}", "Issues": "{url}/issues", "Changelog": "{url}/blob/{branch}/CHANGELOG.md"}
 
 INSTALL_SOURCE = """
 # Installs this book's package where it is missing, as in Colab, and what it needs.
@@ -109,45 +107,39 @@ def _same(first: NotebookNode, other: NotebookNode) -> bool:
     return all(first[part] == other[part] for part in ("cell_type", "source", "metadata"))
 
 
-def refresh(path: Path, root: Path, address: Address, *, check: bool = False) -> bool:
-    """Bring one notebook's cells up to date, unless `check` is set; return whether they were not."""
-    notebook = read(path)
-    before = list(notebook.cells)
-    put_own_cells(notebook, path.resolve().relative_to(root).as_posix(), address)
-    stale = notebook.cells != before
-    if stale and not check:
-        path.write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
-    return stale
+def stale(root: Path = ROOT) -> dict[Path, str]:
+    """Return the files whose parts are not as the address makes them, with the text that each should have."""
+    address, found = Address.read(root), {}
+    masters = sorted(root.glob("classroom/masters/source/*/*.ipynb"))
+    for path in (*chapters(root), *masters):
+        notebook = read(path)
+        before = copy.deepcopy(notebook)
+        if path in masters:  # its other cells and their metadata belong to nbgrader
+            (cell,) = (cell for cell in notebook.cells if cell.get("id") == INSTALL)
+            cell.source = own_cells("", address)[1].source
+        else:
+            put_own_cells(notebook, path.relative_to(root).as_posix(), address)
+        if notebook != before:
+            found[path] = nbformat.v4.writes(notebook) + "\n"
+    for path in (*root.glob("pyproject.toml"), *root.glob("classroom/pyproject.toml")):
+        after = before = path.read_text(encoding="utf-8")
+        for name, url in URLS.items():
+            line = f'{name} = "{url.format(url=address.url, branch=address.branch)}"'
+            after = re.sub(rf'^{name} = ".*"$', line, after, flags=re.MULTILINE)
+        if after != before:
+            found[path] = after
+    return found
 
 
-def refresh_master(path: Path, address: Address, *, check: bool = False) -> bool:
-    """Bring an assignment's installing cell up to date, unless `check` is set; return whether it was not."""
-    notebook = read(path)
-    (cell,) = (cell for cell in notebook.cells if cell.get("id") == INSTALL)
-    source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
-    stale: bool = cell.source != source
-    if stale and not check:
-        cell.source = source  # its other cells and their metadata belong to nbgrader
-        path.write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
-    return stale
-
-
-def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
-    """Run the command line; with --check, return 1 if a notebook's cells are not up to date."""
-    parser = argparse.ArgumentParser(description="Give every chapter the cells that let it run in Colab.")
-    parser.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all chapters)")
-    parser.add_argument("--check", action="store_true", help="write nothing; name what is not up to date")
-    options = parser.parse_args(arguments)
-    address = Address.read(root)
-    paths = options.paths or chapters(root)
-    masters = [] if options.paths else sorted(root.glob("classroom/masters/source/*/*.ipynb"))
-    stale = [path for path in paths if refresh(path, root, address, check=options.check)]
-    old = [path for path in masters if refresh_master(path, address, check=options.check)]
-    for path in (*stale, *old):
-        done = "updated; now run make notebooks" if path in stale else "updated"
-        print(f"{path.name}: {'not up to date; run python -m tools.colab' if options.check else done}")
-    return 1 if (stale or old) and options.check else 0
+def main(root: Path = ROOT) -> None:
+    """Write what is not up to date."""
+    files = stale(root)
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+        print(f"{path.relative_to(root)}: updated")
+    if any(path.parent.name == "notebooks" for path in files):
+        print("Now run: make notebooks")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

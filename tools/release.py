@@ -10,71 +10,52 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 import yaml
 
 from tools.book import ROOT
 
-TAG = re.compile(r"v(\d+\.\d+\.\d+)")
-HEADING = re.compile(r"^## (?P<version>[^,\n]+), (?P<day>.+)\n", re.MULTILINE)
-
-
-class NotReady(Exception):
-    """The tag cannot become a release; the message says why."""
-
-
-def version_of(tag: str) -> str:
-    """Return the version that a tag names."""
-    if not (match := TAG.fullmatch(tag)):
-        raise NotReady(f"a tag must look like v1.2.3; got {tag!r}")
-    return match[1]
+# The files that state the version, and how it is read from them.
+STATED: dict[str, Callable[[str], str]] = {
+    "pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
+    "classroom/pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
+    "CITATION.cff": lambda text: str(yaml.safe_load(text)["version"]),
+}
 
 
 def check_files(version: str, root: Path) -> None:
     """Require that the files which state a version state this one."""
-    readers: dict[str, Callable[[str], str]] = {
-        "pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
-        "classroom/pyproject.toml": lambda text: tomllib.loads(text)["project"]["version"],
-        "CITATION.cff": lambda text: str(yaml.safe_load(text)["version"]),
-    }
-    for name, read in readers.items():
+    for name, read in STATED.items():
         if (written := read((root / name).read_text("utf-8"))) != version:
-            raise NotReady(f"{name} must state the tag's version; expected {version}, got {written}")
+            raise ValueError(f"{name} must state the tag's version; expected {version}, got {written}")
 
 
-def notes(version: str, changelog: str) -> str:
-    """Return what CHANGELOG.md says of a version."""
-    headings = list(HEADING.finditer(changelog))
-    ends = [heading.start() for heading in headings[1:]] + [len(changelog)]
-    for heading, end in zip(headings, ends, strict=True):
-        if heading["version"] == version:
-            check_day(version, heading["day"])
-            return changelog[heading.end() : end].strip()
-    raise NotReady(f"CHANGELOG.md has no section '## {version}, YEAR-MONTH-DAY'")
-
-
-def check_day(version: str, day: str) -> None:
-    """Require that a section's heading gives the day of the release."""
-    try:
-        date.fromisoformat(day)
-    except ValueError:
-        raise NotReady(f"CHANGELOG.md must give the day that {version} is released; got '{day}'") from None
+def notes(tag: str, root: Path) -> str:
+    """Return what CHANGELOG.md says of the version that a tag names; raise, with the reason, where it is not ready."""
+    if not re.fullmatch(r"v\d+\.\d+\.\d+", tag):
+        raise ValueError(f"a tag must look like v1.2.3; got {tag!r}")
+    version = tag[1:]
+    check_files(version, root)
+    changelog = (root / "CHANGELOG.md").read_text("utf-8")
+    section = re.search(rf"^## {re.escape(version)}, (.+)\n((?:(?!## ).*\n?)*)", changelog, re.MULTILINE)
+    if section is None:
+        raise ValueError(f"CHANGELOG.md has no section '## {version}, YEAR-MONTH-DAY'")
+    day, text = section[1], section[2].strip()
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
+        raise ValueError(f"CHANGELOG.md must give the day that {version} is released; got '{day}'")
+    if not text:
+        raise ValueError(f"CHANGELOG.md says nothing about {version}")
+    return text
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Check the tag and print its notes; return 1, with the reason, where it is not ready."""
     try:
-        version = version_of(*arguments)
-        check_files(version, root)
-        text = notes(version, (root / "CHANGELOG.md").read_text("utf-8"))
-        if not text:
-            raise NotReady(f"CHANGELOG.md says nothing about {version}")
-    except NotReady as error:
+        print(notes(*arguments, root))
+    except ValueError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
-    print(text)
     return 0
 
 

@@ -9,7 +9,8 @@ the whole chapter, so that nothing in the chapter has to know of it; offset 0 is
 that fails is noted, and the chapter goes on. What was run is kept in `_build/replication`: a run that was stopped goes
 on where it was. The result is `book/replication.json`, from which the page of claims says what held how often.
 
-A claim varies if its measurement differs between offsets; of times it says how far they differ between runs.
+What is kept are the measured values, not verdicts: whether they are within a claim's bounds is judged where they are
+read, so that another bound costs no run. A record is old where its chapter computes something else (computation.py).
 """
 
 import argparse
@@ -17,11 +18,9 @@ import ast
 import contextlib
 import datetime
 import io
-import itertools
 import json
 import math
 import os
-import statistics
 import subprocess
 import sys
 import types
@@ -33,17 +32,15 @@ from typing import Any
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tools.book import ROOT, chapters, read, syntax
-from tools.colab import INSTALL
-from tools.profiles import mark_of_texts, sources_of
+from tools.book import ROOT, chapters, read
+from tools.computation import fingerprint
 
 RESULTS = ROOT / "book" / "replication.json"
 KEPT = ROOT / "_build" / "replication"
 RUNS = 20  # the least number that tells 95 % from less
 APART = 1000  # between the seeds of two offsets; no chapter uses seeds so far apart
-SAME = 1e-6  # relative: what rounding leaves between two orders of a sum
+DIGITS = 6  # of a measured number
 LIMIT = 900  # seconds for one run of a chapter
-SHOWN = {"finding", "stable", "digits"}  # arguments of a claim that say how it is shown, not what is measured
 
 
 # ---- One run: in a process of its own -------------------------------------------------------------------------------
@@ -68,23 +65,16 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
     """Run a chapter's statements one after the other; return its claims and what failed.
 
     Returns:
-        ``{"claims": {id: [measured, held]}, "failed": {cell id: message}}``
+        ``{"claims": {id: measured}, "failed": {cell id: message}}``
     """
     move_seeds(offset)
     from attention_tutorial import notebook as package
 
-    claims: dict[str, list[Any]] = {}
+    claims: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    assert_claim = package.claim
 
     def claim(id: str, sentence: str, measured: Any, **bounds: Any) -> None:
-        value = measured.item() if hasattr(measured, "item") else measured
-        try:
-            assert_claim(id, sentence, measured, **bounds)
-            held = True
-        except AssertionError:
-            held = False
-        claims[id] = [value, held]
+        claims[id] = measured.item() if hasattr(measured, "item") else measured
 
     package.claim = claim
     # A module, as a notebook's kernel has one: PyTorch's compiler looks up there what a function of the chapter names.
@@ -120,56 +110,10 @@ def run_alone(path: Path, offset: int, target: Path) -> None:
 # ---- All runs -------------------------------------------------------------------------------------------------------
 
 
-def code_of(notebook: NotebookNode) -> str:
-    """Return what a chapter computes: its code, without comments, layout, and how claims are worded and shown.
-
-    The installing cell, exercises, widgets, and what shows the package's source compute nothing that a claim measures.
-    """
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL]
-    trees = [ast.parse(cell.source) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
-    trees = [tree for tree in trees if not all(map(_only_shows, tree.body))]
-    for tree in trees:
-        tree.body = [statement for statement in tree.body if not _imports_widgets(statement)]
-    for node in itertools.chain.from_iterable(map(ast.walk, trees)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "claim" and node.args[1:]:
-            node.args[1] = ast.Constant("")
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in SHOWN]
-    return "\n".join(map(syntax, trees))
-
-
-def _only_shows(statement: ast.stmt) -> bool:
-    from attention_tutorial import widgets
-
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    shown = {"show_source", *widgets.__all__}
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in shown
-
-
-def _imports_widgets(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and statement.module == "attention_tutorial.widgets"
-
-
-def state_of(notebook: NotebookNode) -> str:
-    """Return the mark of a chapter's code and of what it measured: it changes where a replication is out of date."""
-    return mark_of_texts(code_of(notebook), *measured_in(notebook))
-
-
-def measured_in(notebook: NotebookNode) -> list[str]:
-    """Return what the claims of a chapter measured, as far as it is the same on every machine."""
-    from attention_tutorial.notebook import Claim
-
-    return [f"{claim.id} {claim.measured}" for claim in Claim.stored_in(notebook) if claim.stable]
-
-
-def kept_at(path: Path, notebook: NotebookNode, offset: int) -> Path:
-    """Return where a run of a chapter is kept."""
-    return KEPT / path.stem / f"{mark_of_texts(code_of(notebook), *sources_of(notebook))}-{offset}.json"
-
-
 def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
-    """Run a chapter on all offsets that are still to do, and sum up."""
-    notebook = read(path)
-    paths = {offset: kept_at(path, notebook, offset) for offset in offsets}
+    """Run a chapter on all offsets that are still to do, and gather what it measured."""
+    state = fingerprint(read(path))
+    paths = {offset: KEPT / path.stem / f"{state}-{offset}.json" for offset in offsets}
 
     def start(offset: int) -> str:
         command = [sys.executable, "-m", "tools.replicate", "--one", str(path), str(offset), str(paths[offset])]
@@ -183,25 +127,23 @@ def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
     if problems:
         raise SystemExit("\n".join([f"{path.name} did not run:", *problems]))
     runs = [json.loads(path_of_run.read_text(encoding="utf-8")) for path_of_run in paths.values()]
-    return {"state": state_of(notebook), "offsets": [offsets[0], offsets[-1]], **summary(runs)}
+    return {"state": state, "offsets": [offsets[0], offsets[-1]], **gather(runs)}
 
 
-def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sum up the runs of a chapter: for each claim whether it varies, in how many runs it held, and what was measured.
+def gather(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put the runs of a chapter together.
 
     Args:
         runs: what `run` returned, for each offset.
 
     Returns:
-        ``{"claims": {id: {"runs", "held", and where it varies: "values" or "median", "least", "most"}}, "failed":
-        {cell id: {"runs", "message"}}}``. A claim that a run did not reach did not hold in it.
+        ``{"claims": {id: values}, "failed": {cell id: {"runs", "message"}}}``. Values are a list with one for each run
+        (None where a run did not reach the claim), or a single one where all are the same but for rounding.
     """
-    ids = list(dict.fromkeys(id for run in runs for id in run["claims"]))
-    claims = {}
-    for id in ids:
-        results = [run["claims"][id] for run in runs if id in run["claims"]]
-        values, held = [result[0] for result in results], [result[1] for result in results]
-        claims[id] = {"runs": len(runs), "held": sum(held), **spread(values)}
+    claims: dict[str, Any] = {}
+    for id in dict.fromkeys(id for run in runs for id in run["claims"]):
+        values = [_rounded(run["claims"].get(id)) for run in runs]
+        claims[id] = values if varies(values) else values[0]
     failed: dict[str, dict[str, Any]] = {}
     for run in runs:
         for cell, message in run["failed"].items():
@@ -209,32 +151,26 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {"claims": claims, "failed": failed}
 
 
-def spread(values: list[Any]) -> dict[str, Any]:
-    """Return the median and the range of numbers that differ, or each word with how often it came; else nothing."""
-    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in values):
-        if all(math.isclose(x, values[0], rel_tol=SAME, abs_tol=1e-9) for x in values):
-            return {}
-        middle, least, most = (float(f"{f(values):.4g}") for f in (statistics.median, min, max))
-        return {"median": middle, "least": least, "most": most}
-    words = [str(x) for x in values]
-    return {} if len(set(words)) == 1 else {"values": {word: words.count(word) for word in sorted(set(words))}}
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def report(name: str, record: dict[str, Any]) -> str:
-    """Say which claims and statements of a chapter fell short."""
-    claims = record["claims"].items()
-    varying = [id for id, claim in claims if claim.keys() & {"median", "values"}]
-    lines = [f"{name}: {len(varying)} of {len(claims)} claims vary with the draw"]
-    lines += [
-        f"    {id}: held in {claim['held']} of {claim['runs']} runs; "
-        + ", ".join(f"{key} {value}" for key, value in claim.items() if key not in ("held", "runs"))
-        for id, claim in claims
-        if claim["held"] < claim["runs"]
-    ]
-    lines += [
-        f"    cell {cell}: {claim['message']} (in {claim['runs']} runs)" for cell, claim in record["failed"].items()
-    ]
-    return "\n".join(lines)
+def varies(values: list[Any]) -> bool:
+    """Return whether values differ by more than what rounding leaves between two orders of a sum."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return not all(math.isclose(value, values[0], rel_tol=10.0**-DIGITS, abs_tol=1e-9) for value in values)
+    return any(value != values[0] for value in values)
+
+
+def write(results: dict[str, Any]) -> None:
+    """Write the record of all chapters, one line for each claim."""
+    chapters = []
+    for name, record in sorted(results.items()):
+        claims = ",\n".join(f"   {json.dumps(id)}: {json.dumps(value)}" for id, value in record["claims"].items())
+        fields = {key: json.dumps(value) for key, value in sorted(record.items())}
+        fields |= {"claims": f"{{\n{claims}\n  }}"} if claims else {}
+        chapters.append(f' "{name}": {{\n' + ",\n".join(f'  "{key}": {text}' for key, text in fields.items()) + "\n }")
+    RESULTS.write_text("{\n" + ",\n".join(chapters) + "\n}\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -257,11 +193,11 @@ def main() -> None:
     for path in map(Path.resolve, options.paths or chapters()):
         record = replicate(path, offsets, options.jobs)
         results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-        results[path.stem] = {"date": datetime.date.today().isoformat(), **record}
-        RESULTS.write_text(
-            json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-        print(report(path.stem, record))
+        write({**results, path.stem: {"date": datetime.date.today().isoformat(), **record}})
+        varying = sum(isinstance(values, list) for values in record["claims"].values())
+        print(f"{path.stem}: {varying} of {len(record['claims'])} claims vary with the draw")
+        for cell, failure in record["failed"].items():
+            print(f"    cell {cell}: {failure['message']} (in {failure['runs']} runs)")
 
 
 if __name__ == "__main__":

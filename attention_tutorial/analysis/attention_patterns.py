@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from .._validation import check_float_tensor, shape_of
+from .weights import entropy
 
 __all__ = [
     "HeadPattern",
     "block_share",
     "describe_heads",
     "diagonal_share",
-    "effective_keys",
-    "largest_share",
-    "vertical_share",
 ]
 
 
@@ -60,35 +58,6 @@ def diagonal_share(weights: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     return share, torch.tensor(offsets, device=best.device)[best]
 
 
-def vertical_share(weights: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Measure how vertical heads are: the mean weight on the best fixed column.
-
-    .. math:: \max_j \operatorname{mean}_i\, a_{ij}
-
-    Args:
-        weights: (batch, heads, n, n).
-        real: boolean, (batch, n), False at padding.
-
-    Returns:
-        ``(share, column)``, each (heads,).
-
-    Raises:
-        TypeError: as :func:`diagonal_share`.
-        ValueError: as :func:`diagonal_share`.
-
-    Example:
-        >>> stripe = torch.zeros(1, 1, 4, 4)
-        >>> stripe[..., 2] = 1.0
-        >>> share, column = vertical_share(stripe, torch.ones(1, 4, dtype=torch.bool))
-        >>> share.item(), column.item()
-        (1.0, 2)
-    """
-    _check_maps(weights, real)
-    column_means = (weights * real[:, None, :, None]).sum(dim=(0, 2)) / real.sum()  # (heads, n)
-    share, column = column_means.max(dim=-1)
-    return share, column
-
-
 def block_share(weights: Tensor, group: Tensor, real: Tensor) -> Tensor:
     r"""Measure how much heads gather evenly within groups: the overlap with even weights on the query's own group.
 
@@ -123,67 +92,18 @@ def block_share(weights: Tensor, group: Tensor, real: Tensor) -> Tensor:
     return _mean_row(torch.minimum(weights, even[:, None]).sum(dim=-1), real)
 
 
-def largest_share(weights: Tensor, real: Tensor) -> Tensor:
-    r"""Measure how sharp heads are, wherever they look: the mean of each row's largest weight.
-
-    .. math:: \operatorname{mean}_i \max_j a_{ij}
-
-    Args:
-        weights: (batch, heads, n, n).
-        real: boolean, (batch, n), False at padding.
-
-    Returns:
-        The mean, (heads,).
-
-    Raises:
-        TypeError: as :func:`diagonal_share`.
-        ValueError: as :func:`diagonal_share`.
-
-    Example:
-        >>> weights = torch.tensor([[0.9, 0.1], [0.3, 0.7]])[None, None]
-        >>> round(largest_share(weights, torch.ones(1, 2, dtype=torch.bool)).item(), 6)
-        0.8
-    """
-    _check_maps(weights, real)
-    return _mean_row(weights.amax(dim=-1), real)
-
-
-def effective_keys(weights: Tensor, real: Tensor) -> Tensor:
-    r"""Count the keys that heads look at, in effect: the exponential of each row's entropy, averaged.
-
-    .. math:: \operatorname{mean}_i \exp\Big(-\sum_j a_{ij} \ln a_{ij}\Big)
-
-    Args:
-        weights: (batch, heads, n, n).
-        real: boolean, (batch, n), False at padding.
-
-    Returns:
-        The mean count, (heads,): 1 where all weight lies on one key, k where k keys share it evenly.
-
-    Raises:
-        TypeError: as :func:`diagonal_share`.
-        ValueError: as :func:`diagonal_share`.
-
-    Example:
-        >>> weights = torch.full((1, 1, 5, 5), 0.2)
-        >>> round(effective_keys(weights, torch.ones(1, 5, dtype=torch.bool)).item(), 4)
-        5.0
-    """
-    _check_maps(weights, real)
-    return _mean_row(torch.special.entr(weights).sum(dim=-1).exp(), real)
-
-
 @dataclass(frozen=True)
 class HeadPattern:
-    """What the measures say about one head.
+    r"""What the measures say about one head.
 
     Attributes:
         name: "diagonal", "vertical", "block", "sparse" or "mixed".
         diagonal: :func:`diagonal_share`, with its ``offset``.
-        vertical: :func:`vertical_share`, with its ``column``.
+        vertical: the mean weight on the best fixed ``column``, :math:`\max_j \operatorname{mean}_i a_{ij}`.
         block: :func:`block_share`.
-        largest: :func:`largest_share`.
-        keys: :func:`effective_keys`.
+        largest: how sharp the head is, wherever it looks, :math:`\operatorname{mean}_i \max_j a_{ij}`.
+        keys: how many keys it looks at in effect, :math:`\operatorname{mean}_i \exp(-\sum_j a_{ij} \ln a_{ij})`: 1
+            where all weight lies on one key, k where k keys share it evenly.
     """
 
     name: str
@@ -223,16 +143,18 @@ def describe_heads(weights: Tensor, group: Tensor, real: Tensor, threshold: floa
         'mixed'
     """
     diagonal, offset = diagonal_share(weights, real)
-    vertical, column = vertical_share(weights, real)
-    numbers = [diagonal, offset, vertical, column, block_share(weights, group, real), largest_share(weights, real),
-               effective_keys(weights, real)]  # fmt: skip
-    found = []
-    for d, o, v, c, b, s, k in zip(*(x.tolist() for x in numbers), strict=True):
+    column_means = (weights * real[:, None, :, None]).sum(dim=(0, 2)) / real.sum()  # (heads, n)
+    vertical, column = column_means.max(dim=-1)
+    largest = _mean_row(weights.amax(dim=-1), real)
+    keys = _mean_row(entropy(weights).exp(), real)
+    numbers = [diagonal, offset, vertical, column, block_share(weights, group, real), largest, keys]
+    heads = []
+    for d, o, v, c, b, most, k in zip(*(x.tolist() for x in numbers), strict=True):
         name = max((d, "diagonal"), (v, "vertical"), (b, "block"))[1]
         if max(d, v, b) < threshold:
-            name = "sparse" if s >= threshold else "mixed"
-        found.append(HeadPattern(name, d, o, v, c, b, s, k))
-    return found
+            name = "sparse" if most >= threshold else "mixed"
+        heads.append(HeadPattern(name, d, o, v, c, b, most, k))
+    return heads
 
 
 def _mean_row(values: Tensor, real: Tensor) -> Tensor:

@@ -27,7 +27,6 @@ __all__ = [
     "moved_bytes",
     "peak_bytes",
     "saved_bytes",
-    "seconds",
     "time_ratio",
 ]
 
@@ -62,16 +61,22 @@ def saved_bytes(fn: Callable[[], Any]) -> int:
     return sum(kept.values())
 
 
-class _Largest(TorchDispatchMode):
-    """Notes the largest tensor that any operation returns."""
+class _Watch(TorchDispatchMode):
+    """Calls ``see(func, inputs, outputs)`` with the tensors of every operation."""
 
-    largest = 0
+    def __init__(self, see: Callable[[Any, list[Tensor], list[Tensor]], None]) -> None:
+        super().__init__()
+        self.see = see
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        inputs = _tensors((args, kwargs))
         result = func(*args, **(kwargs or {}))
-        sizes = [x.numel() * x.element_size() for x in tree_leaves(result) if isinstance(x, Tensor)]
-        self.largest = max([self.largest, *sizes])
+        self.see(func, inputs, _tensors(result))
         return result
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(values) if isinstance(x, Tensor)]
 
 
 def largest_tensor_bytes(fn: Callable[[], Any]) -> int:
@@ -88,35 +93,15 @@ def largest_tensor_bytes(fn: Callable[[], Any]) -> int:
         >>> largest_tensor_bytes(lambda: (column @ row).sum())  # 100 x 100 float32
         40000
     """
-    with _Largest() as mode:
+    largest = 0
+
+    def see(func: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        nonlocal largest
+        largest = max([largest, *(x.numel() * x.element_size() for x in outputs)])
+
+    with _Watch(see):
         fn()
-    return mode.largest
-
-
-class _Peak(TorchDispatchMode):
-    """Follows the memory of the tensors that are made: how much is in use, and the most that ever was."""
-
-    in_use = peak = 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for x in _tensors((args, kwargs)):  # what was there before does not count
-            self.seen.add(x.untyped_storage())
-        result = func(*args, **(kwargs or {}))
-        for x in _tensors(result):
-            storage = x.untyped_storage()
-            if storage not in self.seen:
-                self.seen.add(storage)
-                self._count(storage.nbytes())
-                weakref.finalize(storage, self._count, -storage.nbytes())
-        return result
-
-    def _count(self, change: int) -> None:
-        self.in_use += change
-        self.peak = max(self.peak, self.in_use)
+    return largest
 
 
 def peak_bytes(fn: Callable[[], Any]) -> int:
@@ -136,28 +121,27 @@ def peak_bytes(fn: Callable[[], Any]) -> int:
         >>> peak_bytes(lambda: ((x + 1) + 1) + 1)  # of three sums of 4000 bytes, two live at a time
         8000
     """
-    with _Peak() as mode:
+    known: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+    in_use = peak = 0
+
+    def count(change: int) -> None:
+        nonlocal in_use, peak
+        in_use += change
+        peak = max(peak, in_use)
+
+    def see(func: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        for x in inputs:  # what was there before does not count
+            known.add(x.untyped_storage())
+        for x in outputs:
+            storage = x.untyped_storage()
+            if storage not in known:
+                known.add(storage)
+                count(storage.nbytes())
+                weakref.finalize(storage, count, -storage.nbytes())
+
+    with _Watch(see):
         fn()
-    return mode.peak
-
-
-class _Moved(TorchDispatchMode):
-    """Adds up the bytes that operations read and write."""
-
-    moved = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        read, written = _tensors((args, kwargs)), _tensors(result)
-        shared = {x.untyped_storage().data_ptr() for x in read} >= {x.untyped_storage().data_ptr() for x in written}
-        is_view = shared and not func._schema.is_mutable
-        if not is_view and "empty" not in func._schema.name:
-            self.moved += sum(map(_bytes_of, read + written))
-        return result
-
-
-def _tensors(values: Any) -> list[Tensor]:
-    return [x for x in tree_leaves(values) if isinstance(x, Tensor)]
+    return peak
 
 
 def _bytes_of(tensor: Tensor) -> int:
@@ -183,9 +167,18 @@ def moved_bytes(fn: Callable[[], Any]) -> int:
         >>> moved_bytes(lambda: x.exp().sum())  # read 4000, write 4000, read them again, write one number
         12004
     """
-    with _Moved() as mode:
+    moved = 0
+
+    def see(func: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        nonlocal moved
+        shared = {x.untyped_storage().data_ptr() for x in inputs} >= {x.untyped_storage().data_ptr() for x in outputs}
+        is_view = shared and not func._schema.is_mutable
+        if not is_view and "empty" not in func._schema.name:
+            moved += sum(map(_bytes_of, inputs + outputs))
+
+    with _Watch(see):
         fn()
-    return mode.moved
+    return moved
 
 
 def flops(fn: Callable[[], Any]) -> int:
@@ -274,24 +267,6 @@ def _grad_fn(output: Tensor) -> Any:
     if output.grad_fn is None:
         raise ValueError("output must come from operations on tensors that require gradients; got one without a graph")
     return output.grad_fn
-
-
-def seconds(fn: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the median time of ``fn()`` in seconds, after one run that is not counted.
-
-    Args:
-        fn: the computation.
-        repeats: how many runs are counted.
-
-    Returns:
-        Seconds. Compare it only with another figure of the same run.
-
-    Example:
-        >>> seconds(lambda: torch.ones(10)) > 0
-        True
-    """
-    fn()
-    return statistics.median(_time(fn) for _ in range(repeats))
 
 
 def time_ratio(slow: Callable[[], Any], fast: Callable[[], Any], repeats: int = 5) -> float:

@@ -1,8 +1,8 @@
-"""Where a translator finds the gender of a word that it is about to write.
+"""Gender agreement: where a translator finds the gender of the word that it predicts next.
 
 A sentence is cut off before the first word of its verb that shows a gender: *stata* or *stato*, or after *verrà* the
-participle. The translator reads the Italian words up to there, and we compare how likely it finds the right form and
-the wrong one. Then edges of its attention are closed, or words are exchanged, and we look again.
+participle. The translator reads the Italian words up to there, and we compare the probabilities of the right form and
+the wrong one. Then edges of its attention are masked, or words are exchanged, and we compare again.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ..data.copying import shift_right
 from ..data.translation import ITALIAN, Sentence, encode_english, encode_italian
 from ..models.transformer import BEGIN, Transformer
 
-__all__ = ["Decisions", "close", "decisions", "italian_places", "margins", "source_places"]
+__all__ = ["Decisions", "close", "decisions", "margins"]
 
 ABSENT = -1
 
@@ -48,48 +48,21 @@ class Decisions:
     target_places: dict[str, Tensor]
 
 
-def source_places(sentence: Sentence) -> dict[str, int]:
-    """Return where the words of a sentence stand among its English words.
-
-    Args:
-        sentence: a sentence of the grammar.
-
-    Returns:
-        Positions by name: ``adjective``, ``subject``, ``other``, ``leading``; -1 for what it has not.
-
-    Example:
-        >>> from attention_tutorial.data.translation import read_sentence
-        >>> places = source_places(read_sentence("the modern network of the model was tested in 2020"))
-        >>> places["adjective"], places["subject"], places["other"], places["leading"]
-        (1, 2, 5, -1)
-    """
-    at = (
-        (4 if sentence.leading else 0) + (2 if sentence.is_answer else 0) + 1
-    )  # after "after the X ,", "what about", "the"
-    subject = at + bool(sentence.adjective)
+def _source_places(sentence: Sentence) -> dict[str, int]:
+    """Return the positions of nouns and adjective among the English words."""
+    # behind "after the X ,", "what about" and "the"
+    first = (4 if sentence.leading else 0) + (2 if sentence.is_answer else 0) + 1
+    subject = first + bool(sentence.adjective)
     return {
-        "adjective": at if sentence.adjective else ABSENT,
+        "adjective": first if sentence.adjective else ABSENT,
         "subject": subject,
         "other": subject + 3 if sentence.other else ABSENT,
         "leading": 2 if sentence.leading else ABSENT,
     }
 
 
-def italian_places(sentence: Sentence) -> dict[str, int]:
-    """Return where the words of a sentence stand among its Italian words.
-
-    Args:
-        sentence: a sentence of the grammar.
-
-    Returns:
-        Positions by name: ``article`` (the subject's), ``subject``, ``adjective``, ``other``, ``leading``; -1 for what
-        it has not. ``agrees`` is the first word of the verb that shows the gender.
-
-    Example:
-        >>> from attention_tutorial.data.translation import read_sentence
-        >>> italian_places(read_sentence("the network will be tested in 2030"))["agrees"]  # la rete verrà *provata*
-        3
-    """
+def _target_places(sentence: Sentence) -> dict[str, int]:
+    """Return positions among the Italian words; ``agrees`` is the first word of the verb that shows the gender."""
     if sentence.is_answer:
         return dict.fromkeys(("article", "subject", "adjective", "other", "leading"), ABSENT) | {"agrees": 1}
     article = 4 if sentence.leading else 0
@@ -126,11 +99,9 @@ def decisions(sentences: Sequence[Sentence]) -> Decisions:
     """
     if not isinstance(sentences, Sequence) or not all(isinstance(each, Sentence) for each in sentences):
         raise TypeError(f"sentences must be a sequence of Sentence; got {type(sentences).__name__}")
-    source, target = (
-        encode_english([each.english for each in sentences]),
-        encode_italian([each.italian for each in sentences]),
-    )
-    found = [italian_places(each) for each in sentences]
+    source = encode_english([each.english for each in sentences])
+    target = encode_italian([each.italian for each in sentences])
+    found = [_target_places(each) for each in sentences]
     step = torch.tensor([each["agrees"] for each in found])
     right = target.gather(1, step[:, None])[:, 0]
     wrong = torch.tensor([_other_gender(i) for i in right.tolist()])
@@ -138,7 +109,7 @@ def decisions(sentences: Sequence[Sentence]) -> Decisions:
     names = [name for name in found[0] if name != "agrees"]
     # The decoder reads the beginning first: a word of the target stands one place later in what it reads.
     in_target = {name: torch.tensor([at[name] + 1 if at[name] >= 0 else ABSENT for at in found]) for name in names}
-    in_source = [source_places(each) for each in sentences]
+    in_source = [_source_places(each) for each in sentences]
     return Decisions(
         source,
         pad_sequence(prefixes, batch_first=True),
@@ -157,13 +128,13 @@ def _other_gender(word: int) -> int:
 
 
 def close(rows: Tensor | None, columns: Tensor, m: int, n: int) -> Tensor:
-    """Make a mask that closes one edge in each sentence, and leaves all others open.
+    """Make a mask that forbids one edge in each sentence, and allows all others.
 
     Args:
-        rows: the positions that look, (batch,), or ``None`` for all of them.
-        columns: the positions they must not see, (batch,); where it is -1, nothing is closed.
-        m: number of positions that look.
-        n: number of positions that are looked at.
+        rows: the queries' positions, (batch,), or ``None`` for all of them.
+        columns: the keys that they must not attend to, (batch,); where it is -1, nothing is masked.
+        m: number of queries.
+        n: number of keys.
 
     Returns:
         Boolean (batch, m, n), True = may attend.
@@ -192,7 +163,7 @@ def margins(model: Transformer, cut: Decisions, **masks: Any) -> Tensor:
 
     Args:
         model: the translator.
-        cut: what it has read.
+        cut: the sentences, cut off.
         **masks: ``encoder_mask``, ``decoder_mask`` and ``cross_mask``, as the model takes them.
 
     Returns:

@@ -21,13 +21,13 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from .._validation import check_flag, check_generator, check_ids, check_size, shape_of
+from .._validation import check_flag, check_generator, check_size
+from .copying import SeededBatches, listed_ids
+from .sentences import encode
 
 __all__ = [
     "ENGLISH",
@@ -357,18 +357,12 @@ def read_sentence(text: str) -> Sentence:
     )
 
 
-def _encode(texts: Sequence[str], vocabulary: Sequence[str], last: list[int]) -> Tensor:
+def _encode(texts: Sequence[str], vocabulary: Sequence[str], last: Sequence[str] = ()) -> Tensor:
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"texts must be a sequence of str; got {type(texts).__name__}")
     if not texts:
         raise ValueError("texts must hold at least one text; got none")
-    id_of = {word: i for i, word in enumerate(vocabulary)}
-    rows = [split_words(text) for text in texts]
-    unknown = sorted({word for row in rows for word in row} - set(id_of))
-    if unknown:
-        raise ValueError(f"texts must use the words of the vocabulary; got {', '.join(unknown)}")
-    ids = [torch.tensor([*(id_of[word] for word in row), *last], dtype=torch.long) for row in rows]
-    return pad_sequence(ids, batch_first=True, padding_value=PAD)
+    return encode([[*split_words(text), *last] for text in texts], vocabulary)
 
 
 def encode_english(texts: Sequence[str]) -> Tensor:
@@ -388,7 +382,7 @@ def encode_english(texts: Sequence[str]) -> Tensor:
         >>> encode_english(["the model was tested in 2020", "the model"]).shape
         torch.Size([2, 6])
     """
-    return _encode(texts, ENGLISH, [])
+    return _encode(texts, ENGLISH)
 
 
 def encode_italian(texts: Sequence[str]) -> Tensor:
@@ -408,7 +402,7 @@ def encode_italian(texts: Sequence[str]) -> Tensor:
         >>> spell_italian(encode_italian(["l'idea è stata lodata nel 2020"])[0])
         "l'idea è stata lodata nel 2020"
     """
-    return _encode(texts, ITALIAN, [END])
+    return _encode(texts, ITALIAN, ["<end>"])
 
 
 def spell_italian(ids: Tensor) -> str:
@@ -428,17 +422,12 @@ def spell_italian(ids: Tensor) -> str:
         >>> spell_italian(torch.tensor([1, ITALIAN.index("la"), ITALIAN.index("rete"), 2, 0]))
         'la rete'
     """
-    check_ids("ids", ids)
-    if ids.dim() != 1:
-        raise ValueError(f"ids must have one axis (m,); got shape {shape_of(ids)}")
-    listed = ids.tolist()
-    if any(not 0 <= i < len(ITALIAN) for i in listed):
-        raise ValueError(f"ids must lie between 0 and {len(ITALIAN) - 1}; got {listed}")
+    listed = listed_ids(ids, len(ITALIAN))
     listed = listed[: listed.index(END)] if END in listed else listed
     return join_italian([ITALIAN[i] for i in listed if i not in (PAD, BEGIN)])
 
 
-class TranslationBatches:
+class TranslationBatches(SeededBatches):
     """A run of training batches; each batch is padded to its longest sentence.
 
     Going through it twice gives the same batches twice, since the generator is made from ``seed`` each time.
@@ -458,19 +447,14 @@ class TranslationBatches:
     """
 
     def __init__(self, num_batches: int, *, batch_size: int = 64, seed: int = 0) -> None:
-        check_size("num_batches", num_batches, minimum=1)
+        super().__init__(num_batches, seed)
         check_size("batch_size", batch_size, minimum=1)
-        check_size("seed", seed)
-        self.num_batches, self.batch_size, self.seed = num_batches, batch_size, seed
+        self.batch_size = batch_size
 
-    def __len__(self) -> int:
-        return self.num_batches
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = torch.Generator().manual_seed(self.seed)
-        for _ in range(self.num_batches):
-            sentences: list[Any] = draw_sentences(self.batch_size, generator=generator)
-            yield (
-                encode_english([sentence.english for sentence in sentences]),
-                encode_italian([sentence.italian for sentence in sentences]),
-            )
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
+        sentences = draw_sentences(self.batch_size, generator=generator)
+        return (
+            encode_english([sentence.english for sentence in sentences]),
+            encode_italian([sentence.italian for sentence in sentences]),
+        )

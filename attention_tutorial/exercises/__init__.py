@@ -3,9 +3,9 @@
 ``check("weights_by_hand", my_answer)`` runs the learner's answer on inputs that tell right from wrong, and says what it
 found. It never raises on a wrong answer and never hangs: a notebook with open exercises still runs to its end.
 
-Each exercise is one table (`Exercise`): its inputs, its right answer, and the slips that people make, each with its
-words. The modules ``chapter01`` and so on hold them. The check, its tests and the page "What the checks find" are made
-from these tables.
+Each exercise is one table (`Exercise`): its inputs, its right answer, and the wrong answers that people give, each with
+its message. The modules ``chapter01`` and so on hold them. The check, its tests and the page "What the checks find" are
+made from these tables. `visible` packs tables as plain data for a student's notebook; the same judge reads them there.
 """
 
 import functools
@@ -14,9 +14,10 @@ import pkgutil
 from dataclasses import replace
 from typing import Any
 
-from .judging import SECONDS, Diagnosis, judge, slip_of, verdict
-from .running import Mistake, Outcome
-from .table import MISTAKES, SYMPTOMS, Case, Exercise, Read, Slip
+from .judging import SECONDS, Diagnosis, judge, verdict
+from .parse import Returned, mask, number, numbers, random, same, tensor
+from .runner import Mistake, Outcome, float64_by_default
+from .table import MISTAKES, SYMPTOMS, Case, Exercise, WrongAnswer, quick_question
 
 __all__ = [
     "MISTAKES",
@@ -26,13 +27,20 @@ __all__ = [
     "Exercise",
     "Mistake",
     "Outcome",
-    "Read",
-    "Slip",
+    "Returned",
+    "WrongAnswer",
     "check",
     "diagnose",
     "exercises",
+    "float64_by_default",
     "judge",
-    "slip_of",
+    "mask",
+    "number",
+    "numbers",
+    "quick_question",
+    "random",
+    "same",
+    "tensor",
 ]
 
 
@@ -66,13 +74,13 @@ def diagnose(name: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
         seconds: an answer that takes longer is stopped.
 
     Returns:
-        ``None`` if the answer is right, ``"not filled in yet"`` for a stub, else a diagnosis in words.
+        ``None`` if the answer is right, ``"not filled in yet"`` for a stub, else a message.
 
     Raises:
         ValueError: if there is no such exercise.
     """
     diagnosis = judge(_exercise(name), answer, seconds=seconds)
-    return None if diagnosis is None else diagnosis.words
+    return None if diagnosis is None else diagnosis.message
 
 
 def check(name: str, answer: Any) -> Any:
@@ -94,19 +102,25 @@ def check(name: str, answer: Any) -> Any:
         >>> check("weights_by_hand", None)
         weights_by_hand: not filled in yet.
         >>> check("weights_by_hand", [0.1, 0.4, 0.6])
-        weights_by_hand: not yet. Weights sum to 1; yours sum to 1.100.
+        weights_by_hand: not yet. Each row must sum to 1; yours sum to 1.1.
     """
     exercise = _exercise(name)
     diagnosis = judge(exercise, answer)
-    if exercise.typed is not None and diagnosis is not None and diagnosis.kind is Outcome.NOT_FILLED_IN:
+    if exercise.typed and diagnosis is not None and diagnosis.kind is Outcome.NOT_FILLED_IN:
         from ..widgets import YourTurn
 
-        wrong = {slip.answer: slip.told(exercise.cases[0]) for slip in exercise.slips}
-        return YourTurn(exercise.asks, exercise.right, wrong, rest=exercise.rest, **vars(exercise.typed))
+        return YourTurn(
+            exercise.prompt,
+            exercise.right,
+            {wrong.answer: wrong.message_for(exercise.cases[0]) for wrong in exercise.wrong_answers},
+            choices=exercise.choices,
+            tolerance=exercise.tolerance,
+            rest=exercise.fallback_message,
+        )
     print(verdict(name, diagnosis))
-    slip = diagnosis and diagnosis.slip
-    if slip and slip.mistake in SYMPTOMS:
-        print(f'How to find it in a model of your own: "{SYMPTOMS[slip.mistake]}" on the page "My model misbehaves".')
+    wrong = diagnosis and diagnosis.wrong_answer
+    if wrong and wrong.mistake in SYMPTOMS:
+        print(f'How to find it in a model of your own: "{SYMPTOMS[wrong.mistake]}" on the page "My model misbehaves".')
     return None
 
 

@@ -4,11 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .results import number, random, tensor
-from .table import Case, Exercise, Slip
-from .turns import turn
+from .parse import number, random, tensor
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-SHAPE_OF_SCORES = turn(
+SHAPE_OF_SCORES = quick_question(
     "Q has shape (8, 5, 2) and K has shape (8, 7, 2). Give the shape of Q @ K.mT.",
     (8, 5, 7),
     {
@@ -17,11 +16,10 @@ SHAPE_OF_SCORES = turn(
         (8, 7, 2): "that is the shape of K itself",
         (8, 2, 7): "that is the shape of K.mT; its axis of size 2 meets that of Q, and both vanish",
         (5, 7): "that is one of the 8 products; the axis of size 8 stays in front",
-        (64, 5, 7): "matrix 1 of Q meets matrix 1 of K alone, so there are 8 products, not 8 times 8",
     },
 )
 
-SAT_WITHOUT_CAT = turn(
+SAT_WITHOUT_CAT = quick_question(
     "The scores of sat are 2.83 for cat and 0 for five other words. Mask cat and give the weight of each other word.",
     0.2,
     {
@@ -30,43 +28,32 @@ SAT_WITHOUT_CAT = turn(
         0.25: "five words are left, since 'the' stands twice in the sentence",
         0.0: "that is the weight of cat itself",
         1.0: "that is what the five words share; each gets the same part of it",
-        0.772: "that was the weight of cat before the mask",
     },
 )
 
-
-def _exponentials_by(total: str) -> str:
-    return f"you divided the exponentials by {total}"
-
-
 ROWS_TO_ONE = Exercise(
-    asks="The exponentials of the scores (m, n), each divided by the sum of its row.",
+    prompt="The exponentials of the scores (m, n), each divided by the sum of its row.",
     right=lambda s: s.softmax(-1),
     returns=tensor("(m, n)"),
     cases=[Case((random(5, 5),)), Case((random(3, 5),))],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "sum(dim=-1) has shape (5,), which is repeated down the rows, so column j was divided by the sum of row j; "
             "keepdim=True makes it (5, 1)",
             lambda s: s.exp() / s.exp().sum(-1),
         ),
-        Slip(
-            f"{_exponentials_by('the sums of the columns')}; dim=-1 sums along the rows",
+        WrongAnswer(
+            "you divided the exponentials by the sums of the columns; dim=-1 sums along the rows",
             lambda s: s.exp() / s.exp().sum(-2, keepdim=True),
         ),
-        Slip(
-            f"{_exponentials_by('the sum of the whole matrix')}; sum(dim=-1, keepdim=True) gives one sum a row",
+        WrongAnswer(
+            "you divided the exponentials by the sum of the whole matrix; sum(dim=-1, keepdim=True) sums each row",
             lambda s: s.exp() / s.exp().sum(),
         ),
-        Slip(
-            f"{_exponentials_by('the mean of their row')}, so that each row sums to 5",
-            lambda s: s.exp() / s.exp().mean(-1, keepdim=True),
-        ),
-        Slip(
+        WrongAnswer(
             "you divided the scores by the sum of the scores; take the exponentials first",
             lambda s: s / s.sum(-1, keepdim=True),
         ),
-        Slip("these are the exponentials; divide each by the sum of its row", lambda s: s.exp()),
     ],
 )
 
@@ -78,38 +65,28 @@ def _chosen(logits: Tensor, target: Tensor) -> Tensor:
 
 
 LOSS_BY_HAND = Exercise(
-    asks="The mean of -ln p, where p is the probability that a row of the logits (n, k) gives to the target (n,).",
+    prompt="The mean of -ln p, where p is the probability that a row of the logits (n, k) gives to the target (n,).",
     right=F.cross_entropy,
     returns=number("the loss"),
     cases=[Case((random(5, 3), TARGET))],
-    slips=[
-        Slip("the minus is missing: ln p is negative for p below 1", lambda z, t: _chosen(z, t).log().mean()),
-        Slip("that is the mean of p; take the logarithm of each p, and a minus", lambda z, t: _chosen(z, t).mean()),
-        Slip("that is the mean of -p; the logarithm is missing", lambda z, t: -_chosen(z, t).mean()),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("the minus is missing: ln p is negative for p below 1", lambda z, t: _chosen(z, t).log().mean()),
+        WrongAnswer(
             "you took the logarithm of the mean; take the mean of the logarithms",
             lambda z, t: -_chosen(z, t).mean().log(),
         ),
-        Slip("that is the sum over the rows; take the mean", lambda z, t: -_chosen(z, t).log().sum()),
-        Slip(
-            "you averaged over all entries of the row; gather takes the one of the target",
-            lambda z, t: -z.softmax(-1).log().mean(),
-        ),
-        Slip(
+        WrongAnswer("that is the sum over the rows; take the mean", lambda z, t: -_chosen(z, t).log().sum()),
+        WrongAnswer(
             "p[:, target] takes the columns of all targets from every row, (n, n) numbers; "
             "gather(-1, target[:, None]) takes one from each row",
             lambda z, t: -z.softmax(-1)[:, t].log().mean(),
         ),
-        Slip(
-            "target[None] is one row of indices, so all were taken from the first row; target[:, None] is a column",
-            lambda z, t: -z.softmax(-1).gather(-1, t[None]).log().mean(),
-        ),
-        Slip(
+        WrongAnswer(
             "your softmax runs down the columns; with dim=-1 each row sums to 1",
             lambda z, t: -z.softmax(0).gather(-1, t[:, None]).log().mean(),
             mistake=5,
         ),
-        Slip(
+        WrongAnswer(
             "these are the logits of the targets; a softmax makes them probabilities, then comes -ln",
             lambda z, t: -z.gather(-1, t[:, None]).mean(),
         ),

@@ -11,27 +11,19 @@ from ..analysis.cost import largest_tensor_bytes
 from ..analysis.weights import entropy
 from ..analysis.weights import softmax_jacobian as jacobian_of
 from ..layers import merge_heads, split_heads
-from .reading import describe_scale, explain_weights, sums_to_one, weights_alike
-from .results import (
-    alike,
-    close,
+from .parse import (
     expect_number,
     expect_tensor,
-    multiple,
-    near,
     number,
     numbers,
     random,
-    same_shape,
+    same,
     tensor,
-    times,
-    within,
 )
-from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
-from .turns import turn
+from .runner import Mistake, call
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-COIN_VARIANCE = turn(
+COIN_VARIANCE = quick_question(
     "Three features, each ±1 by a coin toss: the dot product is -3, -1, 1 or 3, with the shares 1/8, 3/8, 3/8 and 1/8. "
     "What is its variance?",
     3,
@@ -45,7 +37,7 @@ COIN_VARIANCE = turn(
     },
 )
 
-SLOPE_OF_A_WEIGHT = turn(
+SLOPE_OF_A_WEIGHT = quick_question(
     "Two keys have the weights 0.8 and 0.2. What is the derivative of the first weight with respect to its own score?",
     0.16,
     {
@@ -59,7 +51,7 @@ SLOPE_OF_A_WEIGHT = turn(
     },
 )
 
-WRONG_ROOT = turn(
+WRONG_ROOT = quick_question(
     "A model has 768 features and 12 heads of 64 features each. Someone divides the scores of a head by √768. Queries "
     "and keys meet Theorem 1. What is the standard deviation of the divided scores?",
     8 / 768**0.5,
@@ -92,19 +84,12 @@ def _ask_for_variance(answer: Callable[..., Any], *inputs: float) -> float:
     first, second = (expect_number(call(answer, *case), "the variance") for _ in range(2))
     if first != second:
         raise Mistake("the same inputs gave two different answers: draw no random numbers, compute the variance")
-    if near(first, 5 * 1.5 * 0.7):
+    if math.isclose(first, 5 * 1.5 * 0.7, rel_tol=1e-4):
         raise Mistake("that is the mean of the dot product; the variance is asked for")
     return expect_number(call(answer, *inputs), "the variance")
 
 
-def _explain_variance(got: Tensor, right: float, d: int, mq: float, a: float, mk: float, b: float) -> str:
-    return (
-        f"with means {mq:g} and {mk:g}, standard deviations {a:g} and {b:g} and d_k = {d} the variance is "
-        f"{right:.5g}; yours is {got:.4g}"
-    )
-
-
-def _slips_with_one_mean() -> Iterator[Slip]:
+def _slips_with_one_mean() -> Iterator[WrongAnswer]:
     """What a mean m adds to the variance, in a wrong way: d m² times the squared standard deviation of the other."""
     terms: dict[str, Callable[..., float]] = {
         "a mean of the {own} alone changes nothing in your answer; in truth it makes every product vary more": (
@@ -121,21 +106,21 @@ def _slips_with_one_mean() -> Iterator[Slip]:
         "the mean of the {own} adds to the variance; you subtracted": (lambda d, m, own, other: -d * m**2 * other**2),
     }
     for words, term in terms.items():
-        yield Slip(
+        yield WrongAnswer(
             words.format(own="query", other="key"),
             lambda d, mq, a, mk, b, term=term: _variance(d, 0, a, mk, b) + term(d, mq, a, b),
         )
-        yield Slip(
+        yield WrongAnswer(
             words.format(own="key", other="query"),
             lambda d, mq, a, mk, b, term=term: _variance(d, mq, a, 0, b) + term(d, mk, b, a),
         )
 
 
 DOT_PRODUCT_VARIANCE = Exercise(
-    asks="The variance of a dot product of d_k features whose entries have given means and standard deviations.",
+    prompt="The variance of a dot product of d_k features whose entries have given means and standard deviations.",
     right=_variance,
     returns=number("the variance"),
-    ask=_ask_for_variance,
+    call=_ask_for_variance,
     cases=[
         Case((5, 0.0, 2.0, 0.0, 3.0)),
         Case((5, 1.5, 2.0, 0.0, 3.0), "right when both means are 0; {found}"),
@@ -144,54 +129,59 @@ DOT_PRODUCT_VARIANCE = Exercise(
         Case((7, 0.123, 0.21, 0.07, 0.33), "right for d_k = 5 and large numbers; {found}"),  # small: they show rounding
         Case((7, -0.123, 0.21, -0.07, 0.33), "negative means count like positive ones; {found}"),
     ],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "you used the standard deviations where the variances belong: square them",
             lambda d, mq, a, mk, b: d * a * b,
         ),
-        Slip(
+        WrongAnswer(
             "that is the standard deviation of the dot product; the variance is its square",
             lambda *inputs: math.sqrt(_variance(*inputs)),
         ),
-        Slip(
+        WrongAnswer(
             "the variance grows like d_k, not like its square: independent products cancel in part",
             lambda d, mq, a, mk, b: d**2 * a**2 * b**2,
         ),
-        Slip("you left d_k out: each of the d_k products adds its own variance", lambda d, mq, a, mk, b: a**2 * b**2),
-        Slip(
+        WrongAnswer(
+            "you left d_k out: each of the d_k products adds its own variance", lambda d, mq, a, mk, b: a**2 * b**2
+        ),
+        WrongAnswer(
             "you added the two variances; for a product of independent numbers of mean 0 they multiply",
             lambda d, mq, a, mk, b: d * (a**2 + b**2),
         ),
-        Slip("you squared only the query's standard deviation", lambda d, mq, a, mk, b: d * a**2 * b),
-        Slip("you squared only the key's standard deviation", lambda d, mq, a, mk, b: d * a * b**2),
-        Slip("you squared the variances once more", lambda d, mq, a, mk, b: d * a**4 * b**4),
-        Slip("you multiplied by sqrt(d_k); the variance has d_k", lambda d, mq, a, mk, b: math.sqrt(d) * a**2 * b**2),
+        WrongAnswer("you squared only the query's standard deviation", lambda d, mq, a, mk, b: d * a**2 * b),
+        WrongAnswer("you squared only the key's standard deviation", lambda d, mq, a, mk, b: d * a * b**2),
+        WrongAnswer("you squared the variances once more", lambda d, mq, a, mk, b: d * a**4 * b**4),
+        WrongAnswer(
+            "you multiplied by sqrt(d_k); the variance has d_k", lambda d, mq, a, mk, b: math.sqrt(d) * a**2 * b**2
+        ),
         *_slips_with_one_mean(),
-        Slip("these are the mean squares of the products; subtract the square of each product's mean", _mean_square),
-        Slip(
+        WrongAnswer(
+            "these are the mean squares of the products; subtract the square of each product's mean", _mean_square
+        ),
+        WrongAnswer(
             "subtract the squared mean of *each* product, d_k times mean_q² mean_k²; you subtracted the square of the "
             "whole mean, which has d_k squared",
             lambda d, mq, a, mk, b: _mean_square(d, mq, a, mk, b) - (d * mq * mk) ** 2,
         ),
-        Slip(
+        WrongAnswer(
             "you subtracted the squared mean only once; every one of the d_k products has it",
             lambda d, mq, a, mk, b: _mean_square(d, mq, a, mk, b) - (mq * mk) ** 2,
         ),
-        Slip(
+        WrongAnswer(
             "subtract the *square* of each product's mean",
             lambda d, mq, a, mk, b: _mean_square(d, mq, a, mk, b) - d * mq * mk,
         ),
-        Slip(
+        WrongAnswer(
             "subtract nothing from the three parts, even where both means differ from 0",
             lambda d, mq, a, mk, b: _variance(d, mq, a, mk, b) - d * (mq * mk) ** 2,
         ),
-        Read("that is the mean of the dot product", lambda d, mq, a, mk, b: d * mq * mk),
-        Read(
+        WrongAnswer("that is the mean of the dot product", lambda d, mq, a, mk, b: d * mq * mk),
+        WrongAnswer(
             "draw no random numbers",
             lambda d, mq, a, mk, b: ((mq + a * torch.randn(500, d)) * (mk + b * torch.randn(500, d))).sum(-1).var(),
         ),
     ],
-    explain=_explain_variance,
 )
 
 
@@ -204,30 +194,13 @@ def _of_weights(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda scores: make(scores.softmax(0))
 
 
-def _explain_jacobian(got: Tensor, right: Tensor, scores: Tensor) -> str:
-    diagonal = torch.eye(len(right), dtype=torch.bool)
-    if close(got[~diagonal], right[~diagonal]):
-        return "off the diagonal all is right; the diagonal is not: it is a_j (1 - a_j)"
-    if close(got[diagonal], right[diagonal]):
-        return "the diagonal is right; off it the entry is -a_j a_l"
-    factor = times(got, right, {"n": len(right)})
-    if factor:
-        return f"your Jacobian is {factor} the right one"
-    if not close(got, got.T):
-        return "the Jacobian of the softmax is symmetric; yours is not"
-    sums = got.sum(1)
-    if not close(sums, torch.zeros_like(sums)):
-        return f"each row of the Jacobian sums to 0; yours sum to between {sums.min():.3g} and {sums.max():.3g}"
-    return "the shape is right, but the entries are not; entry (j, l) is a_j - a_j² for j = l, and -a_j a_l otherwise"
-
-
 def _explain_large_scores(answer: Callable[[Tensor], Any]) -> str | None:
     scores = random(7)
     for large in ((1000.0 + scores).round(), 1000.0 * scores):
         got = expect_tensor(call(answer, large), (7, 7), "(n, n)", "the Jacobian", finite=False)
         if not got.isfinite().all():
             return "right for small scores, but large ones overflow: exp(1000) is infinite; torch.softmax avoids it"
-        if not close(got, _jacobian(large), 1e-7):
+        if not same(got, _jacobian(large), 1e-7):
             return (
                 "right for small scores, but not for large ones; torch.softmax subtracts the largest score before exp"
             )
@@ -239,54 +212,55 @@ def _naive_softmax(scores: Tensor) -> Tensor:
 
 
 JACOBIAN = Exercise(
-    asks="The Jacobian of the softmax at some scores.",
+    prompt="The Jacobian of the softmax at some scores.",
     right=_jacobian,
     returns=tensor("(n, n)", "the Jacobian"),
     cases=[Case((random(7),))],
-    same=within(1e-7),
-    slips=[
-        Slip("the sign is turned around: it is diag(a) - a aᵀ", lambda scores: -_jacobian(scores)),
-        Slip("the term a aᵀ is missing: every weight falls when another score rises", _of_weights(torch.diag)),
-        Slip("diag(a) is missing: a score must raise its own weight", _of_weights(lambda a: -torch.outer(a, a))),
-        Slip("diag(a) is missing, and the minus", _of_weights(lambda a: torch.outer(a, a))),
-        Slip(
+    tolerance=1e-7,
+    wrong_answers=[
+        WrongAnswer("the sign is turned around: it is diag(a) - a aᵀ", lambda scores: -_jacobian(scores)),
+        WrongAnswer("the term a aᵀ is missing: every weight falls when another score rises", _of_weights(torch.diag)),
+        WrongAnswer("diag(a) is missing: a score must raise its own weight", _of_weights(lambda a: -torch.outer(a, a))),
+        WrongAnswer("diag(a) is missing, and the minus", _of_weights(lambda a: torch.outer(a, a))),
+        WrongAnswer(
             "that is the diagonal alone; the entries -a_j a_l off it are missing",
             _of_weights(lambda a: torch.diag(a * (1 - a))),
         ),
-        Slip("subtract a aᵀ, do not add it", _of_weights(lambda a: torch.diag(a) + torch.outer(a, a))),
-        Slip(
+        WrongAnswer("subtract a aᵀ, do not add it", _of_weights(lambda a: torch.diag(a) + torch.outer(a, a))),
+        WrongAnswer(
             "you subtracted a aᵀ from the identity matrix; subtract it from diag(a)",
             _of_weights(lambda a: torch.eye(len(a)) - torch.outer(a, a)),
         ),
-        Slip("you put the scores in place of the weights: the softmax is missing", jacobian_of),
-        Slip(
+        WrongAnswer("you put the scores in place of the weights: the softmax is missing", jacobian_of),
+        WrongAnswer(
             "you put the exponentials in place of the weights: divide them by their sum",
             lambda scores: jacobian_of(scores.exp()),
         ),
-        Slip(
+        WrongAnswer(
             "the weights belong on the diagonal only; broadcasting put them into every row",
             _of_weights(lambda a: a[None] - torch.outer(a, a)),
         ),
-        Slip(
+        WrongAnswer(
             "the weights belong on the diagonal only; broadcasting put them into every column",
             _of_weights(lambda a: a[:, None] - torch.outer(a, a)),
         ),
-        Slip("off the diagonal the sign is plus; it is minus a_j a_l", lambda scores: _jacobian(scores).abs()),
-        Slip(
+        WrongAnswer("off the diagonal the sign is plus; it is minus a_j a_l", lambda scores: _jacobian(scores).abs()),
+        WrongAnswer(
             "that is the derivative of the logarithms of the weights, I - 1 aᵀ; multiply row j by a_j",
             _of_weights(lambda a: torch.eye(len(a)) - a),
         ),
-        Slip("you applied the softmax twice", _of_weights(_jacobian)),
-        Slip(
+        WrongAnswer("you applied the softmax twice", _of_weights(_jacobian)),
+        WrongAnswer(
             "that is for scores divided by sqrt(n); do not scale them here",
             lambda scores: _jacobian(scores / math.sqrt(len(scores))),
         ),
-        Read("the diagonal is not: it is a_j (1 - a_j)", lambda scores: _jacobian(scores) + torch.eye(len(scores))),
-        Read("large ones overflow", lambda scores: jacobian_of(_naive_softmax(scores))),
-        Read("but not for large ones", lambda scores: jacobian_of(_naive_softmax(scores.clamp(max=50)))),
+        WrongAnswer(
+            "the diagonal is not: it is a_j (1 - a_j)", lambda scores: _jacobian(scores) + torch.eye(len(scores))
+        ),
+        WrongAnswer("large ones overflow", lambda scores: jacobian_of(_naive_softmax(scores))),
+        WrongAnswer("but not for large ones", lambda scores: jacobian_of(_naive_softmax(scores.clamp(max=50)))),
     ],
-    explain=_explain_jacobian,
-    further=[_explain_large_scores],
+    extra_checks=[_explain_large_scores],
 )
 
 
@@ -294,22 +268,12 @@ def _through_softmax(a: Tensor, u: Tensor) -> Tensor:
     return a * (u - a @ u)
 
 
-def _explain_gradient(got: Tensor, right: Tensor, a: Tensor, u: Tensor) -> str:
-    factor = times(got, right, {"n": len(right)})
-    if factor:
-        return f"your gradient is {factor} the right one"
-    words = "the shape is right, but the numbers are not"
-    if not close(got.sum(), 0.0):
-        return f"{words}; the entries must sum to 0, yours sum to {got.sum():.3g}"
-    return f"{words}; the largest difference is {(got - right).abs().max():.3g}"
-
-
 def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
     n = 1009
     a, u = random(n).softmax(0), random(n, seed=1)
     memory: list[Any] = []
     largest = largest_tensor_bytes(lambda: memory.append(call(answer, a, u)))
-    if not close(memory[0], _through_softmax(a, u), 1e-7):
+    if not same(memory[0], _through_softmax(a, u), 1e-7):
         return "right for 7 keys, but not for 1009"
     if largest >= 4 * n * n:
         return (
@@ -320,49 +284,52 @@ def _explain_memory(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
 
 
 THROUGH_SOFTMAX = Exercise(
-    asks="The gradient of the scores from the weights a and the gradient u of the weights, in linear memory.",
+    prompt="The gradient of the scores from the weights a and the gradient u of the weights, in linear memory.",
     right=_through_softmax,
     returns=tensor("(n,)", "the gradient"),
     cases=[Case((random(7).softmax(0), random(7, seed=1)))],
-    same=within(1e-7),
-    slips=[
-        Slip(
+    tolerance=1e-7,
+    wrong_answers=[
+        WrongAnswer(
             "the sign is turned around: it is a (u - aᵀu), with u for the upstream gradient",
             lambda a, u: a * (a @ u - u),
         ),
-        Slip("that is diag(a) u alone; subtract a (aᵀu)", lambda a, u: a * u),
-        Slip("that is -a (aᵀu) alone; diag(a) u is missing", lambda a, u: -a * (a @ u)),
-        Slip("that is a (aᵀu) alone; diag(a) u is missing", lambda a, u: a * (a @ u)),
-        Slip("multiply by the weights once more: J u = a (u - aᵀu)", lambda a, u: u - a @ u),
-        Slip(
+        WrongAnswer("that is diag(a) u alone; subtract a (aᵀu)", lambda a, u: a * u),
+        WrongAnswer("that is -a (aᵀu) alone; diag(a) u is missing", lambda a, u: -a * (a @ u)),
+        WrongAnswer("that is a (aᵀu) alone; diag(a) u is missing", lambda a, u: a * (a @ u)),
+        WrongAnswer("multiply by the weights once more: J u = a (u - aᵀu)", lambda a, u: u - a @ u),
+        WrongAnswer(
             "that is the diagonal of the Jacobian alone: every score moves the other weights too",
             lambda a, u: a * (1 - a) * u,
         ),
-        Slip("subtract the average under the weights, aᵀu, not the plain average", lambda a, u: a * (u - u.mean())),
-        Slip("subtract the average under the weights, aᵀu, not the plain sum", lambda a, u: a * (u - u.sum())),
-        Slip("subtract aᵀu, do not add it", lambda a, u: a * (u + a @ u)),
-        Slip("you took u² where the upstream gradient u belongs", lambda a, u: _through_softmax(a, u**2)),
-        Slip(
+        WrongAnswer(
+            "subtract the average under the weights, aᵀu, not the plain average", lambda a, u: a * (u - u.mean())
+        ),
+        WrongAnswer("subtract the average under the weights, aᵀu, not the plain sum", lambda a, u: a * (u - u.sum())),
+        WrongAnswer("subtract aᵀu, do not add it", lambda a, u: a * (u + a @ u)),
+        WrongAnswer("you took u² where the upstream gradient u belongs", lambda a, u: _through_softmax(a, u**2)),
+        WrongAnswer(
             "the weights are given already: there is no softmax to apply",
             lambda a, u: _through_softmax(a.softmax(0), u),
         ),
-        Slip("you multiplied by the weights twice", lambda a, u: a * _through_softmax(a, u)),
-        Slip("multiply aᵀu by the weights before you subtract it from a * u", lambda a, u: a * u - a @ u),
-        Slip("aᵀu is the *sum* of the products a * u; you divided it by n", lambda a, u: a * (u - (a * u).mean())),
-        Slip(
+        WrongAnswer("you multiplied by the weights twice", lambda a, u: a * _through_softmax(a, u)),
+        WrongAnswer("multiply aᵀu by the weights before you subtract it from a * u", lambda a, u: a * u - a @ u),
+        WrongAnswer(
+            "aᵀu is the *sum* of the products a * u; you divided it by n", lambda a, u: a * (u - (a * u).mean())
+        ),
+        WrongAnswer(
             "you swapped the two: the weights a come first, then the upstream gradient u",
             lambda u, a: _through_softmax(a, u),
         ),
-        Slip("that is the way back through the *logarithm* of the softmax", lambda a, u: u - a * u.sum()),
-        Slip(
+        WrongAnswer("that is the way back through the *logarithm* of the softmax", lambda a, u: u - a * u.sum()),
+        WrongAnswer(
             "that is a (1 - a) times the sum of u; the product of J with u is asked for",
             lambda a, u: a * (1 - a) * u.sum(),
         ),
-        Read("an n x n matrix", lambda a, u: jacobian_of(a) @ u),
-        Read("your gradient is 7 = n times the right one", lambda a, u: len(a) * _through_softmax(a, u)),
+        WrongAnswer("an n x n matrix", lambda a, u: jacobian_of(a) @ u),
+        WrongAnswer("your gradient is 7 = n times the right one", lambda a, u: len(a) * _through_softmax(a, u)),
     ],
-    explain=_explain_gradient,
-    further=[_explain_memory],
+    extra_checks=[_explain_memory],
 )
 
 Split = Callable[[Tensor, int], Tensor]  # (batch, n, heads * d_head), heads -> (batch, heads, n, d_head)
@@ -412,152 +379,110 @@ def _not_split(x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> Tensor:
     return scores[:, None].expand(-1, heads, -1, -1)
 
 
-def _sizes(d_model: int, heads: int, d_head: int, n: int) -> dict[str, int]:
-    """What a learner may divide by the root of. All must differ, and none be the root of another, rounded or not."""
-    return {
-        "d_head": d_head,
-        "d_model": d_model,
-        "num_heads": heads,
-        "num_heads * d_head": heads * d_head,
-        "d_model // num_heads": d_model // heads,
-        "n": n,
-    }
-
-
-def _explain_head_scores(got: Tensor, right: Tensor, x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> str | None:
-    (batch, n, d_model), d_head = x.shape, w_q.size(1) // heads
-    raw, sizes = right * math.sqrt(d_head), _sizes(d_model, heads, d_head, n) | {"batch": batch}
-    if sums_to_one(got, -1):
-        diagnosis = explain_weights(got, raw, sizes=sizes, divide_by="d_head")
-        return f"these are weights; only the scores are asked for{f' (and {diagnosis})' if diagnosis else ''}"
-    slope = multiple(got, raw)
-    if slope is not None and slope < 0:
-        return "the sign of your scores is turned around"
-    if slope is not None:
-        words = describe_scale(slope, d_head**-0.5, sizes, "d_head")
-        return words.removeprefix("your weights are ").split(": ", 1)[-1]
-    for slip in OTHER_SCORES:
-        if multiple(got, slip.answer(x, w_q, w_k, heads)) is not None:
-            return f"{slip.words} (and the factor is not 1/sqrt(d_head) either)"
-    return None
-
-
 OTHER_SCORES = [  # recognised with another factor, too
-    Slip(
+    WrongAnswer(
         "queries and keys are swapped: row i of the scores belongs to query i",
         lambda x, w_q, w_k, heads: _head_scores(x, w_k, w_q, heads),
     ),
-    Slip("you used w_q for the keys too; keys need w_k", lambda x, w_q, w_k, heads: _head_scores(x, w_q, w_q, heads)),
-    Slip(
+    WrongAnswer(
+        "you used w_q for the keys too; keys need w_k", lambda x, w_q, w_k, heads: _head_scores(x, w_q, w_q, heads)
+    ),
+    WrongAnswer(
         "you used w_k for the queries too; queries need w_q",
         lambda x, w_q, w_k, heads: _head_scores(x, w_k, w_k, heads),
     ),
-    Slip(
+    WrongAnswer(
         "the heads are scrambled: a reshape straight to (batch, num_heads, n, d_head) mixes positions and features; "
         "make (batch, n, num_heads, d_head) first, then swap the two axes",
         _with(split=_by_view),
         mistake=9,
     ),
-    Slip(
+    WrongAnswer(
         "head 1 owns the first d_head features, head 2 the next, and so on; you gave each head every num_heads-th "
         "feature",
         _with(split=_by_stride),
     ),
-    Slip("a head has w_q.size(1) // num_heads features; you gave it d_model // num_heads", _narrow_heads),
-    Slip("your heads are in the reverse order", lambda *inputs: _head_scores(*inputs).flip(1)),
-    Slip("each head gets the same scores, those of all features together", _not_split),
+    WrongAnswer("a head has w_q.size(1) // num_heads features; you gave it d_model // num_heads", _narrow_heads),
+    WrongAnswer("your heads are in the reverse order", lambda *inputs: _head_scores(*inputs).flip(1)),
+    WrongAnswer("each head gets the same scores, those of all features together", _not_split),
 ]
 
 HEAD_SCORES = Exercise(
-    asks="The scaled scores of all heads, (batch, num_heads, n, n).",
+    prompt="The scaled scores of all heads, (batch, num_heads, n, n).",
     right=_head_scores,
     returns=tensor("(batch, num_heads, n, n)"),
     cases=[Case((random(2, 13, 37), random(37, 55) / math.sqrt(37), random(37, 55, seed=1) / math.sqrt(37), 5))],
-    slips=[
+    wrong_answers=[
         *OTHER_SCORES,
-        *(Read(words, _with(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
-        Read("you multiplied by sqrt(d_head)", _with(divisor=lambda d, m, h, n: d**-0.5)),
-        Read("these are weights; only the scores are asked for", lambda *inputs: _head_scores(*inputs).softmax(-1)),
+        *(WrongAnswer(words, _with(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
+        WrongAnswer("you multiplied by sqrt(d_head)", _with(divisor=lambda d, m, h, n: d**-0.5)),
+        WrongAnswer(
+            "these are weights; only the scores are asked for", lambda *inputs: _head_scores(*inputs).softmax(-1)
+        ),
     ],
-    explain=_explain_head_scores,
-    rest="the shape is right, but the numbers are not; check the projections, then the split into heads",
+    fallback_message="the shape is right, but the numbers are not; check the projections, then the split into heads",
 )
 
 
-def _explain_stds(got: Tensor, right: Any, *cases: tuple[int, int, float]) -> str | None:
-    for g, (d_model, d_k, std_x) in zip(got.tolist(), cases, strict=True):
-        if g <= 0:
-            return f"a standard deviation is above 0; yours is {g:.4g}"
-        variance = g**4 * d_model**2 * std_x**4
-        if not near(variance, 1.0):
-            return (
-                f"with d_model={d_model}, d_k={d_k}, std_x={std_x:g} your {g:.4g} gives scaled scores of variance "
-                f"{variance:.3g} in place of 1"
-            )
-    return None
-
-
 INITIAL_STD = Exercise(
-    asks="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
+    prompt="The standard deviation of the entries of W^Q and W^K for which scaled scores have variance 1.",
     right=lambda m, d, s: m**-0.5 / s,
     returns=numbers("the standard deviations", "there is one number for each case"),
-    ask=lambda answer, *cases: [expect_number(call(answer, *case), "the standard deviation") for case in cases],
+    call=lambda answer, *cases: [expect_number(call(answer, *case), "the standard deviation") for case in cases],
     cases=[Case(((101, 7, 1.0), (59, 13, 3.0), (211, 5, 0.25)))],  # (d_model, d_k, std_x), told together
-    slips=[
-        Slip("that is the variance; the standard deviation is its square root", lambda m, d, s: 1 / (m * s * s)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("that is the variance; the standard deviation is its square root", lambda m, d, s: 1 / (m * s * s)),
+        WrongAnswer(
             "the size of the input counts too: larger inputs need smaller matrices (you did not use std_x)",
             lambda m, d, s: m**-0.5,
         ),
-        Slip("larger inputs need *smaller* matrices: divide by std_x", lambda m, d, s: m**-0.5 * s),
-        Slip("divide by std_x once: a query is linear in the input", lambda m, d, s: m**-0.5 / s**2),
-        Slip("divide by std_x, not by its square root", lambda m, d, s: (m * s) ** -0.5),
-        Slip(
+        WrongAnswer("larger inputs need *smaller* matrices: divide by std_x", lambda m, d, s: m**-0.5 * s),
+        WrongAnswer("divide by std_x once: a query is linear in the input", lambda m, d, s: m**-0.5 / s**2),
+        WrongAnswer("divide by std_x, not by its square root", lambda m, d, s: (m * s) ** -0.5),
+        WrongAnswer(
             "that gives the *raw* scores variance 1; dividing by sqrt(d_k) takes care of d_k already",
             lambda m, d, s: m**-0.5 / s * d**-0.25,
         ),
-        Slip("each entry of a query is a sum of d_model terms, not of d_k", lambda m, d, s: d**-0.5 / s),
-        Slip("d_k does not occur: the scaling takes care of it", lambda m, d, s: (m * d) ** -0.5 / s),
-        Slip(
+        WrongAnswer("each entry of a query is a sum of d_model terms, not of d_k", lambda m, d, s: d**-0.5 / s),
+        WrongAnswer("d_k does not occur: the scaling takes care of it", lambda m, d, s: (m * d) ** -0.5 / s),
+        WrongAnswer(
             "that is Xavier's rule for one matrix; it ignores the size of the input and gives variance 1 only if "
             "d_k = d_model",
             lambda m, d, s: math.sqrt(2 / (m + d)),
         ),
-        Slip(
+        WrongAnswer(
             "that is what nn.Linear does, 1/sqrt(3 d_model): it gives scores of variance 1/9",
             lambda m, d, s: (3 * m) ** -0.5,
         ),
-        Slip("divide by the square root of d_model, not by d_model", lambda m, d, s: 1 / (m * s)),
-        Slip(
+        WrongAnswer("divide by the square root of d_model, not by d_model", lambda m, d, s: 1 / (m * s)),
+        WrongAnswer(
             "the fourth root belongs to (d_model std_x²)²; you left out the square inside",
             lambda m, d, s: (m * s * s) ** -0.25,
         ),
-        Slip(
+        WrongAnswer(
             "that is the bound of a uniform distribution; its standard deviation is smaller by a factor of sqrt(3)",
             lambda m, d, s: (3 / m) ** 0.5 / s,
         ),
-        Slip(
+        WrongAnswer(
             "that is what nn.MultiheadAttention does, Xavier for three matrices at once: it gives scores of variance "
             "1/4",
             lambda m, d, s: math.sqrt(2 / (m + 3 * m)),
         ),
-        Slip("invert it: matrices of wide inputs must be small", lambda m, d, s: m**0.5 * s),
-        Slip(
+        WrongAnswer("invert it: matrices of wide inputs must be small", lambda m, d, s: m**0.5 * s),
+        WrongAnswer(
             "d_k does not occur: the scaling by sqrt(d_k) takes care of it (you have a factor sqrt(d_k) too many)",
             lambda m, d, s: (d / m) ** 0.5 / s,
         ),
-        Slip(
+        WrongAnswer(
             "d_k does not occur: the scaling by sqrt(d_k) takes care of it (you have a factor of its fourth root too "
             "many)",
             lambda m, d, s: d**0.25 * m**-0.5 / s,
         ),
-        Slip(
+        WrongAnswer(
             "one number does not fit every width",
             lambda m, d, s: 0.02,
-            like=lambda got, *_: all(near(x, got[0]) for x in got),
         ),
     ],
-    explain=_explain_stds,
 )
 
 
@@ -570,101 +495,78 @@ def _root(d_model: int, d_head: int) -> float:
     return math.sqrt(d_model / d_head)
 
 
-def _explain_repair(got: Tensor, right: Tensor, weights: Tensor, d_model: int, d_head: int) -> str | None:
-    diagnosis = _explain_power(got, weights.log(), d_model, d_head)
-    if diagnosis:
-        return diagnosis
-    raw = math.sqrt(d_model) * weights.log()  # but for a constant in each row
-    by_row = got.reshape(-1, raw.size(-1)), raw.reshape(-1, raw.size(-1))
-    return explain_weights(*by_row, sizes={"d_head": d_head, "d_model": d_model}, divide_by="d_head")
-
-
-def _explain_power(got: Tensor, logs: Tensor, d_model: int, d_head: int) -> str | None:
-    """If the answer is softmax(c * logs), say what is wrong with c."""
-    if (got <= 0).any():
-        return None
-    centred, against = (x - x.mean(dim=-1, keepdim=True) for x in (got.log(), logs))
-    c = ((centred * against).sum() / against.square().sum()).item()
-    root = _root(d_model, d_head)
-    if c < 1e-6 or not close(got, (c * logs).softmax(-1)):
-        return None
-    return (
-        f"your weights are too {'sharp' if c > root else 'flat'}: in effect you multiplied the logarithms by {c:.3g}; "
-        f"sqrt(d_model / d_head) is {root:.3g} here"
-    )
-
-
 def _case_to_repair(*leading: int) -> Case:
     n, d_model, d_head = 7, 13, 5
     return Case(((3 * random(*leading, n) / math.sqrt(d_model)).softmax(-1), d_model, d_head))
 
 
 REPAIR = Exercise(
-    asks="The weights for scores divided by sqrt(d_head), from the weights for scores divided by sqrt(d_model).",
+    prompt="The weights for scores divided by sqrt(d_head), from the weights for scores divided by sqrt(d_model).",
     right=_logs_times(_root),
     returns=tensor("(..., n)", "the repaired weights"),
     cases=[_case_to_repair(2, 3), _case_to_repair()],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "the logarithms of the weights are the scores; you used the weights themselves",
             lambda w, m, d: (_root(m, d) * w).softmax(-1),
         ),
-        Slip("the weights must sum to 1 again: divide by the sum of the row", lambda w, m, d: w ** _root(m, d)),
-        Slip("these are scores; turn them into weights with a softmax", lambda w, m, d: _root(m, d) * w.log()),
-        Slip(
+        WrongAnswer("the weights must sum to 1 again: divide by the sum of the row", lambda w, m, d: w ** _root(m, d)),
+        WrongAnswer("these are scores; turn them into weights with a softmax", lambda w, m, d: _root(m, d) * w.log()),
+        WrongAnswer(
             "these are the scores as they were; multiply them by sqrt(d_model / d_head), then take the softmax",
             lambda w, m, d: w.log(),
         ),
-        Slip("you multiplied the weights by the factor: they no longer sum to 1", lambda w, m, d: _root(m, d) * w),
-        Slip(
+        WrongAnswer(
+            "you multiplied the weights by the factor: they no longer sum to 1", lambda w, m, d: _root(m, d) * w
+        ),
+        WrongAnswer(
             "your softmax runs over the first axis; it must run over the keys, the last",
             _logs_times(_root, 0),
             mistake=5,
         ),
-        Slip("your softmax runs down the columns, not along each row", _logs_times(_root, -2), mistake=5),
-        Slip(
+        WrongAnswer("your softmax runs down the columns, not along each row", _logs_times(_root, -2), mistake=5),
+        WrongAnswer(
             "these are the weights as they came, still too flat; multiplying all of them by a number and dividing by "
             "the sum changes nothing",
             lambda w, m, d: _root(m, d) * w / (_root(m, d) * w).sum(-1, keepdim=True),
         ),
-        Slip(
+        WrongAnswer(
             "multiply the logarithms by sqrt(d_model / d_head), you divided by it: the weights must get sharper",
             _logs_times(lambda m, d: 1 / _root(m, d)),
         ),
-        Slip(
+        WrongAnswer(
             "the divisors are square roots: multiply the logarithms by sqrt(d_model / d_head), not by d_model / d_head",
             _logs_times(lambda m, d: m / d),
         ),
-        Slip(
+        WrongAnswer(
             "you multiplied by sqrt(d_model) and stopped there: these are the weights without any scaling; divide by "
             "sqrt(d_head)",
             _logs_times(lambda m, d: math.sqrt(m)),
         ),
-        Slip(
+        WrongAnswer(
             "you divided by sqrt(d_head) on top of sqrt(d_model); first undo the wrong divisor",
             _logs_times(lambda m, d: 1 / math.sqrt(d)),
             mistake=4,
         ),
-        Slip(
+        WrongAnswer(
             "you multiplied by sqrt(d_head); it is sqrt(d_model / d_head) that is missing",
             _logs_times(lambda m, d: math.sqrt(d)),
         ),
-        Slip(
+        WrongAnswer(
             "you took the logarithm to base 2; the softmax takes powers of e, so take the natural one",
             _logs_times(lambda m, d: _root(m, d) / math.log(2)),
         ),
-        Slip(
+        WrongAnswer(
             "you took the logarithm to base 10; the softmax takes powers of e, so take the natural one",
             _logs_times(lambda m, d: _root(m, d) / math.log(10)),
         ),
-        Slip(
+        WrongAnswer(
             "divide sqrt(d_model) by sqrt(d_head); you subtracted",
             _logs_times(lambda m, d: math.sqrt(m) - math.sqrt(d)),
         ),
-        Read("too sharp: in effect you multiplied the logarithms by", _logs_times(lambda m, d: 2 * _root(m, d))),
-        Read("the sign of your scores is turned around", _logs_times(lambda m, d: -_root(m, d))),
+        WrongAnswer("too sharp: in effect you multiplied the logarithms by", _logs_times(lambda m, d: 2 * _root(m, d))),
+        WrongAnswer("the sign of your scores is turned around", _logs_times(lambda m, d: -_root(m, d))),
     ],
-    explain=_explain_repair,
 )
 
 SCORES = 3 * random(11)
@@ -683,34 +585,11 @@ def _temperature_for(scores: Tensor, wanted: float) -> float:
         weights = (scores / middle).softmax(0)
         too_sharp = entropy(weights).item() < wanted
         low, high = (middle, high) if too_sharp else (low, middle)
-    return middle
+    return math.sqrt(low * high)
 
 
 def _reaches(tau: float, wanted: float, tolerance: float = 2e-3) -> bool:
     return 0 < tau < math.inf and abs(_entropy_at(tau) - wanted) <= tolerance
-
-
-def _explain_temperatures(got: Tensor, right: Any, *wanted: float) -> str | None:
-    asked = list(zip(got.tolist(), wanted, strict=True))
-    for tau, _ in asked:
-        if not 0 < tau < math.inf:
-            return f"a temperature is above 0 and finite; yours is {tau:.4g}"
-    tau, want = next((tau, want) for tau, want in asked if not _reaches(tau, want))
-    reached = _entropy_at(tau)
-    if reached < 1e-3 or reached > math.log(len(SCORES)) - 1e-3:
-        return (
-            f"your search for an entropy of {want:g} ended much too {'cold' if reached < 1 else 'warm'}, at the "
-            f"temperature {tau:.4g}: is a comparison turned around, or your entropy NaN (0 ln 0), not from ln, or not "
-            "that of softmax(s / temperature)?"
-        )
-    if len({f"{t:.6g}" for t, _ in asked}) == 1:
-        return f"you return {tau:.4g} whatever entropy is wanted"
-    side = "too sharp, go warmer" if reached < want else "too flat, go colder"
-    near = " (close, but not to within 0.001: too few steps, too narrow a search, or a rounded result?)"
-    return (
-        f"wanted was an entropy of {want:g}; at your temperature {tau:.4g} it is {reached:.4g}: {side}"
-        f"{near if all(_reaches(t, w, 0.05) for t, w in asked) else ''}"
-    )
 
 
 def _explain_other_scores(answer: Callable[[Tensor, float], Any]) -> str | None:
@@ -735,42 +614,46 @@ def _explain_other_scores(answer: Callable[[Tensor, float], Any]) -> str | None:
     return None
 
 
+def _ask_for_entropies(answer: Callable[..., Any], *wanted: float) -> list[float]:
+    """The entropies at the temperatures that the answer gives for the wanted ones."""
+    temperatures = [expect_number(call(answer, SCORES, h), "the temperature") for h in wanted]
+    if not all(0 < tau < math.inf for tau in temperatures):
+        raise Mistake(f"a temperature is finite and above 0; yours are {temperatures}")
+    return [_entropy_at(tau) for tau in temperatures]
+
+
 TEMPERATURE_FOR = Exercise(
-    asks="The temperature at which the softmax of some scores has a wanted entropy.",
+    prompt="The temperature at which the softmax of some scores has a wanted entropy.",
     right=_temperature_for,
-    returns=numbers("the temperatures", "there is one for each entropy"),
-    ask=lambda answer, *wanted: [expect_number(call(answer, SCORES, h), "the temperature") for h in wanted],
+    returns=numbers("the entropies at your temperatures"),
+    call=_ask_for_entropies,
     cases=[Case(WANTED)],
-    same=lambda got, right, *wanted: all(map(_reaches, got.tolist(), wanted)),
-    like=within(1e-2),
-    rounding=False,
-    slips=[
-        Slip(
+    tolerance=2e-3,
+    wrong_answers=[
+        WrongAnswer(
             "you returned the factor 1/temperature: the scores are *divided* by the temperature",
             lambda s, h: 1 / _temperature_for(s, h),
         ),
-        Slip(
+        WrongAnswer(
             "your entropy is in bits (logarithm to base 2); it is wanted in nats (natural logarithm)",
             lambda s, h: _temperature_for(s, h * math.log(2)),
         ),
-        Slip("you returned the square of the temperature", lambda s, h: _temperature_for(s, h) ** 2),
-        Slip("you returned the square root of the temperature", lambda s, h: math.sqrt(_temperature_for(s, h))),
-        Slip("you returned the logarithm of the temperature", lambda s, h: math.log(_temperature_for(s, h))),
-        Slip(
+        WrongAnswer("you returned the square of the temperature", lambda s, h: _temperature_for(s, h) ** 2),
+        WrongAnswer("you returned the square root of the temperature", lambda s, h: math.sqrt(_temperature_for(s, h))),
+        WrongAnswer(
             "your temperature gives ln n minus the wanted entropy",
             lambda s, h: _temperature_for(s, math.log(len(s)) - h),
         ),
-        Slip("you returned the entropy in place of the temperature", lambda s, h: h),
-        Read("whatever entropy is wanted", lambda s, h: 1.0),
-        Read("much too warm", lambda s, h: _temperature_for(s, h * math.log(10))),
-        Read("much too cold", lambda s, h: _temperature_for(s, -h)),
-        Read("or a rounded result?", lambda s, h: round(_temperature_for(s, h), 1)),
-        Read("too flat, go colder", lambda s, h: 1.5 * _temperature_for(s, h)),
-        Read("too sharp, go warmer", lambda s, h: _temperature_for(s, h) / 1.5),
-        Read("100 times the temperature", lambda s, h: min(_temperature_for(s, h), 100.0)),
+        WrongAnswer("you returned the entropy in place of the temperature", lambda s, h: h),
+        WrongAnswer("whatever entropy is wanted", lambda s, h: 1.0),
+        WrongAnswer("much too warm", lambda s, h: _temperature_for(s, h * math.log(10))),
+        WrongAnswer("much too cold", lambda s, h: _temperature_for(s, -h)),
+        WrongAnswer("or a rounded result?", lambda s, h: round(_temperature_for(s, h), 1)),
+        WrongAnswer("too flat, go colder", lambda s, h: 1.5 * _temperature_for(s, h)),
+        WrongAnswer("too sharp, go warmer", lambda s, h: _temperature_for(s, h) / 1.5),
+        WrongAnswer("100 times the temperature", lambda s, h: min(_temperature_for(s, h), 100.0)),
     ],
-    explain=_explain_temperatures,
-    further=[_explain_other_scores],
+    extra_checks=[_explain_other_scores],
 )
 
 VOCAB_SIZE, D_MODEL, HEADS, D_HEAD = 23, 17, 3, 7
@@ -821,7 +704,7 @@ def _ask_model(answer: Callable[..., Any], ids: Tensor) -> Any:
         raise Mistake(f"hand over a class made from nn.Module; calling it gave {type(model).__name__}")
     _give_weights(model)
     result, again = call(model, ids), call(model, ids)
-    if alike(result, result) and not alike(result, again):
+    if not same(result, again):
         raise Mistake(
             "a second call on the same words gives something else: forward must change nothing and draw nothing"
         )
@@ -853,73 +736,34 @@ def _give_weights(model: nn.Module) -> None:
             getattr(model, name).weight.copy_(got)
 
 
-def _explain_scales(got: tuple[Tensor, Tensor], right: Any, ids: Tensor) -> str | None:
-    output, weights = got
-    x = EMBEDDING[ids]
-    q, k, v = (split_heads(x @ matrix.T, HEADS) for matrix in MATRICES.values())
-    sizes = _sizes(D_MODEL, HEADS, D_HEAD, ids.size(1))
-    diagnosis = explain_weights(weights, D_MODEL * (q @ k.mT), sizes=sizes, divide_by="d_head")
-    if not sums_to_one(weights, -1):
-        return diagnosis
-    # The values are linear in the embedding, so the output tells its factor, whatever the weights are.
-    factor = multiple(output, merge_heads(weights @ v))
-    if factor is None or near(factor, math.sqrt(D_MODEL)):
-        return diagnosis
-    if diagnosis is None:
-        return "the weights are right, but the values must come from the embedding times sqrt(d_model) as well"
-    return _explain_embedding(factor)
-
-
-def _explain_embedding(factor: float) -> str:
-    known = {
-        "the embedding is still divided by sqrt(d_model)": D_MODEL**-0.5,
-        "the embedding's factor is gone": 1.0,
-        "you multiplied the embedding by d_model": D_MODEL,
-        "you divided the embedding by d_model": 1 / D_MODEL,
-    }
-    done = next((words for words, wrong in known.items() if near(factor, wrong)), None)
-    return (
-        f"{done or f'you multiplied the embedding by {factor:.4g}'}: its entries now have variance "
-        f"{factor**2 / D_MODEL:.3g}; they are drawn with variance 1/d_model, so times sqrt(d_model) makes it 1"
-    )
-
-
-def _same_output(got: Any, wrong: Any, *inputs: Any) -> bool:
-    """Whether two outputs are the same but for the embedding's factor."""
-    return same_shape(got, wrong) and isinstance(got, Tensor) and multiple(got.detach(), wrong.detach()) is not None
-
-
 DEBUG_THE_SCALES = Exercise(
-    asks="A class: attention from word ids, with the embedding's factor and the scores' divisor put right.",
+    prompt="A class: attention from word ids, with the embedding's factor and the scores' divisor put right.",
     right=_attention(),
     returns=(tensor("(batch, n, num_heads * d_head)"), tensor("(batch, num_heads, n, n)", "the weights")),
-    ask=_ask_model,
+    call=_ask_model,
     cases=[Case(((torch.arange(22) * 5 % VOCAB_SIZE).view(2, 11),))],
-    slips=[
-        Slip("you used w_q for the keys too; keys need w_k", _attention(keys="w_q"), like=weights_alike),
-        Slip("you used w_k for the queries too; queries need w_q", _attention(queries="w_k"), like=weights_alike),
-        Slip("you used w_v for the keys; keys need w_k", _attention(keys="w_v"), like=weights_alike),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("you used w_q for the keys too; keys need w_k", _attention(keys="w_q")),
+        WrongAnswer("you used w_k for the queries too; queries need w_q", _attention(queries="w_k")),
+        WrongAnswer("you used w_v for the keys; keys need w_k", _attention(keys="w_v")),
+        WrongAnswer(
             "the heads are scrambled: merge_heads was right, a reshape without the transpose is not",
             _attention(merge=lambda x: x.reshape(len(x), x.size(2), -1)),
             mistake=9,
-            like=_same_output,
         ),
-        Slip(
+        WrongAnswer(
             "the heads are scrambled: split_heads was right, a reshape without the transpose is not",
             _attention(split_values=_by_view),
             mistake=9,
-            like=_same_output,
         ),
-        Slip("you averaged the keys; the output averages the values", _attention(values="w_k"), like=_same_output),
-        Slip("you averaged the queries; the output averages the values", _attention(values="w_q"), like=_same_output),
-        Read("the embedding is still divided by sqrt(d_model)", _attention(lambda m: m**-0.5), mistake=4),
-        Read("the embedding's factor is gone", _attention(lambda m: 1.0), mistake=4),
-        Read("you multiplied the embedding by d_model", _attention(float)),
-        *(Read(words, _attention(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
-        Read("your softmax runs over the queries", _attention(axis=-2), mistake=5),
-        Read("the sign of your scores is turned around", _attention(divisor=lambda d, *_: -math.sqrt(d))),
+        WrongAnswer("you averaged the keys; the output averages the values", _attention(values="w_k")),
+        WrongAnswer("you averaged the queries; the output averages the values", _attention(values="w_q")),
+        WrongAnswer("the embedding is still divided by sqrt(d_model)", _attention(lambda m: m**-0.5), mistake=4),
+        WrongAnswer("the embedding's factor is gone", _attention(lambda m: 1.0), mistake=4),
+        WrongAnswer("you multiplied the embedding by d_model", _attention(float)),
+        *(WrongAnswer(words, _attention(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
+        WrongAnswer("your softmax runs over the queries", _attention(axis=-2), mistake=5),
+        WrongAnswer("the sign of your scores is turned around", _attention(divisor=lambda d, *_: -math.sqrt(d))),
     ],
-    explain=_explain_scales,
-    rest="the output is not the weighted average of the values under the weights you returned",
+    fallback_message="the output is not the weighted average of the values under the weights you returned",
 )

@@ -10,15 +10,13 @@ from torch import Tensor
 
 from ..functional import masked_softmax
 from ..masks import causal_mask
-from .reading import explain_weights, recover_weights
-from .results import alike, close, mask, numbers, random, same_shape, tensor
-from .running import Mistake, call
-from .table import Case, Exercise, Like, Read, Slip, shaped
-from .turns import turn
+from .parse import mask, numbers, random, same, tensor
+from .runner import Mistake, call
+from .table import Case, Exercise, WrongAnswer, quick_question
 
 Masking = Callable[[Tensor, int], Tensor]  # token ids (batch, n), the padding's id -> a mask
 
-TARGET_AT_SAT = turn(
+TARGET_AT_SAT = quick_question(
     "The inputs are the cat sat on the, the targets cat sat on the mat. Which word has to be predicted at sat?",
     "on",
     {
@@ -29,7 +27,7 @@ TARGET_AT_SAT = turn(
     choices=("the", "cat", "sat", "on", "mat"),
 )
 
-SAT_UNDER_THE_MASK = turn(
+SAT_UNDER_THE_MASK = quick_question(
     "Under the causal mask sat sees the, cat and sat, with the scores 0, 2.83 and 0. What weight does it give cat?",
     16.92 / 18.92,
     {
@@ -41,7 +39,7 @@ SAT_UNDER_THE_MASK = turn(
     },
 )
 
-SHAPE_OF_CROSS_WEIGHTS = turn(
+SHAPE_OF_CROSS_WEIGHTS = quick_question(
     "A batch of 2, 3 heads, a target of 5 words and a source of 6. What shape do the weights of cross-attention have?",
     (2, 3, 5, 6),
     {
@@ -53,7 +51,7 @@ SHAPE_OF_CROSS_WEIGHTS = turn(
     },
 )
 
-KEYS_OF_A_NEW_WORD = turn(
+KEYS_OF_A_NEW_WORD = quick_question(
     "Keys of 3 words are in the cache, and 2 new words go in together. How many keys may the first new word see?",
     4,
     {
@@ -67,17 +65,6 @@ KEYS_OF_A_NEW_WORD = turn(
 # Boolean masks
 
 WRONG_WAY_ROUND = "your mask is the wrong way round: it is True where a key must be hidden; here True means may attend"
-
-
-def _explain_mask(got: Tensor, right: Tensor, *inputs: Any) -> str:
-    """Say how a boolean mask differs from the right one."""
-    if got.all():
-        return "your mask hides nothing: it is True everywhere"
-    if not got.any():
-        return "your mask hides everything: it is False everywhere"
-    cell = tuple((got != right).nonzero()[0].tolist())
-    place = f"at {cell}, counted from 0, the mask must be {right[cell].item()}"
-    return f"the shape is right, but {int((got != right).sum())} cells are not: {place}"
 
 
 def _ones(m: int, n: int) -> Tensor:
@@ -116,86 +103,86 @@ MISREAD: dict[str, Masking] = {  # what people take for the padding mask (batch,
 }
 
 PADDING_FROM_IDS = Exercise(
-    asks="The padding mask (batch, 1, 1, n) of ids (batch, n).",
+    prompt="The padding mask (batch, 1, 1, n) of ids (batch, n).",
     right=_keys,
     returns=mask("(batch, 1, 1, n)"),
     cases=IDS,
-    slips=[
-        shaped(
+    wrong_answers=[
+        WrongAnswer(
             lambda ids, pad: (
                 f"two axes are missing, for the heads and the queries: {tuple(ids.shape)} must become "
                 f"{(len(ids), 1, 1, ids.size(1))}"
             ),
             lambda ids, pad: ids != pad,
         ),
-        shaped(
+        WrongAnswer(
             "this masks queries: the positions stand on the axis of the queries; they belong on the last axis", _queries
         ),
-        Slip(
+        WrongAnswer(
             "you masked the padding as queries too: those rows may see no key and become NaN; mask it as keys only, "
             "(batch, 1, 1, n)",
             lambda ids, pad: _keys(ids, pad) & _queries(ids, pad),
             mistake=12,
         ),
-        Slip(
+        WrongAnswer(
             "right, but written out for every query; leave the queries' axis at size 1, it broadcasts",
             lambda ids, pad: _keys(ids, pad).expand(-1, 1, ids.size(1), -1),
         ),
-        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_keys(ids, pad), mistake=7),
-        *(Slip(words, answer) for words, answer in MISREAD.items()),
-        Read("your mask hides nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
-        Read("the mask holds the numbers 0 and 1", lambda ids, pad: _keys(ids, pad).double()),
-        Read(
+        WrongAnswer(WRONG_WAY_ROUND, lambda ids, pad: ~_keys(ids, pad), mistake=7),
+        *(WrongAnswer(words, answer) for words, answer in MISREAD.items()),
+        WrongAnswer("your mask hides nothing", lambda ids, pad: torch.ones_like(_keys(ids, pad))),
+        WrongAnswer("the mask holds the numbers 0 and 1", lambda ids, pad: _keys(ids, pad).double()),
+        WrongAnswer(
             "that is a float mask of 0 and minus infinity",
             lambda ids, pad: torch.where(_keys(ids, pad), 0.0, -math.inf),
         ),
     ],
-    explain=_explain_mask,
 )
 
 CAUSAL = Exercise(
-    asks="The causal mask (m, n), aligned lower right.",
+    prompt="The causal mask (m, n), aligned lower right.",
     right=lambda m, n: _ones(m, n).tril(n - m),
     returns=mask("(m, n)"),
     cases=[Case((m, n), f"{{found}} (here m={m}, n={n})") for m, n in ((5, 7), (5, 5), (7, 3), (1, 5))],
     in_evaluation=True,
-    slips=[
-        shaped(
+    wrong_answers=[
+        WrongAnswer(
             "queries and keys are swapped: the mask has a row for each query and a column for each key, (m, n)",
             lambda m, n: causal_mask(n, m),
         ),
-        Slip(WRONG_WAY_ROUND, lambda m, n: ~causal_mask(m, n), mistake=7),
-        Slip(
+        WrongAnswer(WRONG_WAY_ROUND, lambda m, n: ~causal_mask(m, n), mistake=7),
+        WrongAnswer(
             "off by one: each query sees one key of the future, the very token that it has to predict",
             lambda m, n: _ones(m, n).tril(n - m + 1),
             mistake=14,
         ),
-        Slip(
+        WrongAnswer(
             "off by one: a query does not see its own position; the diagonal belongs to the mask",
             lambda m, n: _ones(m, n).tril(n - m - 1),
         ),
-        Slip(
+        WrongAnswer(
             "you kept the upper triangle: each query sees itself and the future", lambda m, n: _ones(m, n).triu(n - m)
         ),
-        Slip("aligned upper left: query i stands at position i + (n - m), not at i", lambda m, n: _ones(m, n).tril()),
-        Slip(
+        WrongAnswer(
+            "aligned upper left: query i stands at position i + (n - m), not at i", lambda m, n: _ones(m, n).tril()
+        ),
+        WrongAnswer(
             "the shift has the wrong sign: query i stands at position i + (n - m)", lambda m, n: _ones(m, n).tril(m - n)
         ),
-        Slip("True where blocked, and aligned upper left: two faults at once", lambda m, n: ~_ones(m, n).tril()),
-        Slip(
+        WrongAnswer("True where blocked, and aligned upper left: two faults at once", lambda m, n: ~_ones(m, n).tril()),
+        WrongAnswer(
             "you allowed keys to queries that come before all keys; these must see nothing",
             lambda m, n: causal_mask(m, n) | ~causal_mask(m, n).any(dim=-1, keepdim=True),
         ),
-        Read("your mask hides nothing", _ones, mistake=14),
-        Read("your mask hides everything", lambda m, n: ~_ones(m, n)),
-        Read("the mask holds the numbers 0 and 1", lambda m, n: torch.ones(m, n).tril(n - m)),
-        Read(
+        WrongAnswer("your mask hides nothing", _ones, mistake=14),
+        WrongAnswer("your mask hides everything", lambda m, n: ~_ones(m, n)),
+        WrongAnswer("the mask holds the numbers 0 and 1", lambda m, n: torch.ones(m, n).tril(n - m)),
+        WrongAnswer(
             "right in training, but not in evaluation (torch.no_grad() and eval()): your mask hides nothing",
             lambda m, n: causal_mask(m, n) if torch.is_grad_enabled() else _ones(m, n),
             mistake=14,
         ),
     ],
-    explain=_explain_mask,
 )
 
 
@@ -205,72 +192,74 @@ def _decoder_mask(keys: Masking = _keys, past: Callable[[int], Tensor] = causal_
 
 
 DECODER_MASK = Exercise(
-    asks="The mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n).",
+    prompt="The mask of a decoder's self-attention, (batch, 1, n, n), from ids (batch, n).",
     right=_decoder_mask(),
     returns=mask("(batch, 1, n, n)"),
     cases=IDS,
     in_evaluation=True,
-    slips=[
-        shaped(
+    wrong_answers=[
+        WrongAnswer(
             "the axis of the heads is missing: (batch, n, n) would be read as (heads, n, n); put in an axis of 1",
             lambda ids, pad: _decoder_mask()(ids, pad)[:, 0],
         ),
-        shaped(
+        WrongAnswer(
             "the mask must differ from text to text: the padding does not stand at the same places",
             lambda ids, pad: causal_mask(ids.size(1)),
         ),
-        Slip(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
-        Slip(
+        WrongAnswer(WRONG_WAY_ROUND, lambda ids, pad: ~_decoder_mask()(ids, pad), mistake=7),
+        WrongAnswer(
             "you joined the two by OR; a key must be allowed under both: AND",
             lambda ids, pad: _keys(ids, pad) | causal_mask(ids.size(1)),
         ),
-        Slip(
+        WrongAnswer(
             "the future is visible: the causal mask is missing", _decoder_mask(past=lambda n: _ones(n, n)), mistake=14
         ),
-        Slip(
+        WrongAnswer(
             "padding is visible: the padding mask is missing",
             _decoder_mask(lambda ids, pad: torch.ones_like(_keys(ids, pad))),
         ),
-        Slip(
+        WrongAnswer(
             "you masked the padding as queries too; that leaves rows that may see no key",
             _decoder_mask(lambda ids, pad: _keys(ids, pad) & _queries(ids, pad)),
             mistake=12,
         ),
-        Slip("you masked the padding's queries in place of its keys", _decoder_mask(_queries)),
-        Slip(
+        WrongAnswer("you masked the padding's queries in place of its keys", _decoder_mask(_queries)),
+        WrongAnswer(
             "the padding mask is the wrong way round: only padding is visible",
             _decoder_mask(lambda ids, pad: ~_keys(ids, pad)),
             mistake=7,
         ),
-        Slip(
+        WrongAnswer(
             "the causal mask is the wrong way round: only the future is visible",
             _decoder_mask(past=lambda n: ~causal_mask(n)),
             mistake=7,
         ),
-        Slip(
+        WrongAnswer(
             "you kept the upper triangle: each query sees itself and the future",
             _decoder_mask(past=lambda n: causal_mask(n).mT),
         ),
-        Slip(
+        WrongAnswer(
             "off by one: each query sees one key of the future",
             _decoder_mask(past=lambda n: _ones(n, n).tril(1)),
             mistake=14,
         ),
-        Slip("off by one: a query does not see its own position", _decoder_mask(past=lambda n: _ones(n, n).tril(-1))),
-        Slip(
+        WrongAnswer(
+            "off by one: a query does not see its own position", _decoder_mask(past=lambda n: _ones(n, n).tril(-1))
+        ),
+        WrongAnswer(
             "queries and keys are swapped: a row is a query, a column a key",
             lambda ids, pad: _decoder_mask()(ids, pad).mT,
         ),
-        Slip(
+        WrongAnswer(
             "you allowed the diagonal again; padding is no key, not even for itself",
             lambda ids, pad: _decoder_mask()(ids, pad) | torch.eye(ids.size(1)).bool(),
         ),
-        Slip(
+        WrongAnswer(
             "you filled the rows that may see no key; leave them empty, since the softmax has to settle them",
             lambda ids, pad: _decoder_mask()(ids, pad) | ~_decoder_mask()(ids, pad).any(dim=-1, keepdim=True),
         ),
-        *(Slip(words, _decoder_mask(answer)) for words, answer in MISREAD.items()),
-        Read(
+        *(WrongAnswer(words, _decoder_mask(answer)) for words, answer in MISREAD.items()),
+        WrongAnswer(
             "right in training, but not in evaluation (torch.no_grad() and eval()): the future is visible",
             lambda ids, pad: _decoder_mask(past=causal_mask if torch.is_grad_enabled() else lambda n: _ones(n, n))(
                 ids, pad
@@ -278,7 +267,6 @@ DECODER_MASK = Exercise(
             mistake=14,
         ),
     ],
-    explain=_explain_mask,
 )
 
 
@@ -291,44 +279,41 @@ def _apart_in_turn(blocked: Tensor, heads: int) -> Tensor:
 
 
 FROM_TORCHS_MODULE = Exercise(
-    asks="A mask (batch * heads, m, n) of torch's module, True = blocked, as (batch, heads, m, n), True = may attend.",
+    prompt="A mask (batch * heads, m, n) of torch's module, True = blocked, as (batch, heads, m, n), True = may attend.",
     right=lambda blocked, heads: ~_apart(blocked, heads),
     returns=mask("(batch, heads, m, n)"),
     cases=[Case((random(6, 5, 7) > 0, 2)), Case((random(6, 7, 5) > 0, 3)), Case((random(4, 3, 3) > 0, 4))],
-    slips=[
-        shaped("batch and heads still share one axis: give them one each", lambda blocked, heads: ~blocked),
-        shaped(
+    wrong_answers=[
+        WrongAnswer("batch and heads still share one axis: give them one each", lambda blocked, heads: ~blocked),
+        WrongAnswer(
             "the axis of the heads is missing; each head may have a mask of its own",
             lambda blocked, heads: ~blocked[::heads],
         ),
-        shaped(
+        WrongAnswer(
             "batch comes before heads: the first two axes are the wrong way round",
             lambda blocked, heads: ~_apart(blocked, heads).transpose(0, 1),
         ),
-        Slip("not inverted: torch's module blocks where the mask is True", _apart, mistake=7),
-        Slip(
+        WrongAnswer("not inverted: torch's module blocks where the mask is True", _apart, mistake=7),
+        WrongAnswer(
             "the masks stand in the wrong order: all heads of the first text come first",
             lambda blocked, heads: ~_apart_in_turn(blocked, heads),
             mistake=10,
         ),
-        Slip("not inverted, and the masks stand in the wrong order: two faults at once", _apart_in_turn, mistake=10),
-        Slip(
+        WrongAnswer(
+            "not inverted, and the masks stand in the wrong order: two faults at once", _apart_in_turn, mistake=10
+        ),
+        WrongAnswer(
             "all heads have the mask of the first; each may have one of its own",
             lambda blocked, heads: ~_apart(blocked, heads)[:, :1].expand(-1, heads, -1, -1),
         ),
-        Read(
+        WrongAnswer(
             "that is a float mask of 0 and minus infinity",
             lambda blocked, heads: torch.where(_apart(blocked, heads), -math.inf, 0.0),
             mistake=8,
         ),
     ],
-    explain=_explain_mask,
 )
 
-NAN_EVERYWHERE = (
-    "NaN everywhere: 0 times infinity gives NaN, and so does a score of plus infinity; "
-    "fill in -torch.inf with masked_fill"
-)
 NAN_GRADIENTS = (
     "the gradients are NaN: zeros written over NaN do not stop it on the way back; "
     "allow the keys of empty rows before the softmax"
@@ -368,22 +353,10 @@ def _renormalised(scores: Tensor, mask: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
-def _same_and_closed(got: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> bool:
-    return alike(got, right) and not (got[~mask.expand_as(got)] > 0).any()
-
-
-def _same_where_open(got: Any, wrong: Any, scores: Tensor, mask: Tensor) -> bool:
-    return same_shape(got, wrong) and alike(*(x.masked_fill(~mask, 0.0) for x in (got, wrong)))
-
-
-def _explain_softmax(weights: Tensor, right: Tensor, scores: Tensor, mask: Tensor) -> str | None:
-    if weights.isnan().all():
-        return f"your weights are {NAN_EVERYWHERE}"
-    diagnosis = explain_weights(weights, scores, sizes={"n": 7, "m": 5}, divide_by=None, mask=mask)
-    left = weights[~mask.expand_as(weights)].max()
-    return diagnosis or (
-        f"masked keys must get exactly 0; yours get up to {left:.1g}: your fill is a finite number; use -torch.inf"
-    )
+def _explain_leak(answer: Callable[..., Any]) -> str | None:
+    scores, mask = _inputs_of_softmax(empty=False).inputs
+    left = call(answer, scores, mask)[~mask.expand_as(scores)].max()
+    return f"masked keys must get exactly 0; yours get up to {left:.1g}: use -torch.inf" if left > 0 else None
 
 
 def _explain_gradient(answer: Callable[..., Any]) -> str | None:
@@ -398,7 +371,7 @@ def _explain_gradient(answer: Callable[..., Any]) -> str | None:
     (right,) = torch.autograd.grad((masked_softmax(expected, mask) * towards).sum(), expected)
     if got.isnan().any():
         return f"the weights are right, but {NAN_GRADIENTS}"
-    return None if close(got, right) else "the weights are right, but their gradients are not"
+    return None if same(got, right) else "the weights are right, but their gradients are not"
 
 
 def _explain_extremes(answer: Callable[..., Any]) -> str | None:
@@ -414,73 +387,74 @@ def _explain_extremes(answer: Callable[..., Any]) -> str | None:
             mask[0, 0],
         ),
     }
-    return next((words for words, hard in other.items() if not alike(call(answer, *hard), masked_softmax(*hard))), None)
+    return next((words for words, hard in other.items() if not same(call(answer, *hard), masked_softmax(*hard))), None)
 
 
 SURVIVING_SOFTMAX = Exercise(
-    asks="The masked softmax of scores (..., m, n), which gives zeros in rows that may see no key.",
+    prompt="The masked softmax of scores (..., m, n), which gives zeros in rows that may see no key.",
     right=masked_softmax,
     returns=tensor("(..., m, n)", "the weights", finite=False),
     cases=[_inputs_of_softmax(empty=False), _inputs_of_softmax(empty=True)],
-    same=_same_and_closed,
     in_evaluation=True,
-    slips=[
-        Slip("these are the scores, the softmax is missing", lambda scores, mask: scores),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("these are the scores, the softmax is missing", lambda scores, mask: scores),
+        WrongAnswer(
             "these are the masked scores, the softmax is missing",
             lambda scores, mask: scores.masked_fill(~mask, -math.inf),
         ),
-        Slip(
+        WrongAnswer(
             "these are the scores with zeros at the masked keys; the softmax is missing",
             lambda scores, mask: scores * mask,
             mistake=6,
         ),
-        Slip(
+        WrongAnswer(
             "these are the logarithms of the weights (log_softmax); the softmax itself is asked for",
             lambda scores, mask: scores.masked_fill(~mask, -math.inf).log_softmax(-1),
         ),
         *(
-            Slip(
+            WrongAnswer(
                 f"your softmax runs over {name}; it must run over the keys, along each row",
                 _filled(-math.inf, axis),
                 mistake=5,
-                like=_same_where_open,
             )
             for axis, name in ((2, "the queries (down the columns)"), (1, "the second axis"), (0, "the first axis"))
         ),
-        Read("came out as NaN", _filled(-math.inf), mistake=11),
-        Read("got equal weights: a large finite number", _filled(-1e9), mistake=13),
-        Read("masked keys got the score 0, and exp(0) is 1", _filled(1e-9), mistake=13),
-        Read(
+        WrongAnswer("came out as NaN", _filled(-math.inf), mistake=11),
+        WrongAnswer("got equal weights: a large finite number", _filled(-1e9), mistake=13),
+        WrongAnswer("masked keys got the score 0, and exp(0) is 1", _filled(1e-9), mistake=13),
+        WrongAnswer(
             "you set the weights of masked keys to zero after the softmax",
             lambda scores, mask: scores.softmax(-1) * mask,
             mistake=6,
         ),
-        Read("your mask is the wrong way round", lambda scores, mask: masked_softmax(scores, ~mask), mistake=7),
-        Read("True counts as 1 and False as 0", lambda scores, mask: (scores + mask).softmax(-1), mistake=8),
-        Read("you added the inverted boolean mask", lambda scores, mask: (scores + ~mask).softmax(-1), mistake=8),
-        Read("your mask has no effect", lambda scores, mask: scores.softmax(-1)),
-        Read(
+        WrongAnswer("your mask is the wrong way round", lambda scores, mask: masked_softmax(scores, ~mask), mistake=7),
+        WrongAnswer("True counts as 1 and False as 0", lambda scores, mask: (scores + mask).softmax(-1), mistake=8),
+        WrongAnswer(
+            "you added the inverted boolean mask", lambda scores, mask: (scores + ~mask).softmax(-1), mistake=8
+        ),
+        WrongAnswer("your mask has no effect", lambda scores, mask: scores.softmax(-1)),
+        WrongAnswer(
             "NaN everywhere: 0 times infinity",
             lambda scores, mask: (scores + ~mask * -math.inf).softmax(-1),
             mistake=11,
         ),
-        Read("the gradients are NaN", lambda scores, mask: _added(scores, mask).nan_to_num(), mistake=11),
-        Read(
+        WrongAnswer("the gradients are NaN", lambda scores, mask: _added(scores, mask).nan_to_num(), mistake=11),
+        WrongAnswer(
             "where the allowed scores are very low", lambda scores, mask: _filled(-1e9)(scores, mask) * mask, mistake=13
         ),
-        Read("masked keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)),
-        Read("large ones overflow", _exponentials),
-        Read("where one is 2000 above the allowed ones", _renormalised, mistake=6),
-        Read("no gradient gets through", lambda scores, mask: masked_softmax(scores.detach(), mask)),
-        Read(
+        WrongAnswer(
+            "masked keys must get exactly 0", lambda scores, mask: _filled(scores.min().item() - 100)(scores, mask)
+        ),
+        WrongAnswer("large ones overflow", _exponentials),
+        WrongAnswer("where one is 2000 above the allowed ones", _renormalised, mistake=6),
+        WrongAnswer("no gradient gets through", lambda scores, mask: masked_softmax(scores.detach(), mask)),
+        WrongAnswer(
             "right in training, but not in evaluation",
             lambda scores, mask: masked_softmax(scores, mask if torch.is_grad_enabled() else None),
             mistake=14,
         ),
     ],
-    explain=_explain_softmax,
-    further=[_explain_gradient, _explain_extremes],
+    extra_checks=[_explain_leak, _explain_gradient, _explain_extremes],
 )
 
 
@@ -506,51 +480,8 @@ def _attention(weigh: Weigh = masked_softmax, of: Callable[[Tensor], Tensor] = l
     return answer
 
 
-def _same_rows(of: Callable[[Tensor], Tensor]) -> Like:
-    """Compare outputs in the rows that may see some key under a mask `of` what is allowed."""
-
-    def like(got: Any, wrong: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor) -> bool:
-        rows = of(allowed).any(dim=-1).expand(query.shape[:-1])
-        return same_shape(got, wrong) and alike(got[rows], wrong[rows])
-
-    return like
-
-
-def _turned(words: str, of: Callable[[Tensor], Tensor], mistake: int | None = None) -> Slip:
-    return Slip(words, _attention(of=of), mistake, like=_same_rows(of))
-
-
-def _explain_repair(
-    output: Tensor, right: Tensor, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor
-) -> str | None:
-    lost = output.isnan().any(dim=-1)
-    if lost.all():
-        return f"the output is {NAN_EVERYWHERE}"
-    empty = ~allowed.any(dim=-1)[:, None].expand_as(lost)
-    if alike(output[~empty], right[~empty]):
-        return _explain_empty(output[empty], value.mean(dim=-2, keepdim=True).expand_as(output)[empty])
-    weights = recover_weights(torch.where(lost[..., None], 0.0, output), value)
-    if weights is None:
-        return "no weights on the values give this output: it must be weights @ value"
-    if lost.any():
-        return "the output holds NaN in rows that may see some key; does the softmax run over the keys, the last axis?"
-    weights = torch.where(weights.abs() < 1e-12, 0.0, weights)  # what solving for them left behind
-    raw = query @ key.mT
-    sizes = {"d_k": key.size(-1), "d_v": value.size(-1), "n": key.size(-2), "m": query.size(-2)}
-    mask = allowed[:, None].expand_as(raw)
-    return explain_weights(weights[~empty], raw[~empty], sizes=sizes, mask=mask[~empty])
-
-
-def _explain_empty(rows: Tensor, average: Tensor) -> str:
-    """All is right except in the rows that may see no key."""
-    if rows.isnan().any():
-        return "a row that may see no key came out as NaN; it must give 0"
-    if close(rows, average):
-        return (
-            "a row that may see no key averages all values: that is what a finite fill such as -1e9 does; "
-            "it must give 0"
-        )
-    return "a row that may see no key must give 0; yours gives something else"
+def _turned(words: str, of: Callable[[Tensor], Tensor], mistake: int | None = None) -> WrongAnswer:
+    return WrongAnswer(words, _attention(of=of), mistake)
 
 
 def _explain_gradients(answer: Callable[..., Any]) -> str | None:
@@ -573,7 +504,7 @@ def _explain_large(answer: Callable[..., Any]) -> str | None:
         query[..., 0], key[..., 0] = 2000 * math.sqrt(key.size(-1)), 0.0
         key[..., loud, 0] = 1.0
         result = call(answer, query, key, value, allowed)
-        if not close(result.double(), _attention()(query, key, value, allowed), 0.01):  # float32 has few digits left
+        if not same(result.double(), _attention()(query, key, value, allowed), 0.01):  # float32 has few digits left
             return diagnosis
     return None
 
@@ -589,18 +520,18 @@ def _explain_half(answer: Callable[..., Any]) -> str | None:
         return f"right in float64, but with float16 {mistake}"
     if not isinstance(result, Tensor) or result.isnan().any():
         return "right in float64, but with float16 the output holds NaN"
-    if not close(result.double(), _attention()(*inputs, allowed), 0.05):
+    if not same(result.double(), _attention()(*inputs, allowed), 0.05):
         return "right in float64, but with float16 the numbers are wrong"
     return None
 
 
 REPAIRED_ATTENTION = Exercise(
-    asks="Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more.",
+    prompt="Masked attention whose mask is (batch, m, n); with as many heads as texts, and with more.",
     right=_attention(),
     returns=tensor("(batch, heads, m, d_v)", finite=False),
     cases=[_inputs_of_attention(3, 3), _inputs_of_attention(2, 3)],
     in_evaluation=True,
-    slips=[
+    wrong_answers=[
         _turned(
             "your mask is the wrong way round: masked_fill fills where its mask is True, so only masked keys are left",
             lambda allowed: ~allowed[:, None],
@@ -616,43 +547,42 @@ REPAIRED_ATTENTION = Exercise(
             "two faults at once: the mask is the wrong way round, and its first axis meets the heads",
             lambda allowed: ~allowed[None],
         ),
-        Read("averages all values: that is what a finite fill", _attention(_filled(-1e9)), mistake=13),
-        Read("a row that may see no key came out as NaN", _attention(_filled(-math.inf)), mistake=11),
-        Read(
+        WrongAnswer("averages all values: that is what a finite fill", _attention(_filled(-1e9)), mistake=13),
+        WrongAnswer("a row that may see no key came out as NaN", _attention(_filled(-math.inf)), mistake=11),
+        WrongAnswer(
             "your fill does not fit into float16",
             _attention(lambda scores, mask: _filled(-1e9)(scores, mask) * mask),
             mistake=13,
         ),
-        Read("the gradients are NaN", lambda *inputs: _attention(_added)(*inputs).nan_to_num(), mistake=11),
-        Read(
+        WrongAnswer("the gradients are NaN", lambda *inputs: _attention(_added)(*inputs).nan_to_num(), mistake=11),
+        WrongAnswer(
             "you did not scale them", lambda q, k, v, allowed: masked_softmax(q @ k.mT, allowed[:, None]) @ v, mistake=2
         ),
-        Read(
+        WrongAnswer(
             "you set the weights of masked keys to zero after the softmax",
             _attention(lambda scores, mask: scores.softmax(-1) * mask),
             mistake=6,
         ),
-        Read("large ones overflow", _attention(_exponentials)),
-        Read("where one is 2000 above the allowed ones", _attention(_renormalised), mistake=6),
-        Read(
+        WrongAnswer("large ones overflow", _attention(_exponentials)),
+        WrongAnswer("where one is 2000 above the allowed ones", _attention(_renormalised), mistake=6),
+        WrongAnswer(
             "NaN everywhere: 0 times infinity",
             _attention(lambda scores, mask: (scores + ~mask * -math.inf).softmax(-1)),
             mistake=11,
         ),
-        Read("no gradient gets through", torch.no_grad()(_attention())),
-        Read(
+        WrongAnswer("no gradient gets through", torch.no_grad()(_attention())),
+        WrongAnswer(
             "you added a boolean mask to the scores",
             _attention(lambda scores, mask: (scores + mask).softmax(-1)),
             mistake=8,
         ),
-        Read(
+        WrongAnswer(
             "right in training, but not in evaluation (torch.no_grad() and eval()): your mask has no effect",
             _attention(lambda scores, mask: masked_softmax(scores, mask if torch.is_grad_enabled() else None)),
             mistake=14,
         ),
     ],
-    explain=_explain_repair,
-    further=[_explain_gradients, _explain_large, _explain_half],
+    extra_checks=[_explain_gradients, _explain_large, _explain_half],
 )
 
 Model = Callable[[Tensor], Tensor]
@@ -746,10 +676,6 @@ def _verdict(result: Any) -> bool:
     return bool(result)
 
 
-def _explain_verdicts(got: Tensor, right: Any) -> str:
-    return [*LEAKY, *HONEST][(got != torch.tensor(right)).nonzero()[0, 0]]
-
-
 Look = Callable[[Tensor, int], Any]
 
 
@@ -792,29 +718,33 @@ def _puts_in_nan(model: Model, x: Tensor) -> bool:
 
 
 FINDS_LEAKS = Exercise(
-    asks="A function that tells models in which a position sees the future from those in which none does.",
+    prompt="A function that tells models in which a position sees the future from those in which none does.",
     right=_looking(_differ_before),
     returns=numbers("the verdicts", "there is one for each model"),
-    ask=_ask_for_verdicts,
+    call=_ask_for_verdicts,
     cases=[Case()],
-    rounding=False,
-    slips=[
-        Slip("your function finds no leak in any model, not even in attention without a mask", lambda model, x: False),
-        Slip("your function finds a leak in every model, also in attention with a causal mask", lambda model, x: True),
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
+            "your function finds no leak in any model, not even in attention without a mask", lambda model, x: False
+        ),
+        WrongAnswer(
+            "your function finds a leak in every model, also in attention with a causal mask", lambda model, x: True
+        ),
+        WrongAnswer(
             "your function says True for the honest models and False for the leaky ones; turn it around",
             lambda model, x: not _looking(_differ_before)(model, x),
         ),
-        Read("it misses a leak that passes through detach()", _by_gradients),
-        Read("it misses a leak between two positions in the middle", _last_changed),
-        Read("only from the last position to the first", _looking(lambda d, j: (d[:, j - 1].abs() > 1e-9).any())),
-        Read("it misses a weak leak", _looking(lambda d, j: (d[:, :j].abs() > 1e-2).any())),
-        Read("it calls a running sum leaky", _looking(lambda d, j: (d[:, : j + 1].abs() > 1e-9).any())),
-        Read("it calls attention with a causal mask leaky", _puts_in_nan),
-        Read("normalises its inputs first", _looking(_differ_before, lambda x: x + 1.0)),
-        Read("through one of the d features", _looking(_differ_before, lambda x: x + torch.eye(x.size(1))[0])),
-        Read("whose differences cancel in a sum", _looking(lambda d, j: d[:, :j].sum() > 1e-9)),
-        Read("one diagonal too wide", _looking(lambda d, j: (d[:, : j - 1].abs() > 1e-9).any())),
+        WrongAnswer("it misses a leak that passes through detach()", _by_gradients),
+        WrongAnswer("it misses a leak between two positions in the middle", _last_changed),
+        WrongAnswer(
+            "only from the last position to the first", _looking(lambda d, j: (d[:, j - 1].abs() > 1e-9).any())
+        ),
+        WrongAnswer("it misses a weak leak", _looking(lambda d, j: (d[:, :j].abs() > 1e-2).any())),
+        WrongAnswer("it calls a running sum leaky", _looking(lambda d, j: (d[:, : j + 1].abs() > 1e-9).any())),
+        WrongAnswer("it calls attention with a causal mask leaky", _puts_in_nan),
+        WrongAnswer("normalises its inputs first", _looking(_differ_before, lambda x: x + 1.0)),
+        WrongAnswer("through one of the d features", _looking(_differ_before, lambda x: x + torch.eye(x.size(1))[0])),
+        WrongAnswer("whose differences cancel in a sum", _looking(lambda d, j: d[:, :j].sum() > 1e-9)),
+        WrongAnswer("one diagonal too wide", _looking(lambda d, j: (d[:, : j - 1].abs() > 1e-9).any())),
     ],
-    explain=_explain_verdicts,
 )

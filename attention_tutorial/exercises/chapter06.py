@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from ..positions import apply_rotary, frequencies, permute_rotary, sinusoidal_positions
-from .results import alike, close, near, number, random, tensor
-from .table import Case, Exercise, Read, Slip, shaped
-from .turns import turn
+from .parse import number, random, tensor
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-BAG_OF_WORDS = turn(
+BAG_OF_WORDS = quick_question(
     "One causal layer without positions reads dog bites man, then bites dog man. Whose output is the same in both?",
     "man",
     {
@@ -23,7 +22,7 @@ BAG_OF_WORDS = turn(
     choices=("dog", "bites", "man", "none"),
 )
 
-TURNED_PRODUCT = turn(
+TURNED_PRODUCT = quick_question(
     "Let q = k = (1, 0) and omega = 1. The query at position 5 and the key at position 3 are turned. What is q · k?",
     math.cos(2),
     {
@@ -39,7 +38,7 @@ TURNED_PRODUCT = turn(
     },
 )
 
-FOUR_STEPS_FURTHER = turn(
+FOUR_STEPS_FURTHER = quick_question(
     "ALiBi with slope ½. Two keys match equally well, one is 4 steps further away. What is its weight multiplied by?",
     math.exp(-2),
     {
@@ -78,27 +77,27 @@ def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
 
 
 DOT = Exercise(
-    asks="The dot product of two sinusoidal positions with d features that stand a distance apart.",
+    prompt="The dot product of two sinusoidal positions with d features that stand a distance apart.",
     right=_dot,
     returns=number("the dot product"),
     cases=[Case((5, 10)), Case((0, 6)), Case((-3, 14), "right for distances of 0 and more; {found}")],
-    slips=[
-        Slip("there are d/2 pairs; you summed over d features", lambda s, d: 2 * _dot(s, d)),
-        Slip("a dot product is a sum; you took the mean", lambda s, d: _dot(s, d) / (d // 2)),
-        Slip("you divided by the square root of d; return the plain product", lambda s, d: _dot(s, d) / math.sqrt(d)),
-        Slip("that is the cosine of the distance alone: each pair has its own speed", lambda s, d: math.cos(s)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("there are d/2 pairs; you summed over d features", lambda s, d: 2 * _dot(s, d)),
+        WrongAnswer("a dot product is a sum; you took the mean", lambda s, d: _dot(s, d) / (d // 2)),
+        WrongAnswer("you divided by the square root of d; return the plain product", lambda s, d: _dot(s, d) / math.sqrt(d)),
+        WrongAnswer("that is the cosine of the distance alone: each pair has its own speed", lambda s, d: math.cos(s)),
+        WrongAnswer(
             "you summed sines; the two products of a pair add up to a cosine",
             lambda s, d: (s * frequencies(d)).sin().sum().item(),
         ),
-        Slip(
+        WrongAnswer(
             "that is the sum of all features of one position vector; a dot product needs two vectors",
             lambda s, d: sinusoidal_positions(1, d, start=s).sum().item(),
         ),
-        *(Slip(words, lambda s, d, speeds=speeds: _dot(s, d, speeds)) for words, speeds in WRONG_SPEEDS.items()
+        *(WrongAnswer(words, lambda s, d, speeds=speeds: _dot(s, d, speeds)) for words, speeds in WRONG_SPEEDS.items()
           if "slowest" not in words),
     ],
-    rest="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
+    fallback_message="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
 )  # fmt: skip
 
 
@@ -111,50 +110,42 @@ def _signed(m: int, n: int, slopes: Tensor) -> Tensor:
     return -slopes[:, None, None] * (torch.arange(n - m, n)[:, None] - torch.arange(n))
 
 
-def _explain_price(got: Tensor, right: Tensor, m: int, n: int, slopes: Tensor) -> str:
-    head, row, column = (got - right).abs().gt(1e-6).nonzero()[0].tolist()
-    return (
-        f"the shape is right, but in head {head}, at row {row}, column {column}, counted from 0, the bias must be "
-        f"{right[head, row, column] + 0:.4g}; yours is {got[head, row, column]:.4g}"
-    )
-
-
 _SLOPES = torch.tensor([0.713, 0.311, 0.1234], dtype=torch.float64)
 
 PRICE = Exercise(
-    asks="ALiBi's float mask (heads, m, n) for given slopes, aligned lower right.",
+    prompt="ALiBi's float mask (heads, m, n) for given slopes, aligned lower right.",
     right=_price,
     returns=tensor("(heads, m, n)", "the bias"),
     cases=[Case((5, 5, _SLOPES)), Case((5, 7, _SLOPES)), Case((1, 7, _SLOPES))],
-    slips=[
-        shaped("the heads come first: (heads, m, n)", lambda m, n, slopes: _price(m, n, slopes).movedim(0, -1)),
-        shaped("queries and keys are swapped: a row for each query, (heads, m, n)",
+    wrong_answers=[
+        WrongAnswer("the heads come first: (heads, m, n)", lambda m, n, slopes: _price(m, n, slopes).movedim(0, -1)),
+        WrongAnswer("queries and keys are swapped: a row for each query, (heads, m, n)",
                lambda m, n, slopes: _price(n, m, slopes)),
-        shaped("the axis of the heads is missing: each head has its own slope",
+        WrongAnswer("the axis of the heads is missing: each head has its own slope",
                lambda m, n, slopes: _price(m, n, slopes)[0]),
-        Slip("the sign is wrong: distance must lower the score", lambda m, n, slopes: -_price(m, n, slopes)),
-        Slip("keys after the query get a bonus; take the distance without its sign", _signed),
-        Slip(
+        WrongAnswer("the sign is wrong: distance must lower the score", lambda m, n, slopes: -_price(m, n, slopes)),
+        WrongAnswer("keys after the query get a bonus; take the distance without its sign", _signed),
+        WrongAnswer(
             "keys before the query get a bonus; take the distance without its sign, and subtract it",
             lambda m, n, slopes: -_signed(m, n, slopes),
         ),
-        Slip(
+        WrongAnswer(
             "aligned upper left: with fewer queries than keys, query i stands at position i + (n - m)",
             lambda m, n, slopes: _price(m, n, slopes, first=0),
         ),
-        Slip(
+        WrongAnswer(
             "you penalise only keys before the query; the distance to later keys counts too",
             lambda m, n, slopes: _price(m, n, slopes).tril(n - m),
         ),
-        Slip(
+        WrongAnswer(
             "you squared the distance", lambda m, n, slopes: -_price(m, n, slopes.sqrt()).square()
         ),
-        Slip(
+        WrongAnswer(
             "these are the factors on the weights; the mask is added to the scores, before the softmax",
             lambda m, n, slopes: _price(m, n, slopes).exp(),
         ),
     ],
-    explain=_explain_price,
+
 )  # fmt: skip
 
 
@@ -169,112 +160,46 @@ def _beyond(q: Tensor, most: int) -> Tensor:
     return (t - t[:, None]).abs() > most
 
 
-def _explain_clamped(got: Tensor, right: Tensor, q: Tensor, k: Tensor, most: int) -> str:
-    wrong = (got - right).abs() > 1e-6
-    row, column = wrong.nonzero()[0].tolist()
-    place = f"query {row} and key {column}, counted from 0, are {abs(row - column)} apart"
-    if not (wrong & ~_beyond(q, most)).any():
-        return f"right up to the distance {most}, and wrong beyond: {place}"
-    return f"{place}; their score must be {right[row, column]:.4f}, and yours is {got[row, column]:.4f}"
-
-
 CLAMPED_SCORES = Exercise(
-    asks="Rotary scores (n, n) of q and k (n, d), not divided, with every distance above `most` counted as `most`.",
+    prompt="Rotary scores (n, n) of q and k (n, d), not divided, with every distance above `most` counted as `most`.",
     right=_clamped,
     returns=tensor("(n, n)", "the scores"),
     cases=[Case((random(7, 6), random(7, 6, seed=1), 3)), Case((random(5, 4), random(5, 4, seed=1), 1))],
-    slips=[
-        Slip("you clamp no distance", lambda q, k, most: apply_rotary(q) @ apply_rotary(k).mT),
-        Slip("you turn nothing", lambda q, k, most: q @ k.mT),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("you clamp no distance", lambda q, k, most: apply_rotary(q) @ apply_rotary(k).mT),
+        WrongAnswer("you turn nothing", lambda q, k, most: q @ k.mT),
+        WrongAnswer(
             "you clamped the positions; clamp the distance between the two",
             lambda q, k, most: (
                 apply_rotary(q, torch.arange(len(q)).clamp(max=most))
                 @ apply_rotary(k, torch.arange(len(k)).clamp(max=most)).mT
             ),
         ),
-        Slip(
+        WrongAnswer(
             "the rows are queries, the columns are keys; yours are the other way round",
             lambda q, k, most: _clamped(q, k, most).mT,
         ),
-        Slip("you turn by t - s; a key at s, seen from t, is turned by s - t",
+        WrongAnswer("you turn by t - s; a key at s, seen from t, is turned by s - t",
              lambda q, k, most: _clamped(q, k, most, sign=-1)),
-        Slip("the distance has lost its sign: keys before and after the query turn in opposite directions",
+        WrongAnswer("the distance has lost its sign: keys before and after the query turn in opposite directions",
              lambda q, k, most: torch.where(torch.ones(len(q), len(q)).tril().bool(), _clamped(q, k, most, sign=-1),
                                             _clamped(q, k, most))),
-        Slip("you clamp only keys after the query; clamp those before it too",
+        WrongAnswer("you clamp only keys after the query; clamp those before it too",
              lambda q, k, most: _clamped(q, k, most, least=-math.inf)),
-        Slip("you clamp only keys before the query; clamp those after it too",
+        WrongAnswer("you clamp only keys before the query; clamp those after it too",
              lambda q, k, most: _clamped(q, k, math.inf, least=-most)),
-        Slip("beyond that distance your scores are those of unturned vectors; turn by `most`",
+        WrongAnswer("beyond that distance your scores are those of unturned vectors; turn by `most`",
              lambda q, k, most: torch.where(_beyond(q, most), q @ k.mT, _clamped(q, k, most))),
-        Slip("keys further away must not be masked; they count as if they were `most` away",
-             lambda q, k, most: _clamped(q, k, most).masked_fill(_beyond(q, most), -math.inf),
-             like=lambda got, wrong, *inputs: bool(got.isinf().equal(wrong.isinf()))),
-        Slip("do not divide by the square root of d here", lambda q, k, most: _clamped(q, k, most) / q.size(1) ** 0.5),
-        Slip("you clamp one step too early: the distance `most` itself stays",
+        WrongAnswer("keys further away must not be masked; they count as if they were `most` away",
+             lambda q, k, most: _clamped(q, k, most).masked_fill(_beyond(q, most), -math.inf)),
+        WrongAnswer("do not divide by the square root of d here", lambda q, k, most: _clamped(q, k, most) / q.size(1) ** 0.5),
+        WrongAnswer("you clamp one step too early: the distance `most` itself stays",
              lambda q, k, most: _clamped(q, k, most - 1)),
-        Slip("you clamp one step too late: the distance `most` + 1 counts as `most`",
+        WrongAnswer("you clamp one step too late: the distance `most` + 1 counts as `most`",
              lambda q, k, most: _clamped(q, k, most + 1)),
     ],
-    explain=_explain_clamped,
+
 )  # fmt: skip
-
-
-def explain_rotary(got: Tensor, x: Tensor) -> str | None:
-    """Say by which conventions x (n, d) was turned, where they differ from this book's; None if it was not turned.
-
-    A pair of features that is turned keeps its length in every row, and numbers drawn at random have no other such
-    pair. The angle by which it was turned says its speed, its direction and from where positions are counted.
-    """
-    d = x.size(1)
-    if close(got, x):
-        return "nothing is turned: you return x as it is"
-    lengths, lengths_after = ((y[:, :, None].square() + y[:, None].square()) for y in (x, got))
-    same = torch.isclose(lengths, lengths_after, rtol=1e-5, atol=1e-7).all(dim=0) & ~torch.eye(d, dtype=torch.bool)
-    still = torch.isclose(got, x, rtol=1e-7, atol=1e-8).all(dim=0)
-    if still.any():
-        return f"features {still.nonzero().flatten().tolist()}, counted from 0, are left as they are; turn all pairs"
-    if not bool((same.sum(dim=1) == 1).all()):
-        return None
-    partner = same.double().argmax(dim=1)
-    diagnoses, first = [], torch.arange(d)[partner > torch.arange(d)]
-    second = partner[first]
-    if not second.equal(first + d // 2):
-        neighbours = first.equal(torch.arange(0, d, 2)) and second.equal(first + 1)
-        pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
-        names = "interleaved, 2i and 2i + 1" if neighbours else f"{pairs}"
-        diagnoses.append(f"your pairs are {names}; here feature i goes with i + d/2")
-    angle = torch.atan2(got[:, second], got[:, first]) - torch.atan2(x[:, second], x[:, first])  # (n, d/2)
-    step = torch.remainder(angle[1:] - angle[:-1] + math.pi, 2 * math.pi) - math.pi
-    if not close(step, step[:1].expand_as(step), 1e-4):
-        return "the angle between a position and the next must be the same everywhere; yours is not"
-    speed = step.mean(dim=0)
-    if (speed < 0).all():
-        diagnoses.append("you turn backwards: the first of a pair becomes a cos - b sin")
-    diagnoses += _explain_speed(speed.abs(), d)
-    start = torch.remainder(angle[0] * speed.sign() + math.pi, 2 * math.pi) - math.pi
-    if not close(start, torch.zeros_like(start), 1e-4):
-        offset = (start / speed.abs())[speed.abs().argmax()].item()
-        diagnoses.append(
-            f"you count positions from {offset:.3g}; the first is 0, and is not turned"
-            if close(start, offset * speed.abs(), 1e-3)
-            else "the first position is turned; its angle must be 0"
-        )
-    return "; ".join(diagnoses) or None
-
-
-def _explain_speed(speed: Tensor, d: int) -> list[str]:
-    if close(speed, frequencies(d), 1e-4):
-        return []
-    for words, speeds in WRONG_SPEEDS.items():
-        if close(speed, speeds(d), 1e-4):
-            return [words]
-    base = (speed[0] / speed[1]).item() ** (d / 2)
-    if near(speed[0].item(), 1.0) and close(speed, frequencies(d, base), 1e-3):
-        return [f"your speeds are those of a base of {base:.4g}; here it is 10000"]
-    turned = ", ".join(f"{s:.4f}" for s in speed.tolist())
-    return [f"your pairs turn by {turned} a position; pair i must turn by 10000^(-2i/d)"]
 
 
 def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apart: bool = True) -> Any:
@@ -288,37 +213,37 @@ def _turned(speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, apa
 
 
 TURN = Exercise(
-    asks="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
+    prompt="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
     right=lambda x: apply_rotary(x),
     returns=tensor("(n, d)", "the turned rows"),
     cases=[Case((random(7, 10),)), Case((random(5, 6),))],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "features 2i and 2i + 1 are turned correctly, but written into two halves: keep them in their places",
             lambda x: _turned(apart=False)(x).unflatten(1, (-1, 2)).transpose(1, 2).flatten(1),
         ),
-        Slip(
+        WrongAnswer(
             "the second half has a wrong sign: a sin + b cos",
             lambda x: torch.cat([1.0 * _turned()(x)[:, : x.size(1) // 2], -_turned(sign=-1)(
                 torch.cat([-x[:, : x.size(1) // 2], x[:, x.size(1) // 2 :]], 1))[:, x.size(1) // 2 :]], 1),
         ),
-        Slip(
+        WrongAnswer(
             "you added the positions to x; they must turn it", lambda x: x + sinusoidal_positions(*x.shape)
         ),
-        Slip(
+        WrongAnswer(
             "each feature is multiplied by a cosine alone: the part with the sine is missing",
             lambda x: x * torch.outer(torch.arange(len(x)).double(), frequencies(x.size(1))).cos().repeat(1, 2),
         ),
-        Read("your pairs are interleaved", _turned(apart=False)),
-        Read("you turn backwards", _turned(sign=-1)),
-        Read("you count positions from 1;", _turned(start=1.0)),
-        *(Read(words, _turned(speeds)) for words, speeds in WRONG_SPEEDS.items() if "sign of your" not in words),
-        Read("your speeds are those of a base of 500", _turned(lambda d: frequencies(d, 500.0))),
-        Read("nothing is turned", lambda x: x.clone()),
-        Read("are left as they are", lambda x: torch.cat([_turned()(x[:, :4]), x[:, 4:]], dim=1)),
+        WrongAnswer("your pairs are interleaved", _turned(apart=False)),
+        WrongAnswer("you turn backwards", _turned(sign=-1)),
+        WrongAnswer("you count positions from 1;", _turned(start=1.0)),
+        *(WrongAnswer(words, _turned(speeds)) for words, speeds in WRONG_SPEEDS.items() if "sign of your" not in words),
+        WrongAnswer("your speeds are those of a base of 500", _turned(lambda d: frequencies(d, 500.0))),
+        WrongAnswer("nothing is turned", lambda x: x.clone()),
+        WrongAnswer("are left as they are", lambda x: torch.cat([_turned()(x[:, :4]), x[:, 4:]], dim=1)),
     ],
-    explain=lambda got, right, x: explain_rotary(got, x),
-    rest="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
+
+    fallback_message="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
 )  # fmt: skip
 
 
@@ -326,48 +251,39 @@ def _convert(weight: Tensor, heads: int) -> Tensor:
     return permute_rotary(weight, heads, to="halves")
 
 
-def _explain_rows(got: Tensor, right: Tensor, weight: Tensor, heads: int) -> str | None:
-    rows = [(weight == row).all(dim=1).nonzero().flatten().tolist() for row in got]
-    if not all(rows):
-        return "your rows are not rows of the given matrix: only their order may change"
-    order, wanted = ([(weight == row).all(dim=1).nonzero()[0].item() for row in matrix] for matrix in (got, right))
-    return f"your rows come in the order {order}; here it must be {wanted}"
-
-
 CONVERT = Exercise(
-    asks="W^Q or W^K as nn.Linear stores it, trained with interleaved pairs, for use with halves.",
+    prompt="W^Q or W^K as nn.Linear stores it, trained with interleaved pairs, for use with halves.",
     right=_convert,
     returns=tensor("(heads * d_head, d_model)", "the weight"),
     cases=[Case((random(30, 7), 3)), Case((random(16, 5), 2))],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "that is the way back, from halves to interleaved pairs",
             lambda w, heads: permute_rotary(w, heads, to="interleaved"),
         ),
-        Slip(
+        WrongAnswer(
             "each head has halves of its own; you cut the whole matrix into two",
             lambda w, heads: permute_rotary(w, 1, to="halves"),
         ),
-        Slip("nothing is changed", lambda w, heads: w.clone()),
-        Slip(
+        WrongAnswer("nothing is changed", lambda w, heads: w.clone()),
+        WrongAnswer(
             "you reversed the order of the heads, and left the rows inside them as they were",
             lambda w, heads: w.unflatten(0, (heads, -1)).flip(0).flatten(0, 1),
         ),
-        Slip(
+        WrongAnswer(
             "that is for a matrix whose heads alternate row by row; here all rows of head 1 come first",
             lambda w, heads: w.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1),
         ),
-        Slip(
+        WrongAnswer(
             "the odd features come first in yours; the even ones must",
             lambda w, heads: w.unflatten(0, (heads, -1, 2)).flip(2).transpose(1, 2).flatten(0, 2),
         ),
-        shaped(
+        WrongAnswer(
             "the result must have the shape of the given matrix; yours has an axis for the heads",
             lambda w, heads: _convert(w, heads).unflatten(0, (heads, -1)),
         ),
-        Read("your rows come in the order", lambda w, heads: w.roll(1, 0)),
+        WrongAnswer("your rows come in the order", lambda w, heads: w.roll(1, 0)),
     ],
-    explain=_explain_rows,
 )
 
 
@@ -376,23 +292,23 @@ def _slow(n: int, d: int, base: float) -> int:
 
 
 SLOW = Exercise(
-    asks="How many of d/2 rotary pairs have a wavelength longer than n positions, for a base.",
+    prompt="How many of d/2 rotary pairs have a wavelength longer than n positions, for a base.",
     right=_slow,
     returns=number("the number of pairs"),
     cases=[Case((100, 64, 10000.0)), Case((2048, 128, 500000.0)), Case((300, 16, 100.0)), Case((6, 8, 10.0))],
-    same=alike,
-    slips=[
-        Slip("you counted the pairs that come round; count the others",
+
+    wrong_answers=[
+        WrongAnswer("you counted the pairs that come round; count the others",
              lambda n, d, base: d // 2 - _slow(n, d, base)),
-        Slip("you counted features; a pair has two", lambda n, d, base: 2 * _slow(n, d, base)),
-        Slip("a full turn is 2 pi radians; you took 1 / omega for the wavelength",
+        WrongAnswer("you counted features; a pair has two", lambda n, d, base: 2 * _slow(n, d, base)),
+        WrongAnswer("a full turn is 2 pi radians; you took 1 / omega for the wavelength",
              lambda n, d, base: sum(1 / s > n for s in frequencies(d, base).tolist())),
-        Slip("you took 10000 as the base; the base is an argument", lambda n, d, base: _slow(n, d, 10000.0)),
-        Slip("that is their share of all pairs; return their number", lambda n, d, base: _slow(n, d, base) / (d // 2)),
-        Slip("a full turn is 2 pi radians; you took pi, half a turn",
+        WrongAnswer("you took 10000 as the base; the base is an argument", lambda n, d, base: _slow(n, d, 10000.0)),
+        WrongAnswer("that is their share of all pairs; return their number", lambda n, d, base: _slow(n, d, base) / (d // 2)),
+        WrongAnswer("a full turn is 2 pi radians; you took pi, half a turn",
              lambda n, d, base: sum(math.pi / s > n for s in frequencies(d, base).tolist())),
-        Slip("your exponent is i/d; it is 2i/d, with i from 0 to d/2 - 1",
+        WrongAnswer("your exponent is i/d; it is 2i/d, with i from 0 to d/2 - 1",
              lambda n, d, base: sum(2 * math.pi * base ** (i / d) > n for i in range(d // 2))),
     ],
-    rest="that is another number of pairs; pair i has the wavelength 2 pi base^(2i/d)",
+    fallback_message="that is another number of pairs; pair i has the wavelength 2 pi base^(2i/d)",
 )  # fmt: skip

@@ -16,12 +16,11 @@ from ..data.translation import draw_sentences, encode_english, encode_italian
 from ..layers import MultiHeadAttention
 from ..models.faulty import FAULTS, FaultyModel, swap_keys_and_values, train_faulty
 from ..models.transformer import BEGIN, PAD, Transformer
-from .results import Returned, expect_numbers, mask, number, numbers, random, tensor
-from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip
-from .turns import turn
+from .parse import mask, number, numbers, random, tensor
+from .runner import Mistake, call
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-LENGTH_OF_A_PLACE = turn(
+LENGTH_OF_A_PLACE = quick_question(
     "A position vector has 64 features: 32 pairs of a sine and a cosine of one angle. How long is it?",
     32**0.5,
     {
@@ -43,22 +42,28 @@ def _some_part(x: Tensor) -> Tensor:
 
 
 NORM_LAST = Exercise(
-    asks="A step on the residual path, with the norm last.",
+    prompt="A step on the residual path, with the norm last.",
     right=lambda x, norm, f: norm(x + f(x)),
     returns=tensor("(batch, n, d)"),
     cases=[Case((random(2, 3, 5), _norm, _some_part))],
-    slips=[
-        Slip("that is the norm first, as in `step`; apply the norm to the sum", lambda x, norm, f: x + f(norm(x))),
-        Slip("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
-        Slip("x is added after the norm; apply the norm to the sum", lambda x, norm, f: x + norm(f(x))),
-        Slip("the norm is missing", lambda x, norm, f: x + f(x)),
-        Slip("in yours f reads the normalised x; it must read x itself", lambda x, norm, f: norm(x + f(norm(x)))),
-        Slip("yours adds x twice, once inside the norm and once after it", lambda x, norm, f: x + norm(x + f(x))),
-        Slip("path and norm are missing", lambda x, norm, f: f(x)),
+    wrong_answers=[
+        WrongAnswer(
+            "that is the norm first, as in `step`; apply the norm to the sum", lambda x, norm, f: x + f(norm(x))
+        ),
+        WrongAnswer("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
+        WrongAnswer("x is added after the norm; apply the norm to the sum", lambda x, norm, f: x + norm(f(x))),
+        WrongAnswer("the norm is missing", lambda x, norm, f: x + f(x)),
+        WrongAnswer(
+            "in yours f reads the normalised x; it must read x itself", lambda x, norm, f: norm(x + f(norm(x)))
+        ),
+        WrongAnswer(
+            "yours adds x twice, once inside the norm and once after it", lambda x, norm, f: x + norm(x + f(x))
+        ),
+        WrongAnswer("path and norm are missing", lambda x, norm, f: f(x)),
     ],
 )
 
-KEYS_OF_BOTH = turn(
+KEYS_OF_BOTH = quick_question(
     "The source has 9 positions, 2 of them padding. Of 5 target words, how many keys may the third see "
     "in self-attention, and how many in cross-attention?",
     [3, 7],
@@ -74,7 +79,7 @@ KEYS_OF_BOTH = turn(
     },
 )
 
-LOSS_AT_THE_START = turn(
+LOSS_AT_THE_START = quick_question(
     "An untrained machine gives each of 125 ids the same probability. What is its loss?",
     math.log(125),
     {
@@ -116,29 +121,29 @@ def _greedily(
     return written
 
 
-def _are_the_same_ids(got: Any, other: Any, *inputs: object) -> bool:
-    return torch.as_tensor(got).tolist() == torch.as_tensor(other).tolist()
-
-
 WRITES_GREEDILY = Exercise(
-    asks="A greedy writer that stops at the end.",
+    prompt="A greedy writer that stops at the end.",
     right=_greedily,
-    returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
-    ask=_ask_writer,
-    same=_are_the_same_ids,
-    rounding=False,
+    returns=numbers("the ids"),
+    call=_ask_writer,
     cases=[Case((2, 12)), Case((0, 6))],
-    slips=[
-        Slip("it goes on after the end: break where the id 2 was written", lambda f, n: _greedily(f, n, stop=False)),
-        Slip("the end itself is missing: it is one of the ids written", lambda f, n: _greedily(f, n, keep=False)),
-        Slip("you took the least likely id; `argmax` gives the likeliest", lambda f, n: _greedily(f, n, least=True)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
+            "it goes on after the end: break where the id 2 was written", lambda f, n: _greedily(f, n, stop=False)
+        ),
+        WrongAnswer(
+            "the end itself is missing: it is one of the ids written", lambda f, n: _greedily(f, n, keep=False)
+        ),
+        WrongAnswer(
+            "you took the least likely id; `argmax` gives the likeliest", lambda f, n: _greedily(f, n, least=True)
+        ),
+        WrongAnswer(
             "`logits_of` must read all ids written so far, not only the newest",
             lambda f, n: _greedily(lambda written: f(written[-1:]), n),
         ),
-        Slip("only the newest id came back; append it to those before", lambda f, n: _greedily(f, n)[-1:]),
-        Slip("only one id was written", lambda f, n: _greedily(f, 1)),
-        Slip("keep the id `BEGIN` at the front", lambda f, n: _greedily(f, n)[1:]),
+        WrongAnswer("only the newest id came back; append it to those before", lambda f, n: _greedily(f, n)[-1:]),
+        WrongAnswer("only one id was written", lambda f, n: _greedily(f, 1)),
+        WrongAnswer("keep the id `BEGIN` at the front", lambda f, n: _greedily(f, n)[1:]),
     ],
 )
 
@@ -156,25 +161,26 @@ def _size(
 
 
 MACHINE_SIZE = Exercise(
-    asks="The number of parameters of the chapter's machine.",
+    prompt="The number of parameters of the chapter's machine.",
     right=_size,
     returns=number("the count"),
-    rounding=False,
     cases=[Case((64, 128, 1, 102, 125)), Case((32, 48, 3, 19, 23))],
-    slips=[
-        Slip("the biases are missing: each nn.Linear has one for each output", functools.partial(_size, bias=0)),
-        Slip("a decoder layer has two attentions, and three norms", functools.partial(_size, cross=0)),
-        Slip("the norms are missing: each has two parameters for each feature", functools.partial(_size, norms=0)),
-        Slip("the two norms at the end of encoder and decoder are missing", functools.partial(_size, last=0)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("the biases are missing: each nn.Linear has one for each output", functools.partial(_size, bias=0)),
+        WrongAnswer("a decoder layer has two attentions, and three norms", functools.partial(_size, cross=0)),
+        WrongAnswer(
+            "the norms are missing: each has two parameters for each feature", functools.partial(_size, norms=0)
+        ),
+        WrongAnswer("the two norms at the end of encoder and decoder are missing", functools.partial(_size, last=0)),
+        WrongAnswer(
             "the Italian words have a table, and the read-out has a matrix of its own",
             functools.partial(_size, tables=1),
         ),
-        Slip(
+        WrongAnswer(
             "that is without the read-out, which has d_model numbers and a bias for each Italian word",
             lambda d, wide, layers, english, italian: _size(d, wide, layers, english, italian) - (d + 1) * italian,
         ),
-        Slip(
+        WrongAnswer(
             "you counted one layer; there are `layers` of each kind",
             lambda d, wide, layers, english, italian: _size(d, wide, 1, english, italian),
         ),
@@ -199,17 +205,17 @@ def _smoothed(
 _TARGET = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 10, 8, 2]])
 
 SMOOTHED_LOSS = Exercise(
-    asks="The loss with label smoothing, without the padding.",
+    prompt="The loss with label smoothing, without the padding.",
     right=_smoothed,
     returns=number("the loss"),
     cases=[Case((random(3, 5, 11), _TARGET, 0.1)), Case((random(3, 5, 11, seed=1), _TARGET, 0.3))],
-    slips=[
-        Slip("that is the loss without smoothing", lambda logits, target, epsilon: _smoothed(logits, target, 0.0)),
-        Slip("padding counts in yours; leave out where the target is 0", functools.partial(_smoothed, pads=True)),
-        Slip("yours spreads epsilon over the other ids, not over all", functools.partial(_smoothed, others=True)),
-        Slip("that is the sum; divide by the number of positions that count", functools.partial(_smoothed, total=True)),
-        Slip("the correct id gets 1 - epsilon, not 1", functools.partial(_smoothed, share=0.0)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("that is the loss without smoothing", lambda logits, target, epsilon: _smoothed(logits, target, 0.0)),
+        WrongAnswer("padding counts in yours; leave out where the target is 0", functools.partial(_smoothed, pads=True)),
+        WrongAnswer("yours spreads epsilon over the other ids, not over all", functools.partial(_smoothed, others=True)),
+        WrongAnswer("that is the sum; divide by the number of positions that count", functools.partial(_smoothed, total=True)),
+        WrongAnswer("the correct id gets 1 - epsilon, not 1", functools.partial(_smoothed, share=0.0)),
+        WrongAnswer(
             "the two weights are exchanged: 1 - epsilon belongs to the correct id",
             lambda logits, target, epsilon: _smoothed(logits, target, 1 - epsilon),
         ),
@@ -238,19 +244,18 @@ def _with_beams(
 
 
 WRITES_WITH_BEAMS = Exercise(
-    asks="The likeliest of several beginnings that are kept side by side.",
+    prompt="The likeliest of several beginnings that are kept side by side.",
     right=_with_beams,
-    returns=Returned("the ids", lambda got, right: expect_numbers(got, "the ids")),
-    ask=_ask_writer,
-    same=_are_the_same_ids,
-    rounding=False,
+    returns=numbers("the ids"),
+    call=_ask_writer,
+
     cases=[Case((seed, 3, 8)) for seed in (18, 83)],
-    slips=[
-        Slip("that is greedy writing: only one beginning was kept", lambda f, width, n: _with_beams(f, 1, n)),
-        Slip("yours adds logits; take their log-softmax first", functools.partial(_with_beams, logs=False)),
-        Slip("only the newest id counts in yours; add up all logarithms", functools.partial(_with_beams, last=True)),
-        Slip("a beginning that has ended must stay among the others", functools.partial(_with_beams, keep=False)),
-        Slip("return the likeliest of those kept, not the least likely", functools.partial(_with_beams, worst=True)),
+    wrong_answers=[
+        WrongAnswer("that is greedy writing: only one beginning was kept", lambda f, width, n: _with_beams(f, 1, n)),
+        WrongAnswer("yours adds logits; take their log-softmax first", functools.partial(_with_beams, logs=False)),
+        WrongAnswer("only the newest id counts in yours; add up all logarithms", functools.partial(_with_beams, last=True)),
+        WrongAnswer("a beginning that has ended must stay among the others", functools.partial(_with_beams, keep=False)),
+        WrongAnswer("return the likeliest of those kept, not the least likely", functools.partial(_with_beams, worst=True)),
     ],
 )  # fmt: skip
 
@@ -261,7 +266,7 @@ def _cut(ids: Tensor) -> Tensor:
 
 
 SHARE_RIGHT = Exercise(
-    asks="The share of sentences that are correct up to their end, the id 2.",
+    prompt="The share of sentences that are correct up to their end, the id 2.",
     right=lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().mean().item(),
     returns=number("the share"),
     cases=[
@@ -278,28 +283,28 @@ SHARE_RIGHT = Exercise(
             )
         ),
     ],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "you compared the ids after the end too; they do not count",
             lambda written, asked: (written == asked).all(dim=1).double().mean().item(),
         ),
-        Slip(
+        WrongAnswer(
             "that is the share of correct ids; a sentence with one wrong id is wrong",
             lambda written, asked: (written == asked).double().mean().item(),
         ),
-        Slip(
+        WrongAnswer(
             "that is the share of correct ids up to the ends; a sentence with one wrong id is wrong",
             lambda written, asked: (_cut(written) == _cut(asked)).double().mean().item(),
         ),
-        Slip(
+        WrongAnswer(
             "one correct id is not enough: all ids of a sentence must be correct",
             lambda written, asked: (_cut(written) == _cut(asked)).any(dim=1).double().mean().item(),
         ),
-        Slip(
+        WrongAnswer(
             "that counts the correct sentences; divide by the number of all sentences",
             lambda written, asked: (_cut(written) == _cut(asked)).all(dim=1).double().sum().item(),
         ),
-        Slip(
+        WrongAnswer(
             "you compared only the first id of each sentence",
             lambda written, asked: (written[:, 0] == asked[:, 0]).double().mean().item(),
         ),
@@ -311,51 +316,46 @@ def _marked(places: Tensor, size: int) -> Tensor:
     return torch.arange(size) == places[:, None]
 
 
-def _explain_edges(got: Tensor, right: Tensor, *inputs: object) -> str:
-    wrong = tuple((got != right).nonzero()[0].tolist())
-    return f"{int((got != right).sum())} cells are not right; at {wrong}, counted from 0, it must be {right[wrong]}"
-
-
 CLOSED_EDGE = Exercise(
-    asks="A mask (batch, m, n) that hides one position from another in each sentence.",
+    prompt="A mask (batch, m, n) that hides one position from another in each sentence.",
     right=lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :]),
     returns=mask("(batch, m, n)"),
     cases=[Case((torch.tensor([1, 4, 0]), torch.tensor([5, 0, -1]), 5, 7))],
-    slips=[
-        Slip(
+    wrong_answers=[
+        WrongAnswer(
             "your mask is inverted: it is True where the edge is; here True means may attend",
             lambda rows, columns, m, n: _marked(rows, m)[:, :, None] & _marked(columns, n)[:, None, :],
             mistake=7,
         ),
-        Slip(
+        WrongAnswer(
             "rows and columns are exchanged: a row is a position that looks",
             lambda rows, columns, m, n: ~(_marked(columns, m)[:, :, None] & _marked(rows, n)[:, None, :]),
         ),
-        Slip(
+        WrongAnswer(
             "you masked the whole column: every position lost the word, not only the one in the row",
             lambda rows, columns, m, n: ~_marked(columns, n)[:, None, :].expand(-1, m, -1),
         ),
-        Slip(
+        WrongAnswer(
             "you masked the whole row: the position lost every word, and a row that sees nothing has no weights",
             lambda rows, columns, m, n: ~_marked(rows, m)[:, :, None].expand(-1, -1, n),
             mistake=11,
         ),
-        Slip(
+        WrongAnswer(
             "row and column are joined by OR: a whole row and a whole column are masked",
             lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] | _marked(columns, n)[:, None, :]),
         ),
-        Slip(
+        WrongAnswer(
             "-1 masked the last column; it means that nothing is masked",
             lambda rows, columns, m, n: ~(_marked(rows, m)[:, :, None] & _marked(columns % n, n)[:, None, :]),
         ),
-        Slip(
+        WrongAnswer(
             "every sentence got the edge of the first",
             lambda rows, columns, m, n: ~(
                 _marked(rows, m)[:1, :, None] & _marked(columns, n)[:1, None, :]
             ).expand(len(rows), -1, -1),
         ),
     ],
-    explain=_explain_edges,
+
 )  # fmt: skip
 
 
@@ -388,7 +388,7 @@ def _f(precision: float, recall: float, beta: float) -> float:
 
 
 CHRF_BY_HAND = Exercise(
-    asks="The chrF of a written text against the reference, from 0 to 100.",
+    prompt="The chrF of a written text against the reference, from 0 to 100.",
     right=_chrf,
     returns=number("the score"),
     cases=[
@@ -397,23 +397,25 @@ CHRF_BY_HAND = Exercise(
         Case(("lode", "la lode del lodo"), "right for longer texts, but not where one is shorter than six characters"),
         Case(("zzz", "aaa"), "right, but not where two texts have nothing in common: {found}"),
     ],
-    slips=[
-        Slip("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("precision and recall weigh the same in yours; beta is 2", lambda w, a: _chrf(w, a, beta=1)),
+        WrongAnswer(
             "precision counts more in yours, or the texts are exchanged: recall, of the reference, must count more",
             lambda w, a: _chrf(w, a, beta=0.5),
         ),
-        Slip("blanks count in yours; chrF removes them first", lambda w, a: _chrf(w, a, blanks=True)),
-        Slip("yours stops at another length: pieces of 1 to 6 characters count", lambda w, a: _chrf(w, a, orders=4)),
-        Slip(
+        WrongAnswer("blanks count in yours; chrF removes them first", lambda w, a: _chrf(w, a, blanks=True)),
+        WrongAnswer(
+            "yours stops at another length: pieces of 1 to 6 characters count", lambda w, a: _chrf(w, a, orders=4)
+        ),
+        WrongAnswer(
             "you averaged the F-scores of the lengths; average the precisions and the recalls first",
             lambda w, a: _chrf(w, a, by_order=True),
         ),
-        Slip(
+        WrongAnswer(
             "a piece that occurs twice counts twice: count pieces, do not make sets of them",
             lambda w, a: _chrf(w, a, sets=True),
         ),
-        Slip("yours lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
+        WrongAnswer("yours lies between 0 and 1; multiply by 100", lambda w, a: _chrf(w, a) / 100),
     ],
 )
 
@@ -511,31 +513,26 @@ def _examine(patient: FaultyModel, *, skip: str = "") -> str:
     return "healthy"
 
 
-def _explain_doctor(got: Tensor, right: Any) -> str:
-    first = int((got != torch.tensor(right)).nonzero()[0, 0])
-    return f"it says {FAULTS[int(got[first])]!r} of {WARD[first][1]}"
-
-
 def _prepared(answer: Any) -> None:
     _ward()  # its training is no part of an answer's time
 
 
 DOCTOR = Exercise(
-    asks="A function that says what is wrong with a translator, or that nothing is.",
+    prompt="A function that says what is wrong with a translator, or that nothing is.",
     right=_examine,
     returns=numbers("the verdicts", "there is one for each patient"),
-    ask=_verdicts,
-    rounding=False,
-    slips=[
-        Slip("your function calls every translator healthy", lambda patient: "healthy"),
-        Read("whose decoder reads the very word it must predict", lambda patient: _examine(patient, skip="step")),
-        Read("a network that sees one word too far", lambda patient: _examine(patient, skip="network")),
-        Read("that sees padding", lambda patient: _examine(patient, skip="padding")),
-        Read("a translator without W^O", lambda patient: _examine(patient, skip="heads")),
-        Read("lacks W^O in its cross-attention alone", lambda patient: _examine(patient, skip="cross")),
-        Read("spoilt after its training", lambda patient: _examine(patient, skip="log")),
-        Read("a translator with nothing wrong", lambda patient: _examine(patient, skip="loss")),
+    call=_verdicts,
+    wrong_answers=[
+        WrongAnswer("your function calls every translator healthy", lambda patient: "healthy"),
+        WrongAnswer(
+            "whose decoder reads the very word it must predict", lambda patient: _examine(patient, skip="step")
+        ),
+        WrongAnswer("a network that sees one word too far", lambda patient: _examine(patient, skip="network")),
+        WrongAnswer("that sees padding", lambda patient: _examine(patient, skip="padding")),
+        WrongAnswer("a translator without W^O", lambda patient: _examine(patient, skip="heads")),
+        WrongAnswer("lacks W^O in its cross-attention alone", lambda patient: _examine(patient, skip="cross")),
+        WrongAnswer("spoilt after its training", lambda patient: _examine(patient, skip="log")),
+        WrongAnswer("a translator with nothing wrong", lambda patient: _examine(patient, skip="loss")),
     ],
-    explain=_explain_doctor,
-    further=[_prepared],
+    extra_checks=[_prepared],
 )

@@ -15,12 +15,11 @@ from ..analysis.cost import largest_tensor_bytes
 from ..functional import scaled_dot_product_attention
 from ..layers import repeat_heads
 from ..masks import causal_mask, sliding_window_mask
-from .results import Returned, mask, number, random, tensor
-from .running import Mistake, call
-from .table import Case, Exercise, Read, Slip, shaped
-from .turns import turn
+from .parse import mask, number, numbers, random, same, tensor
+from .runner import Mistake, call
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-OPERATIONS_A_BYTE = turn(
+OPERATIONS_A_BYTE = quick_question(
     "Naive attention, d = 128, numbers of 2 bytes, n very large. How many operations for each byte that is moved?",
     64,
     {
@@ -30,10 +29,10 @@ OPERATIONS_A_BYTE = turn(
         256: "n² numbers are moved four times, not once: scores out and in, weights out and in",
         1 / 64: "those are bytes for each operation; turn it around",
     },
-    rest="divide 4n²d operations by four times n² numbers of 2 bytes",
+    fallback_message="divide 4n²d operations by four times n² numbers of 2 bytes",
 )
 
-TOTAL_OF_THREE = turn(
+TOTAL_OF_THREE = quick_question(
     "Key after key, three scores: ln 2, ln 4, ln 3. What is the total, measured from the largest, after all three?",
     2.25,
     {
@@ -45,10 +44,10 @@ TOTAL_OF_THREE = turn(
         2.5: "the third key adds e to the power of ln 3 - ln 4, which is 3/4, not 1",
         2.125: "ln 3 is not larger than ln 4, so nothing shrinks; the third key adds 3/4",
     },
-    rest="measured from ln 4 the three keys count 2/4, 4/4 and 3/4",
+    fallback_message="measured from ln 4 the three keys count 2/4, 4/4 and 3/4",
 )
 
-CACHE_OF_A_WORD = turn(
+CACHE_OF_A_WORD = quick_question(
     "5 layers, 12 heads of queries, 3 of keys and values, 16 features a head, 4 bytes a number: bytes for one word?",
     1920,
     {
@@ -61,7 +60,7 @@ CACHE_OF_A_WORD = turn(
         2880: "queries are not kept, and only keys and values are asked for again",
         15360: "that is in bits; a byte has eight",
     },
-    rest="multiply 2 for key and value, the layers, the heads of keys, their features, and the bytes of a number",
+    fallback_message="multiply 2 for key and value, the layers, the heads of keys, their features, and the bytes of a number",
 )
 
 _State = tuple[Tensor, Tensor]
@@ -87,7 +86,7 @@ def _state(top: float, total: float, s: float) -> tuple[Tensor, ...]:
 
 
 ONE_MORE_KEY = Exercise(
-    asks="One more key, with score s and value v: the new total and the new sum of values.",
+    prompt="One more key, with score s and value v: the new total and the new sum of values.",
     right=_step(),
     returns=(number("the total"), tensor("(d_v,)", "the new sum")),
     cases=[
@@ -95,24 +94,24 @@ ONE_MORE_KEY = Exercise(
         Case(_state(1.0, 1.5, 2.0), "where the new score is the largest so far: {found}"),
         Case(_state(-math.inf, 0.0, 1.0), "for the first key of all: {found}"),
     ],
-    slips=[
-        Slip("multiply the total by shrink first: it was measured from the old top", _step(lambda a, b: (1, b, a, b))),
-        Slip("multiply the sum of values by shrink first: it was measured from the old top",
+    wrong_answers=[
+        WrongAnswer("multiply the total by shrink first: it was measured from the old top", _step(lambda a, b: (1, b, a, b))),
+        WrongAnswer("multiply the sum of values by shrink first: it was measured from the old top",
              _step(lambda a, b: (a, b, 1, b))),
-        Slip("what you have shrinks: its factor is e to the power of the old top minus the new one",
+        WrongAnswer("what you have shrinks: its factor is e to the power of the old top minus the new one",
              _step(lambda a, b: (1 / a, b, 1 / a, b))),
-        Slip("measure the new score from the new top, not from the old one", _step(lambda a, b: (a, b / a, a, b / a))),
-        Slip("shrink is for what you have; the new key comes with weight alone",
+        WrongAnswer("measure the new score from the new top, not from the old one", _step(lambda a, b: (a, b / a, a, b / a))),
+        WrongAnswer("shrink is for what you have; the new key comes with weight alone",
              _step(lambda a, b: (a, a * b, a, a * b))),
-        Slip("multiply what you have by shrink, not by weight", _step(lambda a, b: (b, b, b, b))),
-        Slip("measure both from the new top: shrink = e^(top - new top), weight = e^(s - new top)",
+        WrongAnswer("multiply what you have by shrink, not by weight", _step(lambda a, b: (b, b, b, b))),
+        WrongAnswer("measure both from the new top: shrink = e^(top - new top), weight = e^(s - new top)",
              lambda top, total, summed, s, v: (total + s.exp(), summed + s.exp() * v)),
-        Slip("shrink and weight have changed places", _step(lambda a, b: (b, a, b, a))),
-        Slip("add weight to the total, not 1", _step(lambda a, b: (a, 1, a, b))),
-        Slip("multiply the value of the new key by weight", _step(lambda a, b: (a, b, a, 1))),
-        Slip("add the new key to what you have; you keep the new one alone", _step(lambda a, b: (0 * a, b, 0 * a, b))),
+        WrongAnswer("shrink and weight have changed places", _step(lambda a, b: (b, a, b, a))),
+        WrongAnswer("add weight to the total, not 1", _step(lambda a, b: (a, 1, a, b))),
+        WrongAnswer("multiply the value of the new key by weight", _step(lambda a, b: (a, b, a, 1))),
+        WrongAnswer("add the new key to what you have; you keep the new one alone", _step(lambda a, b: (0 * a, b, 0 * a, b))),
     ],
-    rest="the new total is shrink * total + weight, and the new sum is shrink * summed + weight * v, with shrink = "
+    fallback_message="the new total is shrink * total + weight, and the new sum is shrink * summed + weight * v, with shrink = "
     "e^(top - new top) and weight = e^(s - new top)",
 )  # fmt: skip
 
@@ -153,7 +152,7 @@ _FAR, _FAR_B = (1e4 * torch.tensor(signs, dtype=torch.float64) for signs in ([1,
 _EMPTY = torch.tensor([0.0, -math.inf, 1.0, -math.inf], dtype=torch.float64)
 
 MERGE = Exercise(
-    asks="The output over all keys, from the outputs and log-totals over two halves of them.",
+    prompt="The output over all keys, from the outputs and log-totals over two halves of them.",
     right=_merge,
     returns=(tensor("(m, d_v)"), tensor("(m,)", "the log-total", finite=False)),
     cases=[
@@ -172,22 +171,22 @@ MERGE = Exercise(
             "right where some key is allowed; where neither half has one: {found}",
         ),
     ],
-    slips=[
-        Slip("you took the mean of the two outputs; each counts by its share of the total",
+    wrong_answers=[
+        WrongAnswer("you took the mean of the two outputs; each counts by its share of the total",
              _shares(lambda a, b: 0 * a + 0.5)),
-        Slip("you added the outputs; each is an average already, and counts by its share",
+        WrongAnswer("you added the outputs; each is an average already, and counts by its share",
              _shares(lambda a, b: 0 * a + 1)),
-        Slip("the shares are those of the logarithms; take exp of them first", _shares(lambda a, b: a / (a + b))),
-        Slip("the shares are swapped: a's output counts by a's total",
+        WrongAnswer("the shares are those of the logarithms; take exp of them first", _shares(lambda a, b: a / (a + b))),
+        WrongAnswer("the shares are swapped: a's output counts by a's total",
              _shares(lambda a, b: (b - torch.logaddexp(a, b)).exp())),
-        Slip("only the half with the larger total counts in yours", _shares(lambda a, b: (a > b).double())),
-        Slip("totals add, their logarithms do not: logaddexp", _log(lambda a, b: a + b)),
-        Slip("your log-total is the larger of the two; both totals count", _log(torch.maximum)),
-        Slip("your log-total is the total itself; the logarithm is missing", _log(lambda a, b: a.exp() + b.exp())),
-        Slip("your log-total is the mean of the two", _log(lambda a, b: (a + b) / 2)),
-        Slip("you measure all totals from one number; each query has its own largest", _from_one_constant),
+        WrongAnswer("only the half with the larger total counts in yours", _shares(lambda a, b: (a > b).double())),
+        WrongAnswer("totals add, their logarithms do not: logaddexp", _log(lambda a, b: a + b)),
+        WrongAnswer("your log-total is the larger of the two; both totals count", _log(torch.maximum)),
+        WrongAnswer("your log-total is the total itself; the logarithm is missing", _log(lambda a, b: a.exp() + b.exp())),
+        WrongAnswer("your log-total is the mean of the two", _log(lambda a, b: (a + b) / 2)),
+        WrongAnswer("you measure all totals from one number; each query has its own largest", _from_one_constant),
     ],
-    rest="the log-total is logaddexp(log_a, log_b); the output is the sum of both, each times exp(its log-total - the "
+    fallback_message="the log-total is logaddexp(log_a, log_b); the output is the sum of both, each times exp(its log-total - the "
     "new one)",
 )  # fmt: skip
 
@@ -210,29 +209,29 @@ def _tile(x: Tensor, heads: int) -> Tensor:
 
 
 GROUPED = Exercise(
-    asks="Attention of several heads that share keys and values in groups of neighbours.",
+    prompt="Attention of several heads that share keys and values in groups of neighbours.",
     right=_grouped,
     returns=tensor("(batch, heads, m, d_v)"),
     cases=[
         Case((random(2, 6, 5, 4), random(2, 2, 7, 4), random(2, 2, 7, 3))),
         Case((random(1, 4, 1, 5), random(1, 1, 3, 5), random(1, 1, 3, 2)), "with one head of keys for all: {found}"),
     ],
-    slips=[
-        Slip("heads 1, 3 and 5 share a key in yours, as with tile; neighbours share, as with repeat_interleave",
+    wrong_answers=[
+        WrongAnswer("heads 1, 3 and 5 share a key in yours, as with tile; neighbours share, as with repeat_interleave",
              _with_heads(_tile)),
-        Slip("keys are shared by neighbours, but values as with tile and repeat", _with_heads(repeat_heads, _tile)),
-        Slip("values are shared by neighbours, but keys as with tile and repeat", _with_heads(_tile, repeat_heads)),
-        Slip("all heads share the first head of keys and values in yours",
+        WrongAnswer("keys are shared by neighbours, but values as with tile and repeat", _with_heads(repeat_heads, _tile)),
+        WrongAnswer("values are shared by neighbours, but keys as with tile and repeat", _with_heads(_tile, repeat_heads)),
+        WrongAnswer("all heads share the first head of keys and values in yours",
              _with_heads(lambda x, heads: x[:, :1].expand(-1, heads, -1, -1))),
-        Slip("you averaged the heads of keys and values; each group has its own",
+        WrongAnswer("you averaged the heads of keys and values; each group has its own",
              _with_heads(lambda x, heads: x.mean(1, keepdim=True).expand(-1, heads, -1, -1))),
-        Slip("the groups come in the wrong order", _with_heads(lambda x, heads: repeat_heads(x.flip(1), heads))),
-        shaped("there must be an output for each head of the query; you made one for each head of keys",
+        WrongAnswer("the groups come in the wrong order", _with_heads(lambda x, heads: repeat_heads(x.flip(1), heads))),
+        WrongAnswer("there must be an output for each head of the query; you made one for each head of keys",
                lambda q, k, v: scaled_dot_product_attention(q[:, :: q.size(1) // k.size(1)], k, v)[0]),
-        Slip("the scores are not divided by the square root of d_k",
+        WrongAnswer("the scores are not divided by the square root of d_k",
              lambda q, k, v: _grouped(q * q.size(-1) ** 0.5, k, v), mistake=2),
     ],
-    rest="the numbers are not right: head i reads group i // (heads // kv_heads), scores are divided by sqrt(d), and "
+    fallback_message="the numbers are not right: head i reads group i // (heads // kv_heads), scores are divided by sqrt(d), and "
     "the softmax runs over the keys",
 )  # fmt: skip
 
@@ -246,16 +245,8 @@ def _by_rule(rule: Callable[[Tensor, Tensor, int, int], Tensor], first: int | No
     return answer
 
 
-def _explain_window(got: Tensor, right: Tensor, m: int, n: int, window: int, sinks: int) -> str:
-    row, column = (got != right).nonzero()[0].tolist()
-    return (
-        f"with window {window} and {sinks} sinks, the query in row {row} stands at position {row + n - m}, and "
-        f"{'must' if right[row, column] else 'must not'} see key {column}, all counted from 0"
-    )
-
-
 WINDOW = Exercise(
-    asks="The mask of a sliding window with sinks, for m new queries and n keys.",
+    prompt="The mask of a sliding window with sinks, for m new queries and n keys.",
     right=sliding_window_mask,
     returns=mask("(m, n)"),
     cases=[
@@ -264,24 +255,24 @@ WINDOW = Exercise(
         Case((3, 8, 2, 2), "right without a cache; with fewer queries than keys: {found}"),
         Case((1, 9, 3, 1), "right for several queries; for the newest alone: {found}"),
     ],
-    slips=[
-        Slip("True and False are swapped: True = may attend", lambda *a: ~sliding_window_mask(*a), mistake=7),
-        Slip("aligned upper left: with a cache, query i stands at position i + (n - m)",
+    wrong_answers=[
+        WrongAnswer("True and False are swapped: True = may attend", lambda *a: ~sliding_window_mask(*a), mistake=7),
+        WrongAnswer("aligned upper left: with a cache, query i stands at position i + (n - m)",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w) | (j < s)), first=0)),
-        Slip("the sinks are missing", lambda m, n, w, s: sliding_window_mask(m, n, w, 0)),
-        Slip("your sinks let queries see the future; the first query sees only itself",
+        WrongAnswer("the sinks are missing", lambda m, n, w, s: sliding_window_mask(m, n, w, 0)),
+        WrongAnswer("your sinks let queries see the future; the first query sees only itself",
              _by_rule(lambda i, j, w, s: ((j <= i) & (i - j < w)) | (j < s))),
-        Slip("your window has one key too many: its last key is the query's own",
+        WrongAnswer("your window has one key too many: its last key is the query's own",
              lambda m, n, w, s: sliding_window_mask(m, n, w + 1, s)),
-        Slip("your window has one key too few: its last key is the query's own",
+        WrongAnswer("your window has one key too few: its last key is the query's own",
              _by_rule(lambda i, j, w, s: (j <= i) & ((i - j < w - 1) | (j < s)))),
-        Slip("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
-        Slip("no key is too old in your mask: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
-        Slip("a row for each query and a column for each key: (m, n)",
+        WrongAnswer("your window looks ahead as well", _by_rule(lambda i, j, w, s: ((i - j).abs() < w) | (j < s) & (j <= i))),
+        WrongAnswer("no key is too old in your mask: that is the causal mask", lambda m, n, w, s: causal_mask(m, n)),
+        WrongAnswer("a row for each query and a column for each key: (m, n)",
              lambda *a: sliding_window_mask(*a).T.contiguous()),
-        Slip("there is one sink too many", lambda m, n, w, s: sliding_window_mask(m, n, w, s + 1)),
+        WrongAnswer("there is one sink too many", lambda m, n, w, s: sliding_window_mask(m, n, w, s + 1)),
     ],
-    explain=_explain_window,
+
 )  # fmt: skip
 
 # Kernels, right and broken: what 8.2 asks for and 8.3 has to tell apart
@@ -416,22 +407,6 @@ KERNEL_INPUTS = {
 }
 
 
-def _same(got: Any, right: Any, *inputs: Any) -> bool:
-    if not isinstance(got, Tensor) or not isinstance(right, Tensor) or got.shape != right.shape:
-        return False
-    return torch.allclose(got.double(), right.double(), rtol=1e-5, atol=1e-5, equal_nan=True)
-
-
-def _explain_kernel(got: Tensor, right: Tensor, *inputs: Any) -> str | None:
-    wrong = got.isnan() & ~right.isnan()
-    if wrong.any():
-        return f"the output holds NaN, first for query {int(wrong.nonzero()[0, 0])}, counted from 0"
-    if right.isnan().any():
-        return "a score that is NaN must come out as NaN; yours hides it"
-    rows = (got - right).abs().amax(1).gt(1e-5).nonzero().flatten().tolist()
-    return f"the output is wrong for queries {rows}, counted from 0"
-
-
 def _memory(answer: Any) -> str | None:
     m, n = 96, 1536
     inputs = _input(m, n, 16, causal=True)
@@ -469,23 +444,22 @@ def _blocks_of_keys(answer: Any) -> str | None:
 
 
 KERNEL = Exercise(
-    asks="Attention in blocks of keys, with padding and the causal mask, and no tensor of m x n.",
+    prompt="Attention in blocks of keys, with padding and the causal mask, and no tensor of m x n.",
     right=_tiles,
     returns=tensor("(m, d_v)", finite=False),
     cases=[Case(inputs, f"with {name}: {{found}}" if name else "{found}") for name, inputs in KERNEL_INPUTS.items()],
-    same=_same,
-    like=_same,
-    slips=[
-        *(Slip(f"your kernel {BUGS[bug]}", _broken(bug)) for bug in sorted(BUGS, key=lambda bug: bug == "overflow")),
-        Slip("queries and keys have changed places", lambda q, k, v, *rest: _naive(k, q, v, *rest)),
-        Slip("each block has its own softmax, and you added them", lambda q, k, v, real, causal, b: sum(
+
+    wrong_answers=[
+        *(WrongAnswer(f"your kernel {BUGS[bug]}", _broken(bug)) for bug in sorted(BUGS, key=lambda bug: bug == "overflow")),
+        WrongAnswer("queries and keys have changed places", lambda q, k, v, *rest: _naive(k, q, v, *rest)),
+        WrongAnswer("each block has its own softmax, and you added them", lambda q, k, v, real, causal, b: sum(
             (_naive(q, k[j : j + b], v[j : j + b], real[j : j + b], False, b) for j in range(0, len(k), b)),
             q.new_zeros(1))),
-        Read("a tensor of m x n is made on the way", _naive),
-        Read("yours hides it", lambda q, k, v, *rest: _tiles(q, k.nan_to_num(0.0), v, *rest)),
+        WrongAnswer("a tensor of m x n is made on the way", _naive),
+        WrongAnswer("yours hides it", lambda q, k, v, *rest: _tiles(q, k.nan_to_num(0.0), v, *rest)),
     ],
-    explain=_explain_kernel,
-    further=[_memory, _blocks_of_keys],
+
+    extra_checks=[_memory, _blocks_of_keys],
 )  # fmt: skip
 
 RIGHT_KERNELS: dict[str, Kernel] = {
@@ -509,7 +483,7 @@ def _plain(kernel: Kernel) -> Kernel:
 KERNELS = [_plain(kernel) for kernel in (*RIGHT_KERNELS.values(), *map(_broken, BUGS))]
 
 
-def _ask_for_verdicts(test: Any) -> Tensor:
+def _ask_for_verdicts(test: Any) -> list[bool]:
     """Return what a test says of each kernel, the right ones first. An assertion that fails is a False."""
     verdicts = []
     for kernel in KERNELS:
@@ -522,15 +496,7 @@ def _ask_for_verdicts(test: Any) -> Tensor:
         if not isinstance(verdict, bool | np.bool_) and not (isinstance(verdict, Tensor) and verdict.numel() == 1):
             raise Mistake(f"your test must return True or False; got {type(verdict).__name__}")
         verdicts.append(bool(verdict))
-    return torch.tensor(verdicts)
-
-
-def _explain_verdicts(got: Tensor, right: Tensor) -> str:
-    failed = [words for words, passed in zip(RIGHT_KERNELS, got, strict=False) if not passed]
-    if failed:
-        return f"your test fails a right kernel, one that {failed[0]}"
-    past = [words for words, passed in zip(BUGS.values(), got[len(RIGHT_KERNELS) :], strict=True) if passed]
-    return f"your test lets {len(past)} of {len(BUGS)} broken kernels pass; one of them {past[0]}"
+    return verdicts
 
 
 def _tester(
@@ -557,7 +523,7 @@ def _tester(
 def _zeros_unless_nan(got: Tensor, right: Tensor) -> bool:
     """Compare, but of rows in which nothing is open ask only that they are not NaN."""
     empty = (right == 0).all(dim=1, keepdim=True)
-    return _same(got.masked_fill(empty & ~got.isnan(), 0.0), right)
+    return same(got.masked_fill(empty & ~got.isnan(), 0.0), right)
 
 
 _RAGGED, _CACHE, _FIRST, _NONE, _MORE, _LARGE, _SMALL, _NAN, _CLOSED_NAN, _LAST_NAN, _BOTH = (
@@ -583,18 +549,18 @@ INCOMPLETE_TESTS = {  # by the first broken kernel that gets past
 }
 
 TEST = Exercise(
-    asks="A test that passes every right kernel and fails every broken one.",
+    prompt="A test that passes every right kernel and fails every broken one.",
     right=_tester(),
-    returns=Returned("the verdicts", lambda got, right: got),
-    ask=_ask_for_verdicts,
-    rounding=False,
-    slips=[
-        Slip("your test passes every kernel, all the broken ones too", lambda kernel: True),
-        Slip("your test fails every kernel, the right ones too", lambda kernel: False),
-        Slip("your test says True for the broken kernels and False for the right ones; turn it around",
+    returns=numbers("the verdicts"),
+    call=_ask_for_verdicts,
+
+    wrong_answers=[
+        WrongAnswer("your test passes every kernel, all the broken ones too", lambda kernel: True),
+        WrongAnswer("your test fails every kernel, the right ones too", lambda kernel: False),
+        WrongAnswer("your test says True for the broken kernels and False for the right ones; turn it around",
              lambda kernel: not _tester()(kernel)),
-        Read("fails a right kernel", _tester(like=lambda a, b: a.nan_to_num().equal(b.nan_to_num()))),
-        *(Read(f"one of them {BUGS[bug]}", test) for bug, test in INCOMPLETE_TESTS.items()),
+        WrongAnswer("fails a right kernel", _tester(like=lambda a, b: a.nan_to_num().equal(b.nan_to_num()))),
+        *(WrongAnswer(f"one of them {BUGS[bug]}", test) for bug, test in INCOMPLETE_TESTS.items()),
     ],
-    explain=_explain_verdicts,
+
 )  # fmt: skip

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .results import number, random, tensor
-from .table import Case, Exercise, Slip
-from .turns import turn
+from .parse import number, random, tensor
+from .table import Case, Exercise, WrongAnswer, quick_question
 
-NEXT_PAIR = turn(
+NEXT_PAIR = quick_question(
     "In a text, self occurs 5 times, else 4, elif 3, select 2. First e and l are joined. Which pair is joined next?",
     "s + el",
     {
@@ -24,7 +23,7 @@ NEXT_PAIR = turn(
     choices=("s + e", "s + el", "el + f", "el + s"),
 )
 
-BITS_A_BYTE = turn(
+BITS_A_BYTE = quick_question(
     "A loss is 2.77 nats a token, and a token has 2.5 bytes. With ln 2 = 0.693, how many bits a byte is that?",
     1.6,
     {
@@ -34,7 +33,7 @@ BITS_A_BYTE = turn(
         0.77: "a bit is ln 2 = 0.693 nats, so divide by it",
         4.8: "divide, both by ln 2 and by the bytes of a token",
     },
-    rest="divide by ln 2 for bits a token, then by 2.5 for bits a byte",
+    fallback_message="divide by ln 2 for bits a token, then by 2.5 for bits a byte",
 )
 
 
@@ -43,28 +42,32 @@ def _top(logits: Tensor, top_k: int) -> Tensor:
 
 
 NEXT_PROBABILITIES = Exercise(
-    asks="The probabilities of the next token at a temperature, among the k largest logits.",
+    prompt="The probabilities of the next token at a temperature, among the k largest logits.",
     right=lambda logits, temperature, top_k: _top(logits / temperature, top_k).softmax(-1),
     returns=tensor("(tokens,)", "the probabilities"),
     cases=[Case((random(7, seed=1), 0.5, 3)), Case((random(9, seed=2), 2.0, 9), "where all tokens are kept: {found}")],
-    slips=[
-        Slip("the temperature is missing: divide the logits by it", lambda x, t, k: _top(x, k).softmax(-1)),
-        Slip("divide the logits by the temperature; you multiplied", lambda x, t, k: _top(x * t, k).softmax(-1)),
-        Slip("all tokens are still possible; only the `top_k` largest may be", lambda x, t, k: (x / t).softmax(-1)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("the temperature is missing: divide the logits by it", lambda x, t, k: _top(x, k).softmax(-1)),
+        WrongAnswer("divide the logits by the temperature; you multiplied", lambda x, t, k: _top(x * t, k).softmax(-1)),
+        WrongAnswer(
+            "all tokens are still possible; only the `top_k` largest may be", lambda x, t, k: (x / t).softmax(-1)
+        ),
+        WrongAnswer(
             "mask before the softmax, so that what is left sums to 1",
             lambda x, t, k: (x / t).softmax(-1) * (_top(x, k) > -torch.inf),
         ),
-        Slip(
+        WrongAnswer(
             "a logit of 0 is not impossible; fill with minus infinity",
             lambda x, t, k: _top(x / t, k).nan_to_num(neginf=0.0).softmax(-1),
         ),
-        Slip(
+        WrongAnswer(
             "you keep one token too few: the smallest of the `top_k` stays",
             lambda x, t, k: _top(x / t, k - 1).softmax(-1),
         ),
-        Slip("return probabilities: the softmax is missing", lambda x, t, k: _top(x / t, k).nan_to_num(neginf=-1e9)),
-        Slip(
+        WrongAnswer(
+            "return probabilities: the softmax is missing", lambda x, t, k: _top(x / t, k).nan_to_num(neginf=-1e9)
+        ),
+        WrongAnswer(
             "you keep the smallest logits; keep the largest",
             lambda x, t, k: (x / t).masked_fill(_top(-x, k).isinf(), -torch.inf).softmax(-1),
         ),
@@ -77,36 +80,39 @@ def _diagonal(offset: int) -> Callable[[Tensor], Tensor]:
 
 
 PREVIOUS_SCORE = Exercise(
-    asks="Each head's mean weight on the token before, over all places that have one.",
+    prompt="Each head's mean weight on the token before, over all places that have one.",
     right=_diagonal(-1),
     returns=tensor("(heads,)", "the scores"),
     cases=[Case((random(3, 6, 6).tril().masked_fill(torch.ones(6, 6).triu(1) > 0, -torch.inf).softmax(-1),))],
-    slips=[
-        Slip("that is each token's weight on itself", _diagonal(0)),
-        Slip("those are weights on the next token, which are 0; rows are queries", _diagonal(1)),
-        Slip("that is two tokens back", _diagonal(-2)),
-        Slip("take the mean; you took the sum", lambda weights: weights.diagonal(-1, -2, -1).sum(-1)),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("that is each token's weight on itself", _diagonal(0)),
+        WrongAnswer("those are weights on the next token, which are 0; rows are queries", _diagonal(1)),
+        WrongAnswer("that is two tokens back", _diagonal(-2)),
+        WrongAnswer("take the mean; you took the sum", lambda weights: weights.diagonal(-1, -2, -1).sum(-1)),
+        WrongAnswer(
             "the first token has none before it: divide by n - 1",
             lambda weights: weights.diagonal(-1, -2, -1).sum(-1) / weights.size(-1),
         ),
-        Slip("keep the heads apart", lambda weights: _diagonal(-1)(weights).mean(), like=lambda got, wrong, *_: bool(
-            torch.is_tensor(got) and got.dim() == 0 and torch.allclose(got.double(), wrong))),
+        WrongAnswer("keep the heads apart", lambda weights: _diagonal(-1)(weights).mean()),
     ],
 )  # fmt: skip
 
 TEMPERATURE_OF_ODDS = Exercise(
-    asks="The temperature at which a token is so many times as probable as another.",
+    prompt="The temperature at which a token is so many times as probable as another.",
     right=lambda difference, times: difference / math.log(times),
     returns=number(),
     cases=[Case((3.0, 10.0)), Case((0.7, 1.5))],
-    slips=[
-        Slip("turn it around: the higher the temperature, the closer the two", lambda d, r: math.log(r) / d),
-        Slip("odds are exponentials of differences; take the logarithm of `times`", lambda d, r: d / r),
-        Slip("the softmax has base e; take the natural logarithm, not that to base 2", lambda d, r: d / math.log2(r)),
-        Slip("the softmax has base e; take the natural logarithm, not that to base 10", lambda d, r: d / math.log10(r)),
-        Slip("logits are divided by the temperature, so divide by the logarithm", lambda d, r: d * math.log(r)),
-        Slip("that is how many times as probable it is at temperature 1", lambda d, r: math.exp(d)),
+    wrong_answers=[
+        WrongAnswer("turn it around: the higher the temperature, the closer the two", lambda d, r: math.log(r) / d),
+        WrongAnswer("odds are exponentials of differences; take the logarithm of `times`", lambda d, r: d / r),
+        WrongAnswer(
+            "the softmax has base e; take the natural logarithm, not that to base 2", lambda d, r: d / math.log2(r)
+        ),
+        WrongAnswer(
+            "the softmax has base e; take the natural logarithm, not that to base 10", lambda d, r: d / math.log10(r)
+        ),
+        WrongAnswer("logits are divided by the temperature, so divide by the logarithm", lambda d, r: d * math.log(r)),
+        WrongAnswer("that is how many times as probable it is at temperature 1", lambda d, r: math.exp(d)),
     ],
 )
 
@@ -134,34 +140,36 @@ def _single(train: _Ids, test: _Ids, size: int) -> float:
 
 
 PAIR_LOSS = Exercise(
-    asks="The loss, in bits a token, of a model that counts pairs of tokens.",
+    prompt="The loss, in bits a token, of a model that counts pairs of tokens.",
     right=lambda train, test, size: _bits(_pair_loss(train, test, size)),
     returns=number("the loss"),
     cases=[
         Case(([0, 1, 0, 2, 0, 1, 1, 0, 1, 2, 2, 1, 0], [0, 1, 2, 1, 0, 0, 1, 1], 4)),
         Case(([3, 1, 3, 3], [1, 2, 1, 3, 3], 5), "where a pair was never counted: {found}"),
     ],
-    slips=[
-        Slip("that is in nats; take logarithms to base 2", lambda *a: float(-_pair_loss(*a).log().mean())),
-        Slip("add 1 to each count, or a new pair costs infinitely much", lambda *a: _bits(_pair_loss(*a, above=0.0))),
-        Slip(
+    wrong_answers=[
+        WrongAnswer("that is in nats; take logarithms to base 2", lambda *a: float(-_pair_loss(*a).log().mean())),
+        WrongAnswer(
+            "add 1 to each count, or a new pair costs infinitely much", lambda *a: _bits(_pair_loss(*a, above=0.0))
+        ),
+        WrongAnswer(
             "1 is added to the count of each of `size` pairs, so add `size` below",
             lambda *a: _bits(_pair_loss(*a, below=0.0)),
         ),
-        Slip("`size` tokens could follow; you added 1 below", lambda *a: _bits(_pair_loss(*a, below=1.0))),
-        Slip(
+        WrongAnswer("`size` tokens could follow; you added 1 below", lambda *a: _bits(_pair_loss(*a, below=1.0))),
+        WrongAnswer(
             "the last token of `train` begins no pair; do not count it below",
             lambda *a: _bits(_pair_loss(*a, ending=1)),
         ),
-        Slip(
+        WrongAnswer(
             "your pairs are turned around: the first token is given, the second predicted",
             lambda train, test, size: _bits(_pair_loss(train[::-1], test[::-1], size)),
         ),
-        Slip("you count single tokens; count pairs", _single),
-        Slip(
+        WrongAnswer("you count single tokens; count pairs", _single),
+        WrongAnswer(
             "take the mean over the pairs of `test`; you took the sum", lambda *a: float(-_pair_loss(*a).log2().sum())
         ),
-        Slip("take logarithms first, then the mean", lambda *a: float(-_pair_loss(*a).mean().log2())),
+        WrongAnswer("take logarithms first, then the mean", lambda *a: float(-_pair_loss(*a).mean().log2())),
     ],
 )
 
@@ -197,18 +205,18 @@ def _brackets(**change: Any) -> Callable[[Sequence[str], Tensor], Tensor]:
 _CODE = ["f", "(", "g", "(", "a", ")", ", ", "[", "b", "]", " + ", "c", ")", "{", "d", "}"]
 
 BRACKET_SCORE = Exercise(
-    asks="Each head's mean weight, before a closing bracket, on the last opening one.",
+    prompt="Each head's mean weight, before a closing bracket, on the last opening one.",
     right=_brackets(),
     returns=tensor("(heads,)", "the scores"),
     cases=[Case((_CODE, random(3, len(_CODE), len(_CODE), seed=1).softmax(-1)))],
-    slips=[
-        Slip("the query is the token before the closing bracket, which has to predict it", _brackets(later=1)),
-        Slip("that is the first opening bracket; take the last", _brackets(place=0)),
-        Slip("that is the opening bracket before the last one", _brackets(place=-2)),
-        Slip("that is the matching bracket; take the last one, closed or not", _brackets(matching=True)),
-        Slip("count square brackets and braces too", _brackets(opening="(", closing=")")),
-        Slip("take the mean; you took the sum", lambda texts, weights: _bracket_score(texts, weights).sum(0)),
-        Slip("rows are queries, columns are keys", lambda texts, weights: _brackets()(texts, weights.mT)),
+    wrong_answers=[
+        WrongAnswer("the query is the token before the closing bracket, which has to predict it", _brackets(later=1)),
+        WrongAnswer("that is the first opening bracket; take the last", _brackets(place=0)),
+        WrongAnswer("that is the opening bracket before the last one", _brackets(place=-2)),
+        WrongAnswer("that is the matching bracket; take the last one, closed or not", _brackets(matching=True)),
+        WrongAnswer("count square brackets and braces too", _brackets(opening="(", closing=")")),
+        WrongAnswer("take the mean; you took the sum", lambda texts, weights: _bracket_score(texts, weights).sum(0)),
+        WrongAnswer("rows are queries, columns are keys", lambda texts, weights: _brackets()(texts, weights.mT)),
     ],
 )
 
@@ -223,19 +231,19 @@ def _shifted(by: int, start: int | None = None) -> Callable[[Tensor], Tensor]:
 
 
 COPYING_SCORE = Exercise(
-    asks="Each head's mean weight on what followed last time, in a text written twice.",
+    prompt="Each head's mean weight on what followed last time, in a text written twice.",
     right=_shifted(1),
     returns=tensor("(heads,)", "the scores"),
     cases=[Case((random(3, 13, 13, seed=1).softmax(-1),)), Case((random(2, 9, 9, seed=2).softmax(-1),))],
-    slips=[
-        Slip("that is the same token last time; what followed it stands one place later", _shifted(0)),
-        Slip("that is what stood before the token last time", _shifted(-1)),
-        Slip("that is two places after the token last time", _shifted(2)),
-        Slip("begin with the first token of the second copy, one place later", _shifted(1, start=0)),
-        Slip("the first token of the second copy counts too", _shifted(1, start=2)),
-        Slip("rows are queries, columns are keys", lambda weights: _shifted(1)(weights.mT)),
-        Slip("take the mean; you took the sum", lambda weights: _shifted(1)(weights) * (weights.size(-1) // 2)),
-        Slip("that is the weight on the token before", lambda w: w.diagonal(-1, -2, -1).mean(-1)),
+    wrong_answers=[
+        WrongAnswer("that is the same token last time; what followed it stands one place later", _shifted(0)),
+        WrongAnswer("that is what stood before the token last time", _shifted(-1)),
+        WrongAnswer("that is two places after the token last time", _shifted(2)),
+        WrongAnswer("begin with the first token of the second copy, one place later", _shifted(1, start=0)),
+        WrongAnswer("the first token of the second copy counts too", _shifted(1, start=2)),
+        WrongAnswer("rows are queries, columns are keys", lambda weights: _shifted(1)(weights.mT)),
+        WrongAnswer("take the mean; you took the sum", lambda weights: _shifted(1)(weights) * (weights.size(-1) // 2)),
+        WrongAnswer("that is the weight on the token before", lambda w: w.diagonal(-1, -2, -1).mean(-1)),
     ],
 )
 
@@ -246,21 +254,21 @@ def _weights(x: Tensor, y: Tensor, w_q: Tensor, w_k: Tensor, *, scale: float | N
 
 
 KEYS_WITHOUT = Exercise(
-    asks="A head's causal weights, with what another head added taken out of its keys alone.",
+    prompt="A head's causal weights, with what another head added taken out of its keys alone.",
     right=lambda x, added, w_q, w_k: _weights(x, x - added, w_q, w_k),
     returns=tensor("(n, n)", "the weights"),
     cases=[Case((random(5, 7, seed=1), random(5, 7, seed=2), random(7, 3, seed=3), random(7, 3, seed=4)))],
-    slips=[
-        Slip("you took it out of the queries", lambda x, a, q, k: _weights(x - a, x, q, k)),
-        Slip("you took it out of the queries too", lambda x, a, q, k: _weights(x - a, x - a, q, k)),
-        Slip("you took nothing out", lambda x, a, q, k: _weights(x, x, q, k)),
-        Slip("your keys have it twice; subtract", lambda x, a, q, k: _weights(x, x + a, q, k)),
-        Slip("your keys are made of it alone; take it out of x", lambda x, a, q, k: _weights(x, a, q, k)),
-        Slip("divide the scores by the square root of d_head", lambda x, a, q, k: _weights(x, x - a, q, k, scale=1.0)),
-        Slip("the root is that of d_head, not of d_model",
+    wrong_answers=[
+        WrongAnswer("you took it out of the queries", lambda x, a, q, k: _weights(x - a, x, q, k)),
+        WrongAnswer("you took it out of the queries too", lambda x, a, q, k: _weights(x - a, x - a, q, k)),
+        WrongAnswer("you took nothing out", lambda x, a, q, k: _weights(x, x, q, k)),
+        WrongAnswer("your keys have it twice; subtract", lambda x, a, q, k: _weights(x, x + a, q, k)),
+        WrongAnswer("your keys are made of it alone; take it out of x", lambda x, a, q, k: _weights(x, a, q, k)),
+        WrongAnswer("divide the scores by the square root of d_head", lambda x, a, q, k: _weights(x, x - a, q, k, scale=1.0)),
+        WrongAnswer("the root is that of d_head, not of d_model",
              lambda x, a, q, k: _weights(x, x - a, q, k, scale=x.size(-1) ** 0.5)),
-        Slip("mask the future", lambda x, a, q, k: ((x @ q) @ ((x - a) @ k).mT / q.size(-1) ** 0.5).softmax(-1)),
-        Slip("mask before the softmax, so that each row sums to 1",
+        WrongAnswer("mask the future", lambda x, a, q, k: ((x @ q) @ ((x - a) @ k).mT / q.size(-1) ** 0.5).softmax(-1)),
+        WrongAnswer("mask before the softmax, so that each row sums to 1",
              lambda x, a, q, k: ((x @ q) @ ((x - a) @ k).mT / q.size(-1) ** 0.5).softmax(-1).tril()),
     ],
 )  # fmt: skip

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .both import besides, both_masks
-from .results import alike, expect_pair, explain_rounding
-from .running import Mistake, Outcome, float64_by_default, in_time
-from .table import Case, Exercise, Read, Slip
+from .diagnosis import explain, first_wrong_place
+from .parse import expect_pair, is_plural, same
+from .runner import Mistake, Outcome, float64_by_default, in_time
+from .table import Case, Exercise, Known, WrongAnswer
 
-__all__ = ["SECONDS", "Diagnosis", "judge", "slip_of"]
+__all__ = ["SECONDS", "Diagnosis", "judge"]
 
 SECONDS = 10.0  # for one answer, on all inputs; right answers take a fraction of a second
 
@@ -24,14 +24,14 @@ class Diagnosis:
     """What is wrong with an answer.
 
     Attributes:
-        words: to be read.
-        slip: the slip of the table that gives the same result, if one does.
+        message: to be read.
+        wrong_answer: that of the table which gives the same result, or whose message is part of this one.
         kind: of what kind it is.
         error: the name of the exception's class, if the answer raised one.
     """
 
-    words: str
-    slip: Slip | None = None
+    message: str
+    wrong_answer: WrongAnswer | None = None
     kind: Outcome = Outcome.WRONG
     error: str = ""
 
@@ -43,16 +43,16 @@ def _diagnosis(mistake: Mistake) -> Diagnosis:
     return Diagnosis(str(mistake), None, mistake.kind, mistake.error)
 
 
-def sentence(words: str) -> str:
+def sentence(message: str) -> str:
     """Write a diagnosis as a sentence, as `check` prints it.
 
     Example:
         >>> sentence("weights sum to 1; yours sum to 1.1")
         'Weights sum to 1; yours sum to 1.1.'
     """
-    if re.match(r"(a|[a-z]{2,})([ ,:;'.]|$)", words):  # a word; names of code and symbols stay as they are
-        words = words[0].upper() + words[1:]
-    return words if words.endswith("?") else f"{words.rstrip('.')}."
+    if re.match(r"(a|[a-z]{2,})([ ,:;'.]|$)", message):  # a word; names of code and symbols stay as they are
+        message = message[0].upper() + message[1:]
+    return message if message.endswith("?") else f"{message.rstrip('.')}."
 
 
 def verdict(name: str, diagnosis: Diagnosis | None) -> str:
@@ -65,8 +65,8 @@ def verdict(name: str, diagnosis: Diagnosis | None) -> str:
     if diagnosis is None:
         return f"{name}: right."
     if diagnosis.kind is Outcome.NOT_FILLED_IN:
-        return f"{name}: {diagnosis.words}."
-    return f"{name}: not yet. {sentence(diagnosis.words)}"
+        return f"{name}: {diagnosis.message}."
+    return f"{name}: not yet. {sentence(diagnosis.message)}"
 
 
 def judge(
@@ -80,76 +80,62 @@ def judge(
         exercise: its table.
         answer: a value, a function or a class. A function may run elsewhere: it is only called.
         cases: other inputs than those of the table.
-        seconds: an answer that takes longer, on all inputs together, is stopped.
+        seconds: an answer that takes longer is stopped: on all inputs together, and once more in all extra checks.
 
     Returns:
         What is wrong with the answer; None if it is right.
     """
-    if answer is None or answer is Ellipsis or _is_empty(answer):
+    if answer is None or answer is Ellipsis:
         return NOT_FILLED_IN
     try:
         with float64_by_default():
-            _load(exercise)
-            return in_time(lambda: _judge(exercise, answer, exercise.cases if cases is None else cases), seconds)
+            diagnosis = in_time(lambda: _in_all(exercise, answer, exercise.cases if cases is None else cases), seconds)
+            if diagnosis is None and exercise.extra_checks:
+                _load(exercise)
+                diagnosis = in_time(lambda: _extra(exercise, answer), seconds)
     except NotImplementedError:
         return NOT_FILLED_IN
     except Mistake as mistake:
-        return _diagnosis(mistake)
+        diagnosis = _diagnosis(mistake)
     except SystemExit:
-        return Diagnosis("your code called exit(); return the result instead")
+        diagnosis = Diagnosis("your code called exit(); return the result instead")
     except Exception as error:  # not from calling the answer: that is told in `call`
         kind = f"{type(error).__name__}: {error}".rstrip(".: ")
-        return Diagnosis(
+        diagnosis = Diagnosis(
             f"the check cannot make sense of this answer ({kind}); compare what you return with what is asked for"
         )
+    return diagnosis and _identified(exercise, diagnosis)
 
 
-def _is_empty(answer: Any) -> bool:
-    """Say whether a function does nothing and returns ``None``: then there is no need to prepare the exercise."""
-    code, empty = getattr(answer, "__code__", None), (lambda: None).__code__
-    return code is not None and code.co_code[::2] == empty.co_code[::2] and code.co_consts[-1] is None
+def _identified(exercise: Exercise, diagnosis: Diagnosis) -> Diagnosis:
+    """Name the wrong answer of the table whose message was said in another way than by its result."""
+    if diagnosis.wrong_answer is not None:
+        return diagnosis
+    said = [w for w in exercise.wrong_answers if isinstance(w.message, str) and w.message in diagnosis.message]
+    return replace(
+        diagnosis, wrong_answer=min(said, key=lambda w: diagnosis.message.index(str(w.message)), default=None)
+    )
 
 
 @functools.cache
 def _load(exercise: Exercise) -> None:
-    """Have PyTorch load what `further` uses (seconds), which does not count as the answer's time."""
-    for hook in exercise.further:
-        hook(exercise.right)
+    """Have PyTorch load what the extra checks use (seconds), which does not count as the answer's time."""
+    for check in exercise.extra_checks:
+        check(exercise.right)
 
 
-def slip_of(exercise: Exercise, diagnosis: Diagnosis) -> Slip | None:
-    """Return which slip of the table a diagnosis is, also one that is read off a result and told in the same words.
-
-    For that each of the latter is judged once. It may take a while, so no check waits for it.
-
-    Args:
-        exercise: its table.
-        diagnosis: what :func:`judge` said of an answer.
-
-    Returns:
-        The slip; None if it is none of the table's.
-    """
-    return diagnosis.slip or _read_off(exercise).get(diagnosis.words)
-
-
-@functools.cache
-def _read_off(exercise: Exercise) -> dict[str, Slip]:
-    judged = ((judge(exercise, slip.answer), slip) for slip in exercise.slips if isinstance(slip, Read))
-    return {diagnosis.words: slip for diagnosis, slip in judged if diagnosis is not None}
-
-
-def _judge(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
-    diagnosis = _in_all(exercise, answer, cases)
-    if diagnosis is None and exercise.in_evaluation:
-        diagnosis = _in_evaluation(exercise, answer, cases)
-    if diagnosis is not None:
-        return diagnosis
-    further = (hook(answer) for hook in exercise.further)
-    return next((Diagnosis(words) for words in further if words), None)
+def _extra(exercise: Exercise, answer: Any) -> Diagnosis | None:
+    messages = (check(answer) for check in exercise.extra_checks)
+    return next((Diagnosis(message) for message in messages if message), None)
 
 
 def _in_all(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
-    """Return the first diagnosis of any case."""
+    """Return the first diagnosis of any case, in training and, where that counts, in evaluation."""
+    diagnosis = _in_cases(exercise, answer, cases)
+    return _in_evaluation(exercise, answer, cases) if diagnosis is None and exercise.in_evaluation else diagnosis
+
+
+def _in_cases(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis | None:
     for case in cases:
         try:
             diagnosis = _in_one(exercise, answer, case)
@@ -158,7 +144,7 @@ def _in_all(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnosis
                 raise
             diagnosis = _diagnosis(mistake)
         if diagnosis is not None:
-            return replace(diagnosis, words=case.words.replace("{found}", diagnosis.words))
+            return replace(diagnosis, message=case.message.replace("{found}", diagnosis.message))
     return None
 
 
@@ -169,107 +155,117 @@ def _in_evaluation(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Di
     try:
         module.eval()
         with torch.no_grad():
-            diagnosis = _in_all(exercise, answer, cases)
+            diagnosis = _in_cases(exercise, answer, cases)
     except Mistake as mistake:
         diagnosis = _diagnosis(mistake)
     finally:
         module.train(was_training)
     words = "right in training, but not in evaluation (torch.no_grad() and eval())"
-    return diagnosis and replace(diagnosis, words=f"{words}: {diagnosis.words}", slip=None)
+    return diagnosis and replace(diagnosis, message=f"{words}: {diagnosis.message}", wrong_answer=None)
+
+
+# ---- What is known of a case: plain data, made when it is needed, or packed with a student's notebook ----------------
+
+
+def compile_case(exercise: Exercise, case: Case) -> Known:
+    """Run the right answer and the wrong ones on the inputs of a case, and keep what they give."""
+    return case.known or Known(_expected(exercise, case), tuple(_wrong(exercise, case)))
 
 
 @functools.lru_cache(maxsize=256)
-def _right(exercise: Exercise, case: Case) -> Any:
-    return exercise.result(exercise.right, case)
+def _expected(exercise: Exercise, case: Case) -> Any:
+    return case.known.expected if case.known else exercise.result(exercise.right, case)
+
+
+@functools.lru_cache(maxsize=256)
+def _wrong(exercise: Exercise, case: Case) -> Sequence[tuple[str, Any]]:
+    """Return the message and the result of each wrong answer; no result where it fits other cases only."""
+    if case.known:
+        return case.known.wrong
+    wrong = []
+    for wrong_answer in exercise.wrong_answers:
+        try:
+            result = exercise.result(wrong_answer.answer, case)
+        except Exception:
+            result = None
+        wrong.append((wrong_answer.message_for(case), result))
+    return wrong
+
+
+# ---- One case --------------------------------------------------------------------------------------------------------
 
 
 def _in_one(exercise: Exercise, answer: Any, case: Case) -> Diagnosis | None:
-    result = exercise.result(answer, case)
-    right = _right(exercise, case)
+    result, expected = exercise.result(answer, case), _expected(exercise, case)
     try:
-        got = _read(exercise, result, right)
+        got = _read(exercise, result, expected)
     except Mistake:
-        diagnosis = _first_slip(exercise, case, result, right, None)
-        if diagnosis is not None:
-            return diagnosis
+        known = _known_wrong(exercise, case, result, expected)
+        if known is not None:
+            return known
         raise
-    expected = right if isinstance(right, tuple) else (right,)
-    wrong = [i for i in range(len(got)) if not exercise.same(got[i], expected[i], *case.inputs)]
-    if not wrong:
+    if not isinstance(exercise.returns, tuple):
+        if same(got, expected, exercise.tolerance):
+            return None
+        return _known_wrong(exercise, case, result, expected) or Diagnosis(_explain(exercise, case, got, expected))
+    right = [same(a, b, exercise.tolerance) for a, b in zip(got, expected, strict=True)]
+    if all(right):
         return None
-    last = wrong[-1]
-    diagnosis = _first_slip(exercise, case, result[last] if len(got) > 1 else result, expected[last], last)
-    return diagnosis or Diagnosis(_explain(exercise, got, expected, last, case))
+    i = 0 if right[1] else 1  # the second is looked at first, as weights come before outputs
+    known = _known_wrong(exercise, case, result[i], expected[i], part=i)
+    return known or Diagnosis(_explain(exercise, case, got[i], expected[i], part=i, other_is_right=any(right)))
 
 
-def _read(exercise: Exercise, result: Any, right: Any) -> tuple[Tensor, ...]:
-    """Take the parts of a result, the last one first."""
-    parts = exercise.parts()
-    if len(parts) == 1:
-        return (parts[0].read(result, right),)
-    first, second = parts
+def _read(exercise: Exercise, result: Any, expected: Any) -> Any:
+    """Take a result, or both parts of it, the second first."""
+    if not isinstance(exercise.returns, tuple):
+        return exercise.returns.read(result, expected)
+    first, second = exercise.returns
     pair = expect_pair(result, first.name, second.name)
-    shapes, swapped = ([getattr(x, "shape", None) for x in some] for some in (right, pair[::-1]))
+    shapes, swapped = ([getattr(x, "shape", None) for x in some] for some in (expected, pair[::-1]))
     if shapes == swapped != shapes[::-1]:
         raise Mistake(f"return {first.name} first and {second.name} second")
-    read = second.read(pair[1], right[1])
-    return first.read(pair[0], right[0]), read
+    read = second.read(pair[1], expected[1])
+    return first.read(pair[0], expected[0]), read
 
 
-def _first_slip(exercise: Exercise, case: Case, got: Any, right: Any, part: int | None) -> Diagnosis | None:
-    """Return the first slip that gives the same as a part of a result, or as a whole that could not be read."""
-    for slip in exercise.slips:
-        like = slip.like or exercise.like
-        wrong = None if isinstance(slip, Read) else _result_of(exercise, slip, case)
-        if part is not None and isinstance(exercise.returns, tuple):
+def _known_wrong(exercise: Exercise, case: Case, got: Any, expected: Any, part: int | None = None) -> Diagnosis | None:
+    """Return the first wrong answer of the table that gives the same result, or the same part of it."""
+    for wrong_answer, (message, wrong) in zip(exercise.wrong_answers, _wrong(exercise, case), strict=True):
+        if part is not None:
             wrong = wrong[part] if isinstance(wrong, tuple | list) else None
-        if wrong is not None and not exercise.like(wrong, right, *case.inputs) and like(got, wrong, *case.inputs):
-            return Diagnosis(slip.told(case), slip)
+        if wrong is None or same(wrong, expected, exercise.tolerance):
+            continue
+        if same(got, wrong, exercise.tolerance):
+            return Diagnosis(message, wrong_answer)
     return None
 
 
-@functools.lru_cache(maxsize=256)
-def _result_of(exercise: Exercise, slip: Slip, case: Case) -> Any:
-    """Return what a slip gives in a case; None where it fits other cases only."""
-    try:
-        return exercise.result(slip.answer, case)
-    except Exception:
+def _explain(
+    exercise: Exercise, case: Case, got: Any, expected: Any, part: int | None = None, other_is_right: bool = False
+) -> str:
+    """Say what is wrong with a result that no wrong answer of the table gives."""
+    if exercise.typed or isinstance(got, str):
+        return exercise.fallback_message
+    name = exercise.parts[part or 0].name.removeprefix("the ")
+    expected = torch.as_tensor(expected)
+    expected = expected if got.dtype == torch.bool else expected.double()
+    message = explain(got, expected, name, exercise.tolerance)
+    if message is None:
+        place = _place(exercise, case, got, expected, name)
+        message = f"{exercise.fallback_message}; {place}" if place else exercise.fallback_message
+    if other_is_right and part is not None:
+        fine = exercise.parts[1 - part].name
+        message = f"{fine} {'are' if is_plural(fine) else 'is'} right, the {name} not: {message}"
+    return message
+
+
+def _place(exercise: Exercise, case: Case, got: Tensor, expected: Tensor, name: str) -> str | None:
+    """Show what is wrong and what is right, of a function: of a value that would be the answer."""
+    if not callable(exercise.right):
         return None
-
-
-def _explain(exercise: Exercise, got: tuple[Tensor, ...], right: tuple[Any, ...], wrong: int, case: Case) -> str:
-    """Say what is wrong with a part of a result that no slip gives."""
-    part, name = got[wrong], exercise.parts()[wrong].name.removeprefix("the ")
-    counted = isinstance(right[wrong], int) or (isinstance(right[wrong], Tensor) and right[wrong].dtype == torch.bool)
-    exact = counted or not exercise.rounding
-    inexact = None if exact else explain_rounding(part, torch.as_tensor(right[wrong], dtype=torch.float64))
-    if inexact:
-        return f"your {name} {'are' if name.endswith('s') and not name.endswith('ss') else 'is'} {inexact}"
-    explained = None
-    if exercise.explain is not None:
-        explained = exercise.explain(*((got, right) if len(got) > 1 else (part, right[0])), *case.inputs)
-    explained = explained or _explain_two(exercise, part, right[wrong], wrong, case)
-    others = [i for i in range(len(got)) if i != wrong and exercise.same(got[i], right[i], *case.inputs)]
-    fine = exercise.parts()[others[0]].name if others else ""
-    return explained or exercise.otherwise(part, right[wrong], name, fine)
-
-
-def _explain_two(exercise: Exercise, got: Tensor, right: Any, part: int, case: Case) -> str | None:
-    """Say which two mistakes together give a part of a result."""
-    if alike(got, right):
-        return None
-    known = []
-    for slip in exercise.slips:
-        wrong = _result_of(exercise, slip, case)
-        wrong = wrong[part] if isinstance(exercise.returns, tuple) and isinstance(wrong, tuple | list) else wrong
-        if isinstance(wrong, Tensor) and wrong.shape == got.shape and wrong.dtype == torch.as_tensor(right).dtype:
-            known.append((slip.told(case), wrong))
-    for words, wrong in known:
-        more = besides(got, wrong)
-        if more:
-            return f"two things: {words}; and {more}"
-    if got.dtype == torch.bool and isinstance(right, Tensor) and got.shape == right.shape:
-        pair = both_masks(got, right, [wrong for _, wrong in known])
-        if pair:
-            return f"two things: {known[pair[0]][0]}; and {known[pair[1]][0]}"
-    return None
+    place = first_wrong_place(got, expected, name, exercise.tolerance)
+    inputs = ", ".join(map(str, case.inputs))
+    if place is None and got.shape == expected.shape and len(inputs) < 60:
+        return f"for the inputs {inputs} your {name} is {got.item():.6g}; expected {expected.item():.6g}"
+    return place

@@ -1,15 +1,13 @@
 """What an exercise is made of. Everything that a check, a test or a page knows about one stands in its table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .results import Returned, alike, same_shape
-from .running import call
+from .parse import Returned, number, numbers
+from .runner import call
 
-__all__ = ["MISTAKES", "SYMPTOMS", "Case", "Exercise", "Read", "Slip", "shaped"]
-
-Like = Callable[..., bool]
+__all__ = ["MISTAKES", "SYMPTOMS", "Case", "Exercise", "Known", "WrongAnswer", "quick_question"]
 
 # The mistakes that people really make, whatever the chapter.
 MISTAKES = {
@@ -44,125 +42,142 @@ SYMPTOMS = {
 
 
 @dataclass(frozen=True, eq=False)
+class Known:
+    """What the answers of a table give in a case, as plain data.
+
+    Attributes:
+        expected: the right result.
+        wrong: the message and the result of each wrong answer; its result is None if it gives none here.
+    """
+
+    expected: Any
+    wrong: Sequence[tuple[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
 class Case:
     """Inputs on which answers are run.
 
     Attributes:
         inputs: what an answer is called with.
-        words: how a diagnosis is told that was found here.
+        message: how a diagnosis is told that was found here.
+        known: what is known of the case, where the answers themselves are not there, as in a student's notebook.
     """
 
     inputs: tuple[Any, ...] = ()
-    words: str = "{found}"
+    message: str = "{found}"
+    known: Known | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Slip:
+class WrongAnswer:
     """A wrong answer that people give, and what is said to whoever gives one with the same result.
 
     Attributes:
-        words: what is said, or a function of the inputs that makes it.
+        message: what is said, or a function of the inputs that makes it. If the exercise's own `call` or an extra
+            check says it, it is part of what they say.
         answer: what a learner would hand in: a function, a class or a value.
         mistake: its number in `MISTAKES`, if it is one of those.
-        like: ``like(got, wrong, *inputs)`` says whether what came back, which may be anything, is the same as what
-            this slip gives; None: as the exercise compares.
     """
 
-    words: str | Callable[..., str]
+    message: str | Callable[..., str]
     answer: Any
     mistake: int | None = None
-    like: Like | None = None
 
-    def told(self, case: Case) -> str:
-        """Return the words for the inputs of a case."""
-        return self.words if isinstance(self.words, str) else self.words(*case.inputs)
-
-
-def shaped(words: str | Callable[..., str], answer: Any, mistake: int | None = None) -> Slip:
-    """Return a slip that is known by the shape of its result.
-
-    Args:
-        words: what is said, or a function of the inputs that makes it.
-        answer: what a learner would hand in.
-        mistake: its number in `MISTAKES`, if it is one of those.
-
-    Returns:
-        The slip.
-    """
-    return Slip(words, answer, mistake, like=same_shape)
-
-
-@dataclass(frozen=True, eq=False)
-class Read(Slip):
-    """A wrong answer that is not looked up: `explain` reads it off the result, in words of which these are a part."""
-
-    words: str
-
-
-@dataclass(frozen=True)
-class Typed:
-    """How the answer of an exercise can be typed on the page.
-
-    Attributes:
-        choices: what can be chosen, where the answer is a text.
-        tolerance: how far a number may be off.
-    """
-
-    choices: Sequence[str] = ()
-    tolerance: float = 0.0051
+    def message_for(self, case: Case) -> str:
+        """Return the message for the inputs of a case."""
+        return self.message if isinstance(self.message, str) else self.message(*case.inputs)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exercise:
     """The table of an exercise.
 
-    An answer is run on each case and compared with the right answer there. Where it differs, the words are those of the
-    first slip with the same result; else that it is right but rounded; else what `explain` reads off the result; else
-    `rest`. The inputs must tell all slips apart; a test sees to it.
+    An answer is run on each case and compared with the right answer there. Where it differs, the message is that of the
+    first wrong answer with the same result; else what the numbers show (`diagnosis`); else `fallback_message` and the
+    first place that is wrong. The inputs must tell all wrong answers apart; a test sees to it.
 
     Attributes:
         name: by which `check` knows it: for a chapter's table, its variable in small letters. It lasts; the number,
             which may change, stands in the book's heading alone.
-        asks: what for, in a sentence.
+        prompt: what is asked for, in a sentence.
         right: the right answer: a function, a class or a value.
         returns: what an answer returns. Of two things the second is compared first, as weights come before outputs.
         cases: the inputs, one case after another. A value is asked for without any.
-        slips: the wrong answers that people give.
-        explain: ``explain(got, right, *inputs)`` reads off a result what is wrong with it.
-        rest: what is said where nothing else is.
-        ask: ``ask(answer, *inputs)`` gets a result from an answer. It may raise a `Mistake`.
-        same: ``same(got, right, *inputs)`` says whether a result is right.
-        like: compares with every slip that does not say otherwise.
-        rounding: whether a result may be called right but rounded. Counts and masks never are.
+        wrong_answers: those that people give.
+        fallback_message: what is said where nothing else is.
+        tolerance: how far apart two numbers may be that are the same.
+        typed: whether its answer, a number, a shape or a choice, can be typed on the page.
+        call: ``call(answer, *inputs)`` gets the result that is compared from an answer. It may raise a `Mistake`.
         in_evaluation: whether all must hold again without gradients, and in evaluation mode.
-        further: asked about an answer that is right in all cases, such as for its memory. Each returns words or None.
-        typed: how its answer can be typed on the page, where it is a number, a shape or a choice.
+        extra_checks: asked about an answer that is right in all cases, such as for its memory. Each returns a message
+            or None.
     """
 
     name: str = ""
-    asks: str
+    prompt: str
     right: Any
-    returns: Returned | tuple[Returned, ...]
+    returns: Returned | tuple[Returned, Returned]
     cases: Sequence[Case] = (Case(),)
-    slips: Sequence[Slip]
-    explain: Callable[..., str | None] | None = None
-    rest: str = "it is not the right result"
-    ask: Callable[..., Any] = call
-    same: Like = alike
-    like: Like = alike
-    rounding: bool = True
+    wrong_answers: Sequence[WrongAnswer]
+    fallback_message: str = "it is not the right result"
+    tolerance: float = 1e-5
+    typed: bool = False
+    call: Callable[..., Any] | None = None
     in_evaluation: bool = False
-    further: Sequence[Callable[[Any], str | None]] = ()
-    typed: Typed | None = None
+    extra_checks: Sequence[Callable[[Any], str | None]] = ()
 
     def result(self, answer: Any, case: Case) -> Any:
-        """Return what an answer gives in a case."""
-        return self.ask(answer, *case.inputs) if callable(self.right) else answer
+        """Return what an answer gives in a case: a function is called, a value is what it is."""
+        if self.call is not None:
+            return self.call(answer, *case.inputs)
+        return call(answer, *case.inputs) if callable(self.right) else answer
 
+    @property
     def parts(self) -> tuple[Returned, ...]:
-        """Return what an answer returns, also where it is one thing."""
+        """What an answer returns, also where it is one thing."""
         return self.returns if isinstance(self.returns, tuple) else (self.returns,)
 
-    def otherwise(self, got: Any, right: Any, name: str, fine: str = "") -> str:
-        """Return what is said of a part of a result where nothing else is; `fine` names the other part if right."""
-        return self.rest
+    @property
+    def choices(self) -> Sequence[str]:
+        """What can be chosen, where the answer is a text."""
+        return self.returns.about if isinstance(self.returns, Returned) and self.returns.kind == "choice" else ()
+
+
+def quick_question(
+    prompt: str,
+    right: float | list[float] | tuple[float, ...] | str,
+    wrong: Mapping[Any, str],
+    *,
+    choices: Sequence[str] = (),
+    tolerance: float = 0.0051,
+    fallback_message: str = "it is not the right result",
+) -> Exercise:
+    """Return the table of a *Your turn*: a question whose answer is typed, in a cell or on the page.
+
+    Args:
+        prompt: the question, a sentence that stands alone.
+        right: a number, several of them, a shape (whole numbers), or one of the choices.
+        wrong: the answers of those who err, each with what is said to them.
+        choices: what can be chosen, where the answer is a text.
+        tolerance: how far a number may be off, so that two digits after the point are enough.
+        fallback_message: what is said to any other wrong answer.
+
+    Returns:
+        An exercise without inputs.
+    """
+    several = isinstance(right, list | tuple)
+    if isinstance(right, str):
+        returns = Returned("choice", "the choice", choices)
+    else:
+        returns = numbers("the answer") if several else number("the answer")
+    whole = isinstance(right, list | tuple) and all(isinstance(x, int) for x in right)
+    return Exercise(
+        prompt=prompt,
+        right=list(right) if isinstance(right, list | tuple) else right,  # a tuple would be several results
+        returns=returns,
+        wrong_answers=[WrongAnswer(message, answer) for answer, message in wrong.items()],
+        fallback_message=fallback_message,
+        tolerance=0.0 if whole or isinstance(right, str) else tolerance,
+        typed=True,
+    )

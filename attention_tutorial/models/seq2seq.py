@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from .._validation import (
     check_float_tensor,
     check_generator,
-    check_ids,
-    check_mask,
     check_same_kind,
+    check_sequences,
     check_shape,
     check_size,
     shape_of,
@@ -30,7 +29,26 @@ __all__ = ["ATTENTION_KINDS", "GRU", "RNN", "Seq2Seq"]
 ATTENTION_KINDS = ("none", "additive", "dot")
 
 
-class RNN(nn.Module):
+class _Recurrent(nn.Module):
+    """The parameters of a recurrent network: w for the input, u for the state before, and a bias, below each other."""
+
+    gates = 1
+
+    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        check_size("d_input", d_input, minimum=1)
+        check_size("d_hidden", d_hidden, minimum=1)
+        self.w = nn.Parameter(torch.empty(self.gates * d_hidden, d_input))
+        self.u = nn.Parameter(torch.empty(self.gates * d_hidden, d_hidden))
+        self.b = nn.Parameter(torch.empty(self.gates * d_hidden))
+        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
+
+    def extra_repr(self) -> str:
+        """Say what `print(module)` shows."""
+        return f"d_input={self.w.size(1)}, d_hidden={self.u.size(1)}"
+
+
+class RNN(_Recurrent):
     r"""The plain recurrent network: one formula, used again at every position.
 
     .. math:: h_j = \tanh(W x_j + U h_{j-1} + b)
@@ -56,15 +74,6 @@ class RNN(nn.Module):
         Elman (1990); in this form, Bengio et al. (1994).
     """
 
-    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        check_size("d_input", d_input, minimum=1)
-        check_size("d_hidden", d_hidden, minimum=1)
-        self.w = nn.Parameter(torch.empty(d_hidden, d_input))
-        self.u = nn.Parameter(torch.empty(d_hidden, d_hidden))
-        self.b = nn.Parameter(torch.empty(d_hidden))
-        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
-
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
 
@@ -86,12 +95,8 @@ class RNN(nn.Module):
             states.append(state)
         return torch.stack(states, dim=1), state
 
-    def extra_repr(self) -> str:
-        """Say what `print(module)` shows."""
-        return f"d_input={self.w.size(1)}, d_hidden={self.w.size(0)}"
 
-
-class GRU(nn.Module):
+class GRU(_Recurrent):
     r"""A recurrent network with gates, which say how much of the old state to keep.
 
     .. math::
@@ -125,29 +130,10 @@ class GRU(nn.Module):
         Cho et al. (2014), section 2.3. As in ``nn.GRU``, the reset gate r multiplies after U_h; there, before it.
     """
 
-    def __init__(self, d_input: int, d_hidden: int, *, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        check_size("d_input", d_input, minimum=1)
-        check_size("d_hidden", d_hidden, minimum=1)
-        self.w = nn.Parameter(torch.empty(3 * d_hidden, d_input))
-        self.u = nn.Parameter(torch.empty(3 * d_hidden, d_hidden))
-        self.b = nn.Parameter(torch.empty(3 * d_hidden))
-        draw_parameters(self, 1 / math.sqrt(d_hidden), generator)
+    gates = 3
 
     def forward(self, inputs: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden).
-
-        Args:
-            inputs: (batch, n, d_input).
-            state: the state before the first input, (batch, d_hidden); zeros when left out.
-
-        Returns:
-            ``(states, last)``.
-
-        Raises:
-            TypeError: if ``inputs`` is not a float tensor of the network's dtype.
-            ValueError: if shapes do not fit the network, or there is no position.
-        """
+        """Return all states (batch, n, d_hidden) and the last one (batch, d_hidden), as :meth:`RNN.forward`."""
         state = _check_recurrent(inputs, state, self.w, self.u)
         d = self.u.size(1)
         x_gates, x_new = F.linear(inputs, self.w, self.b).split([2 * d, d], dim=-1)
@@ -160,13 +146,9 @@ class GRU(nn.Module):
             states.append(state)
         return torch.stack(states, dim=1), state
 
-    def extra_repr(self) -> str:
-        """Say what `print(module)` shows."""
-        return f"d_input={self.w.size(1)}, d_hidden={self.u.size(1)}"
-
 
 class Seq2Seq(nn.Module):
-    r"""An encoder and a decoder, both GRUs, with one switch: what the decoder may look at while it writes.
+    r"""An encoder and a decoder, both GRUs, with one switch: what the decoder attends to.
 
     .. math::
 
@@ -254,14 +236,14 @@ class Seq2Seq(nn.Module):
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Read the source (batch, n); return its states (batch, n, d_hidden) and the last one (batch, d_hidden)."""
-        _check_sequences("source", source, "n")
+        check_sequences("source", source, "n")
         return self.encoder(self.embedding(source))
 
     def decode(
         self, target_in: Tensor, encoder_states: Tensor, decoder_state: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Write on from a decoder state; return the logits, the weights (or None) and the new decoder state."""
-        _check_sequences("target_in", target_in, "m")
+        """Decode from a decoder state; return the logits, the weights (or None) and the new decoder state."""
+        check_sequences("target_in", target_in, "m")
         if target_in.size(0) != encoder_states.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
                              f"got source {encoder_states.size(0)}, target_in {target_in.size(0)}")  # fmt: skip
@@ -280,36 +262,26 @@ class Seq2Seq(nn.Module):
         return multiplicative_attention(query, encoder_states, encoder_states, mask=mask)
 
     @torch.no_grad()
-    def generate(
-        self, source: Tensor, num_steps: int, mask: Tensor | None = None, *, start: int = START
-    ) -> tuple[Tensor, Tensor | None]:
-        """Write ``num_steps`` tokens, feeding back at every step the token that scored best.
+    def generate(self, source: Tensor, num_steps: int) -> tuple[Tensor, Tensor | None]:
+        """Decode ``num_steps`` tokens greedily, feeding back at every step the token that scored best.
 
         Args:
             source: token ids (batch, n).
-            num_steps: number of tokens m to write.
-            mask: as in :meth:`forward`; must broadcast to (batch, m, n).
-            start: the id that stands before the first token.
+            num_steps: number of tokens m.
 
         Returns:
             ``(tokens, weights)``: tokens (batch, m); weights (batch, m, n), or ``None`` without attention.
 
         Raises:
-            TypeError: if ids are not int64, or ``num_steps`` or ``start`` not an int.
-            ValueError: if ``num_steps`` is below 1, or the mask does not fit.
+            TypeError: if ids are not int64, or ``num_steps`` not an int.
+            ValueError: if ``num_steps`` is below 1.
         """
         check_size("num_steps", num_steps, minimum=1)
-        check_size("start", start)
         encoder_states, decoder_state = self.encode(source)
-        if mask is not None:
-            shape = (source.size(0), num_steps, source.size(1))
-            check_mask(mask, shape, source.device)
-            mask = mask.expand(shape)
-        token = torch.full_like(source[:, :1], start)
+        token = torch.full_like(source[:, :1], START)
         tokens, rows = [], []
-        for i in range(num_steps):
-            row_mask = None if mask is None else mask[:, i : i + 1]
-            logits, weights, decoder_state = self.decode(token, encoder_states, decoder_state, row_mask)
+        for _ in range(num_steps):
+            logits, weights, decoder_state = self.decode(token, encoder_states, decoder_state)
             token = logits.argmax(dim=-1)  # (batch, 1)
             tokens.append(token)
             if weights is not None:
@@ -334,12 +306,6 @@ def _check_kind(attention: Any) -> None:
         raise TypeError(f"attention must be a str; got {type(attention).__name__}")
     if attention not in ATTENTION_KINDS:
         raise ValueError(f"attention must be one of {', '.join(map(repr, ATTENTION_KINDS))}; got {attention!r}")
-
-
-def _check_sequences(name: str, ids: Any, axis: str) -> None:
-    check_ids(name, ids)
-    if ids.dim() != 2 or ids.size(1) == 0:
-        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")
 
 
 def _check_recurrent(inputs: Any, state: Any, w: Tensor, u: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from what the executed notebooks hold, so neither can drift from the other.
 import html
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -42,6 +42,9 @@ class Claim:
         stable: whether the digits measured are the same on every machine.
         finding: whether it is one of the few things that a chapter is about.
         unrounded: what was measured, where ``measured`` is rounded to the tolerance; else empty.
+        equals: the bool or string that had to be measured; None for a number.
+        at_least: the least number that the claim accepts, a tolerance included; None where there is none.
+        at_most: the largest.
     """
 
     id: str
@@ -52,6 +55,18 @@ class Claim:
     stable: bool = True
     finding: bool = False
     unrounded: str = ""
+    equals: bool | str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def holds(self, value: Any, rounding: float = 0.0) -> bool:
+        """Return whether the claim accepts a measurement, which may have been rounded by this share of itself."""
+        if self.equals is not None:
+            return type(value) is type(self.equals) and value == self.equals
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return False
+        above = self.at_least is None or value + rounding * abs(value) >= self.at_least
+        return above and (self.at_most is None or value - rounding * abs(value) <= self.at_most)
 
     @property
     def _measured(self) -> str:
@@ -147,34 +162,29 @@ def claim(
         raise ValueError("give either equals, or at_least and/or at_most; "
                          f"got equals={equals}, at_least={at_least}, at_most={at_most}")  # fmt: skip
     value: Any = measured.item() if hasattr(measured, "item") else measured
-    kind, unrounded = Kind.BOUND if bounded else Kind.VALUE, ""
     if bounded and isinstance(value, str):
         raise ValueError(f"measured must be a number to be held against a bound; got {value!r}")
-    if equals is None:
-        predicted, holds = _within(value, at_least, at_most, digits)
-    elif isinstance(equals, (bool, str)):
-        predicted, holds = _show(equals, digits), type(value) is type(equals) and value == equals
-    else:
+    low, high, tolerance, word, kind = at_least, at_most, 0.0, None, Kind.BOUND if bounded else Kind.VALUE
+    if isinstance(equals, (bool, str)):
+        predicted, word = str(equals), equals
+    elif equals is not None:
         tolerance = atol + rtol * abs(equals)
+        low, high = equals - tolerance, equals + tolerance
         predicted = _show(equals, digits) + (f" ± {tolerance:.2g}" if tolerance else "")
-        holds = not isinstance(value, (bool, str)) and abs(value - equals) <= tolerance
         if 0 < tolerance <= ROUNDING * max(1.0, abs(equals)):
             kind = Kind.IDENTITY
-        if holds and equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
-            unrounded = _show(value, digits)
-            value = round(value, -math.floor(math.log10(tolerance)))
-    if not holds:
-        found = _show(value, digits) if isinstance(value, (bool, str)) else f"{value:.9g}"
+    else:
+        bounds = [("at least", low), ("at most", high)]
+        predicted = " and ".join(f"{words} {_show(bound, digits)}" for words, bound in bounds if bound is not None)
+    limits = (None if bound is None else float(bound) for bound in (low, high))
+    made = Claim(id, sentence, predicted, _show(value, digits), kind, stable, finding, "", word, *limits)
+    if not made.holds(value):
+        found = made.measured if isinstance(value, (bool, str)) else f"{value:.9g}"
         raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {found}")
-    shown = _show(value, digits)
-    _display(Claim(id, sentence, predicted, shown, kind, stable, finding, unrounded))
-
-
-def _within(value: Any, at_least: float | None, at_most: float | None, digits: int) -> tuple[str, bool]:
-    """Return the bounds in words, and whether a value is within them."""
-    bounds = [("at least", at_least), ("at most", at_most)]
-    words = " and ".join(f"{word} {_show(bound, digits)}" for word, bound in bounds if bound is not None)
-    return words, (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+    if equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
+        as_zero = _show(round(value, -math.floor(math.log10(tolerance))), digits)
+        made = replace(made, measured=as_zero, unrounded=made.measured)
+    _display(made)
 
 
 def _show(value: Any, digits: int) -> str:

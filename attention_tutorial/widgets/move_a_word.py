@@ -9,7 +9,6 @@ import traitlets
 from torch import Tensor
 
 from .._validation import check_flag, check_positive, check_size
-from ..functional import dot_product_scores
 from ..notebook.display import rounded
 from ..positions import BASE, LearnedPositions, Pairing, alibi_bias, alibi_slopes, apply_rotary, sinusoidal_positions
 from .base import LETTERS, BookWidget, check_one_of, draw_letters, html_table, read_letters
@@ -215,7 +214,7 @@ class MoveAWord(BookWidget):
             "learned": (x + rows[at], y + rows[to]),
             "rotary": (turned[0], turned[1]),
         }
-        scores = {kind: dot_product_scores(q, k) / math.sqrt(self.d_k) for kind, (q, k) in pairs.items()}
+        scores = {kind: q @ k.mT / math.sqrt(self.d_k) for kind, (q, k) in pairs.items()}
         return scores | {"alibi": scores["none"] + price}
 
     def static_html(self) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._validation import check_flag, check_size
 from ..analysis.weights import entropy, softmax_jacobian
-from ..functional import dot_product_scores, scaled_dot_product_attention
+from ..functional import scaled_dot_product_attention
 from ..notebook.display import rounded
 from .base import LETTERS, BookWidget, check_one_of, draw_letters, html_table, read_letters
 
@@ -87,7 +87,6 @@ class TemperatureAndWidth(BookWidget):
     own = traitlets.Float(1.0).tag(sync=True)  # the temperature that counts when the divisor is "own"
     query = traitlets.Int(1).tag(sync=True)
     along = traitlets.Enum(["d_k", "temperature"], default_value="d_k").tag(sync=True)
-    zoom = traitlets.Bool(False).tag(sync=True)
     predict = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, d_k: int = 4, *, divisor: str | float = "none", query: int = 1, predict: bool = False) -> None:
@@ -133,7 +132,7 @@ class TemperatureAndWidth(BookWidget):
             (queries, keys); the ``largest`` weight, the ``entropy`` and the ``norm`` of the Jacobian, each (queries,).
         """
         query, key = read_features(self.features)[:, : self.d_k].split([self.query_count, self.key_count])
-        raw = dot_product_scores(query, key)
+        raw = query @ key.mT
         _, weights = scaled_dot_product_attention(query, key, key, scale=1 / self.temperature)
         return {
             "raw": raw,

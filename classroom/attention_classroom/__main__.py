@@ -4,7 +4,6 @@ Every command says what it does with ``--help``, and ends with 0 where all is we
 something that it named, and 2 where it could not do what was asked.
 """
 
-import argparse
 import errno
 import functools
 import os
@@ -17,35 +16,36 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from .course import Course, CourseError, open_course
+import click
+
+from .course import Course, CourseError, open_course, write
 
 PROGRAM = "attention-classroom"
 DONE, LOOK, REFUSED = 0, 1, 2
 NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
-EPILOG = """\
-a course in a minute:
+EPILOG = """\b
+A course in a minute:
   {0} quickstart my-course
   cd my-course
   {0} release bottleneck
   {0} collect bottleneck examples/bottleneck.zip
   {0} grade bottleneck
   {0} report bottleneck
-Then open reports/bottleneck/index.html. What was handed in stays in received/, untouched."""
+
+Then open reports/bottleneck/index.html. What was handed in stays in received/, untouched.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of the command line."""
-    options = _parser().parse_args(arguments)
-    import torch
-
-    torch.set_num_threads(1)  # small tensors; submissions are graded side by side
-
-    run: Run | None = options.run
+    """Run one command, by default that of the command line; return its status."""
     try:
-        status = run(options, open_course(options.course)) if run else _quickstart(options)
+        status: int = program.main(arguments, PROGRAM, standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:
+    except click.ClickException as error:
+        error.show()
+        return REFUSED
+    except (click.Abort, KeyboardInterrupt):
         return _refuse("stopped; run the same command again to go on where it was")
     except Exception as error:
         words = _why(error)
@@ -55,15 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-CAUSES = {
-    errno.ENOSPC: "the disk is full; free some space",
-    errno.EDQUOT: "your share of the disk is full; free some space",
-    errno.EFBIG: "a file may not become so large here",
-    errno.EROFS: "this folder can only be read; use one that you may write to",
-    errno.EACCES: "you have no right to this; change its rights",
-    errno.EPERM: "you have no right to this; change its rights",
-    errno.EPIPE: "whatever was reading the output has ended",
-}
 AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 
@@ -82,7 +73,7 @@ def _why(error: Exception) -> str | None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         path = f"{error.filename}: " if error.filename else ""
-        return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
+        return f"{path}{error.strerror}. {AGAIN}"
     return str(error) if isinstance(error, ValueError | OSError) else None
 
 
@@ -98,175 +89,80 @@ def _refuse(words: str) -> int:
 
 # ---- The commands ---------------------------------------------------------------------------------------------------
 
-
-RAW = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
-Run = Callable[[argparse.Namespace, Course], int]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Assignments of the book for a class: hand out, collect, grade, report.",
-        epilog=EPILOG.format(PROGRAM),
-        formatter_class=RAW,
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND OPTIONS", required=True)
-
-    new = _add(commands, "quickstart", None, "make a new course, with made-up students to try it")
-    new.add_argument("folder", type=Path, help="a new folder")
-    new.add_argument("--masters", type=Path, help="classroom/masters/ of a copy of the repository, if it is elsewhere")
-    new.add_argument("--empty", action="store_true", help="without the made-up students")
-
-    release = _add(
-        commands, "release", _release, "make the notebooks to hand out",
-        "release/NAME/NAME.ipynb is for everybody, handout/NAME/STUDENT.ipynb has a student's own variant.\n"
-        "Give out the one or the other. Nothing is written if a solution or a hidden check is found in it.",
-    )  # fmt: skip
-    release.add_argument("name", nargs="+", help="the assignment, or several")
-    release.add_argument("--student", action="append", metavar="ID", help="only for this student; may be repeated")
-
-    validate = _add(
-        commands, "validate", _validate,
-        "try a master: solved it earns full marks, unfilled nothing, and nothing leaks",
-        "It is tried in the common variant and in those of a few students. The master is run here, without a sandbox.",
-    )  # fmt: skip
-    validate.add_argument("name", nargs="*", help="the assignment, or several (default: all)")
-    validate.add_argument("--variants", type=int, default=3, metavar="N", help="so many variants besides (default: 3)")
-
-    collect = _add(
-        commands, "collect", _collect, "take what was handed in into received/",
-        "SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names.\n"
-        "What fits nobody is listed and left where it is. The same again changes nothing.",
-    )  # fmt: skip
-    collect.add_argument("name", help="the assignment")
-    collect.add_argument("source", type=Path, help="a folder, a zip or a file")
-    whose = "whose a file is, by its path in SOURCE, or a folder at the top of SOURCE, where no name says it"
-    collect.add_argument("--is", action="append", default=[], dest="given", metavar="FILE=ID", help=whose)
-    when = "when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)"
-    collect.add_argument("--at", type=_moment, metavar="TIME", help=when)
-
-    undo = _add(
-        commands, "undo", _undo, "take back a student's newest attempt, such as one collected for the wrong student",
-        "It goes from received/ to undone/, as it is; the attempt before it counts again, once you grade again.\n"
-        "Where there was no other, its marks leave the gradebook.",
-    )  # fmt: skip
-    undo.add_argument("name", help="the assignment")
-    undo.add_argument("student", metavar="ID", help="the student")
-
-    grade = _add(
-        commands, "grade", _grade, "grade what was collected, each submission in a sandbox",
-        "Stopped at any time, the same command goes on where it was. What has not changed is not graded again.",
-    )  # fmt: skip
-    grade.add_argument("name", help="the assignment")
-    grade.add_argument("--student", action="append", metavar="ID", help="only this student; may be repeated")
-    grade.add_argument("--jobs", type=int, metavar="N", help="so many at a time (default: one per core)")
-    grade.add_argument(
-        "--unsafe",
-        action="store_true",
-        help="where no sandbox starts: limits on time and memory alone. Students' code can then read your files, and "
-        "use your network",
-    )
-    grade.add_argument("--quiet", action="store_true", help="without a progress bar")
-
-    report = _add(
-        commands, "report", _report, "write grades.csv, feedback for each student, and a page for you",
-        "All of it in reports/NAME/. Marks given by hand in formgrader are in it; run it again after marking.",
-    )  # fmt: skip
-    report.add_argument("name", help="the assignment")
-    report.add_argument("--nbgrader", action="store_true", help="also nbgrader's own pages of feedback, in feedback/")
-
-    export = _add(commands, "export", None, "take an assignment or its grades elsewhere")
-    kinds = export.add_subparsers(title="where to", metavar="KIND", required=True)
-
-    scope = _add(
-        kinds, "gradescope", _export_gradescope, "an autograder for Gradescope",
-        "The zip holds the solutions and hidden checks: upload it, and give it to nobody.",
-    )  # fmt: skip
-    scope.add_argument("name", help="the assignment")
-    zip_or_folder = "the zip, or a folder for it (default: exports)"
-    scope.add_argument("--to", type=Path, default=Path("exports"), help=zip_or_folder)
-    scope.add_argument("--unsafe", action="store_true", help="grade there with limits only if no sandbox starts")
-
-    says = "a repository whose visible checks run under pytest in any CI"
-    repository = _add(kinds, "repository", _export_repository, says)
-    repository.add_argument("name", help="the assignment")
-    repository.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write it")
-    repository.add_argument("--student", default="", metavar="ID", help="with this student's variant")
-
-    table = _add(
-        kinds, "grades", _export_grades, "grades in the CSV that your own Canvas or Moodle exported",
-        "Canvas: Grades, Export. Moodle: the assignment's grading worksheet. The file is read and not changed.",
-    )  # fmt: skip
-    table.add_argument("name", help="the assignment")
-    table.add_argument("table", type=Path, help="the platform's CSV")
-    table.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new CSV, to be imported there")
-    column = "the beginning of the column's name, where it is not the assignment's"
-    table.add_argument("--column", default="", help=column)
-    table.add_argument("--so-far", action="store_true", help="also where answers still wait for a mark or a look")
-
-    sheet = _add(
-        commands, "sheet", _sheet, "print a sheet of questions for each student, for an oral or a written check",
-        "Ten minutes, without a computer. The questions come from a student's variant, and from what was handed in.\n"
-        "sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.",
-    )  # fmt: skip
-    sheet.add_argument("name", help="the assignment")
-    sheet.add_argument("--student", action="append", metavar="ID", help="only for this student; may be repeated")
-    return parser
+FILE = click.Path(path_type=Path)
+one_name = click.argument("name")
 
 
-def _add(commands: Any, name: str, run: Run | None, says: str, more: str = "") -> argparse.ArgumentParser:
-    """Add a command; one that runs in a course has the option that names it."""
-    added: argparse.ArgumentParser = commands.add_parser(
-        name, help=says, description=f"{says[0].upper()}{says[1:]}.\n\n{more}", formatter_class=RAW
-    )
-    added.set_defaults(run=run)
-    if run is not None:
-        where = "the course's folder (default: this one)"
-        added.add_argument("--course", type=Path, default=Path(), metavar="FOLDER", help=where)
-    return added
+def some_students(words: str) -> Callable[[Any], Any]:
+    """Return the option that names students."""
+    return click.option("--student", "students", multiple=True, metavar="ID", help=f"{words}; may be repeated")
 
 
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a time such as 2027-01-31T23:59+01:00; got {text!r}") from error
+def in_course(run: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the option ``--course``, and the course that it names as its first argument."""
+
+    @click.option("--course", "folder", type=FILE, default=".", metavar="FOLDER", help="default: this folder")
+    @functools.wraps(run)
+    def opened(folder: Path, **options: Any) -> int:
+        import torch
+
+        torch.set_num_threads(1)  # small tensors; submissions are graded side by side
+        return run(open_course(folder), **options)
+
+    return opened
 
 
-def _quickstart(options: argparse.Namespace) -> int:
-    from .quickstart import EXAMPLES, quickstart
+@click.group(epilog=EPILOG.format(PROGRAM), context_settings={"max_content_width": 100})
+def program() -> None:
+    """Assignments of the book for a class: hand out, collect, grade, report."""
 
-    course = quickstart(options.folder, masters=options.masters, empty=options.empty)
+
+@program.command()
+@click.argument("folder", type=FILE)
+@click.option("--masters", type=FILE, help="classroom/masters/ of a copy of the repository, if it is elsewhere")
+@click.option("--empty", is_flag=True, help="without the made-up students")
+def quickstart(folder: Path, masters: Path | None, empty: bool) -> int:
+    """Make a new course, with made-up students."""
+    from . import quickstart as making
+
+    course = making.quickstart(folder, masters=masters, empty=empty)
     print(f"{course.root} has the assignments {', '.join(course.assignments)}.")
-    if not options.empty:
-        for example in EXAMPLES:
+    if not empty:
+        for example in making.EXAMPLES:
             print(f"  {example.id.capitalize()} {example.last_name} {example.does}")
         print("What they hand in is in examples/. For your own class put your list into students.csv.")
     print("Keep the file `secret`: variants are drawn from it, and whoever has it can draw them too.")
-    if options.empty:
-        print(f"Put your list into {options.folder / 'students.csv'}, below the names of the columns.")
-    print(f"Next: cd {options.folder} && {PROGRAM} release {course.assignments[0]}")
+    if empty:
+        print(f"Put your list into {folder / 'students.csv'}, below the names of the columns.")
+    print(f"Next: cd {folder} && {PROGRAM} release {course.assignments[0]}")
     return DONE
 
 
-def _release(options: argparse.Namespace, course: Course) -> int:
+@program.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@some_students("only for this student")
+@in_course
+def release(course: Course, names: Sequence[str], students: Sequence[str]) -> int:
+    """Make the notebooks to hand out.
+
+    release/NAME/NAME.ipynb is for everybody, handout/NAME/STUDENT.ipynb has a student's own variant. Give out the one
+    or the other. Nothing is written if a solution or a hidden check is found in it.
+    """
     import nbformat
     from tqdm.auto import tqdm
 
-    from .assignment import load
-    from .batch import write
+    from .assignment import PLAIN, load, variant_for
     from .gradebook import register
     from .release import leaks, make_release
-    from .variants import PLAIN, variant_for
 
-    for name in options.name:
+    for name in names:
         assignment = load(course.hidden(course.named(name)))
         master = nbformat.read(course.master(name), as_version=4)
-        students = options.student or list(course.students)
+        chosen = students or list(course.students)
         made = {}
-        for student in students:
+        for student in chosen:
             course.student(student)
-        for student in tqdm([PLAIN, *students], desc=f"{name}: making and searching", disable=None):
+        for student in tqdm([PLAIN, *chosen], desc=f"{name}: making and searching", disable=None):
             variant = variant_for(assignment, student, course.secret)
             made[student] = make_release(master, assignment, variant)
             leaked = leaks(made[student], master, assignment, variant)
@@ -274,27 +170,36 @@ def _release(options: argparse.Namespace, course: Course) -> int:
                 shown = "; ".join(leaked[:3])
                 raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
         register(course, name)
-        for student in students:
+        for student in chosen:
             write(course.handout(name, student), nbformat.writes(made[student]) + "\n")
         folder = course.handout(name, "").parent
-        print(f"{course.release(name)} is for everybody; {folder} has {len(students)} variants.")
+        print(f"{course.release(name)} is for everybody; {folder} has {len(chosen)} variants.")
     return DONE
 
 
-def _validate(options: argparse.Namespace, course: Course) -> int:
+@program.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--variants", "more", default=3, metavar="N", help="so many variants besides (default: 3)")
+@in_course
+def validate(course: Course, names: Sequence[str], more: int) -> int:
+    """Try the masters of assignments.
+
+    Solved they earn full marks, unfilled nothing, and nothing leaks. Each is tried in the common variant and in those
+    of a few students. The master is run here, without a sandbox.
+    """
     import nbformat
 
-    from .assignment import load
-    from .release import copied, validate
-    from .variants import PLAIN, variant_for
+    from .assignment import PLAIN, load, variant_for
+    from .release import copied
+    from .release import validate as faults_of
 
     faults = 0
-    for name in options.name or course.assignments:
+    for name in names or course.assignments:
         assignment = load(course.hidden(course.named(name)))
         master = nbformat.read(course.master(name), as_version=4)
-        further = [*course.students, *(f"variant {i}" for i in range(options.variants))][: options.variants]
+        further = [*course.students, *(f"variant {i}" for i in range(more))][:more]
         variants = [variant_for(assignment, student, course.secret) for student in (PLAIN, *further)]
-        by_student = {variant.student: validate(master, assignment, variant) for variant in variants}
+        by_student = {variant.student: faults_of(master, assignment, variant) for variant in variants}
         for student, words in by_student.items():
             for line in words:
                 print(f"{name}, {f'variant of {student}' if student else 'common variant'}: {line}")
@@ -307,23 +212,39 @@ def _validate(options: argparse.Namespace, course: Course) -> int:
     return LOOK if faults else DONE
 
 
-def _collect(options: argparse.Namespace, course: Course) -> int:
-    from .collect import collect
+@program.command()
+@one_name
+@click.argument("source", type=FILE)
+@click.option("--is", "given", multiple=True, metavar="FILE=ID", help="whose a file or folder of SOURCE is")
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%dT%H:%M%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M"]),
+    metavar="TIME",
+    help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
+)
+@in_course
+def collect(course: Course, name: str, source: Path, given: Sequence[str], at: datetime | None) -> int:
+    """Take what was handed in into received/.
+
+    SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names. What fits nobody is
+    listed and left where it is. The same again changes nothing.
+    """
+    from . import collect as collecting
 
     owners: dict[str, str] = {}
-    for pair in options.given:
+    for pair in given:
         file, is_there, student = pair.rpartition("=")
         if not is_there:
             raise CourseError(f"--is must be FILE=ID, such as --is answers.ipynb=rita; got {pair!r}")
         file = PurePath(file).as_posix()
         if owners.setdefault(file, student) != student:
             raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
-    collected = collect(course, options.name, options.source, given=owners, at=options.at)
+    collected = collecting.collect(course, name, source, given=owners, at=at)
     students = {student for student, _ in collected.new}
     print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
     if collected.system:
         print(f"{len(collected.system)} files of the system were left out, such as {_printable(collected.system[0])}.")
-    there = course.received_from(options.name)
+    there = course.received_from(name)
     missing = [student for student in course.students if student not in there]
     if missing:
         print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
@@ -332,34 +253,56 @@ def _collect(options: argparse.Namespace, course: Course) -> int:
     if collected.unmatched:
         print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
     if students:
-        print(f"If one is not theirs: {PROGRAM} undo {options.name} ID")
+        print(f"If one is not theirs: {PROGRAM} undo {name} ID")
     return LOOK if collected.unmatched else DONE
 
 
-def _undo(options: argparse.Namespace, course: Course) -> int:
-    from .collect import undo
+@program.command()
+@one_name
+@click.argument("student")
+@in_course
+def undo(course: Course, name: str, student: str) -> int:
+    """Take back a student's newest attempt.
 
-    place = undo(course, options.name, options.student)
-    left = len(course.attempts(options.name, options.student))
-    print(f"{options.student}: the newest attempt is in {place} now; {left} earlier ones are left.")
-    print(f"Next: {PROGRAM} grade {options.name}" if left else "The marks for it are out of the gradebook.")
+    For one that was collected for the wrong student. It goes from received/ to undone/, as it is; the attempt before it
+    counts again, once you grade again. Where there was no other, its marks leave the gradebook.
+    """
+    from . import collect as collecting
+
+    place = collecting.undo(course, name, student)
+    left = len(course.attempts(name, student))
+    print(f"{student}: the newest attempt is in {place} now; {left} earlier ones are left.")
+    print(f"Next: {PROGRAM} grade {name}" if left else "The marks for it are out of the gradebook.")
     return DONE
 
 
-def _grade(options: argparse.Namespace, course: Course) -> int:
+@program.command()
+@one_name
+@some_students("only this student")
+@click.option("--jobs", type=int, metavar="N", help="so many at a time (default: one per core)")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="where no sandbox starts: limits on time and memory alone. Students' code can then read your files, and use "
+    "your network",
+)
+@in_course
+def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, unsafe: bool) -> int:
+    """Grade what was collected.
+
+    Each submission runs in a sandbox. Stopped at any time, the same command goes on where it was. What has not changed
+    is not graded again.
+    """
     from .batch import grade_all
     from .gradebook import record, register
     from .grading import is_ungraded
     from .sandbox import choose
 
-    name = course.named(options.name)
-    if not course.received_from(name):
+    if not course.received_from(course.named(name)):
         raise CourseError(f"nothing was collected for {name} yet; first run: {PROGRAM} collect {name} SOURCE")
-    sandbox = choose(unsafe=options.unsafe)
+    sandbox = choose(unsafe=unsafe)
     print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
-    results = grade_all(
-        course.root, name, jobs=options.jobs, sandbox=sandbox, progress=not options.quiet, students=options.student
-    )
+    results = grade_all(course.root, name, jobs=jobs, sandbox=sandbox, students=students or None)
     if not course.release(name).is_file():
         register(course, name)
     failed = record(course, name)
@@ -375,70 +318,99 @@ def _grade(options: argparse.Namespace, course: Course) -> int:
     return LOOK if failed or ungraded else DONE
 
 
-def _report(options: argparse.Namespace, course: Course) -> int:
-    from .gradebook import feedback
-    from .report import NOT_GRADED, read_rows, report
+@program.command()
+@one_name
+@in_course
+def report(course: Course, name: str) -> int:
+    """Write grades and feedback.
 
-    name = course.named(options.name)
-    if not course.students and not course.received_from(name):
+    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand in
+    formgrader are in it; run it again after marking.
+    """
+    from . import report as reporting
+
+    if not course.students and not course.received_from(course.named(name)):
         raise CourseError(NOBODY.format(course.root / "students.csv"))
-    folder = report(course, name)
-    if options.nbgrader:
-        feedback(course, name)
-    rows = read_rows(course, name)
+    folder = reporting.report(course, name)
+    rows = reporting.read_rows(course, name)
     counts = Counter(row.status for row in rows)
     print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
     print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
     if any(row.waiting for row in rows):
         how = "jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
         print(f"To mark by hand: {how}")
-    return LOOK if counts[NOT_GRADED] else DONE
+    return LOOK if counts[reporting.NOT_GRADED] else DONE
 
 
-def _export_gradescope(options: argparse.Namespace, course: Course) -> int:
-    from .exports import gradescope
+@program.command()
+@one_name
+@some_students("only for this student")
+@in_course
+def sheet(course: Course, name: str, students: Sequence[str]) -> int:
+    """Print questions for an oral or written check.
 
-    path = gradescope(course, options.name, options.to, unsafe=options.unsafe)
+    A sheet for each student: ten minutes, without a computer. The questions come from a student's variant, and from
+    what was handed in. sheets/NAME/sheets.html is for the students, sheets/NAME/answers.html for you alone.
+    """
+    from .oral_exam import sheets
+
+    course.named(name)
+    if not course.students:
+        raise CourseError(NOBODY.format(course.root / "students.csv"))
+    folder = sheets(course, name, students or list(course.students))
+    print(f"{folder / 'sheets.html'} is to be printed, one or two pages for each student.")
+    print(f"{folder / 'answers.html'} is for you alone.")
+    return DONE
+
+
+@program.group()
+def export() -> None:
+    """Take an assignment or its grades elsewhere."""
+
+
+@export.command()
+@one_name
+@click.option("--to", type=FILE, default="exports", help="the zip, or a folder for it (default: exports)")
+@click.option("--unsafe", is_flag=True, help="grade there with limits only if no sandbox starts")
+@in_course
+def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
+    """Make an autograder for Gradescope.
+
+    The zip holds the solutions and hidden checks: upload it, and give it to nobody.
+    """
+    from . import exports
+
+    path = exports.gradescope(course, name, to, unsafe=unsafe)
     print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
     return DONE
 
 
-def _export_repository(options: argparse.Namespace, course: Course) -> int:
-    from .exports import repository
+@export.command()
+@one_name
+@click.argument("table", type=FILE)
+@click.option("--to", type=FILE, required=True, metavar="FILE", help="the new CSV, to be imported there")
+@click.option("--column", default="", help="the beginning of the column's name, where it is not the assignment's")
+@click.option("--so-far", is_flag=True, help="also where answers still wait for a mark or a look")
+@in_course
+def grades(course: Course, name: str, table: Path, to: Path, column: str, so_far: bool) -> int:
+    """Fill in the CSV of Canvas or Moodle.
 
-    path = repository(course, options.name, options.to, student=options.student)
-    print(f"{path} can go to a repository as it is; python -m pytest there runs the visible checks.")
-    return DONE
-
-
-def _export_grades(options: argparse.Namespace, course: Course) -> int:
+    Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
+    """
     from .assignment import load
     from .exports import fill_in
     from .report import read_rows
 
-    rows = read_rows(course, course.named(options.name))
-    about = load(course.hidden(options.name))
-    called = (options.name, about.title, f"Assignment {about.chapter}")
-    chosen = {"column": options.column, "called": called, "so_far": options.so_far}
-    filled = fill_in(course, rows, options.table, options.to, **chosen)
+    rows = read_rows(course, course.named(name))
+    about = load(course.hidden(name))
+    called = (name, about.title, f"Assignment {about.chapter}")
+    filled = fill_in(course, rows, table, to, column=column, called=called, so_far=so_far)
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:
         print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))
     for who, why in filled.left:
         print(f"Without a grade: {who}: {why}", file=sys.stderr)
     return LOOK if filled.left else DONE
-
-
-def _sheet(options: argparse.Namespace, course: Course) -> int:
-    from .sheet import sheets
-
-    name = course.named(options.name)
-    if not course.students:
-        raise CourseError(NOBODY.format(course.root / "students.csv"))
-    folder = sheets(course, name, options.student or list(course.students))
-    print(f"{folder / 'sheets.html'} is to be printed, one or two pages for each student.")
-    print(f"{folder / 'answers.html'} is for you alone.")
-    return DONE
 
 
 if __name__ == "__main__":

@@ -1,5 +1,13 @@
-"""What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points."""
+"""What an assignment is made of: its tasks, their tables of visible cases, the hidden checks that give the points.
 
+And its variants: what differs between students, drawn from a course's secret and a student's id.
+"""
+
+import copy
+import hashlib
+import hmac
+import itertools
+import json
 import random
 import runpy
 from collections.abc import Callable, Mapping, Sequence
@@ -7,13 +15,49 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attention_tutorial.exercises import Case, Exercise
+import torch
+from nbformat import NotebookNode
 
-from .variants import Variant, variant_for
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
 
-__all__ = ["KINDS", "Assignment", "Check", "Task", "Variant", "load", "variant_for"]
+__all__ = [
+    "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
+    "distinguishing_cases", "fill", "load", "plain_variant", "variant_for",
+]  # fmt: skip
 
+PLAIN = ""  # the student whose variant is the common release
+TEMPLATE_SECRET = b"the masters as stored"  # no secret at all: the variant that the masters of the repository show
+TAG = "variant"  # on the master's cells that vary
 KINDS = ("code", "debug", "measure", "written")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One student's numbers, shapes, tokens and planted bug.
+
+    Attributes:
+        assignment: its name.
+        student: the id; `PLAIN` for the common release.
+        values: plain data, as JSON holds them.
+    """
+
+    assignment: str
+    student: str
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def mark(self) -> str:
+        """Return a short name for the values that a student sees. It is the same for the same, and made of them alone.
+
+        Values called ``hidden...`` have no part in it. A hash of them could be searched through: a student knows all
+        the others.
+        """
+        shown = {name: value for name, value in self.values.items() if not name.startswith("hidden")}
+        text = json.dumps([self.assignment, shown], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +86,7 @@ class Task:
         id: as in the cells' ids.
         title: in words.
         kind: one of `KINDS`.
-        table: visible cases, right answer and slips; its name is that of the answer in the student's notebook.
+        table: visible cases, right and wrong answers; its name is that of the answer in the student's notebook.
         checks: hidden; they decide.
         rubric: (points, for what), for marking by hand.
         seconds: how long an answer may take, on all cases of one check.
@@ -141,3 +185,86 @@ def load(path: Path) -> Assignment:
     if assignment.name != path.stem:
         raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
     return replace(assignment, source=path)
+
+
+def distinguishing_cases(
+    draw: Callable[[int], Sequence[Case]], seed: int, right: Any, wrong_answers: Sequence[WrongAnswer]
+) -> Sequence[Case]:
+    """Draw cases until the first tells all wrong answers apart, which may be the same or NaN by chance.
+
+    Args:
+        draw: makes cases from a seed.
+        seed: the first to be tried.
+        right: the right answer.
+        wrong_answers: the wrong ones.
+
+    Returns:
+        The cases.
+
+    Raises:
+        ValueError: if 200 seeds do not do; then two answers are the same.
+    """
+    for attempt in range(200):
+        cases = draw(seed + 1000 * attempt)
+        results = [answer(*cases[0].inputs) for answer in (right, *(wrong.answer for wrong in wrong_answers))]
+        if not any(map(_has_nan, results)) and not any(same(a, b) for a, b in itertools.combinations(results, 2)):
+            return cases
+    raise ValueError("wrong answers must give results of their own on some inputs; two of these never do")
+
+
+def _has_nan(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return any(map(_has_nan, result))
+    return bool(torch.as_tensor(result).isnan().any())
+
+
+# ---- Variants --------------------------------------------------------------------------------------------------------
+
+
+def variant_for(assignment: Assignment, student: str, secret: bytes) -> Variant:
+    """Draw a student's variant; the same for the same assignment, student and secret, on every machine.
+
+    Args:
+        assignment: whose `draw` is called.
+        student: the id, as in the list of students.
+        secret: the course's. Whoever has it can draw every variant.
+
+    Returns:
+        The variant.
+
+    Raises:
+        TypeError: if ``secret`` is no bytes, or ``draw`` returns other than plain data.
+    """
+    if not isinstance(secret, bytes):
+        raise TypeError(f"secret must be bytes; got {type(secret).__name__}")
+    seed = hmac.new(secret, f"{assignment.name}\0{student}".encode(), hashlib.sha256).digest()
+    drawn = assignment.draw(random.Random(seed))
+    try:
+        values = json.loads(json.dumps(dict(drawn), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"draw of {assignment.name} must return plain data, as JSON holds them: {error}") from error
+    return Variant(assignment.name, student, values)
+
+
+def plain_variant(assignment: Assignment) -> Variant:
+    """Return the variant that the master shows as it is stored."""
+    return variant_for(assignment, PLAIN, TEMPLATE_SECRET)
+
+
+def fill(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Return a copy of a master whose cells marked ``variant`` hold what a variant says.
+
+    Raises:
+        ValueError: if the cells marked in the master are not those that the assignment fills.
+    """
+    filled = copy.deepcopy(master)
+    sources = dict(assignment.cells(variant))
+    marked = {cell.id for cell in filled.cells if TAG in cell.metadata.get("tags", [])}
+    if marked != set(sources):
+        raise ValueError(
+            f"{assignment.name}: the cells tagged {TAG} must be those that `cells` fills; tagged "
+            f"{', '.join(sorted(marked)) or 'none'}, filled {', '.join(sorted(sources)) or 'none'}"
+        )
+    for cell in filled.cells:
+        cell.source = sources.get(cell.id, cell.source)
+    return filled

@@ -28,7 +28,6 @@ __all__ = ["Collected", "collect", "match", "undo"]
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
-VERSION = re.compile(r"-(\d{1,3})$")  # what Canvas writes after the name of a file that was handed in again
 OF_THE_SYSTEM = re.compile(
     r"(?:.*/)?(?:__MACOSX/.*|\.ipynb_checkpoints/.*|\._[^/]*|\.DS_Store|Thumbs\.db|desktop\.ini)"
 )
@@ -36,7 +35,6 @@ MAX_FILE = 200 * 2**20
 MAX_ALL = 8 * 2**30
 MAX_ENTRIES = 50_000
 MAX_INSIDE = 2_000  # entries of a zip that one student hands in
-MAX_PATH = 400  # bytes; a system takes 1024 or 4096, with the folders around
 MAX_RATIO = 200  # of a large zip unpacked to its packed size; notebooks with figures reach 3
 SHORTEST_ID = 3  # shorter ids are looked for as a whole name only: "1" is in "notebook-1" too
 
@@ -53,19 +51,6 @@ class _Item:
     def parts(self) -> tuple[str, ...]:
         return PurePosixPath(self.name).parts
 
-    @property
-    def stem(self) -> str:
-        return self.parts[-1].split(".")[0] or self.parts[-1]
-
-    @property
-    def is_notebook(self) -> bool:
-        return ".ipynb" in self.parts[-1].lower()
-
-    @property
-    def version(self) -> int:
-        match = VERSION.search(self.stem)
-        return int(match[1]) if match and CANVAS.fullmatch(self.parts[-1]) else 0
-
 
 @dataclass
 class Collected:
@@ -80,7 +65,9 @@ class Collected:
 def collect(
     course: Course, name: str, source: Path, *, given: Mapping[str, str] | None = None, at: datetime | None = None
 ) -> Collected:
-    """Take what was handed in for an assignment into ``received/``. The same call again changes nothing.
+    """Take what was handed in for an assignment into ``received/``, as an attempt of each student.
+
+    The same call again changes nothing.
 
     Args:
         course: its folder.
@@ -92,44 +79,28 @@ def collect(
         at: when it was handed in; without it, the time that each file carries.
 
     Raises:
-        CourseError: if something is not safe, not there, or given in two ways. Then nothing was taken.
+        CourseError: if something is not safe, not there, or given to another than its folder says. Then nothing was
+            taken.
     """
     course.named(name)
-    whose = given or {}
-    for student in whose.values():
+    given = given or {}
+    for student in given.values():
         course.student(student)
     collected = Collected()
-    theirs: dict[str, list[tuple[_Item, int]]] = {}
     items = _items(source, collected)
-    _must_name(whose, items, source)
+    _must_name(given, items, source)
+    theirs: dict[str, list[_Item]] = {}
     for item in items:
         if OF_THE_SYSTEM.fullmatch(item.name):
             collected.system.append(item.name)
             continue
-        named, part = match(course.students, item.name)
-        stated = {key: whose[key] for key in dict.fromkeys((item.name, item.parts[0])) if key in whose}
-        others = isinstance(named, Student) and named.id not in stated.values()
-        others = others and (_folder(item, part) or item.name not in stated)
-        if stated and others and (item.name in stated or part == 0):
-            raise CourseError(
-                f"--is must not take a file from the folder of another student; got {item.name} for "
-                f"{' and '.join(stated.values())}. Move it out of that folder first"
-            )
-        if stated and not others:
-            if len(set(stated.values())) > 1:
-                raise CourseError(f"--is must give {item.name} to one student; got {' and '.join(stated.values())}")
-            theirs.setdefault(next(iter(stated.values())), []).append((item, 0 if len(item.parts) > 1 else -1))
-            continue
-        other = _of_another(course, name, item)
-        if other:
-            collected.unmatched.append((item.name, f"its name says that it is of the assignment {other}"))
-        elif isinstance(named, Student):
-            theirs.setdefault(named.id, []).append((item, part))
+        owner = _owner(course, name, item, given)
+        if isinstance(owner, Student):
+            theirs.setdefault(owner.id, []).append(item)
         else:
-            collected.unmatched.append((item.name, named))
+            collected.unmatched.append((item.name, owner))
     for student in sorted(theirs):
-        for attempt in _attempts(theirs[student]):
-            _receive(course, name, student, attempt, at, collected)
+        _receive(course, name, student, theirs[student], at, collected)
     return collected
 
 
@@ -160,16 +131,36 @@ def undo(course: Course, name: str, student: str) -> Path:
     return place
 
 
-def _must_name(whose: Mapping[str, str], items: Sequence[_Item], source: Path) -> None:
+# ---- Whose is it ----------------------------------------------------------------------------------------------------
+
+
+def _owner(course: Course, name: str, item: _Item, given: Mapping[str, str]) -> Student | str:
+    """Return whose a file is, by what was given and by its name, or why nobody was found."""
+    named, part = match(course.students, item.name)
+    key = item.name if item.name in given else item.parts[0]
+    if key in given and not (isinstance(named, Student) and named.id != given[key]):
+        return course.student(given[key])
+    if key in given and (part == 0 or (key == item.name and part < len(item.parts) - 1)):
+        raise CourseError(
+            f"--is must not take a file from the folder of another student; got {item.name} for {given[key]}. "
+            "Move it out of that folder first"
+        )
+    if item.name in given:
+        return course.student(given[item.name])
+    words = [*item.parts[:-1], _stem(item.parts[-1])]
+    other = next((other for other in course.assignments if other in words), name)
+    if name in words or other == name or _holds(words[-1], name):
+        return named
+    return f"its name says that it is of the assignment {other}"
+
+
+def _must_name(given: Mapping[str, str], items: Sequence[_Item], source: Path) -> None:
     """Refuse what names no file of the source, and say which files may have been meant."""
     there = {key for item in items for key in (item.name, item.parts[0])}
-    for key in sorted(set(whose) - there):
+    for key in sorted(set(given) - there):
         meant = [item.name for item in items if item.parts[-1] == PurePosixPath(key).name]
         hint = f"; give the whole path: {' or '.join(meant[:3])}" if meant else ""
         raise CourseError(f"--is must name a file of {source}, or a folder at its top; got {key}{hint}")
-
-
-# ---- Whose is it ----------------------------------------------------------------------------------------------------
 
 
 def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, int]:
@@ -188,29 +179,29 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
         ('no part of its name is a student of students.csv', -1)
     """
     parts = PurePosixPath(name).parts
-    for i, part in enumerate(parts):
-        for pattern, platform in ((MOODLE, "Moodle"), (CANVAS, "Canvas")):
-            form = pattern.fullmatch(part)
-            if form and (pattern is MOODLE or i == len(parts) - 1):
-                named = [s for s in students.values() if same_name(s, form["name"])]
-                # Moodle has other numbers in each assignment, so they say nothing.
-                numbered = [s for s in students.values() if pattern is CANVAS and s.canvas_id == form["number"]]
-                fitting = [s for s in numbered if s in named] or numbered + named
-                return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']}), which fits")
     last = len(parts) - 1
-    stems = [part if i < last else part.split(".")[0] or part for i, part in enumerate(parts)]
+    for i, part in enumerate(parts):
+        moodle, canvas = MOODLE.fullmatch(part), CANVAS.fullmatch(part) if i == last else None
+        if form := moodle or canvas:
+            named = [s for s in students.values() if same_name(s, form["name"])]
+            # Moodle has other numbers in each assignment, so they say nothing.
+            numbered = [s for s in students.values() if not moodle and s.canvas_id == form["number"]]
+            fitting = [s for s in numbered if s in named] or numbered + named
+            platform = "Moodle" if moodle else "Canvas"
+            return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']}), which fits")
     rules: list[Callable[[Student, str], bool]] = [
         lambda student, part: part.casefold() in {student.id.casefold(), student.email.casefold() or None},
         lambda student, part: _holds(part, student.email) or _holds(part, student.id),
         lambda student, part: _holds_name(part, student),
     ]
-    for i, part in enumerate(stems):
+    for i, part in enumerate(parts):
+        # An address has dots, so a file's name is looked at whole, too.
+        forms = [part, _stem(part)] if i == last else [part]
         for rule in rules:
-            # An address has dots, so a file's name is looked at whole, too.
-            fitting = [s for s in students.values() if rule(s, part) or (i == last and rule(s, parts[i]))]
-            longest = [s for s in fitting if len(s.id) == max(len(s.id) for s in fitting)]
-            if rule is rules[1] and all(s.id.casefold() in longest[0].id.casefold() for s in fitting):
-                fitting = longest  # "anna-b" is not also "anna"
+            fitting = [s for s in students.values() if any(rule(s, form) for form in forms)]
+            longest = max(fitting, key=lambda s: len(s.id), default=None)
+            if longest and rule is rules[1] and all(s.id.casefold() in longest.id.casefold() for s in fitting):
+                fitting = [longest]  # "anna-b" is not also "anna"
             if fitting:
                 return _one(fitting, i, f"{part!r} fits")
     return "no part of its name is a student of students.csv", -1
@@ -219,18 +210,18 @@ def match(students: Mapping[str, Student], name: str) -> tuple[Student | str, in
 def _one(fitting: list[Student], part: int, says: str) -> tuple[Student | str, int]:
     if len(fitting) == 1:
         return fitting[0], part
-    if fitting:
-        return f"{says} several students: {', '.join(s.id for s in fitting)}", -1
-    return f"{says} no student of students.csv", -1
+    several = f"several students: {', '.join(s.id for s in fitting)}"
+    return f"{says} {several if fitting else 'no student of students.csv'}", -1
 
 
-def _plain(text: str) -> str:
-    """Return a text without accents, in small letters."""
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).casefold()
+def _stem(file: str) -> str:
+    return file.split(".")[0] or file
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", _plain(text))
+    """Return the words of a text, without accents, in small letters."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return re.findall(r"[^\W_]+", plain.casefold())
 
 
 def _squeezed(text: str) -> set[str]:
@@ -253,14 +244,6 @@ def _holds(part: str, word: str) -> bool:
 def _holds_name(part: str, student: Student) -> bool:
     name = _words(f"{student.first_name} {student.last_name}")
     return len(name) > 1 and set(name) <= set(_words(part))
-
-
-def _of_another(course: Course, name: str, item: _Item) -> str | None:
-    """Return the assignment that a file is of by its name, if it is another one."""
-    words = [*item.parts[:-1], item.stem]
-    if name in words or _holds(item.stem, name):
-        return None
-    return next((other for other in course.assignments if other in words), None)
 
 
 # ---- What is in the source ------------------------------------------------------------------------------------------
@@ -318,7 +301,6 @@ def _of_zip(file: Path | io.BytesIO, whose: str, most: int = MAX_ENTRIES) -> Ite
     total, packed = sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries)
     if total > MAX_ALL or (total > MAX_FILE and total > MAX_RATIO * max(packed, 1)):
         raise CourseError(f"{whose} is refused: its {packed >> 10} kB unpack to {total >> 20} MB")
-
     for entry in entries:
         if not entry.is_dir():
             reader = functools.partial(_read_entry, archive, entry)
@@ -349,142 +331,77 @@ def _packed(entry: zipfile.ZipInfo) -> datetime | None:
 # ---- Into received/ -------------------------------------------------------------------------------------------------
 
 
-def _attempts(items: list[tuple[_Item, int]]) -> list[list[tuple[_Item, PurePosixPath]]]:
-    """Order a student's files by attempts: each folder with notebooks is one, and so is each notebook lying loose.
-
-    Returns:
-        For each attempt, its files and the paths that they get in its folder. Files beside no notebook go with the
-        last.
-    """
-    groups: dict[tuple[str, ...], list[tuple[_Item, PurePosixPath]]] = {}
-    rest: list[tuple[_Item, PurePosixPath]] = []
-    with_notebooks = {item.parts[:-1] for item, part in items if item.is_notebook and _folder(item, part)}
-    for item, part in items:
-        if not _folder(item, part):
-            place = groups.setdefault(item.parts, []) if item.is_notebook else rest
-            place.append((item, PurePosixPath(item.parts[-1])))
-        elif item.parts[:-1] in with_notebooks:
-            groups.setdefault(item.parts[:-1], []).append((item, PurePosixPath(item.parts[-1])))
-        else:
-            rest.append((item, PurePosixPath(*item.parts[part + 1 :])))
-
-    def order(group: list[tuple[_Item, PurePosixPath]]) -> tuple[int, datetime, str]:
-        notebooks = [item for item, _ in group if item.is_notebook]
-        newest = max(item.modified or datetime.min.replace(tzinfo=UTC) for item in notebooks)
-        return max(item.version for item in notebooks), newest, notebooks[-1].name
-
-    attempts = sorted(groups.values(), key=order)
-    if rest:
-        attempts = [*attempts[:-1], [*(attempts[-1] if attempts else []), *rest]]
-    return attempts
-
-
-def _folder(item: _Item, part: int) -> bool:
-    """Whether it was a folder's name that said whose it is."""
-    return 0 <= part < len(item.parts) - 1
-
-
 def _receive(
-    course: Course,
-    name: str,
-    student: str,
-    attempt: list[tuple[_Item, PurePosixPath]],
-    at: datetime | None,
-    collected: Collected,
+    course: Course, name: str, student: str, items: list[_Item], at: datetime | None, collected: Collected
 ) -> None:
-    contents: dict[PurePosixPath, bytes] = {}
-    taken: set[str] = set()
-    for item, place in attempt:
+    """Store a student's files as one attempt, unless they are those of an earlier one."""
+    contents: dict[str, bytes] = {}
+    for item in items:
         try:
-            contents[_free(_writable(place), taken)] = item.read()
+            contents[_free(item, contents)] = item.read()
         except (CourseError, OSError) as error:
             collected.unmatched.append((item.name, str(error)))
-    if not contents:
-        return
-    names = [item.name for item, _ in attempt]
+    files = [(student, item.name) for item in items]
     attempts = course.attempts(name, student)
     digests = _digests(contents.values())
-    if any(digests == _digests(_originals(path)) for path in attempts):
-        collected.known += [(student, file_name) for file_name in names]
+    if not contents or any(digests == _digests(map(Path.read_bytes, _originals(path))) for path in attempts):
+        collected.known += files if contents else []
         return
-    when = at or max(filter(None, (item.modified for item, _ in attempt)), default=datetime.now(UTC))
+    when = at or max(filter(None, (item.modified for item in items)), default=datetime.now(UTC))
     stamp = f"{when.astimezone(UTC):%Y-%m-%dT%H%M%SZ}"
     if attempts:
         stamp = max(stamp, attempts[-1].name[: len(stamp)])  # a newer attempt is never put before an older one
     folder = course.received(name, student)
     folder.mkdir(parents=True, exist_ok=True)
-    taken = {path.name for path in attempts}
-    further = (f"{stamp}.{i:03}" for i in range(2, 1000))
-    stamp = next(folder_name for folder_name in itertools.chain([stamp], further) if folder_name not in taken)
+    places = itertools.chain([folder / stamp], (folder / f"{stamp}.{i:03}" for i in itertools.count(2)))
+    place = next(place for place in places if not place.exists())
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
     try:
-        for place, data in contents.items():
-            _write(part / place, data)
-            if place.suffix.lower() == ".zip" and zipfile.is_zipfile(io.BytesIO(data)):
-                _unpack(part / f"{place}.unpacked", data, place, collected, student)
+        for file, data in contents.items():
+            _write(part / file, data)
+            if file.lower().endswith(".zip") and zipfile.is_zipfile(io.BytesIO(data)):
+                _unpack(part / f"{file}.unpacked", data, f"{student}'s {file}", collected)
         part.chmod(0o755)
-        part.rename(folder / stamp)
+        part.rename(place)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    collected.new += [(student, file_name) for file_name in names]
+    collected.new += files
 
 
-def _unpack(folder: Path, data: bytes, place: PurePosixPath, collected: Collected, student: str) -> None:
+def _unpack(folder: Path, data: bytes, whose: str, collected: Collected) -> None:
     """Unpack a zip that a student handed in, beside it. One that is not safe stays as it is, and is listed."""
+    inside: dict[str, bytes] = {}
     try:
-        inside: dict[PurePosixPath, bytes] = {}
-        taken: set[str] = set()
-        size = 0
-        for item in _of_zip(io.BytesIO(data), f"{student}'s {place}", MAX_INSIDE):
+        for item in _of_zip(io.BytesIO(data), whose, MAX_INSIDE):
             if not OF_THE_SYSTEM.fullmatch(item.name):
-                content = inside[_free(_writable(PurePosixPath(item.name)), taken)] = item.read()
-                size += len(content)
-            if size > MAX_FILE:
-                raise CourseError(f"{student}'s {place} is refused: it unpacks to more than {MAX_FILE >> 20} MB")
+                inside[_free(item, inside)] = item.read()
+            if sum(map(len, inside.values())) > MAX_FILE:
+                raise CourseError(f"{whose} is refused: it unpacks to more than {MAX_FILE >> 20} MB")
     except CourseError as error:
-        collected.unmatched.append((str(place), f"kept, but not opened: {error}"))
+        collected.unmatched.append((whose, f"kept, but not opened: {error}"))
         return
     for name, content in inside.items():
         _write(folder / name, content)
 
 
 def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
     path.chmod(0o444)
 
 
-def _writable(place: PurePosixPath) -> PurePosixPath:
-    """Return a path that can be written on every system: as it was, but for what would not be a name."""
-    parts = [re.sub(r'[\x00-\x1f<>:"|?*\\]', "_", part).strip() or "_" for part in place.parts]
-    for i, part in enumerate(parts):
-        if len(part.encode()) >= 200:
-            parts[i] = part.encode()[:150].decode(errors="ignore") + PurePosixPath(part).suffix[:20]
-    while len(parts) > 1 and len("/".join(parts).encode()) > MAX_PATH:
-        del parts[0]
-    return PurePosixPath(*parts)
+def _free(item: _Item, taken: Iterable[str]) -> str:
+    """Return the name of a file as every system can write it, and as no other file has it."""
+    file = PurePosixPath(re.sub(r'[\x00-\x1f<>:"|?*\\]', "_", item.parts[-1]).strip() or "_")
+    stem, suffix = file.stem.encode()[:150].decode(errors="ignore"), file.suffix[:20]
+    names = itertools.chain([f"{stem}{suffix}"], (f"{stem} ({i}){suffix}" for i in itertools.count(2)))
+    lower = {name.lower() for name in taken}
+    return next(name for name in names if name.lower() not in lower)
 
 
-def _free(place: PurePosixPath, taken: set[str]) -> PurePosixPath:
-    """Return a path that clashes with none of those taken, files or the folders around them, and take it."""
-
-    def folders(path: PurePosixPath) -> list[str]:
-        return [str(parent).lower() for parent in path.parents if parent.name]
-
-    if not taken.isdisjoint(folders(place)):  # a file's name, too
-        place = _writable(PurePosixPath("_".join(place.parts)))
-    others = (place.with_name(f"{place.stem} ({i}){place.suffix}") for i in itertools.count(2))
-    paths = itertools.chain([place], others)
-    chosen = next(path for path in paths if taken.isdisjoint({str(path).lower(), f"{path}/".lower()}))
-    taken.update([str(chosen).lower(), *(f"{folder}/" for folder in folders(chosen))])
-    return chosen
-
-
-def _originals(attempt: Path) -> Iterator[bytes]:
-    for path in attempt.rglob("*"):
-        if path.is_file() and not any(part.endswith(".zip.unpacked") for part in path.relative_to(attempt).parts):
-            yield path.read_bytes()
+def _originals(attempt: Path) -> Iterator[Path]:
+    return (path for path in attempt.iterdir() if path.is_file())
 
 
 def _digests(contents: Iterable[bytes]) -> list[str]:

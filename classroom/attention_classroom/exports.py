@@ -1,7 +1,6 @@
-"""Taking an assignment, or its grades, elsewhere: Gradescope, a repository with tests, the CSV of Canvas or Moodle.
+"""Taking an assignment, or its grades, elsewhere: Gradescope, the CSV of Canvas or Moodle.
 
-What is exported for students has passed the same search for leaks as a release. What is exported for Gradescope holds
-the solutions, and is for the teacher's upload alone.
+What is exported for Gradescope holds the solutions, and is for the teacher's upload alone.
 """
 
 import csv
@@ -12,23 +11,18 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import nbformat
-
-from .assignment import load
+from .assignment import PLAIN, load, variant_for
 from .collect import same_name
 from .course import Course, CourseError, Student, read_table
-from .packages import needed_files
-from .release import leaks, make_release
 from .report import GRADED, LOOK, WAITING, Row
-from .variants import PLAIN, variant_for
+from .sandbox import needed_files
 
-__all__ = ["Filled", "fill_in", "gradescope", "repository"]
+__all__ = ["Filled", "fill_in", "gradescope"]
 
 TEMPLATES = Path(__file__).with_name("templates")
 NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
-FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "pillow", "ipython")
+FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "ipython")
 DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
 
 
@@ -68,61 +62,6 @@ def gradescope(course: Course, name: str, to: Path, *, unsafe: bool = False) -> 
             entry.external_attr = (0o100755 if inside_name in {"setup.sh", "run_autograder"} else 0o100644) << 16
             archive.writestr(entry, data)
     return target
-
-
-# ---- A plain repository ---------------------------------------------------------------------------------------------
-
-README = """# {title}
-
-Open `{name}.ipynb` in JupyterLab, VS Code or Colab, and fill in the answers. The cells that call `check` try them.
-
-The same checks run under pytest, here and in any CI:
-
-```bash
-pip install --requirement requirements.txt
-python -m pytest
-```
-
-The points come from other inputs of the same kind, and for some answers from a person.
-"""
-
-
-def repository(course: Course, name: str, to: Path, *, student: str = PLAIN) -> Path:
-    """Write a plain repository for students: the notebook, its visible checks for pytest, a workflow that runs them.
-
-    The folder may be there; files of these names are replaced. Where a leak is found, a `CourseError` is raised and
-    nothing is written.
-    """
-    assignment = load(course.hidden(course.named(name)))
-    master = nbformat.read(course.master(name), as_version=4)
-    if student != PLAIN:
-        course.student(student)
-    variant = variant_for(assignment, student, course.secret)
-    release = make_release(master, assignment, variant)
-    leaked = leaks(release, master, assignment, variant)
-    if leaked:
-        raise CourseError(f"the release of {name} holds what it must not: {'; '.join(leaked[:3])}. Nothing was written")
-    tasks = {task.id: task.name for task in assignment.tasks(variant) if task.table is not None}
-    test = _template("check_notebook.py.txt").replace("@NAME@", name).replace("@TASKS@", json.dumps(tasks, indent=4))
-    contents = {
-        f"{name}.ipynb": nbformat.writes(release) + "\n",
-        f"test_{name}.py": test,
-        "requirements.txt": "\n".join([*NEEDED, "pytest", _address(release), ""]),
-        "README.md": README.format(title=assignment.title, name=name),
-        ".github/workflows/check.yml": _template("check.yml"),
-        ".gitignore": "__pycache__/\n.ipynb_checkpoints/\n.pytest_cache/\n",
-    }
-    for inside, text in contents.items():
-        path = to / inside
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return to
-
-
-def _address(release: Any) -> str:
-    """Return where the package comes from, as the release's own cell says that installs it."""
-    match = re.search(r"git\+https://[^\s\"']+", "\n".join(cell.source for cell in release.cells))
-    return f"attention-tutorial @ {match[0]}" if match else "attention-tutorial"
 
 
 # ---- The CSV of a learning platform ---------------------------------------------------------------------------------

@@ -11,12 +11,11 @@ from typing import Any
 
 import nbformat
 
-from .assignment import load
+from .assignment import PLAIN, Variant, load
 from .grading import grade, is_ungraded
 from .rebuild import Unreadable
-from .release import lay
+from .release import overlay
 from .sandbox import NoSandbox, choose
-from .variants import PLAIN, Variant
 
 __all__ = ["main"]
 
@@ -53,7 +52,7 @@ def _graded(root: Path) -> dict[str, Any]:
         return {"score": 0, "output": f"There is no notebook in what you handed in: hand in {name}.ipynb."}
     chosen = max(notebooks, key=lambda path: (path.stem.startswith(name), path.stat().st_size))
     try:
-        variant, notebook, flags = lay(chosen.read_bytes(), master, assignment, own, common)
+        variant, notebook, flags = overlay(chosen.read_bytes(), master, assignment, own, common)
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
     sandbox = choose(unsafe=settings["unsafe"])

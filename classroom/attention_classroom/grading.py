@@ -15,24 +15,22 @@ Flags say what a teacher should know beside the points. Their kinds:
 """
 
 import base64
-import io
+import struct
 import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import torch
 
-from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge, slip_of
+from attention_tutorial.exercises import Mistake, Outcome, judge
 
-from . import wire
-from .assignment import Assignment, Check, Task
-from .child import PICTURES
+from . import protocol
+from .assignment import Assignment, Check, Task, Variant
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
-from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
-from .variants import Variant
+from .sandbox import PICTURES, Child, Died, Limits, NoSandbox, Sandbox, TooLong
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -41,9 +39,10 @@ __all__ = ["Flag", "Limits", "Result", "grade"]
 
 RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
 STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
-KEPT = 24_000_000  # letters of all that one submission shows, its figures among them
+KEPT = 24_000_000  # characters of all that one submission shows, its figures among them
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
+DRAWS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG; all others are left out
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
 
 
@@ -78,8 +77,6 @@ class Result(TypedDict):
     flags: list[Flag]
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
-    prints: dict[str, dict[str, Any]]
-    rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
 # ---- One submission's child, through its restarts --------------------------------------------------------------------
@@ -161,13 +158,11 @@ class Remote:
     parameters: Sequence[str] = ()
     does: bool = True
     until: float = 0.0
-    results: list[Any] = field(default_factory=list)
     flags: dict[str, str] = field(default_factory=dict)
 
     def begin(self, seconds: float) -> None:
         """Begin a check: it has so much time."""
         self.until = time.monotonic() + seconds
-        self.results = []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -195,12 +190,11 @@ class Remote:
             if self.does:
                 raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
             _not_filled_in()
-        changed = reply.get("changed")
-        if isinstance(changed, dict) and (places := [key for key in changed if type(key) is int and key >= 0]):
-            i = min(places)
-            name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
-            raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
-        self.results.append(result)
+        after = reply.get("args")
+        for i, (old, new) in enumerate(zip(inputs, after if isinstance(after, list) else inputs, strict=False)):
+            if protocol.pack(old, grads=False) != protocol.pack(new, strict=False, grads=False):
+                name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
+                raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
         return result
 
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -231,8 +225,10 @@ class Remote:
 
 
 def _raised(error: Mapping[str, Any]) -> str:
-    """Say what was raised, as `attention_tutorial.exercises.running.raised` does."""
+    """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
+    if message == "can't start new thread":
+        message += ": answers are graded in one thread"
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
 
@@ -290,7 +286,6 @@ class _Grading:
     flags: list[Flag] = field(default_factory=list)
     results: dict[str, TaskResult] = field(default_factory=dict)
     shown: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    prints: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
@@ -337,8 +332,6 @@ class _Grading:
         unusual = _texts(reply.get("unusual"))
         if unusual:
             self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
-        if cell.kind == "answer" and isinstance(reply.get("print"), str) and isinstance(reply.get("size"), int):
-            self.prints[cell.id] = {"print": _text(reply["print"], 16), "size": reply["size"]}
 
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
@@ -453,24 +446,13 @@ class _Grading:
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
         if diagnosis is None:
-            diagnosis = self.not_finite(task, check.cases, answer)
-        if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
-        slip = slip_of(task.table, diagnosis)
-        if slip is not None:
-            number, words = slip.mistake, slip.words
-            mistake = f"mistake:{number}" if number else words if isinstance(words, str) else diagnosis.words
-        return _Checked(_no_points(check, _text(diagnosis.words, 1000)), mistake, diagnosis.kind, diagnosis.error)
-
-    def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
-        """Look again at what was found right: not a number is neither more nor less than anything."""
-        assert task.table is not None
-        results = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(wire.is_finite, results)):
-            return None
-        right = [task.table.result(task.table.right, case) for case in cases]
-        return Diagnosis("the result holds NaN or infinity") if all(map(wire.is_finite, right)) else None
+        wrong = diagnosis.wrong_answer
+        if wrong is not None:
+            number, message = wrong.mistake, wrong.message
+            mistake = f"mistake:{number}" if number else message if isinstance(message, str) else diagnosis.message
+        return _Checked(_no_points(check, _text(diagnosis.message, 1000)), mistake, diagnosis.kind, diagnosis.error)
 
 
 class _Checked(NamedTuple):
@@ -523,21 +505,20 @@ def _outputs(shown: Any, kilobytes: int) -> list[dict[str, str]]:
 
 
 def _picture(data: str) -> str:
-    """Draw a figure anew from its pixels; nothing else in its bytes comes along. Return nothing if that fails."""
-    from PIL import Image
-
+    """Return a PNG with no more than what draws it, or nothing if it is none. It is decoded by browsers alone."""
     try:
-        raw = base64.b64decode(data, validate=False)
-        width, height = (int.from_bytes(raw[i : i + 4]) for i in (16, 20))
-        if not raw.startswith(b"\x89PNG") or not 0 < width <= PIXELS or not 0 < height <= PIXELS:
+        raw = base64.b64decode(data)
+        width, height = struct.unpack_from(">II", raw, 16)
+        if not raw.startswith(b"\x89PNG\r\n\x1a\n") or not 0 < width <= PIXELS or not 0 < height <= PIXELS:
             return ""
-        with Image.open(io.BytesIO(raw), formats=["PNG"]) as image:
-            pixels = image.convert("RGB" if image.mode == "RGB" else "RGBA")
-        out = io.BytesIO()
-        Image.frombytes(pixels.mode, pixels.size, pixels.tobytes()).save(out, "PNG")
-        return base64.b64encode(out.getvalue()).decode()
-    except Exception:
+        kept, at, kind = bytearray(raw[:8]), 8, b""
+        while kind != b"IEND":
+            size, kind = struct.unpack_from(">I4s", raw, at)
+            kept += raw[at : at + size + 12] if kind in DRAWS else b""  # in place, however many there are
+            at += size + 12
+    except (ValueError, struct.error):
         return ""
+    return base64.b64encode(kept).decode()
 
 
 def grade(
@@ -553,7 +534,7 @@ def grade(
     """Grade one notebook.
 
     Args:
-        notebook: as `rebuild` lays it: the release's cells with the student's answers.
+        notebook: as `rebuild` makes it: the release's cells with the student's answers.
         assignment: what it is.
         variant: the student's.
         sandbox: where the cells run.
@@ -588,7 +569,6 @@ def grade(
         "flags": grading.flags,
         "tasks": {task.id: grading.results.get(task.id) or _not_judged(task, "not judged") for task in tasks},
         "cells": grading.shown,
-        "prints": grading.prints,
     }
 
 
@@ -607,7 +587,6 @@ def not_graded(assignment: Assignment, variant: Variant, sandbox: Sandbox, flag:
         "flags": [flag],
         "tasks": {task.id: _not_judged(task, words) for task in assignment.tasks(variant)},
         "cells": {},
-        "prints": {},
     }
 
 

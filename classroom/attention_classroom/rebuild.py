@@ -1,4 +1,4 @@
-"""Laying what a student handed in on the release that this student got. Of a received file nothing but texts is taken.
+"""Putting what a student handed in into the release that this student got. Of a received file only texts are taken.
 
 The result has the release's cells, in its order, with the student's answers in the cells for answers. An answer is
 found by nbgrader's id, else the cell's id, else the name that it defines, else its place. Cells that the student added
@@ -6,18 +6,19 @@ stay where they were, as cells of code and text without rights. What was handed 
 """
 
 import copy
+import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from .variants import TAG
+from .assignment import TAG
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["EXTRA", "METADATA", "NOT_WHEN_GRADED", "Flag", "Unreadable", "is_common", "rebuild"]
+__all__ = ["EXTRA", "METADATA", "NOT_WHEN_GRADED", "Flag", "Received", "Unreadable", "is_common", "read", "rebuild"]
 
 MEGABYTES = 100  # of a file; outputs may be large
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
@@ -76,6 +77,11 @@ class _Slot:
         about = self.cell.metadata.get("nbgrader", {})
         return self.answer and bool(about.get("grade"))
 
+    @functools.cached_property
+    def names(self) -> set[str]:
+        """The names that an answer in code defines."""
+        return _defined(self.cell.source) if self.answer and self.cell.cell_type == "code" else set()
+
     @property
     def task(self) -> str:
         """The task that the cell belongs to, as far as its id says."""
@@ -97,20 +103,24 @@ class _Slot:
 # ---- Reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read(received: bytes) -> tuple[list[_Cell], Mapping[str, Any]]:
-    """Read a file as a notebook: its cells, and its metadata."""
+class Received(NamedTuple):
+    """A received file: the notebook's cells, and its metadata."""
+
+    cells: list[_Cell]
+    metadata: Mapping[str, Any]
+
+
+def read(received: bytes) -> Received:
+    """Read a file as a notebook, or raise `Unreadable`."""
     data = _parse(received)
     cells = data.get("cells")
-    if cells is None and isinstance(data.get("worksheets"), list):  # as notebooks were until 2014
-        sheets = [sheet for sheet in data["worksheets"] if isinstance(sheet, dict)]
-        cells = [cell for sheet in sheets for cell in sheet.get("cells") or ()]
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no cells")
-    read = [_cell(cell) for cell in cells[: CELLS + 1] if isinstance(cell, dict)]
-    if len(cells) > CELLS or sum(len(cell.source) for cell in read) > CHARACTERS:
+    known = [_cell(cell) for cell in cells[: CELLS + 1] if isinstance(cell, dict)]
+    if len(cells) > CELLS or sum(len(cell.source) for cell in known) > CHARACTERS:
         raise Unreadable(f"it has more than {CELLS} cells or {CHARACTERS} characters in them")
     metadata = data.get("metadata")
-    return read, metadata if isinstance(metadata, dict) else {}
+    return Received(known, metadata if isinstance(metadata, dict) else {})
 
 
 def _parse(received: bytes) -> dict[str, Any]:
@@ -142,7 +152,7 @@ def _parse(received: bytes) -> dict[str, Any]:
 
 
 def _cell(cell: Mapping[str, Any]) -> _Cell:
-    source = cell.get("source", cell.get("input", ""))
+    source = cell.get("source", "")
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
     metadata = cell.get("metadata")
@@ -186,31 +196,21 @@ def _slots(release: "NotebookNode") -> list[_Slot]:
 
 def _find(slots: list[_Slot], cells: list[_Cell]) -> tuple[set[int], list[_Slot]]:
     """Find which received cell belongs in which slot; return those found, and the slots found by their place only."""
+    rules: list[Callable[[_Slot, _Cell], bool]] = [
+        lambda slot, cell: cell.grade_id == slot.id,
+        lambda slot, cell: cell.cell_id in {slot.id, slot.cell.get("id")} and not cell.grade_id,
+        lambda slot, cell: cell.cell_id == slot.id,
+        lambda slot, cell: _bare(cell.source) == _bare(slot.cell.source),
+        lambda slot, cell: cell.kind == "code" and bool(slot.names & _defined(cell.source)),
+    ]
     taken: set[int] = set()
-
-    def take(slot: _Slot, numbers: Iterable[int]) -> None:
-        for i in numbers:
-            if i not in taken:
-                taken.add(i)
-                slot.found.append(i)
-
-    for slot in slots:
-        take(slot, [i for i, cell in enumerate(cells) if cell.grade_id == slot.id])
-    for slot in slots:
-        if not slot.found:
-            names = {slot.id, slot.cell.get("id")}
-            take(slot, [i for i, cell in enumerate(cells) if cell.cell_id in names and not cell.grade_id])
-    for slot in slots:
-        if not slot.found:
-            take(slot, [i for i, cell in enumerate(cells) if cell.cell_id == slot.id])
-    for slot in slots:
-        if not slot.found:
-            same = [i for i, cell in enumerate(cells) if _bare(cell.source) == _bare(slot.cell.source)]
-            take(slot, [i for i in same if i not in taken][:1])
-    for slot in slots:
-        names = _defined(slot.cell.source) if slot.answer and slot.cell.cell_type == "code" else set()
-        if not slot.found and names:
-            take(slot, [i for i, cell in enumerate(cells) if cell.kind == "code" and names & _defined(cell.source)])
+    for rule in rules:
+        for slot in slots:
+            if not slot.found:
+                slot.found = [i for i, cell in enumerate(cells) if i not in taken and rule(slot, cell)]
+                if rule is rules[3]:  # what is the same, such as empty cells, may belong to another slot
+                    del slot.found[1:]
+                taken.update(slot.found)
     guessed = _find_by_place(slots, cells, taken)
     _find_beside(slots, cells, taken)
     return taken, guessed
@@ -260,11 +260,11 @@ def _find_beside(slots: list[_Slot], cells: list[_Cell], taken: set[int]) -> Non
         taken.update(slot.beside)
 
 
-# ---- Laying ----------------------------------------------------------------------------------------------------------
+# ---- Putting together ------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Laying:
+class _Overlay:
     """The notebook while it is made: for each slot, what comes before and after it."""
 
     slots: list[_Slot]
@@ -276,7 +276,7 @@ class _Laying:
     def flag(self, kind: str, task: str, words: str) -> None:
         self.flags.append({"kind": kind, "task": task, "words": words})
 
-    def lay(self, notebook: "NotebookNode") -> None:
+    def fill(self, notebook: "NotebookNode") -> None:
         """Put each answer in its slot; the release's own text stays in all others."""
         changed, gone = [], []
         for number, slot in enumerate(self.slots):
@@ -309,7 +309,7 @@ class _Laying:
             self.flag("edited", "", f"texts of the assignment were changed: {', '.join(dict.fromkeys(texts))}")
 
     def answer(self, number: int, slot: _Slot, stub: str, cell: Any) -> None:
-        """Lay one answer."""
+        """Put one answer in its slot."""
         if not slot.found:
             self.flag("missing", slot.task, f"the cell {slot.id} is gone")
             if slot.cell.cell_type == "code":
@@ -370,16 +370,16 @@ class _Laying:
         return order
 
 
-def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", list[Flag]]:
-    """Lay a student's answers on the student's own release.
+def rebuild(received: Received, release: "NotebookNode") -> tuple["NotebookNode", list[Flag]]:
+    """Put a student's answers into the student's own release.
 
     Returns:
         A new notebook, and what a teacher should know about the file.
 
     Raises:
-        Unreadable: if it is no notebook, or none of this assignment.
+        Unreadable: if it is no notebook of this assignment.
     """
-    cells, metadata = _read(received)
+    cells, metadata = received
     slots = _slots(release)
     taken, guessed = _find(slots, cells)
     other = _other_assignment(metadata, release)
@@ -387,38 +387,33 @@ def rebuild(received: bytes, release: "NotebookNode") -> tuple["NotebookNode", l
         raise Unreadable("it has no cells")
     if not taken or (other and not any(slot.answer and slot.found and slot not in guessed for slot in slots)):
         raise Unreadable(f"none of its answers is of this assignment; is it the notebook of {other or 'another'}?")
-    laying = _Laying(slots, cells)
+    made = _Overlay(slots, cells)
     notebook = copy.deepcopy(release)
-    _look_at_variant(laying, metadata, release)
+    _look_at_variant(made, metadata, release)
     ids = {slot.id for slot in slots}
     if not any(cell.grade_id in ids or cell.cell_id in ids for cell in cells):
-        laying.flag("ids", "", "all ids of cells are lost; the answers were found by their names and places")
-    laying.lay(notebook)
+        made.flag("ids", "", "all ids of cells are lost; the answers were found by their names and places")
+    made.fill(notebook)
     for slot in guessed:
-        laying.flag(
-            "guessed", slot.task, f"the cell {slot.id} was found by its place only; see whether it is the answer"
-        )
-    laying.place_extras(taken)
-    laying.look_for_pictures()
-    notebook.cells = laying.cells_in_order(notebook)
-    return notebook, laying.flags
+        made.flag("guessed", slot.task, f"the cell {slot.id} was found by its place only; see whether it is the answer")
+    made.place_extras(taken)
+    made.look_for_pictures()
+    notebook.cells = made.cells_in_order(notebook)
+    return notebook, made.flags
 
 
-def is_common(received: bytes, own: "NotebookNode", common: Callable[[], "NotebookNode"]) -> bool:
+def is_common(received: Received, own: "NotebookNode", common: Callable[[], "NotebookNode"]) -> bool:
     """Whether a file was made from the notebook that is the same for everybody, and not from the student's own.
 
     Args:
-        received: a file's contents, whatever it is.
+        received: the file.
         own: the student's release.
         common: makes the common release. It is called only where the file does not say that it is the student's own.
 
     Returns:
         Whether it was: by the mark in its metadata, and where that is lost by the cells that vary.
     """
-    try:
-        cells, metadata = _read(received)
-    except Unreadable:
-        return False
+    cells, metadata = received
     theirs = metadata.get(METADATA)
     mark = theirs.get("variant") if isinstance(theirs, dict) else None
     if mark is not None and mark == own.metadata[METADATA]["variant"]:
@@ -441,29 +436,29 @@ def _other_assignment(metadata: Mapping[str, Any], release: "NotebookNode") -> s
     return repr(other[:60]) if isinstance(other, str) and (own or {}).get("assignment") not in (None, other) else ""
 
 
-def _look_at_variant(laying: _Laying, metadata: Mapping[str, Any], release: "NotebookNode") -> None:
+def _look_at_variant(made: _Overlay, metadata: Mapping[str, Any], release: "NotebookNode") -> None:
     """Flag a notebook that was made for another student, or for another assignment."""
     own = release.metadata.get(METADATA) or {}
     theirs = metadata.get(METADATA)
     theirs = theirs if isinstance(theirs, dict) else {}
     other = _other_assignment(metadata, release)
     if other:
-        laying.flag("variant", "", f"it says that it is a notebook of the assignment {other}")
+        made.flag("variant", "", f"it says that it is a notebook of the assignment {other}")
         return
     differs = [
         slot.id
-        for slot in laying.slots
+        for slot in made.slots
         if slot.varies
         and not slot.answer
-        and any(_bare(laying.cells[i].source) != _bare(slot.cell.source) for i in slot.found)
+        and any(_bare(made.cells[i].source) != _bare(slot.cell.source) for i in slot.found)
     ]
     mark = theirs.get("variant")
     if isinstance(mark, str) and own.get("variant") not in (None, mark):
-        laying.flag(
+        made.flag(
             "variant", "", "it is the notebook of another student's variant; the answers were judged by this student's"
         )
     elif differs:
-        laying.flag(
+        made.flag(
             "variant",
             "",
             f"what is this student's own was changed: {', '.join(differs)}; it was judged as it was given out",

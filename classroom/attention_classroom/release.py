@@ -22,18 +22,17 @@ import torch
 from nbformat import NotebookNode
 from torch import Tensor
 
-from attention_tutorial.exercises import judge, slip_of, visible
+from attention_tutorial.exercises import float64_by_default, judge, visible
 
-from .assignment import Assignment, Check, Task, load
-from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, rebuild
-from .variants import Variant, fill, plain_variant
+from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
+from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "lay", "leaks", "make_release", "run",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",
     "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
-VISIBLE = "visible-checks"  # the cell that loads the frozen tables
+VISIBLE = "visible-checks"  # the cell that loads the packed tables
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -83,10 +82,10 @@ def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
     return solved
 
 
-def lay(
+def overlay(
     received: bytes, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
 ) -> tuple[Variant, NotebookNode, list[Flag]]:
-    """Lay what a student handed in on this student's own release, or on the common one if it was made from that.
+    """Put what a student handed in into this student's own release, or the common one if it was made from that.
 
     Returns:
         The variant by which it is to be judged, the notebook, and what a teacher should know.
@@ -94,11 +93,13 @@ def lay(
     Raises:
         Unreadable: if it is no notebook, or none of this assignment.
     """
+    handed_in = read(received)
     release = make_release(master, assignment, own)
-    if not is_common(received, release, lambda: make_release(master, assignment, common)):
-        return own, *rebuild(received, release)
+    everybodys = functools.cache(lambda: make_release(master, assignment, common))
+    if not is_common(handed_in, release, everybodys):
+        return own, *rebuild(handed_in, release)
     words = "it is the notebook for everybody, not this student's own, and was judged as such"
-    notebook, flags = rebuild(received, make_release(master, assignment, common))
+    notebook, flags = rebuild(handed_in, everybodys())
     return common, notebook, [{"kind": "common", "task": "", "words": words}, *flags]
 
 
@@ -130,7 +131,7 @@ def use_hidden(path: str | Path) -> None:
 
 # ---- Leaks -----------------------------------------------------------------------------------------------------------
 
-SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebook
+SHORTEST_LINE = 12  # characters without blanks; what is shorter stands in any notebook
 
 
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
@@ -181,14 +182,14 @@ def _with_code(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _unpacked(text: str) -> Iterator[bytes]:
-    """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
+    """Yield what long runs of letters and digits decode to: base64, base85, hexadecimal, compressed or not."""
     joined = re.sub(r"\s*\n\s*", "", text)
-    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        padding = "=" * (-len(signs) % 4)
+    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padding = "=" * (-len(run) % 4)
         found = set()
         for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
             with contextlib.suppress(ValueError):
-                found.add(decode(signs + end))
+                found.add(decode(run + end))
         for raw in found:
             yield raw
             with contextlib.suppress(zlib.error):
@@ -271,7 +272,7 @@ def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[
 
 def _case(task: Task, case: Any) -> tuple[Any, ...]:
     assert task.table is not None
-    with visible.float64_by_default():
+    with float64_by_default():
         return (*case.inputs, task.table.result(task.table.right, case))
 
 
@@ -390,7 +391,7 @@ def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> 
             if task.table is not None and ("right on all inputs" in output) != (notebook is not release):
                 faults.append(f"the check of {task.id} in the {name} says {output.strip()!r}")
     for task in tasks:
-        faults += _wrong_slips(task)
+        faults += _wrongly_told(task)
     return faults
 
 
@@ -420,18 +421,19 @@ def _wrong_cells(master: NotebookNode, tasks: Iterable[Task]) -> Iterator[str]:
             yield f"the cell {name} must be tagged {NOT_WHEN_GRADED}"
 
 
-def _wrong_slips(task: Task) -> Iterator[str]:
-    """Yield the slips that are not told as themselves, by the table or by what was frozen of it, or that pass."""
+def _wrongly_told(task: Task) -> Iterator[str]:
+    """Yield the wrong answers that are told as others, by the table or by what is packed of it, or that pass."""
     if task.table is None:
         return
-    frozen = visible.thaw(visible.freeze(task.table))
-    for number, slip in enumerate(task.table.slips):
-        diagnosis = judge(task.table, slip.answer)
-        again = judge(frozen, slip.answer)
-        name = f"slip {number} of {task.id} ({slip.words if isinstance(slip.words, str) else 'made words'})"
-        if diagnosis is None or slip_of(task.table, diagnosis) is not slip:
-            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.words)}"
-        elif again is None or again.words != diagnosis.words or slip_of(frozen, again) is not frozen.slips[number]:
-            yield f"{name} is told otherwise when frozen: {again and again.words!r}, not {diagnosis.words!r}"
-        if all(_passes(task, check, slip.answer) for check in task.checks):
+    packed = visible.from_data(visible.to_data(task.table))
+    for number, wrong in enumerate(task.table.wrong_answers):
+        diagnosis = judge(task.table, wrong.answer)
+        again = judge(packed, wrong.answer)
+        message = wrong.message if isinstance(wrong.message, str) else "a message made from the inputs"
+        name = f"wrong answer {number} of {task.id} ({message})"
+        if diagnosis is None or diagnosis.wrong_answer is not wrong:
+            yield f"{name} is told as {'right' if diagnosis is None else repr(diagnosis.message)}"
+        elif again is None or again.message != diagnosis.message:
+            yield f"{name} is told otherwise when packed: {again and again.message!r}, not {diagnosis.message!r}"
+        if all(_passes(task, check, wrong.answer) for check in task.checks):
             yield f"{name} earns full marks"

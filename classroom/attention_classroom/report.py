@@ -1,7 +1,7 @@
 """What came of an assignment: a table of grades, a page of feedback for each student, and a page for the teacher.
 
 Points come from nbgrader's gradebook, which has the marks given by hand too; words, flags and times from the engine's
-results. What is not marked yet, or was not handed in, stands there as such and never as a silent 0.
+results. What is not marked yet, or was not handed in, stands there as such and never as a noop 0.
 """
 
 import csv
@@ -22,14 +22,12 @@ from nbformat import NotebookNode
 
 from attention_tutorial.exercises import MISTAKES
 
-from .assignment import Task, load
-from .batch import write
-from .course import Course, Student
+from .assignment import PLAIN, Task, load, variant_for
+from .course import Course, Student, write
 from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
 from .grading import is_ungraded
-from .pages import bars, escape, page, picture, pre, table
+from .pages import TEMPLATES, points
 from .similar import Pair, similar_pairs
-from .variants import PLAIN, variant_for
 
 __all__ = ["Row", "read_rows", "report"]
 
@@ -146,7 +144,7 @@ def read_rows(course: Course, name: str) -> list[Row]:
             row.status = NOT_GRADED
             try:
                 row.result = json.loads(course.result(name, student).read_bytes())
-                row.notebook = nbformat.read(course.submitted(name, student), as_version=4)
+                row.notebook = nbformat.read(course.rebuilt(name, student), as_version=4)
             except (OSError, ValueError):
                 continue
             row.flags = [*row.result["flags"], *row.flags]
@@ -191,11 +189,6 @@ def _pass_over_common(rows: Iterable[Row]) -> None:
             row.flags = [flag for flag in row.flags if flag["kind"] != "common"]
 
 
-def _points(points: float | None) -> str:
-    """Write points for people and spreadsheets; nothing where there are none."""
-    return "" if points is None else f"{points:.4g}"
-
-
 def _cell(text: str) -> str:
     """Write a text so that no spreadsheet takes it for a formula."""
     return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
@@ -218,10 +211,10 @@ def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
         yield [
             *map(_cell, (student.id, student.last_name, student.first_name, student.email)),
             row.status,
-            _points(row.score),
-            _points(sum(task.points for task in tasks)),
-            _points(row.penalty or None),
-            *(_points(row.of(task).score) for task in tasks),
+            points(row.score),
+            points(sum(task.points for task in tasks)),
+            points(row.penalty or None),
+            *(points(row.of(task).score) for task in tasks),
             " ".join(row.waiting),
             _cell(" ".join(_flag_words(row).split())),
             str(row.attempts),
@@ -232,109 +225,59 @@ def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
         ]
 
 
-# ---- For a student --------------------------------------------------------------------------------------------------
+# ---- The pages -------------------------------------------------------------------------------------------------------
 
 
 def _feedback(course: Course, title: str, row: Row, tasks: Iterable[Task]) -> str:
     """Return a student's page. What other students did is not in it."""
-    parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(row.student.name)}, {escape(course.settings['title'])}</p>"]
-    if not row.marks:
-        words = "Nothing was handed in." if row.status == MISSING else "What was handed in is not graded yet."
-        return page(title, "\n".join([*parts, f"<p>{words}</p>"]))
-    score = f"<strong>{_points(row.score)} of {_points(row.most)} points</strong>"
-    rest = " so far; some answers are still to be marked by hand" if row.waiting else ""
-    late = f", {row.penalty:g} points less for lateness" if row.penalty else ""
-    parts.append(f"<p>{score}{rest}{late}.</p>")
-    parts += [_box(f) for f in row.flags if not f["task"] and f["kind"] not in {"similar", "gradebook", "common"}]
-    for task in tasks:
-        parts += _feedback_on(task, row)
-    return page(f"{title}: {row.student.name}", "\n".join(parts))
 
+    def answers(task: Task) -> Iterator[tuple[str, list[dict[str, str]]]]:
+        for cell in row.notebook.cells if row.notebook else []:
+            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if grade_id in {task.id, f"{task.id}-plot"}:
+                yield cell.source, row.result["cells"].get(grade_id, [])
 
-def _box(flag: dict[str, str]) -> str:
-    return f'<p class="box"><strong>{escape(flag["kind"].capitalize())}:</strong> {escape(flag["words"])}</p>'
-
-
-def _feedback_on(task: Task, row: Row) -> Iterator[str]:
-    mark, score = row.of(task), row.found(task)
-    points = "to be marked by hand" if mark.score is None else f"{_points(mark.score)} of {task.points:g} points"
-    yield f"<h2>{escape(task.title)} ({points})</h2>"
-    yield from (_box(flag) for flag in row.flags if flag["task"] == task.id)
-    in_checks = {check["words"] for check in score.get("checks", [])}
-    more = [words for words in score.get("words", []) if words.strip() and words not in in_checks]
-    yield from (f"<p>{escape(_sentence(words))}</p>" for words in more)
-    checks = [
-        f'<li><span class="{"good" if check["points"] >= check["max"] else "bad"}">'
-        f"{check['points']:g} of {check['max']:g}</span> {escape(check['says'])}"
-        f"{': ' + escape(check['words']) if check['words'] else ''}</li>"
-        for check in score.get("checks", [])
-    ]
-    if checks:
-        yield f"<ul>{''.join(checks)}</ul>"
-    if task.rubric and not row.waiting:
-        marked = (f"<li>{points:g} points: {escape(words)}</li>" for points, words in task.rubric)
-        yield f"<p>Marked by hand, for:</p><ul>{''.join(marked)}</ul>"
-    if mark.comment:
-        yield f"<p>Your teacher writes:</p>{pre(mark.comment)}"
-    for cell in row.notebook.cells if row.notebook else []:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if grade_id in {task.id, f"{task.id}-plot"}:
-            outputs = "".join(map(_output, row.result["cells"].get(grade_id, [])))
-            yield f"<details><summary>Your answer</summary>{pre(cell.source)}{outputs}</details>"
-
-
-def _output(plain: dict[str, str]) -> str:
-    if "png" in plain:
-        return picture(plain["png"], "a figure that this answer drew")
-    return pre(plain.get("error", plain.get("text", "")))
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:].rstrip('.')}."
-
-
-# ---- For the teacher ------------------------------------------------------------------------------------------------
+    return TEMPLATES.get_template("feedback.html").render(
+        title=f"{title}: {row.student.name}",
+        assignment=title,
+        course=course.settings["title"],
+        row=row,
+        tasks=[(task, row.of(task), {"words": [], "checks": [], **row.found(task)}, answers(task)) for task in tasks],
+    )
 
 
 def _for_the_teacher(course: Course, title: str, rows: list[Row], tasks: Sequence[Task], pairs: list[Pair]) -> str:
     graded = [row for row in rows if row.score is not None]
-    most = sum(task.points for task in tasks)
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(course.settings['title'])}. {_counts(rows)}</p>",
-        *_unsafe(rows),
-        '<p><a href="grades.csv">grades.csv</a> has all grades by question.</p>',
-    ]
-    if graded:
-        scores = [row.score or 0.0 for row in graded]
-        middle = f"Mean {statistics.fmean(scores):.3g}, median {statistics.median(scores):.3g} of {most:g} points."
-        waiting = sum(bool(row.waiting) for row in graded)
-        rest = f" {waiting} have answers that wait for a mark by hand; these count nothing so far." if waiting else ""
-        parts += ["<h2>Points</h2>", f"<p>{middle}{rest}</p>", bars(_spread(scores, most), "points", "Students")]
-        parts += ["<h2>Questions</h2>", _questions(graded, tasks)]
-        parts += ["<h2>Mistakes</h2>", _mistakes(graded, tasks)]
-        parts += ["<h2>Time</h2>", *_times(graded)]
-    parts += ["<h2>Answers that are alike</h2>", _alike(pairs)]
-    parts += ["<h2>Flags</h2>", _all_flags(rows), "<h2>Students</h2>", _list(rows, tasks)]
-    return page(f"{title}: report", "\n".join(parts))
-
-
-def _counts(rows: list[Row]) -> str:
     counts = Counter(row.status for row in rows)
-    parts = [f"{counts[status]} {status}" for status in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[status]]
-    return f"{len(rows)} students: {', '.join(parts)}."
-
-
-def _unsafe(rows: list[Row]) -> Iterator[str]:
-    sandboxes = Counter(row.result["sandbox"] for row in rows if row.result)
-    used = ", ".join(f"{sandbox} ({count})" for sandbox, count in sandboxes.items())
-    if used:
-        yield f"<p>Answers ran in the sandbox: {escape(used)}.</p>"
-    if "limits" in sandboxes:
-        yield (
-            '<p class="box">Some answers ran with limits only: they could read files of this computer and use its '
-            "network. Read the page on safety before you trust these marks.</p>"
-        )
+    scores, most = [row.score or 0.0 for row in graded], sum(task.points for task in tasks)
+    content: dict[str, Any] = {}
+    if graded:
+        seconds = [row.result["seconds"] for row in graded if row.result]
+        mistakes, failed = _mistakes(graded, tasks)
+        content = {
+            "mean": statistics.fmean(scores),
+            "median": statistics.median(scores),
+            "most": most,
+            "waiting": sum(bool(row.waiting) for row in graded),
+            "questions": _questions(graded, tasks),
+            "mistakes": mistakes,
+            "failed": failed,
+            "middle": statistics.median(seconds),
+            "longest": max(seconds),
+            "times": _spread(seconds, 8 * math.ceil(max(seconds) / 8), 8),
+        }
+    return TEMPLATES.get_template("report.html").render(
+        title=f"{title}: report",
+        assignment=title,
+        course=course.settings["title"],
+        rows=rows,
+        tasks=tasks,
+        statuses=[f"{counts[s]} {s}" for s in (GRADED, LOOK, WAITING, NOT_GRADED, MISSING) if counts[s]],
+        sandboxes=Counter(row.result["sandbox"] for row in rows if row.result),
+        scores=_spread(scores, most) if graded else [],
+        alike=_alike(pairs),
+        **content,
+    )
 
 
 def _spread(values: list[float], most: float, bins: int = 10) -> list[tuple[str, int]]:
@@ -344,36 +287,30 @@ def _spread(values: list[float], most: float, bins: int = 10) -> list[tuple[str,
     return [(f"{i * step:.3g}–{(i + 1) * step:.3g}", counts[i]) for i in range(bins)]
 
 
-def _questions(rows: list[Row], tasks: Sequence[Task]) -> str:
-    cells = []
+def _questions(rows: list[Row], tasks: Sequence[Task]) -> Iterator[list[object]]:
     for task in tasks:
         scores = [score for row in rows if (score := row.of(task).score) is not None]
         full, none = sum(score >= task.points for score in scores), scores.count(0)
-        shown = [f"{statistics.fmean(scores) / task.points:.0%}", str(full), str(none)] if scores else ["", "", ""]
-        cells.append([escape(task.title), task.kind, f"{task.points:g}", *shown, str(len(rows) - len(scores))])
-    head = ["question", "kind", "points", "mean", "full marks", "nothing", "waiting"]
-    return table(head, cells, numbers=range(2, 7))
+        shown = [f"{statistics.fmean(scores) / task.points:.0%}", full, none] if scores else ["", "", ""]
+        yield [task.title, task.kind, points(task.points), *shown, len(rows) - len(scores)]
 
 
-def _mistakes(rows: list[Row], tasks: Sequence[Task]) -> str:
+def _mistakes(rows: list[Row], tasks: Sequence[Task]) -> tuple[list[list[object]], list[list[object]]]:
     """Count what the checks found: the mistakes by their names, and which checks were not passed."""
     named: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
     asked: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for task in tasks:
-            score = row.found(task)
-            named.update({(task.title, _mistake(mistake)) for mistake in score.get("mistakes", [])})
-            for check in score.get("checks", []):
-                asked[task.title, check["says"]] += 1
-                failed[task.title, check["says"]] += check["points"] < check["max"]
-    by_name = [[escape(words), escape(task), str(n)] for (task, words), n in named.most_common()]
-    by_check = [
-        [escape(says), escape(task), f"{n} of {asked[task, says]}"] for (task, says), n in failed.most_common() if n
-    ]
-    first = table(["mistake", "question", "students"], by_name, numbers=[2]) if by_name else "<p>None has a name.</p>"
-    second = table(["check not passed", "question", "students"], by_check, numbers=[2]) if by_check else ""
-    return f"{first}{second}"
+            found = row.found(task)
+            named.update({(_mistake(mistake), task.title) for mistake in found.get("mistakes", [])})
+            for check in found.get("checks", []):
+                asked[check["says"], task.title] += 1
+                failed[check["says"], task.title] += check["points"] < check["max"]
+    return (
+        [[*mistake, n] for mistake, n in named.most_common()],
+        [[*check, f"{n} of {asked[check]}"] for check, n in failed.most_common() if n],
+    )
 
 
 def _mistake(words: str) -> str:
@@ -381,17 +318,8 @@ def _mistake(words: str) -> str:
     return MISTAKES.get(int(number[1]), words) if number else words
 
 
-def _times(rows: list[Row]) -> Iterator[str]:
-    seconds = [row.result["seconds"] for row in rows if row.result]
-    middle, most = statistics.median(seconds), max(seconds)
-    yield f"<p>To run and judge a submission took {middle:.1f} s (the median), at most {most:.1f} s.</p>"
-    yield bars(_spread(seconds, 8 * math.ceil(most / 8), 8), "seconds", "Submissions")
-
-
-def _alike(pairs: list[Pair]) -> str:
+def _alike(pairs: list[Pair]) -> list[list[str]]:
     """Return the groups whose answers are the same, and the pairs that are nearly so."""
-    if not pairs:
-        return "<p>None.</p>"
     groups: list[tuple[str, set[str]]] = []
     near = []
     for pair in pairs:  # those that are the same come first
@@ -399,41 +327,8 @@ def _alike(pairs: list[Pair]) -> str:
         joined = [group for group in groups if group[0] == pair.what and group[1] & both]
         if pair.likeness < SAME:
             if not any(both <= group[1] for group in joined):
-                near.append(pair)
+                near.append([f"{pair.first}, {pair.second}", pair.what, f"{pair.likeness:.0%}"])
             continue
         groups = [group for group in groups if group not in joined]
         groups.append((pair.what, both.union(*(group[1] for group in joined))))
-    rows = [[escape(", ".join(sorted(group))), kind, "the same"] for kind, group in groups]
-    rows += [[escape(f"{p.first}, {p.second}"), p.what, f"{p.likeness:.0%}"] for p in near[:MOST_PAIRS]]
-    more = f"<p>And {len(near) - MOST_PAIRS} more pairs.</p>" if len(near) > MOST_PAIRS else ""
-    note = "The same but for names, numbers, comments and layout: that is a question to ask, not an answer."
-    return f"<p>{note}</p>{table(['students', 'what', 'alike'], rows, numbers=[2])}{more}"
-
-
-def _all_flags(rows: list[Row]) -> str:
-    cells = [
-        [_link(row), escape(flag["kind"]), escape(flag["task"]), escape(flag["words"])]
-        for row in rows
-        for flag in row.flags
-    ]
-    return table(["student", "flag", "question", "what"], cells) if cells else "<p>None.</p>"
-
-
-def _link(row: Row) -> str:
-    return f'<a href="feedback/{escape(row.student.id)}.html">{escape(row.student.id)}</a>'
-
-
-def _list(rows: list[Row], tasks: Sequence[Task]) -> str:
-    cells = [
-        [
-            _link(row),
-            escape(row.student.name),
-            escape(row.status),
-            _points(row.score),
-            *(_points(row.of(task).score) for task in tasks),
-            " ".join(dict.fromkeys(escape(flag["kind"]) for flag in row.flags)),
-        ]
-        for row in rows
-    ]
-    head = ["student", "name", "status", "points", *(task.id for task in tasks), "flags"]
-    return table(head, cells, numbers=range(3, 4 + len(tasks)))
+    return [[", ".join(sorted(group)), kind, "the same"] for kind, group in groups] + near[:MOST_PAIRS]

@@ -19,21 +19,41 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import wire
-from .child import PACKAGES, landlock_version
+from . import protocol
+from .confinement import landlock_version
 from .course import Limits
-from .packages import MASTERS
 
-__all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "choose", "strongest"]
+__all__ = [
+    "FOLDERS",
+    "MASTERS",
+    "SANDBOXES",
+    "Child",
+    "Died",
+    "Limits",
+    "NoSandbox",
+    "Sandbox",
+    "TooLong",
+    "choose",
+    "needed_files",
+    "strongest",
+]
 
-CHILD = Path(__file__).with_name("child.py")
+HERE = Path(__file__).parent
+CHILD = HERE / "worker.py"
+OF_CHILD = (CHILD, *(HERE / f"{name}.py" for name in ("code_reading", "confinement", "protocol")))
+PACKAGES = ("attention_classroom", "attention_tutorial")  # their functions are answers, or judge them
+FOLDERS = {name: Path(str(import_module(name).__file__)).parent for name in PACKAGES}
+MASTERS = HERE.with_name("masters")  # of the book's assignments: in the repository, and in no wheel
+LEFT_OUT = ("widgets", "__pycache__")  # have no part in grading
+PICTURES = 20  # of one cell
 MESSAGE = 64 * 2**20  # bytes of one answer
 TAIL = 2000  # bytes of what a child says outside the wire, kept to tell how it ended
 LEAST = 1024  # bytes that any file or folder counts for
-LONGEST_PATH = 2000  # signs; the system sees no more than 4096
+LONGEST_PATH = 2000  # characters; the system sees no more than 4096
 LOOKS_EVERY = 0.2  # seconds between two looks at a folder without a limit of its own
 HOMES = "attention-classroom-"  # folders of children without a disk of their own; the grader's process id follows
 
@@ -70,7 +90,7 @@ class Sandbox:
         _check_private(self, [*private, *filter(Path.is_dir, [MASTERS])])
         child = Child(self, limits or Limits())
         try:
-            child.greet()
+            child.wait_until_ready()
         except BaseException:
             child.close()
             raise
@@ -92,6 +112,21 @@ SANDBOXES = {
         "limits", "limits of time, memory and output only: it can read what you can read, and send it away"
     ),
 }
+
+
+def needed_files() -> dict[str, Path]:
+    """Return the files of both packages that grading needs.
+
+    Returns:
+        The paths by their names, such as ``attention_classroom/protocol.py``, in the order of these.
+    """
+    files = {
+        f"{package}/{path.relative_to(folder).as_posix()}": path
+        for package, folder in FOLDERS.items()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return {name: files[name] for name in sorted(files) if not any(f"/{part}/" in name for part in LEFT_OUT)}
 
 
 # ---- What a child may see --------------------------------------------------------------------------------------------
@@ -218,6 +253,8 @@ class Child:
             "total_s": self.limits.total_s + self.limits.start_s,
             "parent": 0 if self.sandbox.name == "bubblewrap" else os.getpid(),
             "packages": packages,
+            "blocked": PACKAGES,
+            "pictures": PICTURES,
             "landlock": rights if wants_landlock else None,
             "home": home,
         }
@@ -225,7 +262,7 @@ class Child:
     def _command(self) -> tuple[list[str], dict[str, str]]:
         program, _ = _python()
         if self.sandbox.name == "bubblewrap":
-            home, file = "/box", "/run/classroom/child.py"  # not /tmp: Python may be installed there
+            home, file = "/box", "/run/classroom/worker.py"  # not /tmp: Python may be installed there
             wrap = self._bubblewrap(home)
         else:
             home = self._home = tempfile.mkdtemp(prefix=f"{HOMES}{os.getpid()}-")
@@ -262,11 +299,11 @@ class Child:
         fonts = _fonts()
         if fonts:
             command += ["--ro-bind", str(fonts), f"{home}/matplotlib/{fonts.name}"]
-        for file in (CHILD, Path(wire.__file__)):
+        for file in OF_CHILD:
             command += ["--ro-bind", str(file), f"/run/classroom/{file.name}"]
         return [*command, "--remount-ro", "/"]
 
-    def greet(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until the child is ready, and see that it is confined.
 
         Raises:
@@ -302,7 +339,7 @@ class Child:
             Died: if none will come. The child is dead then.
         """
         self.number += 1
-        request = wire.pack({"do": do, "number": self.number, **rest})
+        request = protocol.pack({"do": do, "number": self.number, **rest})
         reply = self._receive(request, time.monotonic() + seconds)
         if type(reply) is not dict or type(reply.get("number")) is not int or reply["number"] != self.number:
             raise self._dead("it answered what was not asked", "broken")
@@ -357,16 +394,16 @@ class Child:
 
     def _message(self) -> Any:
         """Return a whole message, if there is one."""
-        if len(self._got) < wire.HEADER.size:
+        if len(self._got) < protocol.HEADER.size:
             return None
         try:
-            size = wire.HEADER.size + sum(wire.lengths(bytes(self._got[: wire.HEADER.size]), MESSAGE))
+            size = protocol.HEADER.size + sum(protocol.lengths(bytes(self._got[: protocol.HEADER.size]), MESSAGE))
             if len(self._got) < size:
                 return None
             message = bytes(self._got[:size])
             del self._got[:size]
-            return wire.unpack(message)
-        except wire.WireError as error:
+            return protocol.unpack(message)
+        except protocol.ProtocolError as error:
             raise self._dead(f"what it answered is no plain data ({error})", "broken") from error
 
     # -- ending

@@ -21,19 +21,18 @@ from test_rebuild import remove
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, named, needs, submission, written
 
 from attention_classroom import grading, sandbox
-from attention_classroom.child import PACKAGES, read_cell
+from attention_classroom.assignment import Variant
+from attention_classroom.code_reading import unusual_in
 from attention_classroom.grading import grade
-from attention_classroom.packages import FOLDERS, MASTERS
-from attention_classroom.rebuild import rebuild
-from attention_classroom.sandbox import SANDBOXES, Died, strongest
-from attention_classroom.variants import Variant
+from attention_classroom.rebuild import read, rebuild
+from attention_classroom.sandbox import FOLDERS, MASTERS, PACKAGES, SANDBOXES, Died, strongest
 
 _graded = {}
 
 
 def graded(notebook, sandbox=None, limits=None, assignment=ASSIGNMENT, release=None):
     """Lay and grade a handed-in notebook; what has the same code in it is run once."""
-    laid, flags = rebuild(written(notebook), release or toy.release())
+    laid, flags = rebuild(read(written(notebook)), release or toy.release())
     sandbox = sandbox or strongest()
     key = sandbox.name, json.dumps([(cell.id, cell.source) for cell in laid.cells if cell.cell_type == "code"])
     if key not in _graded:
@@ -141,7 +140,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "changes": ("def weigh(q, k):\n    q += 1\n    return q", 0, "changed its arguments (q)", set()),
     "exits": ("def double(x):\n    exit()", 0, "called exit()", set()),
     "no_numbers": (WEIGH.replace(".softmax(-1)", ".softmax(-1) * float('nan')"), 0, "NaN", set()),
-    "infinite": ("def double(x):\n    return x * float('nan')", 0, "NaN or infinity", set()),
+    "infinite": ("def double(x):\n    return x * float('nan')", 0, "yours has nan", set()),
     "hog": ("def double(x):\n    return [x.repeat(10**8) for _ in range(10**4)]", 0, "", {"memory"}),
     "a_value": ("double = 3.0", 0, "hand over the function itself", set()),
     "odd_things": (ODD, 0, "", set()),
@@ -211,13 +210,6 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
     assert "alert" not in said(together()) and "\\u001b" not in said(together())
 
 
-def test_code_that_differs_only_in_names_has_the_same_print():
-    renamed = 'def weigh(queries, keys):\n    """Mine."""\n    # my own\n'
-    renamed += "    return (queries @ keys.T\n        / math.sqrt(keys.size(-1))).softmax(-1)"
-    first, second, third = (read_cell(source)["print"] for source in (WEIGH, renamed, BY_LOOPS))
-    assert first == second != third and together()["prints"]["honest"]["print"] == first
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -232,7 +224,7 @@ def test_code_that_differs_only_in_names_has_the_same_print():
 )
 def test_a_way_round_a_name_is_unusual_too(source):
     honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
-    assert read_cell(honest)["unusual"] == [] and read_cell(honest + source)["unusual"]
+    assert unusual_in(honest) == [] and unusual_in(honest + source)
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------
@@ -465,9 +457,9 @@ ATTEMPTS = {
     **{f"{name}, installed": f"assert open({{installed!r}} + '/{name}/answers.py').read()" for name in PACKAGES},
     **{
         f"{name}, imported": "sys.path[:0] = {paths!r}\n"
-        "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'NotThere']\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'ImportBlocker']\n"
         f"import {name}"
-        for name in ("attention_classroom.wire", "attention_tutorial.functional")
+        for name in ("attention_classroom.protocol", "attention_tutorial.functional")
     },
     "the grader's environment": "assert open('/proc/{grader}/environ').read()",
     "the grader's memory": "open('/proc/{grader}/mem', 'rb')",
@@ -593,7 +585,7 @@ def png(width, height, data, *chunks):
     )
 
 
-def test_pictures_are_drawn_anew():
+def test_of_a_picture_nothing_comes_but_what_draws_it():
     from PIL import Image
 
     pixels = zlib.compress(b"\0" + bytes([1, 2, 3, 4, 5, 6]))
@@ -601,6 +593,8 @@ def test_pictures_are_drawn_anew():
     clean = base64.b64decode(grading._picture(base64.b64encode(dirty).decode()))
     assert b"script" not in clean and b"tEXt" not in clean
     assert Image.open(io.BytesIO(clean)).tobytes() == bytes([1, 2, 3, 4, 5, 6])
+    many = png(2, 1, pixels, *[(b"IDAT", b"")] * 300_000)
+    assert base64.b64decode(grading._picture(base64.b64encode(many).decode())) == many
     bomb = png(60000, 60000, zlib.compress(bytes(10**6)))
-    for bad in (bomb, dirty[:40], b"GIF89a", b"<svg onload=alert(1)>", png(2, 1, b"broken"), b""):
+    for bad in (bomb, dirty[:40], b"GIF89a", b"<svg onload=alert(1)>", b""):
         assert grading._picture(base64.b64encode(bad).decode()) == ""

@@ -2,7 +2,9 @@
 
 import nbformat
 import pytest
+from nbgrader.apps import NbGraderAPI
 from tiny_course import NAME, hand_in, make_course, solved, write_result
+from traitlets.config import Config
 
 from attention_classroom import gradebook
 from attention_classroom.course import CourseError, open_course
@@ -37,6 +39,13 @@ def mark(course, student, cell, score):
         grade = book.find_grade(cell, NAME, NAME, student)
         grade.manual_score, grade.needs_manual_grade = score, False
         book.db.commit()
+
+
+def of_nbgrader(course):
+    """nbgrader's configuration, as in the course's nbgrader_config.py."""
+    config = Config()
+    gradebook.configure(config, course.root)
+    return config
 
 
 def shown(course, student):
@@ -81,7 +90,7 @@ def test_what_is_shown_runs_no_script(course):
     assert {key for cell in cells.values() for out in cell.get("outputs", []) for key in out.get("data", {})} <= {
         "text/plain", "image/png",
     }  # fmt: skip
-    gradebook.feedback(course, NAME)
+    assert NbGraderAPI(config=of_nbgrader(course)).generate_feedback(NAME)["success"]
     page = (course.root / "feedback" / "s2" / NAME / f"{NAME}.html").read_text()
     assert "alert(1)" in page
     assert "<script>alert" not in page
@@ -127,17 +136,20 @@ def test_one_that_nbgrader_cannot_take_does_not_stop_the_others(course):
     assert gradebook.record(course, NAME) == {}
 
 
-def test_nbgraders_own_commands_do_the_same(course):
+def test_formgrader_shows_everybody_and_nbgrader_runs_nothing(course):
     """What a teacher types, or formgrader calls, is nbgrader's own program with the course's configuration."""
-    from nbgrader.apps import NbGraderAPI
-    from traitlets.config import Config
-
-    config = Config()
-    gradebook.configure(config, course.root)
-    before = grades(course, "s2")
-    result = NbGraderAPI(config=config).autograde(NAME, "s2")
-    assert result["success"], result["error"]
-    assert grades(course, "s2") == before
+    nbgrader = NbGraderAPI(config=of_nbgrader(course))
+    there = {submission["student"]: submission["autograded"] for submission in nbgrader.get_submissions(NAME)}
+    assert there == dict.fromkeys(("s1", "s2", "s3", "s4", "s5"), True)
+    before, files = grades(course, "s2"), shown(course, "s2")
+    assert not nbgrader.autograde(NAME, "s2")["success"]
+    assert grades(course, "s2") == before and shown(course, "s2") == files
+    by_hand = solved(course, "s2", times="open('ran', 'w')")
+    nbformat.write(by_hand, course.root / "submitted" / "s2" / NAME / f"{NAME}.ipynb")
+    refused = nbgrader.autograde(NAME, "s2")
+    assert not refused["success"] and "without a sandbox; use attention-classroom grade" in refused["log"]
+    assert grades(course, "s2") == before and not list(course.root.rglob("ran"))
+    assert gradebook.record(course, NAME) == {} and shown(course, "s2").cells == files.cells
 
 
 def test_lateness_costs_what_the_course_says(course):

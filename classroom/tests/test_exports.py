@@ -1,4 +1,4 @@
-"""What goes elsewhere works there: an autograder, a repository with tests, the platforms' own tables."""
+"""What goes elsewhere works there: an autograder, and the platforms' own tables."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from tiny_course import NAME, make_course, solved, variant
 from attention_classroom import gradescope as inside
 from attention_classroom import sandbox
 from attention_classroom.course import CourseError, Student
-from attention_classroom.exports import fill_in, gradescope, repository
+from attention_classroom.exports import fill_in, gradescope
 from attention_classroom.report import GRADED, LOOK, MISSING, NOT_GRADED, WAITING, Mark, Row
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,6 @@ def run(command, folder, **environment):
         **inherited,
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval's machinery takes seconds to import, and is for other notebooks
         **environment,
     }
     return subprocess.run(
@@ -141,7 +140,7 @@ def test_the_autograder_holds_variants_and_no_secret(course, tmp_path):
     assert not [name for name, data in contents.items() if course.secret in data]
     assert json.loads(contents["settings.json"])["variants"]["s1"] == dict(variant(course, "s1").values)
     assert json.loads(contents["settings.json"])["unsafe"] is False
-    assert {"attention_classroom/wire.py", "attention_tutorial/exercises/judging.py"} <= set(contents)
+    assert {"attention_classroom/protocol.py", "attention_tutorial/exercises/judging.py"} <= set(contents)
     left_out = "attention_tutorial/widgets|.*__pycache__|(hidden|source)/(?!tiny)"
     assert not [name for name in contents if re.match(left_out, name)]
     before = path.read_bytes()
@@ -163,51 +162,6 @@ def test_the_scripts_are_shell_and_ask_for_what_the_package_needs(course, tmp_pa
     project = (ROOT / "pyproject.toml").read_text()
     for requirement in re.findall(r'"((?:torch|numpy|matplotlib|tqdm)>=[\d.]+)"', project):
         assert requirement in needed, "pyproject.toml has other ranges: attention_classroom/exports.py"
-
-
-# ---- A repository ---------------------------------------------------------------------------------------------------
-
-
-def test_a_repository_fails_unfilled_and_passes_solved(course, tmp_path):
-    for name in ("unfilled", "solved"):
-        repository(course, NAME, tmp_path / name, student="s3")
-    notebook = solved(course, "s3")
-    cells = {cell.id: cell for cell in notebook.cells}
-    cells["times"].source += "\n%matplotlib inline\n!ls"
-    cells["setup"].source += "\n1 / 0  # costs no answer that does without"
-    nbformat.write(notebook, tmp_path / "solved" / f"{NAME}.ipynb")
-    test = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    done = run(test, tmp_path, PYTHONPATH=str(ROOT))
-    assert "times: not filled in yet" in done.stdout and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert re.search(r"solved/test_tiny.py::test_answer\S* PASSED", done.stdout)
-
-
-def test_a_repository_holds_no_solution(course, tmp_path):
-    folder = repository(course, NAME, tmp_path / "r")
-    for path in folder.rglob("*"):
-        if path.is_file():
-            text = path.read_text()
-            assert "product =" not in text and "a negative number" not in text and course.secret.decode() not in text
-    assert "attention-tutorial" in (folder / "requirements.txt").read_text()
-
-
-def test_a_repositorys_workflow_has_the_pins_of_this_one(course, tmp_path):
-    folder = repository(course, NAME, tmp_path / "r")
-    uses = set(re.findall(r"uses: (.+)", (folder / ".github" / "workflows" / "check.yml").read_text()))
-    ours = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
-    assert uses
-    for pin in uses:
-        assert pin in ours, "attention_classroom/templates/check.yml must have the pins of tests.yml"
-
-
-def test_a_release_with_a_leak_is_not_exported(tmp_path):
-    course = make_course(tmp_path / "c", ("s1",))
-    notebook = nbformat.read(course.master(NAME), as_version=4)
-    notebook.metadata["note"] = f"product = {variant(course, '')['factor']} * x"
-    nbformat.write(notebook, course.master(NAME))
-    with pytest.raises(CourseError, match="holds what it must not"):
-        repository(course, NAME, tmp_path / "r")
-    assert not (tmp_path / "r").exists()
 
 
 # ---- The platforms' tables ------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
+from attention_classroom.assignment import TAG
+from attention_classroom.bug_fix_task import STILL_THERE, BugFixTask, Fault
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
-from attention_classroom.repair import STILL_THERE, Fault, Repair
-from attention_classroom.variants import TAG
 from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import encode_english, encode_italian, read_sentence
-from attention_tutorial.exercises import MISTAKES, Slip, judge, visible
+from attention_tutorial.exercises import MISTAKES, WrongAnswer, judge, visible
 from attention_tutorial.models.translator import load_translator
 from tools import colab, notebooks
 from tools.book import pages, settings
@@ -39,7 +39,7 @@ def test_no_page_of_the_book_is_an_assignment():
 
 @pytest.mark.parametrize(("name", "student"), EVERY)
 def test_an_assignment_is_valid(name, student):
-    """Solved it earns everything, unfilled nothing, each slip is told as itself by plain data too, nothing leaks."""
+    """Solved it earns everything, unfilled nothing, each wrong answer is known as packed too, nothing leaks."""
     assert validate(master(name), assignment(name), variant(name, student)) == []
 
 
@@ -122,16 +122,16 @@ def test_an_assignment_has_every_kind_of_task(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_table_has_many_slips_with_words_of_their_own(name):
+def test_a_table_has_several_wrong_answers_with_messages_of_their_own(name):
     for task in judged(name, "ada"):
-        words = [slip.words for slip in task.table.slips]
-        assert len(set(words)) == len(words) >= 8, task.id
-        assert task.table.asks.endswith(".") and task.table.asks[0].isupper()
-        assert {slip.mistake for slip in task.table.slips} <= {None, *MISTAKES}
+        messages = [wrong.message for wrong in task.table.wrong_answers]
+        assert len(set(messages)) == len(messages) >= 3, task.id
+        assert task.table.prompt.endswith(".") and task.table.prompt[0].isupper()
+        assert {wrong.mistake for wrong in task.table.wrong_answers} <= {None, *MISTAKES}
 
 
 def test_the_assignments_find_most_of_the_common_mistakes():
-    mistakes = {slip.mistake for name in NAMES for task in judged(name) for slip in task.table.slips} - {None}
+    mistakes = {wrong.mistake for name in NAMES for task in judged(name) for wrong in task.table.wrong_answers} - {None}
     assert len(mistakes) >= 11, sorted(set(MISTAKES) - mistakes)
 
 
@@ -160,9 +160,9 @@ def test_a_planted_fault_earns_nothing_and_is_not_given_away(name):
         names = {"torch": torch, "math": math}
         exec(re.sub(r"\b(weights|forward)\b", "renamed", source), names)
         assert earned([task], names) == {task.id: 0}
-        tables[bug] = visible.thaw(visible.freeze(task.table))
-        assert judge(tables[bug], names[task.name]).words == STILL_THERE
-    words = {bug: {slip.words for slip in table.slips} for bug, table in tables.items()}
+        tables[bug] = visible.from_data(visible.to_data(task.table))
+        assert judge(tables[bug], names[task.name]).message == STILL_THERE
+    words = {bug: {wrong.message for wrong in table.wrong_answers} for bug, table in tables.items()}
     own = [set().union(*words.values()) - words[bug] for bug in faults]
     assert len(set().union(*own)) == sum(map(len, own)) == len(faults)  # each table has the words of the others
 
@@ -221,7 +221,9 @@ def test_no_call_of_torchs_own_attention_is_an_answer(name):
 def test_a_fault_that_is_not_in_the_source_once_is_refused():
     """A piece that is there twice would plant two faults, and one that is not there none."""
     with pytest.raises(ValueError, match=r"right of a fault must be in the source once; got 2 times 'dim=0'"):
-        Repair("def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")})
+        BugFixTask(
+            "def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")}
+        )
 
 
 def test_the_trained_parts_of_assignment_7_are_those_of_the_packages_translator():
@@ -298,9 +300,11 @@ def with_task(change):
     return replace(about, tasks=lambda v: [change(task) if task.id == "leaked" else task for task in about.tasks(v)])
 
 
-def test_a_slip_that_earns_everything_is_found():
+def test_a_wrong_answer_that_earns_everything_is_found():
     def change(task):
-        right = replace(task.table, slips=[*task.table.slips, Slip("it is right", task.table.right)])
+        right = replace(
+            task.table, wrong_answers=[*task.table.wrong_answers, WrongAnswer("it is right", task.table.right)]
+        )
         return replace(task, table=right)
 
     faults = validate(master("masking"), with_task(change), variant("masking"))
@@ -308,28 +312,40 @@ def test_a_slip_that_earns_everything_is_found():
     assert [fault for fault in faults if "it is right" in fault and "is told as right" in fault], faults
 
 
-def test_two_slips_that_cannot_be_told_apart_are_found():
+def test_two_wrong_answers_that_cannot_be_told_apart_are_found():
     def change(task):
-        first = task.table.slips[0]
-        return replace(task, table=replace(task.table, slips=[*task.table.slips, Slip("the same again", first.answer)]))
+        first = task.table.wrong_answers[0]
+        return replace(
+            task,
+            table=replace(
+                task.table, wrong_answers=[*task.table.wrong_answers, WrongAnswer("the same again", first.answer)]
+            ),
+        )
 
     faults = validate(master("masking"), with_task(change), variant("masking"))
     assert [fault for fault in faults if "the same again" in fault and "is told as" in fault], faults
 
 
-def test_a_table_that_says_something_else_when_it_is_frozen_is_found(monkeypatch):
-    def otherwise(data, thaw=visible.thaw):
-        table = thaw(data)
-        return replace(table, slips=[replace(slip, words="other words") for slip in table.slips])
+def test_a_table_that_says_something_else_when_it_is_packed_is_found(monkeypatch):
+    def otherwise(exercise, to_data=visible.to_data):
+        data = to_data(exercise)
+        for case in data["cases"]:
+            case["wrong"] = [["other words", result] for _, result in case["wrong"]]
+        return data
 
-    monkeypatch.setattr(visible, "thaw", otherwise)
+    monkeypatch.setattr(visible, "to_data", otherwise)
     faults = validate(master("masking"), assignment("masking"), variant("masking"))
-    assert any("is told otherwise when frozen: 'other words'" in fault for fault in faults), faults
+    assert any("is told otherwise when packed: 'other words'" in fault for fault in faults), faults
 
 
 def test_a_wrong_solution_is_found():
     def change(task):
-        return replace(task, table=replace(task.table, right=task.table.slips[0].answer, slips=task.table.slips[1:]))
+        return replace(
+            task,
+            table=replace(
+                task.table, right=task.table.wrong_answers[0].answer, wrong_answers=task.table.wrong_answers[1:]
+            ),
+        )
 
     faults = validate(master("masking"), with_task(change), variant("masking"))
     assert any("the solved notebook earns 0 points for leaked" in fault for fault in faults), faults

@@ -12,12 +12,12 @@ import toy
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from toy import DOUBLE, TEXT, WEIGH, kinds, named, submission, written
 
-from attention_classroom.rebuild import CELLS, Unreadable, is_common, rebuild
-from attention_classroom.variants import Variant
+from attention_classroom.assignment import Variant
+from attention_classroom.rebuild import CELLS, Unreadable, is_common, read, rebuild
 
 
 def laid(received):
-    return rebuild(received if isinstance(received, bytes) else written(received), toy.release())
+    return rebuild(read(received if isinstance(received, bytes) else written(received)), toy.release())
 
 
 def answers(notebook):
@@ -196,8 +196,7 @@ def test_the_notebook_for_everybody_is_known_by_its_mark_or_by_what_varies():
         for change in (lambda nb: None, as_colab, lambda nb: nb.metadata.clear(), strip_all):
             notebook = copy.deepcopy(handed_in)
             change(notebook)
-            assert is_common(written(notebook), toy.release(), lambda: common) is is_it
-    assert not is_common(b"no notebook", toy.release(), lambda: common)
+            assert is_common(read(written(notebook)), toy.release(), lambda: common) is is_it
 
 
 def test_locked_cells_are_those_of_the_release_and_what_stood_there_is_not_lost():
@@ -285,7 +284,7 @@ UNREADABLE = {
 def test_what_is_no_notebook_is_refused_with_a_reason(name):
     received, words = UNREADABLE[name]
     with pytest.raises(Unreadable, match=words):
-        rebuild(received, toy.release())
+        rebuild(read(received), toy.release())
 
 
 def test_the_notebook_of_another_assignment_is_refused_by_its_name():
@@ -327,16 +326,6 @@ def test_cells_of_any_shape_are_survived(cell):
     nbformat.writes(rebuilt).encode()
 
 
-def test_a_notebook_of_the_third_format_is_read():
-    cells = [
-        {"cell_type": "code", "input": cell.source, "metadata": {}}
-        for cell in submission().cells
-        if cell.cell_type == "code"
-    ]
-    notebook, _ = laid(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode())
-    assert answers(notebook)[:2] == [WEIGH, DOUBLE]
-
-
 @pytest.mark.parametrize(
     "change", [split, strip_all, duplicate("def weigh(q, k):\n    return 1", first=True), upside_down]
 )
@@ -349,5 +338,5 @@ def test_rebuilding_what_was_rebuilt_changes_nothing(change):
 def test_the_release_itself_is_not_changed():
     release = toy.release()
     before = copy.deepcopy(release)
-    rebuild(written(submission()), release)
+    rebuild(read(written(submission())), release)
     assert release == before

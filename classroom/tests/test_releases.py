@@ -13,8 +13,18 @@ from masters import ALL, FOLDER, assignment, master, release, solved, tasks, var
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
 from nbgrader.utils import compute_checksum
 
-from attention_classroom.release import METADATA, STUB, TEXT_STUB, VISIBLE, leaks, make_release, run, use_hidden
-from attention_classroom.variants import TAG
+from attention_classroom.assignment import TAG
+from attention_classroom.release import (
+    METADATA,
+    STUB,
+    TEXT_STUB,
+    VISIBLE,
+    _lines_of_functions,
+    leaks,
+    make_release,
+    run,
+    use_hidden,
+)
 from attention_tutorial.exercises import visible
 
 
@@ -126,9 +136,9 @@ def in_the_notebooks_metadata(value):
 def in_the_visible_checks(notebook):
     cell = cell_of(notebook, VISIBLE)
     text = cell.source.split('"""')[1]
-    frozen = json.loads(zlib.decompress(base64.b64decode("".join(text.split()))))
-    frozen["tables"]["normed"]["cases"].append({"inputs": visible.encode(HIDDEN.inputs), "words": ""})
-    cell.source = cell.source.replace(text, "\n" + packed(zlib.compress(json.dumps(frozen).encode())) + "\n")
+    data = json.loads(zlib.decompress(base64.b64decode("".join(text.split()))))
+    data["tables"]["normed"]["cases"].append({"inputs": visible.encode(HIDDEN.inputs)})
+    cell.source = cell.source.replace(text, "\n" + packed(zlib.compress(json.dumps(data).encode())) + "\n")
 
 
 def as_output(notebook):
@@ -178,7 +188,6 @@ PLANTED = {
     "a line of the hidden module": code_cell(
         "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
     ),
-    "the code of a lambda": text_cell("`{'d_k': query.size(-1), 'n': len(key), 'm': len(query)}` does it"),
     "an output": as_output,
 }
 
@@ -202,6 +211,10 @@ def test_the_hidden_masks_of_another_assignment_are_found():
 def test_the_variant_of_another_student_may_be_public_but_not_its_hidden_side():
     """A release is searched for its own student's secrets; another's release does not hold them either."""
     assert search(release("scaling", "bob"), student="ada") == []
+
+
+def test_the_code_of_a_lambda_is_secret_too():
+    assert list(_lines_of_functions("root = lambda key: key.size(-1) ** 0.5")) == ["key.size(-1) ** 0.5"]
 
 
 def test_what_is_visible_anyway_is_no_leak():

@@ -13,7 +13,7 @@ import pytest
 import torch
 from toy import ASSIGNMENT, VARIANT, needs, submission
 
-from attention_classroom import child, sandbox, wire
+from attention_classroom import confinement, protocol, sandbox
 from attention_classroom.grading import grade
 from attention_classroom.sandbox import SANDBOXES, Child, Died, Limits, NoSandbox, TooLong
 
@@ -71,16 +71,16 @@ def test_a_child_that_is_not_confined_as_promised_is_refused(told, words, monkey
     begun = object.__new__(Child)
     begun.sandbox, begun.limits = SANDBOXES["landlock"], Limits()
     with pytest.raises(NoSandbox, match=f"does not confine: {words}") if words else contextlib.nullcontext():
-        begun.greet()
+        begun.wait_until_ready()
 
 
 def test_a_missing_libseccomp_is_said(monkeypatch):
     def gone(name, *args, **named):
         raise OSError("no such file")
 
-    monkeypatch.setattr(child.ctypes, "CDLL", gone)
+    monkeypatch.setattr(confinement.ctypes, "CDLL", gone)
     with pytest.raises(OSError, match="apt install libseccomp2"):
-        child.seccomp()
+        confinement.seccomp()
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
@@ -116,7 +116,7 @@ def test_a_child_that_answers_in_place_of_the_worker_is_dead(monkeypatch):
         with pytest.raises(Died, match="what was not asked"):
             forged.request("read", 1.0)
         assert dead
-    forged._got = bytearray(wire.HEADER.pack(10, sandbox.MESSAGE))
+    forged._got = bytearray(protocol.HEADER.pack(10, sandbox.MESSAGE))
     with pytest.raises(Died, match=r"no plain data \(a message of \d+ bytes"):  # before it is read
         forged._message()
 

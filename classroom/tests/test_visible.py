@@ -3,40 +3,26 @@
 import base64
 import json
 import math
-import re
 import subprocess
 import sys
-import threading
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import other_routes
 import pytest
 import torch
-from masters import ALL, assignment, judged, tasks, variant
+from masters import ALL, judged, tasks, variant
 
-from attention_tutorial.exercises import Case, Read, Slip, exercises, judge, visible
-from attention_tutorial.exercises.visible import (
-    Looks,
-    check,
-    decode,
-    diagnose,
-    encode,
-    freeze,
-    load,
-    pack,
-    random,
-    table,
-    thaw,
-)
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, judge, random, tensor, visible
+from attention_tutorial.exercises import numbers as several
+from attention_tutorial.exercises.visible import check, decode, diagnose, encode, from_data, load, pack, to_data
 
 TABLES = [task for name in ALL for task in judged(name, "ada")]
 WHOLE = {"kinds", "shifted", "translate", "errors"}  # tasks whose results are ids or counts
 named = pytest.mark.parametrize("task", TABLES, ids=lambda task: task.id)
 
 
-# ---- Frozen and unfrozen say the same --------------------------------------------------------------------------------
+# ---- Packed and unpacked tables say the same -------------------------------------------------------------------------
 
 
 def spoilt(answer, how):
@@ -57,7 +43,7 @@ def numbers(x):
 
 
 def odd_answers(right):
-    """Return answers that are no slip of any table."""
+    """Return answers that are in no table."""
     return {
         "twice": spoilt(right, lambda x: 2 * numbers(x)),
         "a third": spoilt(right, lambda x: numbers(x) / 3),
@@ -79,19 +65,14 @@ def odd_answers(right):
 
 
 @named
-def test_frozen_and_unfrozen_tables_say_the_same(task):
-    """Of every slip this is part of `validate`; here it is asked of answers that nobody foresaw."""
-    frozen = thaw(freeze(task.table))
+def test_packed_and_unpacked_tables_say_the_same(task):
+    """Of every wrong answer this is part of `validate`; here it is asked of answers that nobody foresaw."""
+    packed = from_data(to_data(task.table))
     may_be_right = {"transposed", "backwards"} | ({"rounded"} if task.id in WHOLE else set())
     for kind, answer in odd_answers(task.table.right).items():
-        first, other = judge(task.table, answer), judge(frozen, answer)
-        assert (first and first.words) == (other and other.words), kind
+        first, other = judge(task.table, answer), judge(packed, answer)
+        assert (first and first.message) == (other and other.message), kind
         assert first is not None or kind in may_be_right, kind
-
-
-@named
-def test_freezing_a_frozen_table_changes_nothing(task):
-    assert freeze(thaw(freeze(task.table))) == freeze(task.table)
 
 
 @named
@@ -101,7 +82,7 @@ def test_a_right_answer_may_be_written_in_another_way(task):
         return
     (name,) = (name for name in ALL if task.id in tasks(name))
     answer = getattr(other_routes, task.name)(variant(name, "ada").values)
-    assert judge(thaw(freeze(task.table)), answer) is None
+    assert judge(from_data(to_data(task.table)), answer) is None
     for hidden in task.checks:
         assert judge(task.table, answer, cases=hidden.cases) is None, hidden.says
 
@@ -148,190 +129,61 @@ def test_nan_comes_back():
 
 @pytest.mark.parametrize("wrong", [print, {1}, {"a": 1}, object(), 1j, torch.nn.Linear(1, 1)])
 def test_only_plain_data_can_be_encoded(wrong):
-    with pytest.raises(TypeError, match="only numbers, texts, tensors, lists and tuples can be frozen"):
+    with pytest.raises(TypeError, match="only numbers, texts, tensors, lists and tuples can be packed"):
         encode([wrong])
 
 
-def small(**changes):
-    fields = {
-        "right": lambda q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
-        "cases": [Case((random(3, 7), random(5, 7)), "here: {found}")],
-        "slips": [
-            Slip(lambda q, k: f"{len(k)} keys, and the softmax over {len(q)}", lambda q, k: (q @ k.mT).softmax(0)),
-            Read("you divided by sqrt(d_model)", lambda q, k: (q @ k.mT / math.sqrt(11)).softmax(-1)),
-            Slip("it fails", raises),
-        ],
-        "sizes": lambda q, k: {"d_k": 7, "d_model": 11, "n": len(k)},
-        "divide_by": "d_k",
-        **changes,
-    }
-    return table("small", "Weights.", fields.pop("right"), ("tensor", "the weights", "(m, n)"), **fields)
+def raised(q, k):
+    raise IndexError("no third row")
 
 
-def test_words_that_are_made_and_words_that_are_read_are_kept():
-    exercise = small()
-    frozen = thaw(freeze(exercise))
-    for slip, words in zip(
-        exercise.slips[:2], ["5 keys, and the softmax over 3", "you divided by sqrt(d_model)"], strict=True
-    ):
-        diagnosis = judge(frozen, slip.answer)
-        assert (
-            words in diagnosis.words
-            and diagnosis.words.startswith("here: ")
-            and diagnosis.words == judge(exercise, slip.answer).words
-        )
+SMALL = Exercise(
+    name="small",
+    prompt="Weights.",
+    right=lambda q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
+    returns=tensor("(m, n)", "the weights"),
+    cases=[Case((random(3, 7), random(5, 7)), "here: {found}")],
+    wrong_answers=[
+        WrongAnswer(lambda q, k: f"{len(k)} keys, and the softmax over {len(q)}", lambda q, k: (q @ k.mT).softmax(0)),
+        WrongAnswer("it fails", raised),
+        WrongAnswer("no plain data", lambda q, k: {"weights": 1}),
+    ],
+)
 
 
-def test_an_answer_that_is_a_value_can_be_frozen():
-    exercise = table(
-        "value",
-        "Weights by hand.",
-        [0.25, 0.75],
-        ("numbers", "your weights", "there are two keys"),
-        slips=[Slip("they are swapped", [0.75, 0.25])],
+def test_an_answer_that_is_a_value_can_be_packed():
+    exercise = Exercise(
+        name="value",
+        prompt="Weights by hand.",
+        right=[0.25, 0.75],
+        returns=several("your weights", "there are two keys"),
+        wrong_answers=[WrongAnswer("they are swapped", [0.75, 0.25])],
     )
-    frozen = thaw(freeze(exercise))
-    assert judge(frozen, [0.25, 0.75]) is None
-    assert judge(frozen, (0.75, 0.25)).words == "they are swapped"
-    assert judge(frozen, [1.0]).words == "there are two keys; expected 2, got shape (1,)"
+    packed = from_data(to_data(exercise))
+    assert judge(packed, [0.25, 0.75]) is None
+    assert judge(packed, (0.75, 0.25)).message == "they are swapped"
+    assert judge(packed, [1.0]).message == "there are two keys; expected 2, got shape (1,)"
 
 
-def test_of_two_results_it_is_said_which_is_right():
-    right = (torch.eye(3), torch.arange(3.0))
-    exercise = table(
-        "pair",
-        "A matrix and a vector.",
-        right,
-        [("tensor", "the output", "(m, n)"), ("tensor", "the totals", "(m,)")],
-        slips=[],
-        rest="try it",
-        rounding=False,
-    )
-    words = judge(exercise, (right[0], torch.tensor([5.0, 1.0, 7.0]))).words
-    assert (
-        words
-        == "the output is right, the totals not: try it; at 0 of the totals, counted from 0, yours has 5; expected 0"
-    )
-    assert judge(exercise, (right[0].flip(0), torch.tensor([5.0, 1.0, 7.0]))).words.startswith(
-        "try it; at 0 of the totals"
-    )
-
-
-def test_only_tables_made_for_it_can_be_frozen():
-    exercise = next(iter(exercises().values()))
-    with pytest.raises(TypeError, match=f"{exercise.name}: only what `table` made can be frozen"):
-        freeze(exercise)
-    with pytest.raises(TypeError, match="only what `table` made"):
-        freeze(replace(small(), explain=lambda *anything: "no"))
-
-
-def test_a_right_answer_that_fails_is_not_frozen():
-    with pytest.raises(
-        ValueError, match="small: each case needs inputs of its own, and the right answer must take them"
-    ):
-        freeze(small(right=raises))
-    with pytest.raises(ValueError, match="each case needs inputs of its own"):
-        freeze(small(cases=2 * [Case((random(3, 7), random(5, 7)))]))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"right": raised}, "small: the right answer fails on the table's own inputs: your code raised IndexError"),
+        (
+            {"call": lambda answer, *inputs: 1},
+            "small: a table with call, in_evaluation or extra_checks cannot be packed",
+        ),
+        ({"extra_checks": [print]}, "small: a table with call, in_evaluation or extra_checks cannot be packed"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        to_data(replace(SMALL, **changes))
 
 
 def test_a_packed_table_holds_no_code():
-    data = json.dumps(visible.unpack(pack({"small": small()})))
+    data = json.dumps(visible.unpack(pack({"small": SMALL})))
     assert not [word for word in ("lambda", "softmax(-1)", "import", "__") if word in data]
-
-
-# ---- What is read off a result ---------------------------------------------------------------------------------------
-
-A = random(4, 4, seed=3)
-READ = {
-    "your output is 3 times what is right": (3 * A, A),
-    "your output is 0.5 = 1/n times what is right": (A / 2, A),
-    "your output is transposed: rows and columns are swapped": (A.mT, A),
-    "your output is off by 2 everywhere": (A + 2, A),
-    "your output is all equal; they must come from the scores": (torch.full_like(A, 0.25), A.softmax(-1)),
-    "your output is sharper than it should be: your scores are 3 times what is right": (
-        (3 * A).softmax(-1),
-        A.softmax(-1),
-    ),
-}
-
-
-@pytest.mark.parametrize("words", READ)
-def test_what_is_wrong_is_read_off_a_result(words):
-    wrong, right = READ[words]
-    looks = Looks(("the output",), lambda *inputs: {"n": 2})
-    assert words in looks(wrong, right)
-    assert looks(right, right) is None
-
-
-def places(x, *at):
-    """Return a copy in which some entries are others."""
-    x = x.clone()
-    for i, j in at:
-        x[i, j] = ~x[i, j] if x.dtype == torch.bool else 9.0
-    return x
-
-
-LOWER = torch.ones(4, 4, dtype=torch.bool).tril()
-SHOWN = {
-    "1 of the 16 entries of your output is wrong; at (1, 2), counted from 0, yours has 9; expected": places(A, (1, 2)),
-    "it is not the right result; at (0, 0), counted from 0, yours has 0.5; expected": torch.full_like(A, 0.5),
-}
-
-
-@pytest.mark.parametrize("words", SHOWN)
-def test_what_nobody_foresaw_is_told_by_its_first_wrong_entry(words):
-    about = table("small", "A result.", A, ("tensor", "the output", "(4, 4)"), slips=[])
-    assert words in judge(about, SHOWN[words]).words
-
-
-def test_rows_that_do_not_sum_to_one_are_told():
-    about = table("small", "Weights.", A.softmax(-1), ("tensor", "the weights", "(4, 4)"), slips=[])
-    assert judge(about, A.abs() + 1).words.startswith("each row must sum to 1; yours sum to between")
-
-
-def test_a_mask_is_told_where_it_is_wrong():
-    about = table("small", "A mask.", LOWER, ("mask", "the mask", "(4, 4)"), slips=[])
-    assert judge(about, places(LOWER, (0, 2))).words == (
-        "1 of the 16 entries of your mask is wrong; at (0, 2), counted from 0, yours has True; expected False"
-    )
-
-
-# ---- Two mistakes at once --------------------------------------------------------------------------------------------
-
-
-def test_two_mistakes_in_weights_are_both_told():
-    v = variant("dot_product", "ada").values
-    kind, c = v["distance"], v["sharpness"]
-    other = {"squared": "absolute", "absolute": "squared"}[kind]
-    about = tasks("dot_product", "ada")["near"].table
-    near = assignment("dot_product").tasks.__globals__["_near"]
-    pattern = "you took the (squared|absolute) differences; yours are (squared|absolute) ones"
-    for frozen in (about, thaw(freeze(about))):
-        for answer, more in (
-            (near(other, 3 * c), "the scores are multiplied by 3"),
-            (near(other, c, axis=0), "the softmax runs down the columns"),
-            (near(other, c, shares=False), "the rows do not sum to 1"),
-        ):
-            assert re.fullmatch(f"two things: {pattern}; and {more}", judge(frozen, answer).words)
-
-
-def test_two_mistakes_in_a_mask_are_both_told():
-    diagonal, corner = places(LOWER, *((i, i) for i in range(4))), places(LOWER, (3, 0))
-    slips = [Slip("oneself is masked", diagonal), Slip("the first key is masked", corner)]
-    about = table("small", "A mask.", LOWER, ("mask", "the mask", "(4, 4)"), slips=slips)
-    assert judge(about, diagonal & corner).words == "two things: oneself is masked; and the first key is masked"
-    assert judge(about, ~diagonal).words == "two things: oneself is masked; and allowed and masked are swapped"
-    assert "two things" not in judge(about, places(diagonal & corner, (2, 1))).words
-
-
-def test_two_mistakes_in_shares_are_both_told():
-    about = tasks("scaling", "ada")["saturated"].table
-    (unscaled,) = (slip for slip in about.slips if "not divided at all" in slip.words)
-    for change, more in (
-        (lambda x: 100 * x, "all of it is multiplied by 100"),
-        (lambda x: 1 - x, "it is 1 minus that"),
-    ):
-        assert judge(about, spoilt(unscaled.answer, change)).words == f"two things: {unscaled.words}; and {more}"
 
 
 # ---- In a notebook ---------------------------------------------------------------------------------------------------
@@ -339,30 +191,20 @@ def test_two_mistakes_in_shares_are_both_told():
 
 @pytest.fixture
 def loaded():
-    load(pack({"small": small()}))
+    load(pack({"small": SMALL}))
     yield
     visible._tables.clear()
 
 
 def test_the_check_says_what_it_finds(loaded, capsys):
-    check("small", small().right)
+    check("small", SMALL.right)
     check("small", None)
-    check("small", small().slips[0].answer)
+    check("small", SMALL.wrong_answers[0].answer)
     assert capsys.readouterr().out.splitlines() == [
         "small: right on all inputs tried here. Your points come from other inputs.",
         "small: not filled in yet.",
         "small: not yet. Here: 5 keys, and the softmax over 3.",
     ]
-
-
-def test_the_check_starts_no_thread_as_when_graded(loaded, capsys):
-    def answer(*inputs):
-        with ThreadPoolExecutor() as pool:
-            return pool.submit(small().right, *inputs).result()
-
-    check("small", answer)
-    assert "can't start new thread: answers are graded in one thread" in capsys.readouterr().out
-    threading.Thread(target=print).start()  # after the check they start again
 
 
 def test_an_unknown_task_is_named(loaded):
@@ -374,11 +216,11 @@ def test_an_unknown_task_is_named(loaded):
 
 
 def test_a_damaged_text_is_refused_and_what_was_loaded_stays(loaded):
-    text = pack({"small": small()})
+    text = pack({"small": SMALL})
     for wrong in ("", text[:-9], text.replace(text[5], "!"), "abcd"):
         with pytest.raises(ValueError, match="the text of the visible checks is damaged"):
             load(wrong)
-    assert diagnose("small", small().right) is None
+    assert diagnose("small", SMALL.right) is None
 
 
 def test_a_text_of_another_version_is_refused():

@@ -6,10 +6,9 @@ import os
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from attention_classroom.assignment import load
+from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import open_course
 from attention_classroom.release import answers, make_release
-from attention_classroom.variants import variant_for
 
 NAME = "tiny"
 # A picture of one pixel.
@@ -27,15 +26,14 @@ SOLVED = {SOLVED!r}
 """
     + """
 from attention_classroom.assignment import Assignment, Check, Task
-from attention_tutorial.exercises.visible import table
-from attention_tutorial.exercises import Case, Slip
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, number
 
 def tasks(variant):
     n = variant["factor"]
-    times = table(
-        "times", "A number times a factor.", lambda x: n * x, ("number", "the product", ""),
+    times = Exercise(
+        name="times", prompt="A number times a factor.", right=lambda x: n * x, returns=number("the product"),
         cases=[Case((2.0,)), Case((3.0,))],
-        slips=[Slip("that adds the factor; multiply by it", lambda x: n + x, 4)],
+        wrong_answers=[WrongAnswer("that adds the factor; multiply by it", lambda x: n + x, 4)],
     )
     return [
         Task(id="times", title="A product", kind="code", table=times, checks=[
@@ -133,7 +131,7 @@ def hand_in(course, student, notebook, when="2027-01-02T030405Z"):
     attempt = course.received(NAME, student) / when
     attempt.mkdir(parents=True)
     nbformat.write(notebook, attempt / f"{NAME}.ipynb")
-    path = course.submitted(NAME, student)
+    path = course.rebuilt(NAME, student)
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
 

@@ -12,11 +12,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from attention_classroom import batch
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.child import landlock_version
+from attention_classroom.confinement import landlock_version
 from attention_classroom.release import make_release
 from attention_classroom.sandbox import SANDBOXES, Limits, why_not
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
 
 QUICK = Limits(cell_s=2.0, call_s=2.0, memory_mb=600)  # for what never ends; what does takes a tenth of that
 
@@ -35,25 +34,21 @@ def _weights(q, k):
     return (q @ k.T / k.size(-1) ** 0.5).softmax(-1)
 
 
-WEIGHTS = table(
-    "weigh",
-    "The weights.",
-    _weights,
-    ("tensor", "the weights", "(m, n)"),
+WEIGHTS = Exercise(
+    name="weigh",
+    prompt="The weights.",
+    right=_weights,
+    returns=tensor("(m, n)", "the weights"),
     cases=[Case((random(3, 5), random(7, 5)))],
-    slips=[Slip("you did not scale the scores", lambda q, k: (q @ k.T).softmax(-1), mistake=2)],
+    wrong_answers=[WrongAnswer("you did not scale the scores", lambda q, k: (q @ k.T).softmax(-1), mistake=2)],
 )
-DOUBLED = dataclasses.replace(
-    table(
-        "double",
-        "Twice the input.",
-        lambda x: 2 * x,
-        ("tensor, infinite too", "the result", "(n,)"),
-        cases=[Case((random(4),))],
-        slips=[Slip("that is the square", lambda x: x * x)],
-    ),
-    # A comparison as careless as can be: it is wrong where it says "not more than". NaN must not pass it.
-    same=lambda got, right, *inputs: not bool((got - right).abs().max() > 1e-5),
+DOUBLED = Exercise(
+    name="double",
+    prompt="Twice the input.",
+    right=lambda x: 2 * x,
+    returns=tensor("(n,)", "the result", finite=False),
+    cases=[Case((random(4),))],
+    wrong_answers=[WrongAnswer("that is the square", lambda x: x * x)],
 )
 
 
@@ -231,9 +226,7 @@ def needs(name):
 def grade_here(monkeypatch):
     """Have `grade_all` grade in this process: a worker takes seconds to import what it needs."""
 
-    def grade_these(course, name, sandbox, students, jobs, told):
-        for student in students:
-            batch.grade_one(course, name, student, sandbox)
-        return {}
+    def grade_these(course, name, sandbox, students, jobs):
+        return ((student, batch.grade_one(course, name, student, sandbox) and None) for student in students)
 
     monkeypatch.setattr(batch, "_grade_these", grade_these)

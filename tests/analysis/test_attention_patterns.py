@@ -11,9 +11,6 @@ from attention_tutorial.analysis.attention_patterns import (
     block_share,
     describe_heads,
     diagonal_share,
-    effective_keys,
-    largest_share,
-    vertical_share,
 )
 
 N = 7
@@ -51,9 +48,15 @@ def test_a_perfect_pattern_gets_its_name(name):
         assert getattr(head, name) == pytest.approx(1.0)
 
 
+def described(weights):
+    """The measures of every head, by name."""
+    heads = describe_heads(weights, GROUP, REAL)
+    return {name: torch.tensor([getattr(head, name) for head in heads]) for name in vars(heads[0]) if name != "name"}
+
+
 def test_the_place_of_a_pattern_is_found():
     assert diagonal_share(perfect("diagonal"), REAL)[1].item() == -2
-    assert vertical_share(perfect("vertical"), REAL)[1].item() == 3
+    assert described(perfect("vertical"))["column"].item() == 3
 
 
 def test_diagonal_share_is_the_best_mean_over_real_pairs():
@@ -76,10 +79,10 @@ def test_diagonal_share_is_the_best_mean_over_real_pairs():
 
 def test_vertical_share_is_the_best_mean_over_real_queries():
     weights = random_weights()
-    share, column = vertical_share(weights, REAL)
+    found = described(weights)
     rows = torch.cat([weights[b, :, REAL[b]] for b in range(len(REAL))], dim=1)  # (heads, real queries, n)
-    assert torch.allclose(share, rows.mean(1).amax(-1))
-    assert column.equal(rows.mean(1).argmax(-1))
+    assert found["vertical"].tolist() == pytest.approx(rows.mean(1).amax(-1).tolist())
+    assert found["column"].equal(rows.mean(1).argmax(-1))
 
 
 def test_block_share_is_the_overlap_with_even_weights_on_the_group():
@@ -100,36 +103,24 @@ def test_a_row_that_looks_at_one_member_overlaps_by_one_over_the_size():
     assert block_share(own, torch.zeros(1, 4, dtype=torch.long), real).item() == pytest.approx(1 / 4)
 
 
-def test_largest_share_and_effective_keys_of_even_weights():
+def test_the_largest_weight_and_the_number_of_keys_of_even_weights():
     even = perfect("mixed")
     sizes = REAL.sum(1).double()
     rows = sizes / sizes.sum()  # share of the queries that belong to each example
-    assert largest_share(even, REAL).item() == pytest.approx((rows / sizes).sum().item())
-    assert effective_keys(even, REAL).item() == pytest.approx((rows * sizes).sum().item())
+    found = described(even)
+    assert found["largest"].item() == pytest.approx((rows / sizes).sum().item())
+    assert found["keys"].item() == pytest.approx((rows * sizes).sum().item())
 
 
-@pytest.mark.parametrize("measure", [diagonal_share, vertical_share, largest_share, effective_keys])
-def test_rows_of_padding_count_for_nothing(measure):
+def test_rows_of_padding_count_for_nothing_and_a_description_holds_the_measures():
     weights, other = random_weights(), random_weights(1)
     changed = torch.where(REAL[:, None, :, None], weights, other)
-    first, second = measure(weights, REAL), measure(changed, REAL)
-    if isinstance(first, tuple):
-        first, second = first[0], second[0]
-    assert first.equal(second)
-
-
-def test_a_description_holds_the_measures():
-    weights, result = random_weights(), describe_heads(random_weights(), GROUP, REAL)
-    measures = {
-        "block": block_share(weights, GROUP, REAL),
-        "largest": largest_share(weights, REAL),
-        "keys": effective_keys(weights, REAL),
-    }
-    measures["diagonal"], measures["offset"] = diagonal_share(weights, REAL)
-    measures["vertical"], measures["column"] = vertical_share(weights, REAL)
-    for name, numbers in measures.items():
-        assert [getattr(head, name) for head in result] == numbers.tolist()
-    assert [type(result[0].offset), type(result[0].column)] == [int, int]
+    assert describe_heads(weights, GROUP, REAL) == describe_heads(changed, GROUP, REAL)
+    heads, (diagonal, offset) = describe_heads(weights, GROUP, REAL), diagonal_share(weights, REAL)
+    assert [(head.diagonal, head.offset) for head in heads] == list(
+        zip(diagonal.tolist(), offset.tolist(), strict=True)
+    )
+    assert [head.block for head in heads] == block_share(weights, GROUP, REAL).tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -159,17 +150,17 @@ MAPS, EVERY = torch.ones(2, 1, 3, 3), torch.ones(2, 3, dtype=torch.bool)
 
 @mistakes({
     TypeError: [
-        (lambda: largest_share(MAPS, True), "real must be a boolean tensor; got bool"),
-        (lambda: largest_share(MAPS, torch.ones(2, 3)), "real must be a boolean tensor; got torch.float32"),
-        (lambda: largest_share(MAPS.long(), EVERY),
+        (lambda: diagonal_share(MAPS, True), "real must be a boolean tensor; got bool"),
+        (lambda: diagonal_share(MAPS, torch.ones(2, 3)), "real must be a boolean tensor; got torch.float32"),
+        (lambda: diagonal_share(MAPS.long(), EVERY),
          "weights must hold real floating-point numbers (float64, float32, bfloat16 or float16); got torch.int64"),
-        (lambda: largest_share([[1.0]], EVERY), "weights must be a torch.Tensor; got list"),
+        (lambda: diagonal_share([[1.0]], EVERY), "weights must be a torch.Tensor; got list"),
     ],
     ValueError: [
-        (lambda: largest_share(MAPS[0], EVERY), "weights must be (batch, heads, n, n); got (1, 3, 3)"),
-        (lambda: largest_share(MAPS[..., :2], EVERY), "weights must be (batch, heads, n, n); got (2, 1, 3, 2)"),
-        (lambda: largest_share(MAPS, EVERY.T), "real must be (batch, n) = (2, 3); got (3, 2)"),
-        (lambda: largest_share(MAPS, ~EVERY), "real must have at least one real position; got none"),
+        (lambda: diagonal_share(MAPS[0], EVERY), "weights must be (batch, heads, n, n); got (1, 3, 3)"),
+        (lambda: diagonal_share(MAPS[..., :2], EVERY), "weights must be (batch, heads, n, n); got (2, 1, 3, 2)"),
+        (lambda: diagonal_share(MAPS, EVERY.T), "real must be (batch, n) = (2, 3); got (3, 2)"),
+        (lambda: diagonal_share(MAPS, ~EVERY), "real must have at least one real position; got none"),
         (lambda: block_share(MAPS, GROUP, EVERY), "group must be (batch, n) like real, (2, 3); got (3, 7)"),
     ],
 })  # fmt: skip

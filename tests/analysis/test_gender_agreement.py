@@ -1,11 +1,11 @@
-"""Laws of the look at agreement. The oracles are the words themselves, and one sentence at a time."""
+"""Laws of the measures of agreement. The oracles are the words themselves, and one sentence at a time."""
 
 import pytest
 import torch
 from oracles import assert_raises, mistakes
 from torch.testing import assert_close
 
-from attention_tutorial.analysis.gender_agreement import close, decisions, italian_places, margins, source_places
+from attention_tutorial.analysis.gender_agreement import close, decisions, margins
 from attention_tutorial.data.translation import (
     ADJECTIVES,
     ENGLISH,
@@ -30,24 +30,25 @@ def model():
     return Transformer(len(ENGLISH), len(ITALIAN), d_model=12, num_heads=3, d_ff=7, generator=generator).double()
 
 
-def word_at(words, places, name):
-    return words[places[name]] if places[name] >= 0 else None
+def word_at(words, place):
+    return words[place] if place >= 0 else None
 
 
 def test_places_are_those_of_the_words(sentences):
-    for sentence in sentences:
-        english, italian = split_words(sentence.english), split_words(sentence.italian)
-        there, here = source_places(sentence), italian_places(sentence)
+    cut = decisions(sentences)
+    for i, sentence in enumerate(sentences):
+        english, italian = split_words(sentence.english), ["<begin>", *split_words(sentence.italian)]
+        there = {name: word_at(english, places[i]) for name, places in cut.source_places.items()}
+        here = {name: word_at(italian, places[i]) for name, places in cut.target_places.items()}
         for name in ("subject", "other", "leading"):
             noun = getattr(sentence, name)
-            assert word_at(english, there, name) == (noun.english if noun else None)
-            assert word_at(italian, here, name) == (noun.italian if noun and not sentence.is_answer else None)
-        assert word_at(english, there, "adjective") == sentence.adjective
+            assert there[name] == (noun.english if noun else None)
+            assert here[name] == (noun.italian if noun and not sentence.is_answer else None)
+        assert there["adjective"] == sentence.adjective
         forms = sentence.adjective and (ADJECTIVES[sentence.adjective], feminine_of(ADJECTIVES[sentence.adjective]))
-        adjective = word_at(italian, here, "adjective")
-        assert adjective in forms if forms and not sentence.is_answer else adjective is None
+        assert here["adjective"] in forms if forms and not sentence.is_answer else here["adjective"] is None
         if not sentence.is_answer:
-            assert f"{word_at(italian, here, 'article')} {sentence.subject.italian}" == sentence.subject.the()
+            assert f"{here['article']} {sentence.subject.italian}" == sentence.subject.the()
 
 
 def test_a_decision_comes_before_the_first_form_of_the_verb_that_agrees(sentences):
@@ -63,19 +64,12 @@ def test_a_decision_comes_before_the_first_form_of_the_verb_that_agrees(sentence
         assert {ITALIAN[cut.right[i]][-1], ITALIAN[cut.wrong[i]][-1]} == {"a", "o"}
         assert ITALIAN[cut.right[i]][:-1] == ITALIAN[cut.wrong[i]][:-1]
         assert ITALIAN[cut.right[i]].endswith("a") == sentence.subject.feminine
-        for name, place in cut.target_places.items():
-            here = italian_places(sentence)[name]
-            assert place[i] == (-1 if here < 0 else here + 1)
-            assert here < 0 or ITALIAN[cut.target_in[i, place[i]]] == words[here]
-        for name, place in cut.source_places.items():
-            assert place[i] == source_places(sentence)[name]
 
 
 def test_a_margin_is_the_difference_of_two_log_probabilities(sentences, model):
-    few = sentences[:12]
-    result = margins(model, decisions(few))
-    for sentence, margin in zip(few, result, strict=True):
-        words = split_words(sentence.italian)[: italian_places(sentence)["agrees"] + 1]
+    cut = decisions(sentences[:12])
+    for sentence, margin, step in zip(sentences, margins(model, cut), cut.step, strict=False):
+        words = split_words(sentence.italian)[: step + 1]
         *before, right = (ITALIAN.index(word) for word in words)
         wrong = ITALIAN.index(words[-1][:-1] + ("o" if words[-1].endswith("a") else "a"))
         logits, _ = model(encode_english([sentence.english]), torch.tensor([[BEGIN, *before]]))

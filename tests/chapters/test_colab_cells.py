@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_rules import RULES
 
 from tools import colab
-from tools.book import ROOT, chapters, files_of_the_working_tree
+from tools.book import ROOT, files_of_the_working_tree
 
 ADDRESS = colab.Address("https://github.com/some-school/some-book", "v1.2.3", "https://colab.example")
 LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
@@ -23,10 +23,9 @@ LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
 # ---- The cells in the notebooks ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
-def test_every_chapter_has_the_cells_that_the_address_makes(path):
-    fresh = not colab.refresh(path, ROOT, colab.Address.read(), check=True)
-    assert fresh, "run .venv/bin/python -m tools.colab, then make notebooks"
+def test_every_file_has_what_the_address_makes():
+    old = [str(path.relative_to(ROOT)) for path in colab.stale()]
+    assert not old, "run .venv/bin/python -m tools.colab, then make notebooks"
 
 
 def test_the_address_of_the_repository_is_written_once():
@@ -40,7 +39,8 @@ def test_the_address_of_the_repository_is_written_once():
             text = writes(notebook)
         if url.removeprefix("https://") in text:
             holding.add(name)
-    assert holding == {"_config.yml"}
+    made = {name for name in holding if name.endswith("pyproject.toml")}  # as the notebooks' cells are, by tools.colab
+    assert holding - made == {"_config.yml"} and made
 
 
 @pytest.fixture
@@ -61,35 +61,24 @@ def notebook_of(book):
     return reads((book / "notebooks" / "01_chapter.ipynb").read_text())
 
 
-def test_the_cells_come_first_and_before_the_first_code(book, capsys):
+def test_the_cells_come_first_and_before_the_first_code_and_stay_when_they_are_right(book, capsys):
     before = notebook_of(book).cells
-    assert colab.main(["--check"], book) == 1
-    assert notebook_of(book).cells == before, "--check writes nothing"
-    assert colab.main([], book) == 0
-    cells = notebook_of(book).cells
-    assert [cell.id for cell in cells] == [colab.LINK, "title", "words", colab.INSTALL, "sum"]
-    assert [cells[1], cells[2], cells[4]] == before
-    assert colab.main(["--check"], book) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "01_chapter.ipynb: not up to date; run python -m tools.colab",
-        "01_chapter.ipynb: updated; now run make notebooks",
-    ]
-
-
-def test_cells_that_are_right_stay_as_they_are(book):
-    colab.main([], book)
-    path = book / "notebooks" / "01_chapter.ipynb"
+    colab.main(book)
     notebook = notebook_of(book)
+    assert [cell.id for cell in notebook.cells] == [colab.LINK, "title", "words", colab.INSTALL, "sum"]
+    assert [notebook.cells[1], notebook.cells[2], notebook.cells[4]] == before
+    assert capsys.readouterr().out.splitlines() == ["notebooks/01_chapter.ipynb: updated", "Now run: make notebooks"]
     notebook.cells[3].execution_count = 1
-    path.write_text(writes(notebook) + "\n")
-    before = path.read_bytes()
-    colab.main([str(path)], book)
-    assert path.read_bytes() == before
+    path = book / "notebooks" / "01_chapter.ipynb"
+    path.write_text(writes(notebook) + "\n\n")
+    stays = path.read_bytes()
+    colab.main(book)
+    assert path.read_bytes() == stays
 
 
 @pytest.mark.parametrize("spoil", ["source", "metadata", "place", "cell_type"])
 def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
-    colab.main([], book)
+    colab.main(book)
     right = notebook_of(book)
     wrong = copy.deepcopy(right)
     if spoil == "place":
@@ -99,25 +88,26 @@ def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
     else:
         wrong.cells[3][spoil] = {"source": "old", "metadata": {}}[spoil]
     (book / "notebooks" / "01_chapter.ipynb").write_text(writes(wrong))
-    colab.main([], book)
+    colab.main(book)
     assert notebook_of(book) == right
 
 
-def test_an_assignment_gets_its_installing_cell_and_keeps_the_rest(book, capsys):
+def test_an_assignment_gets_its_installing_cell_and_a_project_its_address_and_they_keep_the_rest(book):
     path = book / "classroom" / "masters" / "source" / "one" / "one.ipynb"
     path.parent.mkdir(parents=True)
     graded = new_code_cell("2", id="task", metadata={"nbgrader": {"points": 1}})
     installing = new_code_cell("old", id=colab.INSTALL, metadata={"nbgrader": {"locked": True}})
     master = new_notebook(cells=[installing, graded])
     path.write_text(writes(master) + "\n")
-    colab.main([], book)
+    project = '[project]\nname = "book"\n\n[project.urls]\nIssues = "{}"\n'
+    (book / "pyproject.toml").write_text(project.format("old"))
+    colab.main(book)
     after = reads(path.read_text())
-    assert after.cells[0].source.startswith("# Installs this book's package")
+    assert after.cells[0].source == INSTALL.source
     after.cells[0].source = "old"
     assert after == master
-    path.write_text(writes(master) + "\n")
-    assert colab.main(["--check"], book) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "one.ipynb: not up to date; run python -m tools.colab"
+    assert (book / "pyproject.toml").read_text() == project.format(f"{ADDRESS.url}/issues")
+    assert not colab.stale(book)
 
 
 def test_the_cells_are_made_from_the_address():
@@ -163,23 +153,12 @@ def execute(monkeypatch):
 PIP = [sys.executable, "-m", "pip", "install", "-qq"]
 
 
-def test_nothing_happens_where_the_package_is_installed(execute, capfd):
+def test_only_what_is_missing_is_installed_the_package_alone_and_from_the_address(execute, monkeypatch, capfd):
     assert execute(set()) == execute({"torch", "anywidget"}) == []
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_package_comes_alone_from_the_address(execute):
-    assert execute({"attention_tutorial"}) == [
-        [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
-    ]
-
-
-def test_only_what_is_missing_is_installed_beside_it(execute):
-    _, others = execute({"attention_tutorial", "anywidget", "tqdm"})
-    assert others == [*PIP, "tqdm", "anywidget"]
-
-
-def test_the_environment_can_name_another_source(execute, monkeypatch):
+    package = [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
+    assert execute({"attention_tutorial"}) == [package]
+    assert execute({"attention_tutorial", "anywidget", "tqdm"}) == [package, [*PIP, "tqdm", "anywidget"]]
     monkeypatch.setenv("ATTENTION_TUTORIAL_SOURCE", "somewhere/attention.whl")
     assert execute({"attention_tutorial"}) == [[*PIP, "--no-deps", "somewhere/attention.whl"]]
 
@@ -215,11 +194,11 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
 # ---- What the cells look like ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", [ADDRESS.url, "https://github.com/" + "a-long-name" * 6, "https://github.com/a/b"])
-def test_the_cell_keeps_the_format_whatever_the_address(tmp_path, url):
-    cells = colab.own_cells("a.ipynb", colab.Address(url, "main", ADDRESS.colab))
+def test_the_cell_keeps_the_format_whatever_the_address(tmp_path):
+    long = colab.Address("https://github.com/" + "a-long-name" * 6, "main", ADDRESS.colab)
+    cells = [colab.own_cells("a.ipynb", long)[1], LINK]
     path = tmp_path / "cell.ipynb"
-    path.write_text(writes(new_notebook(cells=list(cells))))
+    path.write_text(writes(new_notebook(cells=cells)))
     config = ["--config", ROOT / "notebooks" / "ruff.toml", "--no-cache"]
     for command in (["format", "--check"], ["check", "--ignore=E501"]):
         command = [sys.executable, "-m", "ruff", *command, *config, path]

@@ -7,6 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from attention_tutorial.widgets.base import encode_floats
+from tools import execution
 from tools import notebooks as tool
 
 SOURCES = [
@@ -28,12 +29,12 @@ def chapter(tmp_path):
     code[2].execution_count = 7
     notebook = new_notebook(cells=[new_markdown_cell("# A chapter"), *code], metadata={"jupytext": {}})
     path = tmp_path / "01_chapter.ipynb"
-    path.write_text(tool.render(notebook), encoding="utf-8")
+    path.write_text(execution.render(notebook), encoding="utf-8")
     return path
 
 
 def run(path, *options):
-    return tool.main([str(path), f"--images={path.parent / 'images'}", *options])
+    return tool.main([str(path), f"--images={path.parent / 'images'}", "--draft", *options])
 
 
 def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
@@ -50,7 +51,7 @@ def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
     assert code[1].outputs[0].text == "cpu 0 True\n"
     assert code[4].outputs[0].traceback == [f"JSONDecodeError: {code[4].outputs[0].evalue}"]
     assert code[0].metadata == {"tags": ["setup"]}
-    assert notebook.metadata == tool.NOTEBOOK_METADATA
+    assert notebook.metadata == execution.NOTEBOOK_METADATA
     picture = (chapter.parent / "images" / "square.png").read_bytes()
     assert picture == base64.b64decode(code[3].outputs[0].data["image/png"])
     assert picture.startswith(b"\x89PNG")
@@ -68,7 +69,7 @@ def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
 def test_a_failing_notebook_is_left_as_it_was(chapter, capsys, source, reason):
     notebook = tool.read(chapter)
     notebook.cells = [notebook.cells[0], new_code_cell("print(1)"), new_code_cell(source)]
-    chapter.write_text(tool.render(notebook), encoding="utf-8")
+    chapter.write_text(execution.render(notebook), encoding="utf-8")
     before = chapter.read_bytes()
     assert run(chapter) == 1
     assert chapter.read_bytes() == before
@@ -98,7 +99,7 @@ def test_what_varies_by_nature_is_no_change(tmp_path, capsys, monkeypatch, marke
 
     times, path = [], tmp_path / "01_times.ipynb"
     timed = {"attention_tutorial": {"figure": "times", "measures_time": True}} if marked else {}
-    path.write_text(tool.render(new_notebook(cells=[new_code_cell("fast", metadata=timed)])), encoding="utf-8")
+    path.write_text(execution.render(new_notebook(cells=[new_code_cell("fast", metadata=timed)])), encoding="utf-8")
     monkeypatch.setattr(tool, "execute", execute)
     before = path.read_bytes()
     assert run(path, "--check") == 1 and path.read_bytes() == before, "--check writes nothing"
@@ -112,10 +113,10 @@ def test_what_varies_by_nature_is_no_change(tmp_path, capsys, monkeypatch, marke
 
 
 def test_ids_are_kept_or_made_from_content():
-    def ids(cells, **options):
+    def ids(cells):
         notebook = new_notebook()
         notebook.cells = cells  # new_notebook(cells=...) would repair them
-        return [cell.id for cell in tool.normalise(notebook, **options).cells]
+        return [cell.id for cell in execution.normalise(notebook).cells]
 
     cells = [new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1"), new_code_cell("2"), new_code_cell("3")]
     cells[0].id, cells[1].id, cells[3].id = "mine", "mine", "not valid"
@@ -124,14 +125,8 @@ def test_ids_are_kept_or_made_from_content():
     assert stored[0] == "mine"
     assert stored[2] == cells[2].id
     assert len(set(stored)) == len(stored)
-    assert all(tool.VALID_CELL_ID.fullmatch(cell_id) for cell_id in stored)
+    assert all(execution.VALID_CELL_ID.fullmatch(cell_id) for cell_id in stored)
     assert ids(cells) == stored
-
-    fresh = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
-    again = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
-    assert fresh == again
-    assert [cell_id[8:] for cell_id in fresh] == ["", "-2", "-3", ""]
-    assert len(set(fresh)) == 4
 
 
 def test_an_older_or_broken_file_is_read_without_repairs(tmp_path):
@@ -140,8 +135,8 @@ def test_an_older_or_broken_file_is_read_without_repairs(tmp_path):
     path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
     notebook = tool.read(path)
     assert "id" not in notebook.cells[0]
-    assert tool.normalise(notebook).nbformat_minor == 5
-    assert tool.render(notebook) == tool.render(tool.normalise(tool.read(path)))
+    assert execution.normalise(notebook).nbformat_minor == 5
+    assert execution.render(notebook) == execution.render(execution.normalise(tool.read(path)))
 
 
 def test_a_named_figure_needs_one_picture():
@@ -160,6 +155,6 @@ def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
         return f"state: {encode_floats(numbers)}, {encode_floats([1.0])}."
 
     stored = page(0.25, 1e-3)
-    assert tool.settle_floats(page(0.25 + 4e-7, 1e-3), stored) == stored
+    assert execution.snap_floats(page(0.25 + 4e-7, 1e-3), stored) == stored
     for other in (page(0.2501, 1e-3), page(0.25), page(0.25, 1e-3).replace("state", "stale"), page(float("nan"), 1e-3)):
-        assert tool.settle_floats(other, stored) == other
+        assert execution.snap_floats(other, stored) == other

@@ -1,120 +1,18 @@
-"""Every notebook printed the same as other processors would run it; so did the translator that is shipped."""
+"""The profiles see what depends on the processor, and nothing else; `make notebooks` writes nothing that does."""
 
-import ast
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook
 
-from tools import notebooks as tool
-from tools import profiles
-from tools.book import ROOT, chapters, read, syntax
-
-REVERSED = profiles.PROFILES["sums reversed"]
-
-
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
-def test_a_notebook_passed_under_all_profiles_as_it_stands(path):
-    due = f"{path.name}, or what it imports, has changed: run `make profiles`"
-    assert profiles.recorded().get(path.stem) == profiles.mark_of(read(path)), due
-
-
-def test_the_translator_passed_under_all_profiles_as_it_stands():
-    assert profiles.recorded().get(profiles.TRANSLATOR) == profiles.mark_of_translator(), "run `make profiles`"
-
-
-def test_nothing_else_is_recorded():
-    assert profiles.recorded().keys() == {*(path.stem for path in chapters()), profiles.TRANSLATOR}
-
-
-def test_a_record_of_other_profiles_is_none(monkeypatch):
-    assert profiles.recorded()
-    monkeypatch.setattr(profiles, "PROFILES", {**profiles.PROFILES, "another": {}})
-    assert not profiles.recorded()
-
-
-# ---- What makes a record old ----------------------------------------------------------------------------------------
-
-
-def chapter(*sources, output="1\n"):
-    cells = [new_code_cell(source, id=f"c{number}") for number, source in enumerate(sources)]
-    cells[-1].outputs = [new_output("stream", name="stdout", text=output)]
-    return new_notebook(cells=[new_markdown_cell("# One", id="t"), *cells])
-
-
-def test_code_and_outputs_make_a_record_old_and_prose_does_not():
-    first = profiles.mark_of(chapter("print(1)"))
-    reworded = chapter("print(1)")
-    reworded.cells[0].source = "# Another title"
-    assert profiles.mark_of(reworded) == first
-    others = [chapter("print(1) # one"), chapter("print(1)", output="2\n"), chapter("import math", "print(1)")]
-    assert first not in {profiles.mark_of(other) for other in others}
-
-
-def test_a_module_counts_for_those_who_import_it_by_whatever_way():
-    def modules(source):
-        return {path.relative_to(ROOT / "attention_tutorial").as_posix() for path in profiles.imported_by(source)}
-
-    assert {"masks.py", "functional.py", "layers.py", "_validation.py"} <= modules("import attention_tutorial")
-    recall = modules("from attention_tutorial.models.tasks.associative_recall import Recall")
-    assert "models/recall.py" in recall and "tiled.py" not in recall and "models/decoding.py" not in recall
-    assert "models/decoding.py" in modules("from attention_tutorial.models import decoding")
-    assert "models/transformer.py" in modules("from attention_tutorial.models.translator import load_translator")
-    everything = modules("\n".join(cell.source for path in chapters() for cell in read(path).cells
-                                   if cell.cell_type == "code" and "import" in cell.source))  # fmt: skip
-    assert {"positions.py", "tiled.py", "kernel.py", "models/decoding.py"} <= everything
-    assert not {name for name in everything if name.startswith(profiles.WITHOUT_NUMBERS)}
-
-
-def test_what_a_module_computes_counts_and_what_it_says_does_not(tmp_path):
-    def code(text):
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
-        path.write_text(text, encoding="utf-8")
-        return profiles.code_of(path)
-
-    first = code('"""A module."""\ndef f(x):\n    """Add one."""\n    return x + 1\n')
-    assert first == code('"""Another."""\n\n\ndef f(x):\n    """Add."""\n    return (x + 1)  # one\n')
-    assert first != code('"""A module."""\ndef f(x):\n    """Add one."""\n    return x + 2\n')
-    assert first != code("def f(x):\n    'kept' + 'ed'\n    return x + 1\n")
-
-
-def test_the_text_of_a_syntax_tree_says_all_that_counts_and_nothing_that_is_empty():
-    texts = [
-        syntax(ast.parse(code)) for code in ("f(x)", "f(y)", "f('')", "f()", "f(x=x)", "f'{x:{y}}'", "def f(): ...")
-    ]
-    assert len(set(texts)) == len(texts)
-    assert texts[0] == syntax(ast.parse("f( x ) # call"))
-    python_312 = ast.JoinedStr([ast.Name("x"), ast.Constant("")])
-    assert syntax(python_312) == syntax(ast.JoinedStr([ast.Name("x")]))
-    assert "type_params" not in texts[-1] and "[]" not in "".join(texts)
-
-
-def test_the_pinned_versions_and_the_data_count(monkeypatch):
-    package = ROOT / "attention_tutorial"
-    data = {name: (package / name).read_text(encoding="utf-8") for name in profiles.DATA}
-    notebook = chapter(
-        "from attention_tutorial.models.code_model import code_model_runs",
-        "from attention_tutorial.widgets import Bottleneck",
-    )
-    sources = profiles.sources_of(notebook)
-    assert {"torch==", "numpy=="} == {line.partition("==")[0] + "==" for line in profiles.pinned()}
-    assert set(profiles.pinned()) <= set(sources)
-    assert set(data.values()) <= set(sources)
-    for reads, names in {
-        "from attention_tutorial.widgets import Heads": {"models/trained/translator.json"},
-        "from attention_tutorial.models.code_model import load_code_model": {
-            "models/trained/translator.json",
-            "models/trained/code_model.json",
-        },
-    }.items():
-        sources = profiles.sources_of(chapter(reads))
-        assert {name for name, text in data.items() if text in sources} == names
-
-
-# ---- The profiles see what they are for -----------------------------------------------------------------------------
+from tools import execution, notebooks, profiles
+from tools.book import ROOT, chapters
 
 SETUP = "import torch\ng = torch.Generator().manual_seed(0)\nx = torch.rand(999, generator=g, dtype=torch.float64)"
 SOUND = "print(f'{x.sum():.6f}', (x > 0.5).sum().item())"
@@ -131,8 +29,8 @@ def made(tmp_path_factory):
     notebook = new_notebook(cells=[new_code_cell(source) for source in (SETUP, SOUND, FRAGILE, DRAWN, CLAIMED)])
     for cell, name in zip(notebook.cells, ("setup", "sound", "fragile", "drawn", "claimed"), strict=True):
         cell.id = name
-    tool.execute(notebook, folder)
-    return tool.normalise(notebook), folder
+    execution.execute(notebook, folder)
+    return execution.normalise(notebook), folder
 
 
 @pytest.mark.parametrize(("profile", "seen"), [("sums reversed", "fragile"), ("no vector instructions", "drawn")])
@@ -151,24 +49,41 @@ def test_a_cell_that_fails_under_a_profile_is_seen(tmp_path):
 
 
 def test_make_notebooks_writes_nothing_that_depends_on_the_processor(tmp_path, monkeypatch, capsys):
-    path, sound = tmp_path / "01_one.ipynb", new_notebook(cells=[new_code_cell("print(1)", id="one")])
-    path.write_text(tool.render(sound), encoding="utf-8")
+    path, seen = tmp_path / "01_one.ipynb", []
+    path.write_text(execution.render(new_notebook(cells=[new_code_cell("print(1)", id="one")])), encoding="utf-8")
     before = path.read_bytes()
-    monkeypatch.setattr(profiles, "chapters", lambda: [path])
-    monkeypatch.setattr(profiles, "RECORD", tmp_path / "profiles.json")
-    monkeypatch.setattr(profiles, "PROFILES", {name: profiles.PROFILES[name] for name in ("native", "sums reversed")})
-    monkeypatch.setattr(profiles, "differences", lambda notebook, folder, profile: [f"{profile}: cell one"])
-    assert tool.main([str(path), f"--images={tmp_path}"]) == 1
-    assert path.read_bytes() == before and not profiles.RECORD.exists()
+
+    def differences(notebook, folder, profile):
+        seen.append(profile)
+        return [f"{profile}: cell one"]
+
+    monkeypatch.setattr(profiles, "differences", differences)
+    assert notebooks.main([str(path), f"--images={tmp_path}"]) == 1
+    assert path.read_bytes() == before and set(seen) == set(profiles.distinct(profiles.QUICK)) != set()
     printed = capsys.readouterr().out
     assert "it prints something else under other profiles:" in printed and "sums reversed: cell one" in printed
-    assert "native" not in printed
+    assert notebooks.main([str(path), f"--images={tmp_path}", "--draft"]) == 0
+    seen.clear()
+    assert notebooks.main([str(path), f"--images={tmp_path}"]) == 0 and not seen, "what did not change is not run again"
 
-    monkeypatch.setattr(profiles, "differences", lambda *_: [])
-    profiles.accept(sound, path)
-    assert profiles.recorded() == {path.stem: profiles.mark_of(sound)}
-    monkeypatch.setattr(profiles, "differences", lambda *_: pytest.fail("what has passed is not run again"))
-    profiles.accept(sound, path)
+
+def test_a_profile_keeps_the_path_that_was_set(monkeypatch):
+    for path, wanted in (("", ["reversed_sums"]), (os.pathsep.join("ab"), ["reversed_sums", "a", "b"])):
+        monkeypatch.setenv("PYTHONPATH", path)
+        parts = profiles.environment("sums reversed")["PYTHONPATH"].split(os.pathsep)
+        assert [Path(part).name for part in parts] == wanted
+        assert "PYTHONPATH" not in profiles.environment("native")
+
+
+def test_one_command_runs_every_notebook_and_the_translator_under_every_profile(monkeypatch, capsys):
+    runs = []
+    monkeypatch.setattr(profiles, "differences", lambda notebook, folder, profile: runs.append(profile) or [])
+    monkeypatch.setattr(profiles, "check_translator", lambda: ["native: False"])
+    assert profiles.main([]) == 1
+    assert Counter(runs) == dict.fromkeys(profiles.distinct(), len(chapters()))
+    assert "the translator ... 0 s, DIFFERS\nnative: False" in capsys.readouterr().out
+    assert "python -m tools.profiles\n" in (ROOT / "Makefile").read_text().replace("$(PY)", "python")
+    assert "run: make test-portable" in (ROOT / ".github" / "workflows" / "profiles.yml").read_text()
 
 
 LAWS = """
@@ -197,11 +112,11 @@ print(json.dumps([[results(seed) for seed in range(5)], exact]))
 def test_every_sum_is_turned_and_stays_the_same_but_for_rounding(capsys):
     exec(LAWS, {})
     plain, exact = json.loads(capsys.readouterr().out)
-    command, environment = [sys.executable, "-c", LAWS], {**os.environ, **REVERSED}
+    command, environment = [sys.executable, "-c", LAWS], {**os.environ, **profiles.environment("sums reversed")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     turned, still_exact = json.loads(done.stdout)
     assert exact == still_exact
     for name in plain[0]:
         pairs = [(first[name], other[name]) for first, other in zip(plain, turned, strict=True)]
-        assert all(tool.np.allclose(*pair, rtol=1e-11, atol=1e-11) for pair in pairs), name
+        assert all(np.allclose(*pair, rtol=1e-11, atol=1e-11) for pair in pairs), name
         assert any(first != other for first, other in pairs), f"{name} was not turned"

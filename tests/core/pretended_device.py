@@ -16,6 +16,13 @@ COPIES = {"aten::copy_", "aten::_to_copy"}
 INDEXING = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 
 
+unwrapped = getattr(torch.func, "debug_unwrap", lambda tensor: tensor)  # of `vmap`; torch 2.6 has no such function
+
+
+def memory_of(tensor):
+    return unwrapped(tensor).untyped_storage()
+
+
 def tensors_in(values):
     if isinstance(values, torch.Tensor):
         return [values]
@@ -31,13 +38,13 @@ class Memory:
         self.call_is_there = [False]  # whether the function that runs now works on the device
 
     def holds(self, tensor):
-        return tensor.untyped_storage() in self._there
+        return memory_of(tensor) in self._there
 
     def share(self, tensors):
-        return {tensor.untyped_storage() for tensor in tensors}
+        return set(map(memory_of, tensors))
 
     def put(self, tensor, there):
-        (self._there.add if there else self._there.discard)(tensor.untyped_storage())
+        (self._there.add if there else self._there.discard)(memory_of(tensor))
 
     def move(self, tensor, there):
         if self.holds(tensor) == there:

@@ -57,33 +57,21 @@ def fits(shape, axes):
 
 def watch(call):
     """Call, and return {(file, line): the shapes of what the line made first} for the lines with axes."""
-    made, files = {}, {file for file, _ in COMMENTED}
+    made, last = {}, {}  # `last`: of each call, the line that has just run
 
-    def keep(place, value):
-        values = value if isinstance(value, tuple) else (value,)
-        made.setdefault(place, [tuple(x.shape) for x in values if isinstance(x, torch.Tensor)])
+    def step(frame, event, value):
+        before, here = last.get(frame), (frame.f_code.co_filename, frame.f_lineno)
+        if before in COMMENTED:
+            names = COMMENTED[before][0]
+            values = [value] if names is None else [frame.f_locals.get(name) for name in names.split(", ")]
+            values = values[0] if isinstance(values[0], tuple) else values
+            made.setdefault(before, [tuple(x.shape) for x in values if isinstance(x, torch.Tensor)])
+        last[frame] = here
+        return step if here[0] in files else None
 
-    def in_frame(frame, before=None):
-        file = frame.f_code.co_filename
-
-        def step(frame, event, value):
-            nonlocal before
-            if before in COMMENTED:
-                names = COMMENTED[before][0]
-                if names is None:
-                    keep(before, value)
-                elif event == "line":
-                    keep(before, tuple(frame.f_locals[name] for name in names.split(", ")))
-            before = (file, frame.f_lineno)
-            return step
-
-        return step
-
-    def enter(frame, event, value):
-        return in_frame(frame) if frame.f_code.co_filename in files else None
-
+    files = {file for file, _ in COMMENTED}
     previous = sys.gettrace()
-    sys.settrace(enter)
+    sys.settrace(step)
     try:
         call()
     finally:

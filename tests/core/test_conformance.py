@@ -215,6 +215,7 @@ def test_autocast_gives_its_dtype_and_full_gradients(dtype, need_weights, kind, 
 @causal_or_not
 @multi_head
 def test_shapes_follow_on_the_meta_device_with_every_mask(kind, need_weights, is_causal):
+    """That device has no numbers, so this also fails where one is looked at, for which a GPU would have to wait."""
     module = kind(D_MODEL, HEADS, device="meta")
     n = 5
     x = torch.empty(BATCH, n, D_MODEL, device="meta")

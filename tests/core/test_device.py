@@ -13,7 +13,6 @@ import torch
 from oracles import BATCH, D_HIDDEN, D_K, D_Q, D_V, HEADS, M, N, draw, draw_bool
 from pretended_device import PretendedDevice
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_tutorial import (
     AdditiveAttention,
@@ -148,13 +147,16 @@ def test_values_and_gradients_are_those_of_float64_on_the_cpu(make_mask, is_caus
 
 
 @every_dtype
-@pytest.mark.parametrize("m", [130, 300])
-def test_many_keys_agree_too(m, dtype, device, generator):
-    n = 300  # more than one block of a fused kernel, on either axis
-    tensors = inputs(generator, device, dtype, m, n)
-    exact_output = scaled_dot_product_attention(*map(exactly, tensors), is_causal=True)[0]
-    assert_rounded_once(scaled_dot_product_attention(*tensors, is_causal=True)[0], exact_output)
-    assert_rounded_often(fused_attention(*tensors, is_causal=True), exact_output)
+@pytest.mark.parametrize(("m", "n"), [(130, 300), (300, 300), (37, 1031)])
+def test_many_keys_agree_too(m, n, dtype, device, generator):
+    """More than one block of a fused kernel on either axis; of the last, whole blocks are masked for some rows."""
+    tensors, mask = inputs(generator, device, dtype, m, n), torch.ones(m, n, dtype=torch.bool)
+    if m < 100:
+        mask[:17, :600], mask[5], mask[9, :1030] = False, False, False
+    exact_output = scaled_dot_product_attention(*map(exactly, tensors), mask, is_causal=m > 100)[0]
+    mask = mask.to(device) if m < 100 else None
+    assert_rounded_once(scaled_dot_product_attention(*tensors, mask, is_causal=m > 100)[0], exact_output)
+    assert_rounded_often(fused_attention(*tensors, mask, is_causal=m > 100), exact_output)
 
 
 @every_dtype
@@ -188,32 +190,6 @@ def modules_here_and_exact(module, device, dtype):
     """A module on the device and its twin in float64 on the CPU, with the same, rounded numbers."""
     here = module.to(device, dtype)
     return here, copy.deepcopy(here).cpu().double()
-
-
-@every_path
-@every_dtype
-@causal_or_not
-def test_several_heads_agree(is_causal, dtype, is_fast, device, generator):
-    torch.manual_seed(0)
-    here, twin = modules_here_and_exact(MultiHeadAttention(D_MODEL, HEADS, bias=True), device, dtype)
-    query, key = (draw(generator, BATCH, size, D_MODEL, dtype=dtype, device=device) for size in (M, N))
-    mask = draw_bool(generator, BATCH, M, N)
-    mask[0, 2] = False
-    output, weights = here(query, key, mask=mask.to(device), is_causal=is_causal, need_weights=not is_fast)
-    exact_output, exact_weights = twin(exactly(query), exactly(key), mask=mask, is_causal=is_causal)
-    assert output.device.type == device.type
-    assert_rounded_often(output, exact_output)
-    if is_fast:
-        assert weights is None
-    else:
-        assert_rounded_often(weights, exact_weights)
-    upstream = draw(generator, BATCH, M, D_MODEL, dtype=dtype)
-    actual = gradients(output, list(here.parameters()), upstream)
-    expected = gradients(exact_output, list(twin.parameters()), upstream)
-    for (name, _), gradient, exact in zip(twin.named_parameters(), actual, expected, strict=True):
-        assert gradient.dtype == dtype
-        if name != "w_k.bias":  # it moves every score of a row alike, so its gradient is zero but for rounding
-            assert_rounded_often(gradient, exact)
 
 
 @every_dtype
@@ -261,15 +237,6 @@ def test_the_pretended_device_does_not_mix_with_the_cpu(mix, pretended):
         mix(here, there)
 
 
-def test_the_pretended_device_allows_what_cuda_allows(pretended):
-    there = torch.arange(3.0, device=pretended)
-    assert there.device == torch.device("cuda:0") != torch.zeros(3).device
-    assert (there + torch.tensor(1.0)).device == there.device  # a single number may come from the CPU
-    assert there[torch.tensor([2, 0])].tolist() == [2.0, 0.0]
-    assert there.cpu().numpy().sum() == there.sum().item() == 3.0
-    assert there.double().to(torch.zeros(1)).device == torch.device("cpu")
-
-
 @pytest.mark.parametrize("n", [M, N])
 def test_functions_stay_on_the_device(n, pretended, generator):
     tensors = inputs(generator, pretended, torch.float32, M, n)
@@ -308,35 +275,8 @@ def test_a_kernel_elsewhere_is_given_no_empty_row(make_mask, is_causal, pretende
     there = fused_attention(*to(pretended, *tensors, mask), is_causal=is_causal)
     assert_close(there.cpu(), here, rtol=1e-12, atol=1e-12)
     if masks[-1] is not None:
-        is_open = masks[-1] if masks[-1].dtype == torch.bool else masks[-1] > -torch.inf
-        assert is_open.cpu().any(dim=-1).all()
-
-
-class Looked(TorchDispatchMode):
-    """Count how often Python asks for a number, for which a GPU would have to finish its work first."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
-
-
-def test_no_number_of_the_device_is_looked_at(pretended, generator):
-    tensors, module = inputs(generator, pretended, torch.float32), MultiHeadAttention(D_MODEL, HEADS).to(pretended)
-    x = draw(generator, BATCH, N, D_MODEL, dtype=torch.float32, device=pretended)
-    bias = draw(generator, M, N, dtype=torch.float32, device=pretended)
-    real = padding_mask(torch.tensor([1, N], device=pretended), n=N)
-    with Looked() as looked:
-        for is_causal in (False, True):
-            for mask in (None, real, bias):
-                scaled_dot_product_attention(*tensors, mask, is_causal=is_causal)
-                fused_attention(*tensors, mask, is_causal=is_causal)
-            module(x, mask=real, is_causal=is_causal)
-    assert looked.count == 0
-    with Looked() as looked:
-        bool(tensors[0].sum())
-    assert looked.count == 1
+        allowed = masks[-1] if masks[-1].dtype == torch.bool else masks[-1] > -torch.inf
+        assert allowed.cpu().any(dim=-1).all()
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -349,6 +289,7 @@ def test_modules_stay_on_the_device(need_weights, pretended, generator):
     assert AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN).to(pretended)(x, x)[0].device.type == "cuda"
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 cannot say what lies below a `vmap`")
 @pytest.mark.parametrize("attention", ATTENTION_KINDS)
 def test_training_happens_on_the_device(attention, pretended, generator):
     team = [Seq2Seq(4, d_hidden=5, attention=attention, generator=generator).to(pretended) for _ in range(2)]

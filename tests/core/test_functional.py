@@ -1,6 +1,5 @@
 """Laws of the attention functions. The oracles are hand arithmetic, loops over single numbers and torch's own op."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -18,17 +17,13 @@ from torch.testing import assert_close
 
 from attention_tutorial import (
     additive_attention,
-    additive_scores,
-    causal_mask,
     combine_masks,
-    dot_product_scores,
     fused_attention,
     masked_softmax,
     multiplicative_attention,
     padding_mask,
     scaled_dot_product_attention,
 )
-from attention_tutorial.analysis.cost import largest_tensor_bytes
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 # About the rounding of one number in each dtype, with room for what is summed up.
@@ -53,11 +48,11 @@ def torch_attention(query, key, value, mask=None, *, is_causal=False, scale=None
     if mask is not None:
         mask = mask.expand(*leading, m, n)
     if is_causal:
-        open_ = torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]).reshape(m, n).to(query.device)
+        allowed = torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]).reshape(m, n).to(query.device)
         if mask is None or mask.dtype == torch.bool:
-            mask = open_ if mask is None else mask & open_
+            mask = allowed if mask is None else mask & allowed
         else:
-            mask = mask.masked_fill(~open_, -math.inf)
+            mask = mask.masked_fill(~allowed, -math.inf)
     with sdpa_kernel(SDPBackend.MATH):
         return F.scaled_dot_product_attention(query, key, value, mask, scale=scale)
 
@@ -121,7 +116,7 @@ MASKS = {
     "bool (m, n)": lambda g: draw_bool(g, M, N),
     "bool (n,)": lambda g: draw_bool(g, N),
     "bool ()": lambda g: torch.tensor(True),
-    "nothing open ()": lambda g: torch.tensor(False),
+    "nothing allowed ()": lambda g: torch.tensor(False),
     "bool (m, 1)": lambda g: draw_bool(g, M, 1),
     "bool padding": lambda g: padding_mask([3, 6], n=N),
     "bool one head": lambda g: draw_bool(g, BATCH, 1, M, N),
@@ -251,7 +246,7 @@ def empty_rows(kind, device):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
 @pytest.mark.parametrize("kind", ["bool", "float"])
-def test_a_row_with_nothing_open_gives_zeros_and_zero_gradients(kind, is_causal, dtype, device, generator):
+def test_a_row_without_an_allowed_key_gives_zeros_and_zero_gradients(kind, is_causal, dtype, device, generator):
     tensors = [x.requires_grad_() for x in inputs(generator, device, dtype)]
     output, weights = scaled_dot_product_attention(*tensors, empty_rows(kind, device), is_causal=is_causal)
     fused = fused_attention(*tensors, empty_rows(kind, device), is_causal=is_causal)
@@ -262,20 +257,10 @@ def test_a_row_with_nothing_open_gives_zeros_and_zero_gradients(kind, is_causal,
     for out in (output, fused):
         assert not out[..., [1, 3], :].any()
         assert out[..., [0, 2, 4], :].any(-1).all()
-        query_gradient, *others = gradients(out, tensors)
+        with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+            query_gradient, *others = gradients(out, tensors)
         assert not query_gradient[..., [1, 3], :].any()
         assert all(x.isfinite().all() for x in (query_gradient, *others))
-
-
-@both_paths
-@pytest.mark.parametrize("mask", [None, torch.ones(M, 1, dtype=torch.bool), torch.zeros(M, 0), torch.zeros(1)])
-@pytest.mark.parametrize("is_causal", [False, True], ids=["", "causal"])
-def test_no_keys_give_zeros(attend, mask, is_causal, device, generator):
-    tensors = [x.requires_grad_() for x in inputs(generator, device, n=0)]
-    output = attend(*tensors, mask if mask is None else mask.to(device), is_causal=is_causal)
-    assert output.shape == (BATCH, HEADS, M, D_V)
-    assert not output.any()
-    assert not gradients(output, tensors)[0].any()
 
 
 # Laws of the weights
@@ -283,9 +268,9 @@ def test_no_keys_give_zeros(attend, mask, is_causal, device, generator):
 
 @both_paths
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_a_hidden_key_stays_hidden_however_low_the_open_scores_are(attend, dtype, device):
+def test_a_masked_key_stays_masked_however_low_the_allowed_scores_are(attend, dtype, device):
     query = torch.full((1, 1), -1e6, dtype=dtype, device=device)
-    key = torch.tensor([[1e6], [0.0]], dtype=dtype, device=device)  # the open key scores -1e12, the hidden one 0
+    key = torch.tensor([[1e6], [0.0]], dtype=dtype, device=device)  # the allowed key scores -1e12, the masked one 0
     value = torch.eye(2, dtype=dtype, device=device)
     for mask in (torch.tensor([True, False]), torch.tensor([0.0, -math.inf])):
         assert attend(query, key, value, mask.to(device)).tolist() == [[1.0, 0.0]]
@@ -319,7 +304,7 @@ def test_huge_dot_products_do_not_overflow_without_a_scale(dtype):
 @both_paths
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("lowest", [-1e4, -1e9, "dtype", "float32"])
-def test_a_large_negative_number_hides_a_key_and_never_a_whole_row(attend, lowest, dtype, device, generator):
+def test_a_large_negative_number_masks_a_key_and_never_a_whole_row(attend, lowest, dtype, device, generator):
     fill = {"dtype": torch.finfo(dtype).min, "float32": torch.finfo(torch.float32).min}.get(lowest, lowest)
     query, key, value = inputs(generator, device, dtype)
     allowed = draw_bool(generator, M, N, device=device)
@@ -346,17 +331,6 @@ def test_the_lowest_number_of_half_precision_does_not_overflow_in_a_softmax():
     mask = torch.full((1, 3), torch.finfo(torch.float16).min, dtype=torch.float16)
     assert masked_softmax(scores, mask).dtype == torch.float16
     assert_close(masked_softmax(scores, mask), torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float16))
-
-
-def test_the_kernels_blocks_do_not_show():
-    # more keys than a block of the fused kernel holds, the first blocks hidden for some rows
-    n, generator = 1031, torch.Generator().manual_seed(3)
-    query, key, value = (draw(generator, 1, 2, size, 8, dtype=torch.float32) for size in (37, n, n))
-    mask = torch.ones(37, n, dtype=torch.bool)
-    mask[:17, :600], mask[5], mask[9, :1030] = False, False, False
-    assert_close(fused_attention(query, key, value, mask), eager(query, key, value, mask))
-    x = draw(generator, 1, 2, n, 8, dtype=torch.float32)
-    assert_close(fused_attention(x, x, x, is_causal=True), eager(x, x, x, is_causal=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -423,18 +397,8 @@ def test_no_argument_is_changed(make_mask, generator):
     assert [x._version for x in arguments] == versions
 
 
-@pytest.mark.parametrize("m", [263, 1], ids=["square", "one query"])
-def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(m, device, generator):
-    n = 263
-    query, key = (draw(generator, 1, 1, s, 8, device=device, dtype=torch.float32) for s in (m, n))
-    largest = largest_tensor_bytes(lambda: fused_attention(query, key, key, is_causal=True))
-    assert largest < n * n  # less than even a boolean mask
-    if m > 1:
-        assert largest_tensor_bytes(lambda: eager(query, key, key, is_causal=True)) == 4 * n * n
-
-
 @pytest.mark.parametrize("where", [torch.nan, torch.inf, -torch.inf], ids=str)
-def test_what_a_closed_key_holds_is_hidden(where, generator):
+def test_what_a_masked_key_holds_is_hidden(where, generator):
     query, key, value = (x.requires_grad_() for x in inputs(generator))
     mask = torch.arange(N) != 2
     clean = scaled_dot_product_attention(query, key, value, mask)
@@ -444,7 +408,7 @@ def test_what_a_closed_key_holds_is_hidden(where, generator):
         assert_close(a, b, **TIGHT)
     assert result[1][..., 2].count_nonzero() == 0
     assert gradients(result[0], [value])[0].isfinite().all()
-    shown = scaled_dot_product_attention(query, broken, value, ~mask)[0]  # and in an open place it is not hidden
+    shown = scaled_dot_product_attention(query, broken, value, ~mask)[0]  # and in an allowed place it is not hidden
     assert shown.isnan().any()
 
 
@@ -492,11 +456,11 @@ def test_minus_infinity_in_a_float_mask_hides_what_false_hides(spoilt, is_causal
     """3e200 overflows in the scores."""
     query, key, value = inputs(generator)
     key[..., 1, :], query[..., 2, :] = spoilt, 3e200 if spoilt == 3e200 else query[..., 2, :]
-    closed = torch.arange(N) != 1
-    added = torch.zeros(N, dtype=torch.float64).masked_fill(~closed, -torch.inf)
+    allowed = torch.arange(N) != 1
+    added = torch.zeros(N, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
     learned = [x.clone().requires_grad_() for x in (query, key, value)]
     actual, wanted = (
-        scaled_dot_product_attention(*learned, mask, is_causal=is_causal) for mask in (added.requires_grad_(), closed)
+        scaled_dot_product_attention(*learned, mask, is_causal=is_causal) for mask in (added.requires_grad_(), allowed)
     )
     assert not wanted[0].isnan().any()
     for a, b in zip(actual, wanted, strict=True):
@@ -513,6 +477,7 @@ def test_minus_infinity_in_a_float_mask_hides_what_false_hides(spoilt, is_causal
     [
         ((2, 0, 4), (2, 5, 4), (2, 5, 6), (2, 0, 6)),
         ((2, 0, 4), (2, 0, 4), (2, 0, 6), (2, 0, 6)),
+        ((2, 3, 4), (2, 0, 4), (2, 0, 6), (2, 3, 6)),
         ((0, 3, 4), (0, 5, 4), (0, 5, 6), (0, 3, 6)),
         ((1, 3, 4), (0, 5, 4), (0, 5, 6), (0, 3, 6)),
         ((1, 2, 3, 4), (5, 1, 0, 4), (5, 2, 0, 6), (5, 2, 3, 6)),
@@ -520,16 +485,21 @@ def test_minus_infinity_in_a_float_mask_hides_what_false_hides(spoilt, is_causal
     ],
 )
 def test_empty_axes_give_empty_axes_and_zeros(attend, is_causal, q, k, v, shape, device):
-    tensors = [torch.ones(size, device=device) for size in (q, k, v)]
-    for mask in (None, torch.ones(q[-2], k[-2], dtype=torch.bool, device=device)):
-        output = attend(*tensors, mask, is_causal=is_causal)
+    tensors = [torch.ones(size, device=device, requires_grad=True) for size in (q, k, v)]
+    masks = (
+        torch.ones(q[-2], k[-2], dtype=torch.bool),
+        torch.ones(q[-2], 1, dtype=torch.bool),
+        torch.zeros(q[-2], k[-2]),
+    )
+    for mask in (None, *masks, torch.zeros(1)):
+        output = attend(*tensors, mask if mask is None else mask.to(device), is_causal=is_causal)
         assert output.shape == shape
-        assert k[-2] or not output.any()
+        assert k[-2] or not (output.any() or gradients(output, tensors)[0].any())
 
 
 @pytest.mark.parametrize("lowest", [torch.finfo(torch.float32).min, -1e9])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_under_autocast_a_large_finite_mask_closes_no_row(lowest, dtype, generator):
+def test_under_autocast_a_large_finite_mask_leaves_no_row_empty(lowest, dtype, generator):
     query, key, value = (x.float() for x in inputs(generator))
     mask = torch.full((M, N), lowest)
     for attend in (fused_attention, eager):
@@ -557,13 +527,6 @@ def test_compiled_functions_give_the_same(generator):
             assert_close(f, e, **TIGHT)
 
 
-def test_compiled_functions_take_new_shapes(generator):
-    fast = compiled(lambda x: scaled_dot_product_attention(x, x, x, is_causal=True)[0], backend="eager", dynamic=True)
-    for m in (3, 5, 7):
-        x = draw(generator, BATCH, m, D_K)
-        assert_close(fast(x), eager(x, x, x, causal_mask(m)), **TIGHT)
-
-
 @both_paths
 def test_vmap_over_any_argument_equals_a_loop(attend, generator):
     query, key, value = (draw(generator, BATCH, *s) for s in ((M, D_K), (N, D_K), (N, D_V)))
@@ -587,7 +550,7 @@ def test_a_compiled_attention_takes_any_scale(attend, generator):
 # Additive and multiplicative attention
 
 
-def other_inputs(generator, device="cpu"):
+def other_inputs(generator):
     """Query, key, value with leading axes that broadcast, and the parameters of both scores."""
     shapes = {
         "query": (BATCH, 1, M, D_Q),
@@ -598,7 +561,7 @@ def other_inputs(generator, device="cpu"):
         "w_key": (D_HIDDEN, D_K),
         "v": (D_HIDDEN,),
     }
-    return {name: draw(generator, *shape, device=device) / 3 for name, shape in shapes.items()}
+    return {name: draw(generator, *shape) / 3 for name, shape in shapes.items()}
 
 
 def score_general(w):
@@ -620,21 +583,6 @@ def score_additive(w_query, w_key, v):
         )
 
     return score
-
-
-def test_scores_agree_with_the_loops(device, generator):
-    x = other_inputs(generator, device=device)
-    additive = score_additive(x["w_query"], x["w_key"], x["v"])
-    dot = lambda q, k: sum(a * c for a, c in zip(q[:D_K], k, strict=True))  # noqa: E731
-    query, key = x["query"].cpu().tolist(), x["key"].cpu().tolist()
-    results = {
-        additive: additive_scores(x["query"], x["key"], x["w_query"], x["w_key"], x["v"]),
-        dot: dot_product_scores(x["query"][..., :D_K], x["key"]),
-    }
-    for score, scores in results.items():
-        assert scores.shape == (BATCH, HEADS, M, N)
-        for b, h, i, j in itertools.product(*map(range, scores.shape)):
-            assert scores[b, h, i, j].item() == pytest.approx(score(query[b][0][i], key[h][j]), abs=1e-12)
 
 
 @all_masks

@@ -40,6 +40,7 @@ from attention_tutorial import (
     split_heads,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
+from attention_tutorial.positions import RotaryMultiHeadAttention
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 D_MODEL, D_HEAD = 15, 5  # with three heads
@@ -111,7 +112,7 @@ MASKS = {
     "(batch, heads, m, n)": lambda g: draw_bool(g, BATCH, HEADS, M, N),
     "(1, heads, m, n)": lambda g: draw_bool(g, 1, HEADS, M, N),
     "padding": lambda g: padding_mask([3, 6], n=N),
-    "nothing open": lambda g: padding_mask([0, 6], n=N),
+    "nothing allowed": lambda g: padding_mask([0, 6], n=N),
     "(m, 1)": lambda g: draw_bool(g, M, 1),
     "(1, n)": lambda g: draw_bool(g, 1, N),
     "(1, m, n)": lambda g: draw_bool(g, 1, M, N),
@@ -261,6 +262,7 @@ def test_first_weights_follow_glorot_and_biases_start_at_zero():
 def small_modules(generator):
     return [
         make(generator, d_head=4),
+        fill(RotaryMultiHeadAttention(D_MODEL, HEADS, 4, dtype=torch.float64), generator),
         fill(AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN, dtype=torch.float64), generator),
     ]
 
@@ -279,15 +281,6 @@ def test_copies_pickles_and_state_dicts_give_the_same(generator, tmp_path):
             assert repr(copied) == repr(module)
             shared = {p.data_ptr() for p in module.parameters()} & {p.data_ptr() for p in copied.parameters()}
             assert not shared
-
-
-@both_paths
-def test_compiled_module_gives_the_same(need_weights, generator):
-    module, tensors = make(generator), inputs(generator)
-    torch.compiler.reset()
-    fast = torch.compile(module, fullgraph=True, backend="eager")
-    options = {"mask": padding_mask([0, 6], n=N), "is_causal": True, "need_weights": need_weights}
-    assert_close(fast(*tensors, **options)[0], module(*tensors, **options)[0], **TIGHT)
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # torch's, on its fused kernel
@@ -320,7 +313,8 @@ def test_the_fused_path_makes_no_m_by_n_tensor_when_causal(device, generator):
     m = 263
     module = make(generator, device, dtype=torch.float32)
     x = draw(generator, 1, m, D_MODEL, device=device, dtype=torch.float32)
-    assert largest_tensor_bytes(lambda: module(x, is_causal=True, need_weights=False)) < m * m
+    for query in (x, x[:, -1:]):  # less than even a boolean mask
+        assert largest_tensor_bytes(lambda query=query: module(query, x, is_causal=True, need_weights=False)) < m * m
     assert largest_tensor_bytes(lambda: module(x, is_causal=True)) == HEADS * 4 * m * m
 
 
@@ -344,22 +338,6 @@ def test_a_subclass_is_made_from_torch_as_a_subclass():
         pass
 
     assert type(Ours.from_torch(nn.MultiheadAttention(4, 2))) is Ours
-
-
-# Keys and values made beforehand
-
-
-@pytest.mark.parametrize("kv_heads", [1, HEADS])
-def test_attention_to_keys_and_values_made_beforehand_is_attention(kv_heads, device, generator):
-    ours = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads, dtype=torch.float64, device=device)
-    fill(ours, generator)
-    query, key, value = (draw(generator, BATCH, n, D_MODEL, device=device) for n in (M, N, N))
-    keys, values = ours.project(key, value)
-    assert keys.shape == values.shape == (BATCH, kv_heads, N, ours.d_head)
-    for actual, expected in zip(ours.attend(query, keys, values), ours(query, key, value), strict=True):
-        assert_close(actual, expected, rtol=1e-12, atol=1e-12)
-    for actual, expected in zip(ours.project(key), ours.project(key, key), strict=True):
-        assert torch.equal(actual, expected)
 
 
 def test_one_head_for_one_is_left_as_it_is(generator):
@@ -405,10 +383,6 @@ MASK_RULE = (
 )
 ERRORS = {
     TypeError: [
-        (lambda: MultiHeadAttention(8.0, 2), "d_model must be an int; got float"),
-        (lambda: MultiHeadAttention(8, "2"), "num_heads must be an int; got str"),
-        (lambda: MultiHeadAttention(8, True), "num_heads must be an int; got bool"),
-        (lambda: MultiHeadAttention(8, 2, 4.0), "d_head must be an int; got float"),
         (lambda: MultiHeadAttention(8, 2, bias=1), "bias must be True or False; got int"),
         (lambda: MODULE(None), "query must be a torch.Tensor; got NoneType"),
         (lambda: MODULE(X.int()),
@@ -423,25 +397,18 @@ ERRORS = {
         (lambda: MODULE(X, mask=[[1]]), "mask must be a torch.Tensor or None; got list"),
         (lambda: MODULE(X, mask=torch.ones(5, 5).int()),
          "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int32"),
-        (lambda: MODULE(X, is_causal=1), "is_causal must be True or False; got int"),
         (lambda: MODULE(X, is_causal=None, need_weights=False), "is_causal must be True or False; got NoneType"),
-        (lambda: MODULE(X, need_weights=0), "need_weights must be True or False; got int"),
         (lambda: MultiHeadAttention.from_torch(nn.Linear(2, 2)),
          "module must be a torch.nn.MultiheadAttention; got Linear"),
         (lambda: AdditiveAttention(5, 4.5, 6), "d_key must be an int; got float"),
         (lambda: AdditiveAttention(5, 4, 6).double()(torch.ones(3, 5), torch.ones(7, 4)),
          "query and w_query must have the same dtype; got query torch.float32, w_query torch.float64"),
-        (lambda: MultiHeadAttention(8, 4, num_kv_heads="2"), "num_kv_heads must be an int; got str"),
-        (lambda: MODULE.attend([X], *KEPT), "query must be a torch.Tensor; got list"),
         (lambda: MODULE.attend(X, [], KEPT[1]), "keys must be a torch.Tensor; got list"),
         (lambda: MODULE.attend(X, KEPT[0].double(), KEPT[1]),
          "query and keys must have the same dtype; got query torch.float32, keys torch.float64"),
-        (lambda: MODULE.attend(X, *KEPT, is_causal=1), "is_causal must be True or False; got int"),
         (lambda: MODULE.attend(X, *KEPT, need_weights=None), "need_weights must be True or False; got NoneType"),
         (lambda: repeat_heads([1], 2), "x must be a torch.Tensor; got list"),
-        (lambda: repeat_heads(KEPT[0], "6"), "num_heads must be an int; got str"),
         (lambda: split_heads([1], 2), "x must be a torch.Tensor; got list"),
-        (lambda: split_heads(X, 3.0), "num_heads must be an int; got float"),
         (lambda: merge_heads(None), "x must be a torch.Tensor; got NoneType"),
     ],
     ValueError: [
@@ -464,7 +431,6 @@ ERRORS = {
         (lambda: MODULE(X, Y, mask=torch.ones(7)), f"{MASK_RULE} (7,)"),
         (lambda: MODULE(X, Y, mask=torch.ones(7, 5)), f"{MASK_RULE} (7, 5)"),
         (lambda: MODULE(X, Y, mask=torch.ones(3, 5, 7)), f"{MASK_RULE} (3, 5, 7)"),
-        (lambda: MODULE(X, Y, mask=torch.ones(6, 5, 7)), f"{MASK_RULE} (6, 5, 7)"),
         (lambda: MODULE(X, Y, mask=torch.ones(2, 2, 5, 7)), f"{MASK_RULE} (2, 2, 5, 7)"),
         (lambda: MODULE(X, Y, mask=torch.ones(1, 2, 3, 5, 7)), f"{MASK_RULE} (1, 2, 3, 5, 7)"),
         (lambda: MODULE(X, Y, mask=torch.ones(5, 7, device="meta")),

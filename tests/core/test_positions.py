@@ -1,7 +1,6 @@
 """Laws of positions. The oracles are loops over single numbers, complex numbers, and what the papers print."""
 
 import cmath
-import copy
 import itertools
 import math
 
@@ -117,6 +116,7 @@ def test_rotation_is_multiplication_by_a_complex_number(generator, pairing):
 def test_positions_default_to_counting_and_may_differ_in_a_batch(generator):
     x = draw(generator, BATCH, HEADS, N, D)
     assert torch.equal(apply_rotary(x), apply_rotary(x, torch.arange(N)))
+    assert apply_rotary(x[:, :, :0]).shape == (BATCH, HEADS, 0, D)
     places = torch.tensor([[[0, 1, 2, 3, 4, 5, 6]], [[0, 0, 0, 1, 2, 3, 4]]])  # padded on the left
     turned = apply_rotary(x, places)
     assert torch.equal(turned[0], apply_rotary(x[0]))
@@ -154,7 +154,9 @@ def test_rotary_attention_turns_queries_and_keys_and_nothing_else(generator, pai
     assert_close(module(x, is_causal=True, need_weights=False)[0], output, **TIGHT)
 
 
-@pytest.mark.parametrize("make", [rotary, lambda g: MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64)])
+@pytest.mark.parametrize("make", [
+    rotary, lambda g: rotary(g, num_kv_heads=1), lambda g: MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64),
+], ids=["rotary", "one kv head", "plain"])  # fmt: skip
 @pytest.mark.parametrize("sizes", [(1,) * N, (3, 1, 1, 2), (N,)])
 def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
     module, x = make(generator), draw(generator, BATCH, N, D_MODEL)
@@ -163,6 +165,7 @@ def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
     for size in sizes:
         new = x[:, done : done + size]
         k, v = module.project(new, start=done)
+        assert k.shape == v.shape == (BATCH, module.num_kv_heads, size, D_HEAD)
         keys, values, done = [*keys, k], [*values, v], done + size
         for need_weights in (True, False):
             output, rows = module.attend(
@@ -172,17 +175,6 @@ def test_what_is_kept_gives_the_outputs_of_the_whole(generator, make, sizes):
             assert (rows is None) != need_weights
         assert_close(module.attend(new, torch.cat(keys, 2), torch.cat(values, 2), is_causal=True)[1],
                      weights[:, :, done - size : done, :done], **TIGHT)  # fmt: skip
-
-
-def test_attend_takes_masks_as_forward_does(generator):
-    module = rotary(generator)
-    x, memory = draw(generator, BATCH, M, D_MODEL), draw(generator, BATCH, N, D_MODEL)
-    mask = torch.rand(BATCH, M, N, generator=generator) < 0.6
-    for kind in (mask, mask[:, None], mask[0], None):
-        for mine, other in zip(
-            module.attend(x, *module.project(memory), kind), module(x, memory, mask=kind), strict=True
-        ):
-            assert_close(mine, other, **TIGHT)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -202,11 +194,6 @@ def test_half_precision_is_turned_in_float32_and_rounded_once(generator, dtype, 
     assert_close(apply_rotary(x, pairing=pairing).double(), exact, rtol=0.501 * torch.finfo(dtype).eps, atol=1e-6)
 
 
-@pairings
-def test_no_positions_are_turned_into_none(pairing):
-    assert apply_rotary(torch.zeros(2, 0, 4), pairing=pairing).shape == (2, 0, 4)
-
-
 def test_rotary_attention_takes_its_sizes_as_told():
     module = RotaryMultiHeadAttention(10, 2, 6, pairing="interleaved", base=50.0)
     assert (module.d_head, module.w_q.weight.shape, module.w_q.bias) == (6, (12, 10), None)
@@ -214,12 +201,9 @@ def test_rotary_attention_takes_its_sizes_as_told():
     assert "d_model=10, num_heads=2, d_head=6, pairing='interleaved', base=50" in repr(module)
 
 
-def test_rotation_can_be_compiled_mapped_and_copied(generator):
+def test_rotation_can_be_compiled_and_mapped(generator):
     x = draw(generator, BATCH, N, D)
     assert_close(torch.func.vmap(apply_rotary)(x), apply_rotary(x), **TIGHT)
-    module = rotary(generator)
-    inputs = draw(generator, BATCH, N, D_MODEL)
-    assert torch.equal(copy.deepcopy(module)(inputs)[0], module(inputs)[0])
     compiled = torch.compile(apply_rotary, backend="eager", fullgraph=True)
     assert_close(compiled(x), apply_rotary(x), **TIGHT)
 
@@ -261,7 +245,6 @@ X = torch.zeros(2, 4)
 
 @mistakes({
     TypeError: [
-        (lambda: sinusoidal_positions(2.0, 4), "n must be an int; got float"),
         (lambda: sinusoidal_positions(2, 4, dtype=torch.int64),
          "dtype must be a floating-point type (float64, float32, bfloat16 or float16); got torch.int64"),
         (lambda: shift_matrix("2", 4), "steps must be a real number; got str"),
@@ -277,7 +260,6 @@ X = torch.zeros(2, 4)
     ValueError: [
         (lambda: sinusoidal_positions(-1, 4), "n must be at least 0; got -1"),
         (lambda: sinusoidal_positions(2, 5), "d_model must be even, since features come in pairs; got 5"),
-        (lambda: sinusoidal_positions(2, 0), "d_model must be at least 2; got 0"),
         (lambda: sinusoidal_positions(2, 4, base=0), "base must be above 0; got 0"),
         (lambda: sinusoidal_positions(2, 4, start=-3), "start must be at least 0; got -3"),
         (lambda: LearnedPositions(0, 4), "max_length must be at least 1; got 0"),
@@ -309,8 +291,6 @@ X = torch.zeros(2, 4)
         (lambda: RotaryMultiHeadAttention(8, 2, base=0), "base must be above 0; got 0"),
         (lambda: alibi_bias(-1, 2, 2), "m must be at least 0; got -1"),
         (lambda: apply_rotary(X, pairing="half"), "pairing must be 'halves' or 'interleaved'; got 'half'"),
-        (lambda: apply_rotary(X, torch.arange(3)),
-         "positions must broadcast to (..., n); expected something that broadcasts to (2,), got (3,)"),
         (lambda: permute_rotary(torch.zeros(6, 4), 2, to="halves"),
          "weight must have heads * d_head rows with an even d_head; got num_heads=2 and shape (6, 4)"),
         (lambda: RotaryMultiHeadAttention(6, 2), "d_head must be even, since features come in pairs; got 3"),

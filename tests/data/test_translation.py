@@ -245,8 +245,8 @@ def test_batches_come_again_and_follow_from_the_seed():
     ValueError: [
         (lambda: drawn(0), "size must be at least 1; got 0"),
         (lambda: encode_english([]), "texts must hold at least one text; got none"),
-        (lambda: encode_italian(["la zebra"]), "texts must use the words of the vocabulary; got zebra"),
-        (lambda: spell_italian(torch.ones(2, 2).long()), "ids must have one axis (m,); got shape (2, 2)"),
+        (lambda: encode_italian(["la zebra"]), "sentences must use the words of the vocabulary; got zebra"),
+        (lambda: spell_italian(torch.ones(2, 2).long()), "ids must have one axis (n,); got shape (2, 2)"),
         (lambda: spell_italian(torch.tensor([999])), f"ids must lie between 0 and {len(ITALIAN) - 1}; got [999]"),
         (lambda: Sentence(NOUNS[0], "introduced", 1999), "year must be 2008 to 2023 or 2027 to 2042; got 1999"),
         (lambda: Sentence(NOUNS[0], "introduced", 2010, relation="of"),

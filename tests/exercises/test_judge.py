@@ -2,10 +2,12 @@
 
 import contextvars
 import json
+import math
 import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,32 +19,42 @@ from attention_tutorial.exercises import (
     Exercise,
     Mistake,
     Outcome,
-    Read,
-    Slip,
+    WrongAnswer,
     check,
     diagnose,
     exercises,
     judge,
-    running,
+    number,
+    numbers,
+    random,
+    runner,
+    same,
+    tensor,
 )
-from attention_tutorial.exercises.judging import slip_of
-from attention_tutorial.exercises.results import number, same_shape, tensor
+from attention_tutorial.exercises.diagnosis import explain, explain_rounding, first_wrong_place
+from attention_tutorial.exercises.parse import expect_mask, expect_number, expect_numbers, expect_pair, expect_tensor
+from attention_tutorial.exercises.runner import call
 
 DOUBLED = Exercise(
     name="nine_1",
-    asks="Twice a number.",
+    prompt="Twice a number.",
     right=lambda x: 2 * x,
     returns=number(),
     cases=[Case((3,)), Case((-1,), "right for 3, but not for -1: {found}")],
-    slips=[
-        Slip("that is the number itself", lambda x: x),
-        Slip(lambda x: f"that is {x} squared", lambda x: x * x, mistake=3),
-        Read("it is one too large", lambda x: 2 * x + 1),
+    wrong_answers=[
+        WrongAnswer("that is the number itself", lambda x: x),
+        WrongAnswer(lambda x: f"that is {x} squared", lambda x: x * x, mistake=3),
+        WrongAnswer("it is one too large", lambda x: 2 * x + 1),
     ],
-    explain=lambda got, right, x: "it is one too large" if got == right + 1 else None,
-    rest="it does not double",
+    fallback_message="it does not double",
 )
-NUMBER = Exercise(name="nine_2", asks="No number.", right=0, returns=number("the number"), slips=[Slip("not one", 1)])
+NUMBER = Exercise(
+    name="nine_2",
+    prompt="No number.",
+    right=0,
+    returns=number("the number"),
+    wrong_answers=[WrongAnswer("not one", 1)],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -77,23 +89,25 @@ def test_a_common_mistake_leads_to_the_page_of_symptoms(capsys):
     assert "My model misbehaves" not in said(capsys, "nine_1", lambda x: x)
 
 
-def test_a_slip_is_told_by_its_result_and_words_may_be_made_from_the_inputs():
-    for answer, words, slip in (
-        (lambda x: x + 0.0, "that is the number itself", DOUBLED.slips[0]),
-        (lambda x: x**2, "that is 3 squared", DOUBLED.slips[1]),
-        (lambda x: x + x + 1, "it is one too large", DOUBLED.slips[2]),
-        (lambda x: 5, "it does not double", None),
-        (lambda x: abs(2 * x), "right for 3, but not for -1: it does not double", None),
-        (lambda x: x * x if x < 0 else 2 * x, "right for 3, but not for -1: that is -1 squared", DOUBLED.slips[1]),
+def test_a_wrong_answer_is_known_by_its_result_and_its_message_may_be_made_from_the_inputs():
+    itself, squared, larger = DOUBLED.wrong_answers
+    for answer, message, wrong_answer in (
+        (lambda x: x + 0.0, "that is the number itself", itself),
+        (lambda x: x**2, "that is 3 squared", squared),
+        (lambda x: x + x + 1, "it is one too large", larger),
+        (lambda x: 5, "it does not double; for the inputs 3 your result is 5; expected 6", None),
+        (lambda x: x * x if x < 0 else 2 * x, "right for 3, but not for -1: that is -1 squared", squared),
     ):
         diagnosis = judge(DOUBLED, answer)
-        assert (diagnosis.words, slip_of(DOUBLED, diagnosis)) == (words, slip)
+        assert (diagnosis.message, diagnosis.wrong_answer) == (message, wrong_answer)
 
 
 def test_other_inputs_may_be_judged_than_those_of_the_table():
     hidden = [Case((10,), "hidden: {found}")]
     assert judge(DOUBLED, lambda x: 2 * min(x, 9)) is None
-    assert judge(DOUBLED, lambda x: 2 * min(x, 9), cases=hidden) == Diagnosis("hidden: it does not double")
+    assert judge(DOUBLED, lambda x: 2 * min(x, 9), cases=hidden) == Diagnosis(
+        "hidden: it does not double; for the inputs 10 your result is 18; expected 20"
+    )
 
 
 def test_an_answer_that_runs_elsewhere_is_only_called():
@@ -108,42 +122,61 @@ def test_an_answer_that_runs_elsewhere_is_only_called():
 
 PAIR = Exercise(
     name="nine_3",
-    asks="An output and weights.",
+    prompt="An output and weights.",
     right=lambda x: (x.sum(), x / x.sum()),
     returns=(tensor("()"), tensor("(n,)", "the weights")),
     cases=[Case((torch.arange(1.0, 4.0, dtype=torch.float64),))],
-    slips=[
-        Slip("the output is doubled", lambda x: (2 * x.sum(), x / x.sum())),
-        Slip("that is x itself", lambda x: (x.sum(), x)),
-        Slip("several outputs", lambda x: (x, x / x.sum()), like=same_shape),
+    wrong_answers=[
+        WrongAnswer("the output is doubled", lambda x: (2 * x.sum(), x / x.sum())),
+        WrongAnswer("that is x itself", lambda x: (x.sum(), x)),
+        WrongAnswer("several outputs", lambda x: (x, x / x.sum())),
+        WrongAnswer("0/0 is not a number", lambda x: (x.sum(), torch.stack([x[0], x[0] * torch.nan, x[0]]))),
     ],
-    explain=lambda got, right, x: f"{len(got)} of {len(right)} read" if got[0] > 99 else None,
 )
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (lambda x: (x.sum(), x / x.sum()), None),
         (lambda x: (2 * x.sum(), x / x.sum()), "the output is doubled"),
         (lambda x: (2 * x.sum(), x), "that is x itself"),  # the last part first, and it alone
-        (lambda x: (7 * x, x / x.sum()), "several outputs"),
-        (lambda x: (100 * x.sum(), x / x.sum()), "2 of 2 read"),
-        (lambda x: (3 * x.sum(), x / x.sum()), "it is not the right result"),
-        (lambda x: (x.sum(), (x / x.sum()).round(decimals=2)), "your weights are right, but rounded to 2 decimals"),
+        (lambda x: (1 * x, x / x.sum()), "several outputs"),  # also where the shape is wrong
+        (lambda x: (x.sum(), torch.tensor([1.0, torch.nan, 1.0])), "0/0 is not a number"),
+        (lambda x: (x, torch.tensor([torch.nan, 1.0, 1.0])), "the weights hold NaN"),
+        (lambda x: (x.sum(), x / x.sum() / 2), "the output is right, the weights not: each row must sum to 1"),
+        (
+            lambda x: (x.sum(), (x / x.sum()).round(decimals=2)),
+            "the output is right, the weights not: your weights are right, but rounded to 2 decimals",
+        ),
         (lambda x: (x / x.sum(), x.sum()), "return the output first and the weights second"),
         (lambda x: x.sum(), "return two things, the output and the weights; got Tensor"),
     ],
 )
-def test_of_two_things_the_last_is_compared_first(answer, words):
+def test_of_two_things_the_last_is_compared_first(answer, message):
     diagnosis = judge(PAIR, answer)
-    assert diagnosis is None if words is None else diagnosis.words.startswith(words), diagnosis
+    assert diagnosis is None if message is None else diagnosis.message.startswith(message), diagnosis
 
 
-def test_an_answer_that_is_right_is_asked_further():
-    asked = replace(DOUBLED, further=[lambda answer: None, lambda answer: "too slow" if answer(1) == 2 else None])
-    assert judge(asked, lambda x: 2 * x) == Diagnosis("too slow")
-    assert judge(asked, lambda x: x).words == "that is the number itself"
+def test_an_answer_that_is_right_is_checked_further():
+    checks = [lambda answer: None, lambda answer: "too slow: 7 s" if answer(1) == 2 else None]
+    slow = WrongAnswer("too slow", lambda x: 2 * x)
+    checked = replace(DOUBLED, extra_checks=checks, wrong_answers=[*DOUBLED.wrong_answers, slow])
+    assert judge(checked, lambda x: 2 * x) == Diagnosis("too slow: 7 s", slow)
+    assert judge(checked, lambda x: x).message == "that is the number itself"
+
+
+def test_of_several_right_answers_each_is_right_if_call_gets_the_same_from_all():
+    even = replace(NUMBER, call=lambda answer: answer % 2)
+    assert judge(even, 6) is None and judge(even, 7).message == "not one"
+
+
+def test_the_right_value_is_not_given_away():
+    about = Exercise(prompt="Two.", right=[1.0, 2.5], returns=numbers("the two"), wrong_answers=[])
+    assert judge(about, [1.0, 4.0]).message == "it is not the right result"
+    assert judge(replace(about, right=lambda: [1.0, 2.5]), lambda: [1.0, 4.0]).message.endswith(
+        "1 of the 2 entries of your two is wrong; at 1, counted from 0, yours has 4; expected 2.5"
+    )
 
 
 def test_what_pytorch_loads_at_first_use_is_not_the_answers_time():
@@ -153,7 +186,7 @@ def test_what_pytorch_loads_at_first_use_is_not_the_answers_time():
         loaded.append(answer)
 
     loaded = []
-    slow = replace(DOUBLED, further=[loads])
+    slow = replace(DOUBLED, extra_checks=[loads])
     assert judge(slow, lambda x: 2 * x, seconds=0.2) is judge(slow, lambda x: x + x, seconds=0.2) is None
     assert [answer is DOUBLED.right for answer in loaded] == [True, False, False]
 
@@ -174,7 +207,7 @@ def dots(x):
 
 def test_an_empty_function_is_not_filled_in_and_nothing_is_loaded_for_it():
     loaded = []
-    assert judge(replace(DOUBLED, further=[loaded.append]), dots).kind is Outcome.NOT_FILLED_IN
+    assert judge(replace(DOUBLED, extra_checks=[loaded.append]), dots).kind is Outcome.NOT_FILLED_IN
     assert not loaded
 
 
@@ -232,14 +265,6 @@ def test_the_line_is_the_answers_own_though_a_library_or_the_package_raises():
     assert diagnose("nine_1", through_us).endswith("(in the line `return masked_softmax(x)`)")
 
 
-def test_no_check_waits_for_answers_that_are_read_off_a_result():
-    called = []
-    exercise = replace(DOUBLED, slips=[Read("seven", lambda x: called.append(x) or 7)])
-    diagnosis = judge(exercise, lambda x: 7)
-    assert diagnosis is not None and not called
-    assert slip_of(exercise, diagnosis) is exercise.slips[0] and called
-
-
 def endless(x):
     while True:
         time.sleep(0.001)
@@ -275,7 +300,7 @@ def test_what_is_raised_beside_the_answer_is_told(error, words):
     def raises(answer, *inputs):
         raise error
 
-    assert judge(replace(DOUBLED, ask=raises), 1).words.startswith(words)
+    assert judge(replace(DOUBLED, call=raises), 1).message.startswith(words)
 
 
 def test_float64_is_the_default_while_an_answer_runs_and_only_then():
@@ -286,7 +311,7 @@ def test_float64_is_the_default_while_an_answer_runs_and_only_then():
         raise answer
 
     for answer in (Mistake("no"), KeyError(), SystemExit()):
-        judge(replace(DOUBLED, ask=looks, slips=[]), answer)
+        judge(replace(DOUBLED, call=looks, wrong_answers=[]), answer)
         assert torch.get_default_dtype() == torch.float32
     assert seen == [torch.float64] * 3
 
@@ -334,7 +359,7 @@ def test_an_interrupt_stops_the_answer_too(monkeypatch):
                 raise KeyboardInterrupt
             super().join(timeout)
 
-    monkeypatch.setattr(running.threading, "Thread", Interrupted)
+    monkeypatch.setattr(runner.threading, "Thread", Interrupted)
     ended = threading.Event()
 
     def answer(x):
@@ -358,8 +383,260 @@ def test_an_unknown_exercise_is_an_error_that_names_the_known():
 def test_a_table_in_a_new_chapter_is_found(monkeypatch, tmp_path):
     (tmp_path / "chapter77.py").write_text(
         "from attention_tutorial.exercises import Exercise\n"
-        "from attention_tutorial.exercises.results import number\n"
-        "SEVEN = Exercise(name='seven', asks='Seven.', right=7, returns=number(), slips=[])\n"
+        "from attention_tutorial.exercises import number\n"
+        "SEVEN = Exercise(name='seven', prompt='Seven.', right=7, returns=number(), wrong_answers=[])\n"
     )
     monkeypatch.setattr(package, "__path__", [str(tmp_path)])
     assert list(exercises.__wrapped__()) == ["seven"]
+
+
+# ---- Running an answer ---------------------------------------------------------------------------------------------
+
+
+def test_a_function_that_only_prints_is_told_to_return():
+    def without_return(x):
+        y = [x]  # noqa: F841 (the mistake: no return)
+
+    for answer in (without_return, lambda x: print(end="")):
+        with pytest.raises(Mistake, match="your function returns nothing"):
+            call(answer, 1)
+    with pytest.raises(NotImplementedError):
+        call(lambda x: None, 1)
+
+
+def test_call_tells_a_stub_from_an_operation_that_torch_does_not_have():
+    def not_for_integers(x):
+        return x.softmax(0)
+
+    with pytest.raises(Mistake, match=r"raised NotImplementedError: .*\(in the line `return x.softmax\(0\)`\)"):
+        call(not_for_integers, torch.arange(3))
+
+
+def test_call_keeps_gradients_and_hands_over_copies():
+    x = random(3).requires_grad_()
+    gradient = call(lambda a: torch.autograd.grad(a.sum(), a)[0], x)
+    assert gradient.tolist() == [1.0] * 3 and x.grad is None
+    with pytest.raises(Mistake):
+        call(lambda a: a.mul_(2), x.detach())
+    assert x.detach().equal(random(3))
+    assert call(lambda a, b: 1, torch.tensor([math.nan, 1.0]), [math.nan, 2]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda a, b: a.unsqueeze_(0).sum(), "a"),
+        (lambda a, b: a.mul_(1 + 1e-9).sum(), "a"),
+        (lambda a, b: a[0].fill_(math.nan), "a"),
+        (lambda a, b: b.sort() or 1, "b"),
+        (lambda *a: a[1].append(1) or 1, "number 2"),
+    ],
+)
+def test_every_change_of_an_argument_is_seen_and_named(change, name):
+    with pytest.raises(Mistake, match=rf"changed its arguments \({name}\)"):
+        call(change, torch.ones(3, dtype=torch.float64), [2, 1])
+
+
+# ---- What came back -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (torch.ones(2), r"must have shape \(m, n\), here \(1, 2\); got \(2,\)"),
+        ([1, 2], "must be a tensor; got list of int; torch.tensor makes a tensor of it"),
+        ([torch.ones(2)], "must be a tensor; got list of Tensor; torch.stack"),
+        (np.ones((1, 2)), "must be a tensor; got ndarray; torch.from_numpy"),
+        ((torch.ones(1, 2), 0), "return the output alone; got a tuple of 2"),
+        (torch.full((1, 2), math.nan), "holds NaN"),
+        (torch.full((1, 2), math.inf), "holds infinity"),
+    ],
+)
+def test_the_kind_of_result_is_said(result, words):
+    with pytest.raises(Mistake, match=words):
+        expect_tensor(result, (1, 2), "(m, n)")
+
+
+def test_a_tensor_is_taken_in_float64_and_may_be_infinite_where_that_is_right():
+    assert expect_tensor(torch.ones(2), (2,), "(n,)").dtype == torch.float64
+    for x in (math.nan, math.inf):
+        assert expect_tensor(torch.tensor([x]), (1,), "(n,)", finite=False).dtype == torch.float64
+
+
+def test_booleans_pairs_and_numbers_are_asked_for():
+    for ask, words in (
+        (lambda: expect_pair(3, "a", "b"), "return two things, a and b; got int"),
+        (lambda: expect_pair((1, 2, 3), "a", "b"), "got 3 things"),
+        (lambda: expect_number(torch.ones(2)), r"must be one number; got Tensor of shape \(2,\)"),
+        (lambda: expect_number(math.nan), "is NaN"),
+        (lambda: expect_number("3"), "must be one number; got str"),
+        (lambda: expect_number(10**400), "too large"),
+        (lambda: expect_numbers("ab"), "must be numbers; got str"),
+        (lambda: expect_numbers([math.nan]), "holds NaN"),
+        (lambda: expect_numbers([1, "two", 3]), "must be numbers; got list of int and str"),
+        (lambda: expect_numbers([math.nan], "the weights"), "the weights hold NaN"),
+    ):
+        with pytest.raises(Mistake, match=words):
+            ask()
+    assert expect_pair([1, 2], "a", "b") == (1, 2)
+    assert expect_number(torch.tensor(2.0)) == 2.0
+    assert expect_numbers((1, 2)).tolist() == [1.0, 2.0]
+
+
+def test_a_mask_says_of_which_kind_it_is():
+    assert expect_mask(torch.tensor([True]), (1,), "(n,)").tolist() == [True]
+    for mask, words in (
+        (torch.ones(1), "numbers 0 and 1"),
+        (torch.tensor([-math.inf]), "a float mask of 0 and minus infinity"),
+        (torch.tensor([3]), "must be boolean; got int64"),
+        (torch.tensor([[True]]), r"must have shape \(n,\)"),
+    ):
+        with pytest.raises(Mistake, match=words):
+            expect_mask(mask, (1,), "(n,)")
+
+
+def test_as_many_numbers_are_asked_for_as_there_are():
+    asked = numbers("the states", "there is one for each input")
+    assert asked.read((1, 2), [3, 4]).tolist() == [1, 2]
+    for answer, words in (([1], r"one for each input; expected 2, got shape \(1,\)"), (5, "2, got one number")):
+        with pytest.raises(Mistake, match=words):
+            asked.read(answer, [3, 4])
+
+
+# ---- In evaluation --------------------------------------------------------------------------------------------------
+
+SEEN = Exercise(
+    name="nine_1",
+    prompt="Whether it is True.",
+    right=lambda: True,
+    returns=number("it"),
+    cases=[Case()],
+    wrong_answers=[],
+    fallback_message="it is False",
+    in_evaluation=True,
+)
+
+
+def test_an_answer_is_judged_again_as_in_evaluation():
+    def raises():
+        if not torch.is_grad_enabled():
+            raise ValueError("it is gone")
+        return True
+
+    assert judge(SEEN, lambda: True) is None
+    assert judge(SEEN, lambda: False).message.startswith("it is False")
+    again = "right in training, but not in evaluation (torch.no_grad() and eval()): "
+    assert judge(SEEN, torch.is_grad_enabled).message.startswith(f"{again}it is False")
+    assert judge(SEEN, raises).message.startswith(f"{again}your code raised ValueError: it is gone")
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_is_handed_back_in_the_mode_it_came_in(training):
+    modes = []
+
+    class Module(torch.nn.Module):
+        def forward(self):
+            modes.append(self.training)
+            return True
+
+    module = Module().train(training)
+    assert judge(SEEN, module) is None
+    assert modes == [training, False]
+    assert module.training is training
+
+
+# ---- Whether two results are the same, and what a wrong one shows ----------------------------------------------------
+
+
+def test_results_are_the_same_in_any_container_and_booleans_are_no_numbers():
+    assert same([1, 2], torch.tensor([1.0, 2.0])) and same(np.ones(2), (1, 1)) and same(2, torch.tensor(2.0))
+    assert same(torch.ones(2, dtype=torch.float32), torch.ones(2).double())
+    assert same((torch.ones(2), torch.zeros(3)), [torch.ones(2), torch.zeros(3)])
+    assert not same((torch.ones(2), torch.zeros(3)), (torch.ones(2), torch.ones(3)))
+    assert not same(torch.ones(2), (torch.ones(2), torch.ones(2)))
+    assert not same(torch.tensor([True]), torch.tensor([1.0])) and same(torch.tensor([True]), torch.tensor([True]))
+    assert same([math.nan, 1.0], [math.nan, 1.0]) and not same([math.nan, 1.0], [1.0, math.nan])
+    for nothing in (None, object(), 10**400, {}):
+        assert not same(nothing, nothing)
+    assert same("cat", "cat") and not same("cat", "mat") and not same("1", 1)
+
+
+def test_results_are_the_same_up_to_rounding_in_float32_and_no_more():
+    assert same(1.0, 1 + 1.9e-5) and not same(1.0, 1 + 2.1e-5)  # relative and absolute
+    assert same(0.0, 9e-6) and not same(0.0, 1.1e-5)
+    assert same(1.0, 1.05, 0.1) and not same(1.0, 1.05)
+
+
+def test_random_numbers_depend_on_seed_and_shape():
+    assert random(3, 5).equal(random(3, 5)) and random(3).dtype == torch.float64
+    first = [x.flatten()[0].item() for x in (random(3), random(5), random(3, 5), random(3, seed=1), random(5, seed=2))]
+    assert len(set(first)) == len(first)
+
+
+SCORES = random(2, 3, 11)
+WEIGHTS = SCORES.softmax(-1)
+SOME = random(3, 11, seed=1) > -0.5
+SQUARE = random(4, 4, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "message"),
+    [
+        ((3 * SCORES).softmax(-1), WEIGHTS, "sharper than they should be: your scores are 3 times what is right"),
+        ((SCORES / 5).softmax(-1), WEIGHTS, "flatter than they should be: your scores are 0.2 times what is right"),
+        ((-SCORES).softmax(-1), WEIGHTS, "the sign of your scores is turned around"),
+        (masked_softmax(2 * SCORES, SOME), masked_softmax(SCORES, SOME), "your scores are 2 times what is right"),
+        (SCORES.softmax(-2), WEIGHTS, "each row must sum to 1; your columns do: the softmax runs over the wrong axis"),
+        (SCORES.softmax(0), WEIGHTS, "each row must sum to 1; yours do along axis 0: the softmax runs over the wrong"),
+        (WEIGHTS / 2, WEIGHTS, "each row must sum to 1; yours sum to 0.5"),
+        (SCORES.sigmoid(), WEIGHTS, "each row must sum to 1; yours sum to between"),
+        (torch.full_like(WEIGHTS, 1 / 11), WEIGHTS, "your weights are all equal; they must come from the scores"),
+        (WEIGHTS.round(decimals=2), WEIGHTS, "your weights are right, but rounded to 2 decimals"),
+        (WEIGHTS.flip(-1), WEIGHTS, None),
+        (WEIGHTS * math.nan, WEIGHTS, None),
+        (SQUARE / 2, SQUARE, "your weights are 0.5 times what is right"),
+        (SQUARE.mT, SQUARE, "your weights are transposed: rows and columns are swapped"),
+        (SQUARE + 2, SQUARE, "your weights are off by 2 everywhere"),
+        (SQUARE.abs() ** 0.5, SQUARE, None),
+        (SQUARE[:2], SQUARE, None),
+        (SQUARE < 0, SQUARE >= 0, "your weights are the opposite everywhere: True and False are swapped"),
+    ],
+)
+def test_what_the_numbers_show_is_said(got, expected, message):
+    said = explain(got, expected, "weights")
+    assert said is None if message is None else message in said, said
+
+
+@pytest.mark.parametrize(
+    ("got", "message"),
+    [
+        (
+            SQUARE + 7 * (torch.arange(4) == 2),
+            "4 of the 16 entries of your output are wrong; at (0, 2), counted from 0",
+        ),
+        (
+            SQUARE.index_put((torch.tensor(1), torch.tensor(2)), torch.tensor(9.0).double()),
+            "1 of the 16 entries of your "
+            f"output is wrong; at (1, 2), counted from 0, yours has 9; expected {SQUARE[1, 2].item():.4g}",
+        ),
+    ],
+)
+def test_the_first_wrong_place_is_shown(got, message):
+    assert message in first_wrong_place(got, SQUARE, "output")
+
+
+def test_inexact_numbers_are_told_from_wrong_ones():
+    right = random(9)
+    assert explain_rounding(right, right) is None
+    assert explain_rounding(right.float(), right) is None
+    assert explain_rounding(right + 0.1, right) is None
+    assert explain_rounding(torch.zeros(2), torch.tensor([0.02, 0.04])) is None  # says nothing of where it came from
+    assert explain_rounding(torch.tensor([10_001.0]), torch.tensor([10_000.0])) is None  # a count is right or wrong
+    assert "rounded to 1 decimal;" in explain_rounding(right.round(decimals=1), right)
+    assert "rounded to 3 decimals;" in explain_rounding(right.float().round(decimals=3), right)
+    assert "rounded to 4 decimals;" in explain_rounding(right.round(decimals=4), right)
+    assert "nearly right" in explain_rounding(right.half(), right)
+    ripple = right.abs().max() * torch.linspace(-1, 1, 9)
+    assert "off by up to 0.00" in explain_rounding(right + 0.004 * ripple, right)
+    assert explain_rounding(right + 0.006 * ripple, right) is None

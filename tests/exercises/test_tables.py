@@ -1,4 +1,4 @@
-"""Laws of all tables of exercises: the right answer passes, and each slip its own words. The bank has rarer ones."""
+"""Laws of all tables of exercises: the right answer passes, and each wrong one gets its own message."""
 
 import functools
 
@@ -7,17 +7,15 @@ import torch
 from bank import bank
 
 from attention_tutorial import exercises as package
-from attention_tutorial.exercises import MISTAKES, exercises
-from attention_tutorial.exercises.judging import slip_of
-from attention_tutorial.exercises.running import float64_by_default
+from attention_tutorial.exercises import MISTAKES, exercises, float64_by_default
 
 diagnose, judge = (functools.partial(f, seconds=120) for f in (package.diagnose, package.judge))  # for busy machines
 
 TABLES = exercises()
-SLIPS = [(exercise, slip) for exercise in TABLES.values() for slip in exercise.slips]
+WRONG = [(exercise, wrong) for exercise in TABLES.values() for wrong in exercise.wrong_answers]
 BANK = bank()
 RIGHT = [(exercise, name) for exercise, answers in BANK.items() for name in answers.right]
-WRONG = [(exercise, wrong) for exercise, answers in BANK.items() for wrong in answers.wrong]
+BANK_WRONG = [(exercise, wrong) for exercise, answers in BANK.items() for wrong in answers.wrong]
 FUNCTIONS = {
     number: exercise.right
     for number, exercise in TABLES.items()
@@ -25,55 +23,45 @@ FUNCTIONS = {
 }
 
 
-def named(slips):
-    """Say which slip a test is about."""
-    return [f"{e.name} {s.words if isinstance(s.words, str) else f'slip {e.slips.index(s)}'}" for e, s in slips]
+@pytest.mark.parametrize("name", TABLES)
+def test_the_right_answer_of_a_table_is_right(name):
+    assert diagnose(name, TABLES[name].right) is None
 
 
-@pytest.mark.parametrize("number", TABLES)
-def test_the_right_answer_of_a_table_is_right(number):
-    assert diagnose(number, TABLES[number].right) is None
-
-
-@functools.cache
-def judged(number, place):
-    """Judge a slip of a table, once for all tests."""
-    return judge(TABLES[number], TABLES[number].slips[place].answer)
-
-
-@pytest.mark.parametrize(("exercise", "slip"), SLIPS, ids=named(SLIPS))
-def test_a_slip_is_wrong_and_gets_its_own_words(exercise, slip):
-    """And not those of another: the inputs tell all slips apart."""
-    diagnosis = judged(exercise.name, exercise.slips.index(slip))
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    WRONG,
+    ids=[
+        f"{e.name} {e.wrong_answers.index(w)} {w.message:.60}"
+        if isinstance(w.message, str)
+        else f"{e.name} {e.wrong_answers.index(w)}"
+        for e, w in WRONG
+    ],
+)
+def test_a_wrong_answer_gets_its_own_message(exercise, wrong):
+    """And not that of another: the inputs tell all wrong answers apart."""
+    diagnosis = judge(exercise, wrong.answer)
     assert diagnosis is not None, "this answer is right"
-    assert slip_of(exercise, diagnosis) is slip, diagnosis.words
-    assert any(slip.told(case) in diagnosis.words for case in exercise.cases), diagnosis.words
+    assert diagnosis.wrong_answer is wrong, diagnosis.message
+    assert any(wrong.message_for(case) in diagnosis.message for case in exercise.cases), diagnosis.message
 
 
-@functools.cache
-def told(exercise, wrong):
-    """Diagnose a wrong answer of the bank, once for all tests."""
-    return diagnose(exercise, wrong.answer)
-
-
-def test_different_slips_of_an_exercise_have_different_words():
+def test_different_wrong_answers_of_an_exercise_have_different_messages():
     for name, exercise in TABLES.items():
-        diagnoses = [judged(name, place).words for place in range(len(exercise.slips))]
-        # those of the bank that are to be told the same are one
-        rare = [wrong for wrong in BANK[name].wrong if not wrong.is_slip] if name in BANK else []
-        diagnoses += {wrong.says: told(name, wrong) for wrong in rare}.values()
-        repeated = {words for words in diagnoses if diagnoses.count(words) > 1}
-        assert not repeated, (name, repeated)
+        messages = [wrong.message_for(exercise.cases[0]) for wrong in exercise.wrong_answers]
+        assert len(set(messages)) == len(messages), name
 
 
-def test_each_common_mistake_is_a_slip_of_some_exercise():
-    assert {slip.mistake for _, slip in SLIPS} - {None} == set(MISTAKES)
+def test_each_common_mistake_is_a_wrong_answer_of_some_exercise():
+    assert {wrong.mistake for _, wrong in WRONG} - {None} == set(MISTAKES)
 
 
-def test_every_table_says_what_is_asked_for_and_has_several_slips():
+def test_every_table_says_what_is_asked_for_and_has_several_wrong_answers():
     for exercise in TABLES.values():
-        assert exercise.asks[-1] in (".?" if exercise.typed else ".") and not exercise.asks[0].islower(), exercise.name
-        assert len(exercise.slips) >= (2 if exercise.typed else 4), exercise.name
+        ends = ".?" if exercise.typed else "."
+        assert exercise.prompt[-1] in ends and not exercise.prompt[0].islower(), exercise.name
+        least = 2 if exercise.typed else 3
+        assert len(exercise.wrong_answers) >= least, f"{exercise.name}: give {least} wrong answers that people give"
 
 
 @pytest.mark.parametrize(("exercise", "name"), RIGHT)
@@ -91,9 +79,11 @@ def test_the_bank_answers_exercises_that_there_are():
     assert not BANK.keys() - TABLES.keys(), "tests/exercises/bank: no table has these names"
 
 
-@pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=[f"{exercise} {wrong.says}" for exercise, wrong in WRONG])
+@pytest.mark.parametrize(
+    ("exercise", "wrong"), BANK_WRONG, ids=[f"{exercise} {wrong.says}" for exercise, wrong in BANK_WRONG]
+)
 def test_wrong_answers_of_the_bank_are_told_what_is_wrong(exercise, wrong):
-    diagnosis = told(exercise, wrong)
+    diagnosis = diagnose(exercise, wrong.answer)
     assert diagnosis is not None and wrong.says in diagnosis, diagnosis
 
 
@@ -116,7 +106,7 @@ def kinds_of(number):
     with float64_by_default():
         sides = {"takes": list(case.inputs), "returns": exercise.result(exercise.right, case)}
     kinds = {(way, leaf.dtype if torch.is_tensor(leaf) else type(leaf)) for way in sides for leaf in leaves(sides[way])}
-    return kinds | {("pair", isinstance(exercise.returns, tuple)), ("rounding", exercise.rounding)}
+    return kinds | {("pair", isinstance(exercise.returns, tuple))}
 
 
 @functools.cache
@@ -128,7 +118,9 @@ def of_every_kind():
     kinds = {number: kinds_of(number) for number in FUNCTIONS}
     chosen, left = [], set().union(*kinds.values())
     while left:
-        chosen.append(max(FUNCTIONS, key=lambda number: len(kinds[number] & left) / (1 + len(TABLES[number].further))))
+        chosen.append(
+            max(FUNCTIONS, key=lambda number: len(kinds[number] & left) / (1 + len(TABLES[number].extra_checks)))
+        )
         left -= kinds[chosen[-1]]
     return chosen
 
@@ -206,7 +198,7 @@ def test_a_result_that_is_spoilt_is_told_how(way):
     for number in of_every_kind():
         answer, changed = spoilt(number, how, kind)
         diagnosis = diagnose(number, answer)
-        if changed and (TABLES[number].rounding or "right" not in words):
+        if changed:
             assert any(word.lower() in diagnosis.lower() for word in ([words] if isinstance(words, str) else words)), (
                 diagnosis
             )

@@ -27,9 +27,10 @@ What a reader would notice.
 ## 1.2.1, 2025-11-01
 
 """
+PYPROJECT = '[project]\nname = "book"\nversion = "VERSION"\n'
 FILES = {
-    "pyproject.toml": '[project]\nname = "book"\nversion = "VERSION"\n',
-    "classroom/pyproject.toml": '[project]\nname = "class"\nversion = "VERSION"\n',
+    "pyproject.toml": PYPROJECT,
+    "classroom/pyproject.toml": PYPROJECT,
     "CITATION.cff": "cff-version: 1.2.0\nversion: VERSION\n",
 }
 

@@ -89,7 +89,7 @@ def test_the_metadata_are_those_of_the_project(package, archives):
     assert required == project["dependencies"]
     readme = (ROOT / FOLDERS[package] / "README.md").read_text(encoding="utf-8")
     assert metadata.get_payload(decode=True).decode().strip() == readme.strip()
-    assert not metadata.get_all("Project-URL"), "the address of the repository is written in _config.yml alone"
+    assert metadata.get_all("Project-URL") == [f"{name}, {url}" for name, url in project["urls"].items()]
 
 
 # ---- Where only the wheel is installed ---------------------------------------------------------------------------

@@ -14,13 +14,13 @@ CONF = """
 from dataclasses import replace
 from attention_book.mistakes import MistakesDirective
 from attention_tutorial import exercises as package
-from attention_tutorial.exercises import Read, Slip
+from attention_tutorial.exercises import WrongAnswer
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
 hand = package.exercises()["weights_by_hand"]
-first, second = Read("yours sum to 1.100", [0.1, 0.4, 0.6], mistake=5), Slip("two", @answer)
-tables = [replace(hand, slips=[first, second]), @more]
+first, second = WrongAnswer("yours sum to 1.1", [0.1, 0.4, 0.6], mistake=5), WrongAnswer("two", @answer)
+tables = [replace(hand, wrong_answers=[first, second]), @more]
 package.exercises = lambda: {table.name: table for table in tables}
 package.MISTAKES, package.SYMPTOMS = {5: "softmax over the wrong axis"}, {5: "All is one"}
 def setup(app):
@@ -76,7 +76,7 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
     target = BeautifulSoup((tmp_path / "_out" / "notebooks" / "c.html").read_text(encoding="utf-8"), "html.parser")
     assert target.find(id="exercise-2-1-weights-by-hand")
     assert [item.get_text(strip=True) for item in page.select("details li")] == [
-        "Weights sum to 1; yours sum to 1.100. (Mistake 5.)",
+        "Yours sum to 1.1. (Mistake 5.)",
         "Two.",
     ]
     assert page.select_one("details").summary.get_text() == "What the check says about 2 wrong answers"
@@ -85,8 +85,8 @@ def test_the_page_says_what_the_checks_say(book, tmp_path):
 
 
 def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_checks_name_it(book):
-    more = 'replace(hand, name="second", slips=[Slip("seven", 7, 5)]),'
-    more += 'replace(hand, name="third", slips=[Slip("b", 2)])'
+    more = 'replace(hand, name="second", wrong_answers=[WrongAnswer("seven", 7, 5)]),'
+    more += 'replace(hand, name="third", wrong_answers=[WrongAnswer("b", 2)])'
     (status, log), page = book("[2, 3, 4]", more=more)
     assert status == 0, log
     assert page.select("table.mistakes tbody td")[3].get_text().strip() == "2.1, 2.2"
@@ -101,7 +101,7 @@ def test_each_exercise_has_its_own_list_and_each_mistake_the_exercises_whose_che
 
 
 def test_a_turn_is_told_from_an_exercise_of_the_same_number(book):
-    _, page = book("[1, 3, 4]", more='replace(hand, name="turned", slips=[Slip("seven", 7, 5)])')
+    _, page = book("[1, 3, 4]", more='replace(hand, name="turned", wrong_answers=[WrongAnswer("seven", 7, 5)])')
     assert page.select("table.mistakes tbody td")[3].get_text().strip() == "2.1, turn in 2.9"
 
 

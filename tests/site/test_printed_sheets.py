@@ -2,11 +2,9 @@
 
 import nbformat
 
-from attention_classroom.assignment import load
-from attention_classroom.pages import page
+from attention_classroom.assignment import load, variant_for
+from attention_classroom.oral_exam import page, questions
 from attention_classroom.release import answers
-from attention_classroom.sheet import STYLE, questions, sheet
-from attention_classroom.variants import variant_for
 from tools.book import ROOT
 
 MASTERS = ROOT / "classroom" / "masters"
@@ -19,7 +17,7 @@ def test_a_sheet_has_at_most_two_pages(browser, tmp_path):
     master = nbformat.read(MASTERS / "source" / "bottleneck" / "bottleneck.ipynb", as_version=4)
     solution = answers(master, assignment, variant_for(assignment, "s1", SECRET))
     drawn = questions(master, assignment, "s1", SECRET, solution)
-    (tmp_path / "sheet.html").write_text(page("", sheet("", "", drawn) * 2, style=STYLE), encoding="utf-8")
+    (tmp_path / "sheet.html").write_text(page("", [("", drawn)] * 2), encoding="utf-8")
     tab = browser.new_page()
     tab.goto((tmp_path / "sheet.html").as_uri())
     assert tab.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") == 4

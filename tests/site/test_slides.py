@@ -154,7 +154,7 @@ def test_a_deck_holds_the_sections_turns_predictions_and_questions(deck, site):
         "all => all.map((poll) => [poll.previousSibling.textContent, poll.querySelector('.right > span').textContent])",
     )
     typed = {name: exercises()[name] for _, name in exercises_in(notebook) if exercises()[name].typed}
-    assert [asked for asked, _ in polls] == [exercise.asks for exercise in typed.values()]
+    assert [asked for asked, _ in polls] == [exercise.prompt for exercise in typed.values()]
     for (_, right), exercise in zip(polls, typed.values(), strict=True):
         numbers = [float(digits) for digits in re.findall(r"[\d.]+", right.replace("−", "-"))]
         want = exercise.right if isinstance(exercise.right, list) else [exercise.right]

@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from attention_tutorial.exercises import check, exercises, judge
+from attention_tutorial.exercises import check, exercises, judge, quick_question
 from attention_tutorial.exercises.judging import verdict
-from attention_tutorial.exercises.turns import turn
 from attention_tutorial.widgets import YourTurn
 
 TURNS = [
     *(exercise for exercise in exercises().values() if exercise.typed),
-    turn("Which shape?", (2, 3), {(3, 2): "that is the transpose", (2,): "that is a vector"}),
-    turn("How much of each?", [0.25, 0.5, 0.25], {(0.5, 0.25, 0.25): "order", (0.25, 0.5): "how many?"}),
-    turn("Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], rest="no animal"),
-    turn("How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
+    quick_question("Which shape?", (2, 3), {(3, 2): "that is the transpose", (2,): "that is a vector"}),
+    quick_question("How much of each?", [0.25, 0.5, 0.25], {(0.5, 0.25, 0.25): "order", (0.25, 0.5): "how many?"}),
+    quick_question(
+        "Which?", "cat", {"mat": "that is a place"}, choices=["the", "cat", "mat"], fallback_message="no animal"
+    ),
+    quick_question("How much?", -1.5, {1.5: "the sign is wrong", math.pi: "that is π"}, tolerance=0.01),
 ]
 
 
@@ -35,10 +36,10 @@ def replies(run_in_node):
     return lambda states: run_in_node("your_turn", "return given.map(widget.reply);", states)
 
 
-@pytest.mark.parametrize("exercise", TURNS, ids=lambda exercise: exercise.asks)
+@pytest.mark.parametrize("exercise", TURNS, ids=lambda exercise: exercise.prompt)
 def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
-    answers = [exercise.right, *(slip.answer for slip in exercise.slips)]
-    answers += exercise.typed.choices or [(7, 7, 7, 7) if isinstance(exercise.right, list) else 123.25]
+    answers = [exercise.right, *(wrong.answer for wrong in exercise.wrong_answers)]
+    answers += exercise.choices or [(7, 7, 7, 7) if isinstance(exercise.right, list) else 123.25]
     state = widget_of(exercise, monkeypatch).state()
     shown = replies([state | {"given": typed(answer)} for answer in answers])
     for answer, reply in zip(answers, shown, strict=True):
@@ -47,13 +48,15 @@ def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
         said = reply["words"].replace("Not yet", "not yet").replace("Right.", "right.")
         assert f"x: {said}" == verdict("x", diagnosis), answer
     assert not shown[0]["words"].startswith("Not yet")
-    assert len({reply["words"] for reply in shown[: len(exercise.slips) + 1]}) == len(exercise.slips) + 1
+    assert (
+        len({reply["words"] for reply in shown[: len(exercise.wrong_answers) + 1]}) == len(exercise.wrong_answers) + 1
+    )
 
 
-@pytest.mark.parametrize("exercise", [x for x in TURNS if isinstance(x.right, float)], ids=lambda x: x.asks)
+@pytest.mark.parametrize("exercise", [x for x in TURNS if isinstance(x.right, float)], ids=lambda x: x.prompt)
 def test_two_digits_are_enough_and_the_next_number_is_wrong(exercise, replies, monkeypatch):
     state = widget_of(exercise, monkeypatch).state()
-    near, far = round(exercise.right, 2), exercise.right + 2.1 * exercise.typed.tolerance
+    near, far = round(exercise.right, 2), exercise.right + 2.1 * exercise.tolerance
     assert [reply["right"] for reply in replies([state | {"given": str(x)} for x in (near, far)])] == [True, False]
     assert judge(exercise, near) is None
     assert judge(exercise, far) is not None
@@ -143,6 +146,6 @@ def test_an_answer_that_cannot_be_chosen_is_an_error():
 
 
 def test_a_choice_that_is_none_is_told_in_a_cell_too():
-    (choice,) = (exercise for exercise in TURNS if exercise.asks == "Which?")
+    (choice,) = (exercise for exercise in TURNS if exercise.prompt == "Which?")
     assert judge(choice, "dog").words == "choose one of 'the', 'cat', 'mat'; got 'dog'"
     assert judge(replace(choice, rest="that is no animal"), "the").words == "that is no animal"

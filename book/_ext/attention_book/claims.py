@@ -9,12 +9,13 @@ output (`attention_tutorial.notebook.claim`). The directive
 collects these records from the notebooks of the book at build time and sets them as tables, one for each chapter. The
 page therefore says what the notebooks measured, and nothing else. Each id leads to the cell's result in its chapter.
 
-A claim that depends on random numbers is measured again on fresh ones (`make replicate`); from the file that this
-writes the page says in how many of these runs it held.
+A claim that depends on random numbers is measured again on fresh ones (`make replicate`); from the values that this
+keeps, and the claim's bounds as the notebook has them, the page says in how many of these runs it holds.
 """
 
 import json
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -39,34 +40,49 @@ COLUMNS = (
 )
 
 
-def read_replication(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what was found in fresh runs, for each claim of all chapters; nothing where nothing was drawn."""
+def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
+    """Return what fresh runs measured, for each chapter and claim; nothing where nothing was drawn.
+
+    What is the same in every run is recorded once; here it comes as often as it was measured.
+    """
     chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {id: record for chapter in chapters.values() for id, record in chapter["claims"].items()}
+    values = {}
+    for name, record in chapters.items():
+        runs = record["offsets"][1] - record["offsets"][0] + 1
+        claims = record["claims"].items()
+        values[name] = {id: found if isinstance(found, list) else [found] * runs for id, found in claims}
+    return values
 
 
-def drawn_again(record: Mapping[str, Any]) -> str:
-    """Say in how many fresh runs a claim held, and what was measured; nothing where it is the same in all of them.
+def held_in(claim: Claim, values: Sequence[Any]) -> int:
+    """Return in how many fresh runs a claim holds, given what each measured, to six digits; None where it did not."""
+    return sum(claim.holds(value, rounding=5e-6) for value in values)
+
+
+def drawn_again(claim: Claim, values: Sequence[Any]) -> str:
+    """Say in how many fresh runs a claim holds, and what was measured; nothing where it is the same in all of them.
 
     Example:
-        >>> drawn_again({"runs": 20, "held": 19, "median": 0.486, "least": 0.43, "most": 0.52})
-        'held in 19 of 20; 0.486 (0.43 to 0.52)'
-        >>> drawn_again({"runs": 20, "held": 18, "values": {"True": 18, "False": 2}})
-        'held in 18 of 20'
-        >>> drawn_again({"runs": 20, "held": 20})
+        >>> share = Claim("X1a", "s", "at least 0.45", "0.5", at_least=0.45)
+        >>> drawn_again(share, [0.486, 0.43, 0.52])
+        'held in 2 of 3; 0.486 (0.43 to 0.52)'
+        >>> drawn_again(Claim("X1b", "s", "True", "True", equals=True), [True, False])
+        'held in 1 of 2'
+        >>> drawn_again(share, [0.5, 0.5])
         ''
     """
-    held = f"held in {record['held']} of {record['runs']}" if "runs" in record else ""
-    if "median" in record:
-        return f"{held}; {record['median']:.3g} ({record['least']:.3g} to {record['most']:.3g})"
-    return held if "values" in record else ""
+    held = held_in(claim, values)
+    numbers = [x for x in values if isinstance(x, int | float) and not isinstance(x, bool)]
+    if held == len(values) and len(set(values)) == 1:
+        return ""
+    spread = f"; {statistics.median(numbers):.3g} ({min(numbers):.3g} to {max(numbers):.3g})" if numbers else ""
+    return f"held in {held} of {len(values)}{spread}"
 
 
-def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -> nodes.row:
+def row_of(claim: Claim, page: str, replication: Mapping[str, list[Any]]) -> nodes.row:
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
-    record = replication.get(claim.id)
-    again = nodes.Text(NOT_YET if record is None else drawn_again(record))
+    again = nodes.Text(drawn_again(claim, replication[claim.id]) if claim.id in replication else NOT_YET)
     values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
     kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.kind is Kind.IDENTITY else []
     sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
@@ -74,7 +90,7 @@ def row_of(claim: Claim, page: str, replication: Mapping[str, dict[str, Any]]) -
 
 
 def make_section(
-    heading: str, name: str, claims: list[Claim], page: str, replication: Mapping[str, dict[str, Any]]
+    heading: str, name: str, claims: list[Claim], page: str, replication: Mapping[str, list[Any]]
 ) -> nodes.section:
     """Set one chapter's claims under its title, which leads to the chapter."""
     link = nodes.title("", "", nodes.reference("", "", *inline(heading), refuri=page, internal=True))
@@ -98,7 +114,9 @@ class ClaimsDirective(SphinxDirective):
                 placed += [docname] * len(claims)
                 page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
                 name = PurePosixPath(docname).name
-                sections.append(make_section(title_of(notebook, docname), name, claims, page, replication))
+                sections.append(
+                    make_section(title_of(notebook, docname), name, claims, page, replication.get(name, {}))
+                )
         deep = sum(map(is_deep, set(placed)))
         count = f"{len(placed)} claims from {len(set(placed)) - deep} chapters and {deep} deep notebooks."
         return [nodes.paragraph("", count, classes=["claims-count"]), *sections]

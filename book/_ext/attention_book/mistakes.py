@@ -4,7 +4,7 @@
     ```
 
 stands for a table of the common mistakes by the checks that name them, and for each exercise the list of what its check
-says about every slip of its table. The checks are run when the site is built, so the page quotes them.
+says about every wrong answer of its table. The checks are run when the site is built, so the page quotes them.
 """
 
 import re
@@ -75,10 +75,10 @@ class MistakesDirective(SphinxDirective):
         ]
 
     def _wrong(self, table: exercises.Exercise) -> Iterable[Told]:
-        for slip in table.slips:
-            diagnosis = exercises.judge(table, slip.answer, seconds=SECONDS)
+        for wrong in table.wrong_answers:
+            diagnosis = exercises.judge(table, wrong.answer, seconds=SECONDS)
             if diagnosis is not None:  # as tests/exercises see to
-                yield Told(table.name, diagnosis.words, slip.mistake)
+                yield Told(table.name, diagnosis.message, wrong.mistake)
 
     def _places(self) -> dict[str, Place]:
         """Return where each exercise stands: the heading before the cell that calls its check."""

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -144,11 +143,11 @@ def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequen
 
 def _look_task(v: Mapping[str, Any]) -> Task:
     left, right, hidden = v["left"], v["right"], v["hidden"]
-    exercise = table(
-        "look",
-        "The context (d,) and the weights (n,) of one decoder state that looks through a window.",
-        _look(left, right),
-        [("tensor", "the context", "(d,)"), ("tensor", "the weights", "(n,)")],
+    exercise = Exercise(
+        name="look",
+        prompt="The context (d,) and the weights (n,) of one decoder state that looks through a window.",
+        right=_look(left, right),
+        returns=(tensor("(d,)", "the context"), tensor("(n,)", "the weights")),
         cases=_look_cases(
             v["seed"],
             [(13, 5, 6), (13, 5, 0), (11, 5, 10)],
@@ -158,45 +157,47 @@ def _look_task(v: Mapping[str, Any]) -> Task:
                 "wrong at the last position: {found}",
             ],
         ),
-        slips=[
-            Slip("your window is the wrong way round: left and right are swapped", _look(right, left)),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("your window is the wrong way round: left and right are swapped", _look(right, left)),
+            WrongAnswer(
                 "the window ends one position too early: in Python a range leaves its end out", _look(left, right - 1)
             ),
-            Slip("the window begins one position too late", _look(left - 1, right)),
-            Slip("the window leaves out both of its ends", _look(left - 1, right - 1)),
-            Slip(
+            WrongAnswer("the window begins one position too late", _look(left - 1, right)),
+            WrongAnswer("the window leaves out both of its ends", _look(left - 1, right - 1)),
+            WrongAnswer(
                 "the window lies one position too far left; positions are counted from 0", _look(left, right, shift=-1)
             ),
-            Slip(
+            WrongAnswer(
                 "the window lies one position too far right; positions are counted from 0", _look(left, right, shift=1)
             ),
-            Slip(
+            WrongAnswer(
                 "outside the window the scores are 0, and exp(0) is 1, so those positions get weight",
                 _look(left, right, outside=0.0),
                 mistake=6,
             ),
-            Slip(
+            WrongAnswer(
                 "you cut the weights after the softmax, so they no longer sum to 1; cut the scores before it",
                 _look(left, right, after=True),
                 mistake=6,
             ),
-            Slip("there is no window: all positions get weight", _look(999, 999)),
-            Slip("all weights in the window are equal; they must come from the scores", _look(left, right, even=True)),
-            Slip(
+            WrongAnswer("there is no window: all positions get weight", _look(999, 999)),
+            WrongAnswer(
+                "all weights in the window are equal; they must come from the scores", _look(left, right, even=True)
+            ),
+            WrongAnswer(
                 "your scores are divided by sqrt(d); this task takes the plain dot product",
                 _look(left, right, scale=lambda d: d**-0.5),
             ),
-            Slip(
+            WrongAnswer(
                 "your scores are divided by d; this task takes the plain dot product",
                 _look(left, right, scale=lambda d: 1 / d),
             ),
-            Slip(
+            WrongAnswer(
                 "a slice that begins below 0 counts from the end and comes out empty; begin it at 0 at the least",
                 _look(left, right, wrap=True),
             ),
         ],
-        rest="work out a small window by hand",
+        fallback_message="work out a small window by hand",
     )
     shapes = [(17, 7, 8), (14, 3, 9)]
     return Task(
@@ -255,40 +256,40 @@ def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 def _spread_task(v: Mapping[str, Any]) -> Task:
     c, hidden = v["penalty"], v["hidden"] + 100
-    exercise = table(
-        "spread",
-        "The weights (m, n) of decoder states that avoid what was looked at before.",
-        _spread(c),
-        ("tensor", "the weights", "(m, n)"),
+    exercise = Exercise(
+        name="spread",
+        prompt="The weights (m, n) of decoder states that avoid what was looked at before.",
+        right=_spread(c),
+        returns=tensor("(m, n)", "the weights"),
         cases=_spread_cases(v["seed"] + 7, [(5, 7, 3)]),
-        slips=[
-            Slip("the penalty has no effect: these are the plain weights", _spread(0.0)),
-            Slip("the sign of the penalty is turned around: what was looked at gets *more* weight", _spread(-c)),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("the penalty has no effect: these are the plain weights", _spread(0.0)),
+            WrongAnswer("the sign of the penalty is turned around: what was looked at gets *more* weight", _spread(-c)),
+            WrongAnswer(
                 "only the step before is held against a position; sum the weights of all earlier steps",
                 _spread(c, kind="last"),
             ),
-            Slip("you take the mean of the earlier weights; take their sum", _spread(c, kind="mean")),
-            Slip(
+            WrongAnswer("you take the mean of the earlier weights; take their sum", _spread(c, kind="mean")),
+            WrongAnswer(
                 "the penalty comes after the softmax; take it off the scores, so that each row sums to 1",
                 _spread(c, kind="after"),
                 mistake=6,
             ),
-            Slip("you multiply the scores by the penalty; subtract it", _spread(c, kind="times")),
-            Slip("you sum up earlier scores; sum up earlier weights", _spread(c, kind="scores")),
-            Slip("the penalty is 1 whatever c is; multiply what was looked at by c", _spread(1.0)),
-            Slip("the penalty is squared", _spread(c * c)),
-            Slip(
+            WrongAnswer("you multiply the scores by the penalty; subtract it", _spread(c, kind="times")),
+            WrongAnswer("you sum up earlier scores; sum up earlier weights", _spread(c, kind="scores")),
+            WrongAnswer("the penalty is 1 whatever c is; multiply what was looked at by c", _spread(1.0)),
+            WrongAnswer("the penalty is squared", _spread(c * c)),
+            WrongAnswer(
                 "your softmax runs down the columns; each step shares its weight among the source positions",
                 lambda decoder, encoder: (decoder @ encoder.T).softmax(0),
                 mistake=5,
             ),
-            Slip(
+            WrongAnswer(
                 "scores divided by sqrt(d); this task takes the plain dot product",
                 lambda decoder, encoder: _spread(c)(decoder / math.sqrt(decoder.size(1)), encoder),
             ),
         ],
-        rest="the first row is that of plain attention; compute the second by hand and compare",
+        fallback_message="the first row is that of plain attention; compute the second by hand and compare",
     )
     return Task(
         id="spread",
@@ -338,43 +339,42 @@ def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
 
 def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
-    exercise = table(
-        "recall",
-        "The share of letters that are read back correctly, at each position, (n,).",
-        _recall(fade),
-        ("numbers", "the shares", "there is one for each position"),
+    exercise = Exercise(
+        name="recall",
+        prompt="The share of letters that are read back correctly, at each position, (n,).",
+        right=_recall(fade),
+        returns=numbers("the shares", "there is one for each position"),
         cases=[_recall_case(v["seed"], 9, 14, 60, 7)],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "the state does not fade; multiply the turned state by f at each step",
                 _recall(1.0),
             ),
-            Slip(
+            WrongAnswer(
                 "you read every position from the last state as it is; turn it back first, once for each later step",
                 _recall(fade, kind="not back"),
             ),
-            Slip(
+            WrongAnswer(
                 "you turn the state further where it must be turned back: the transpose undoes a rotation",
                 _recall(fade, kind="further"),
             ),
-            Slip(
+            WrongAnswer(
                 "you turn back once too often: the last letter was not turned at all",
                 _recall(fade, kind="one too many"),
             ),
-            Slip(
+            WrongAnswer(
                 "the letter is added before the state is turned; turn the old state, then add",
                 _recall(fade, kind="added first"),
             ),
-            Slip(
+            WrongAnswer(
                 "your list begins at the end; the first number belongs to the first letter",
                 _recall(fade, kind="from the end"),
             ),
-            Slip("these are the shares of *wrong* letters", _recall(fade, kind="wrong")),
-            Slip("you average over the positions; give a number for each", _recall(fade, kind="overall")),
-            Slip("these are percent; give shares between 0 and 1", _recall(fade, kind="percent")),
+            WrongAnswer("these are the shares of *wrong* letters", _recall(fade, kind="wrong")),
+            WrongAnswer("you average over the positions; give a number for each", _recall(fade, kind="overall")),
+            WrongAnswer("these are percent; give shares between 0 and 1", _recall(fade, kind="percent")),
         ],
-        rest="some shares are not right; in a large vector a single letter always comes back",
-        rounding=False,
+        fallback_message="some shares are not right; in a large vector a single letter always comes back",
     )
     return Task(
         id="recall",
@@ -400,7 +400,7 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
 
 # ---- Repair the two-way reader ---------------------------------------------------------------------------------------
 
-BOTH_WAYS = Repair(
+BOTH_WAYS = BugFixTask(
     '''\
 def both_ways(x, w, u, w_back, u_back):
     """Read x (n, d) from left to right and from right to left; states (n, 2 d_h)."""
@@ -477,10 +477,10 @@ def _both_ways_task(v: Mapping[str, Any]) -> Task:
     return BOTH_WAYS.task(
         v,
         title="Repair the two-way reader",
-        asks="The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
-        returns=("tensor", "the states", "(n, 2 d_h)"),
+        prompt="The states (n, 2 d_h) of a reader from left to right and one from right to left, side by side.",
+        returns=tensor("(n, 2 d_h)", "the states"),
         cases=_both_cases(v["seed"] + 3, [(6, 3, 4)]),
-        rest="these are not the states of both readings; look at each half by itself",
+        fallback_message="these are not the states of both readings; look at each half by itself",
         checks=[
             Check(points=3, cases=_both_cases(v["hidden"] + 300, [(7, 5, 3), (4, 2, 6)]), says="other sizes"),
             Check(

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -141,50 +140,51 @@ def _near_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], large: f
 def _near_task(v: Mapping[str, Any]) -> Task:
     kind, c, hidden = v["distance"], v["sharpness"], v["hidden"]
     other, mean = {"squared": ("absolute", "mean square"), "absolute": ("squared", "mean")}[kind]
-    exercise = table(
-        "near",
-        "The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
-        _near(kind, c),
-        [("tensor", "the output", "(m, d_v)"), ("tensor", "the weights", "(m, n)")],
+    exercise = Exercise(
+        name="near",
+        prompt="The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
+        right=_near(kind, c),
+        returns=(tensor("(m, d_v)", "the output"), tensor("(m, n)", "the weights")),
         cases=_near_cases(v["seed"], [(3, 5, 7, 2)]),
-        slips=[
-            Slip("the sign is missing: the key that is farthest away gets the most weight", _near(kind, -c)),
-            Slip("these are the weights of dot products times c; here the distance makes the score", _dot(c)),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("the sign is missing: the key that is farthest away gets the most weight", _near(kind, -c)),
+            WrongAnswer("these are the weights of dot products times c; here the distance makes the score", _dot(c)),
+            WrongAnswer(
                 "this is ordinary scaled dot-product attention; here the score is the distance, times -c",
                 _dot(1.0, 0.5),
             ),
-            Slip(
+            WrongAnswer(
                 "you multiplied the scaled dot products by c; here the distance makes the score, in place of the "
                 "dot product and of sqrt(d_k)",
                 _dot(c, 0.5),
             ),
-            Slip("these are the weights of plain dot products; here the score is the distance, times -c", _dot(1.0)),
-            Slip(
+            WrongAnswer(
+                "these are the weights of plain dot products; here the score is the distance, times -c", _dot(1.0)
+            ),
+            WrongAnswer(
                 "you took the squared differences; yours are absolute ones"
                 if other == "squared"
                 else "you took the absolute differences; yours are squared ones",
                 _near(other, c),
             ),
-            Slip("you took the root of the sum of squares", _near("root", c)),
-            Slip("the factor c is missing", _near(kind, 1.0)),
-            Slip("you divided by c; multiply the distance by it", _near(kind, 1 / c)),
-            Slip("you squared c", _near(kind, c * c)),
-            Slip("you averaged over the features; sum over them", _near(mean, c)),
-            Slip(
+            WrongAnswer("you took the root of the sum of squares", _near("root", c)),
+            WrongAnswer("the factor c is missing", _near(kind, 1.0)),
+            WrongAnswer("you divided by c; multiply the distance by it", _near(kind, 1 / c)),
+            WrongAnswer("you squared c", _near(kind, c * c)),
+            WrongAnswer("you averaged over the features; sum over them", _near(mean, c)),
+            WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor c takes its place here",
                 lambda q, k, value: _near(kind, c * q.size(-1) ** -0.5)(q, k, value),
                 mistake=2,
             ),
-            Slip(
+            WrongAnswer(
                 "your softmax runs over the queries (down the columns); it must run over the keys",
                 _near(kind, c, axis=0),
                 mistake=5,
             ),
-            Slip("these are the exponentials; divide each by the sum of its row", _near(kind, c, shares=False)),
+            WrongAnswer("these are the exponentials; divide each by the sum of its row", _near(kind, c, shares=False)),
         ],
-        sizes=lambda q, k, value: {"d_k": q.size(-1), "n": len(k), "m": len(q), "d_v": value.size(-1)},
-        rest="work out one row by hand",
+        fallback_message="work out one row by hand",
     )
     return Task(
         id="near",
@@ -255,36 +255,39 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
     other = "2" if v["base"] == "e" else "e"
     visible = _merge_cases(v["seed"] + 5, base, [(4, 3)])
     large = _merge_cases(v["seed"] + 9, base, [(3, 2)], around=900.0)
-    exercise = table(
-        "merge",
-        "The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
-        _merge(base),
-        [("tensor, infinite too", "the output", "(m, d_v)"), ("tensor, infinite too", "the logarithms", "(m,)")],
+    exercise = Exercise(
+        name="merge",
+        prompt="The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
+        right=_merge(base),
+        returns=(tensor("(m, d_v)", "the output", finite=False), tensor("(m,)", "the logarithms", finite=False)),
         cases=[*visible, Case(large[0].inputs, "correct for small logarithms, but not for large ones: {found}")],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "exp overflows, so the sums are lost; take the larger logarithm off both before exp, and add it "
                 "again at the end",
                 _merge(base, kind="naive"),
                 mistake=13,
             ),
-            Slip(f"you computed with powers of {other}; your logarithms have base {v['base']}", _merge(BASES[other])),
-            Slip("the shares are swapped: part a has got the share of part b", _merge(base, kind="swapped")),
-            Slip("you averaged the two evenly; the part with the larger sum weighs more", _merge(base, kind="even")),
-            Slip("you added the two outputs; each needs its share first", _merge(base, kind="sum")),
-            Slip(
+            WrongAnswer(
+                f"you computed with powers of {other}; your logarithms have base {v['base']}", _merge(BASES[other])
+            ),
+            WrongAnswer("the shares are swapped: part a has got the share of part b", _merge(base, kind="swapped")),
+            WrongAnswer(
+                "you averaged the two evenly; the part with the larger sum weighs more", _merge(base, kind="even")
+            ),
+            WrongAnswer("you added the two outputs; each needs its share first", _merge(base, kind="sum")),
+            WrongAnswer(
                 "you weighted with the logarithms; weight with what they are the logarithms of",
                 _merge(base, kind="logs"),
             ),
-            Slip(
+            WrongAnswer(
                 "the logarithm of a sum is not the sum of the logarithms (that is the one of a product)",
                 _merge(base, kind="added logs"),
             ),
-            Slip("you kept the larger logarithm; the sums add up", _merge(base, kind="larger")),
-            Slip("you return the sum itself; its logarithm is asked for", _merge(base, kind="no log")),
+            WrongAnswer("you kept the larger logarithm; the sums add up", _merge(base, kind="larger")),
+            WrongAnswer("you return the sum itself; its logarithm is asked for", _merge(base, kind="no log")),
         ],
-        rest="try it with two keys by hand",
-        rounding=False,
+        fallback_message="try it with two keys by hand",
     )
     return Task(
         id="merge",
@@ -340,41 +343,40 @@ def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Se
 
 def _needed_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    exercise = table(
-        "needed",
-        "The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
-        _needed(share),
-        ("numbers", "the counts", "there is one for each factor"),
+    exercise = Exercise(
+        name="needed",
+        prompt="The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
+        right=_needed(share),
+        returns=numbers("the counts", "there is one for each factor"),
         cases=_needed_cases(v["seed"] + 11, [(31, 61, 7)], [0.2, 0.5, 1.0, 2.5]),
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "you count one key too few: the key that reaches the share belongs to them",
                 _needed(share, kind="one too few"),
             ),
-            Slip("you begin with the smallest weights; begin with the largest", _needed(share, kind="smallest")),
-            Slip("your scores are not divided by sqrt(d_k)", _needed(share, scale=lambda d, n: 1.0), mistake=2),
-            Slip(
+            WrongAnswer("you begin with the smallest weights; begin with the largest", _needed(share, kind="smallest")),
+            WrongAnswer("your scores are not divided by sqrt(d_k)", _needed(share, scale=lambda d, n: 1.0), mistake=2),
+            WrongAnswer(
                 "your scores are divided by d_k; divide by its root",
                 _needed(share, scale=lambda d, n: 1 / d),
                 mistake=3,
             ),
-            Slip(
+            WrongAnswer(
                 "your scores are divided by sqrt(n), the number of keys",
                 _needed(share, scale=lambda d, n: n**-0.5),
                 mistake=2,
             ),
-            Slip("you divide by the factor; the scores are multiplied by it", _needed(share, kind="divided")),
-            Slip(
+            WrongAnswer("you divide by the factor; the scores are multiplied by it", _needed(share, kind="divided")),
+            WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys",
                 _needed(share, kind="columns"),
                 mistake=5,
             ),
-            Slip("you take the median over the queries; take the mean", _needed(share, kind="median")),
-            Slip("you take the largest count of all queries; take the mean", _needed(share, kind="largest")),
-            Slip("you divided by the number of keys; give the count itself", _needed(share, kind="fraction")),
+            WrongAnswer("you take the median over the queries; take the mean", _needed(share, kind="median")),
+            WrongAnswer("you take the largest count of all queries; take the mean", _needed(share, kind="largest")),
+            WrongAnswer("you divided by the number of keys; give the count itself", _needed(share, kind="fraction")),
         ],
-        rest="some counts are not right; with factor 0 all weights are equal, and you can count by hand",
-        rounding=False,
+        fallback_message="some counts are not right; with factor 0 all weights are equal, and you can count by hand",
     )
     return Task(
         id="needed",
@@ -401,7 +403,7 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the recollection --------------------------------------------------------------------------------------
 
-RECOLLECT = Repair(
+RECOLLECT = BugFixTask(
     '''\
 def recollect(x, memory, w_q, w_k, w_v):
     """Put what each row of x (m, d_model) finds in the memory (n, d_memory) in place of a part of it."""
@@ -473,10 +475,10 @@ def _recollect_task(v: Mapping[str, Any]) -> Task:
     return RECOLLECT.task(
         v,
         title="Repair the recollection",
-        asks="Each row of x with its share of what it found in the memory, (m, d_model).",
-        returns=("tensor", "the result", "(m, d_model)"),
+        prompt="Each row of x with its share of what it found in the memory, (m, d_model).",
+        returns=tensor("(m, d_model)", "the result"),
         cases=_recollect_cases(v["seed"] + 3, [(4, 6, 5, 3, 2)]),
-        rest="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
+        fallback_message="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
         checks=[
             Check(
                 points=3,

@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table, telling
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -235,42 +234,44 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
     def scored(kind: str) -> Callable[..., Tensor]:
         return _scored(v, kind=kind)
 
-    exercise = table(
-        "scored",
-        "Each head's mean weight on the target and on the decoy.",
-        _scored(v),
-        ("tensor", "the weights", "(heads, 2)"),
+    exercise = Exercise(
+        name="scored",
+        prompt="Each head's mean weight on the target and on the decoy.",
+        right=_scored(v),
+        returns=tensor("(heads, 2)", "the weights"),
         cases=[
             _scored_case(v["seed"], ")f(ab[cde]{ij,}k)(p(qrs)t)", 2),
             _scored_case(v["seed"] + 1, "(ab)c)[]ov)(mnop)", 2),
         ],
-        slips=[
+        wrong_answers=[
             *(
-                Slip(f"{targets[t]}; read your rule again", _scored({**v, "target": t}))
+                WrongAnswer(f"{targets[t]}; read your rule again", _scored({**v, "target": t}))
                 for t in TARGETS
                 if t != v["target"]
             ),
             *(
-                Slip(f"{decoys[d]}; read your rule again", _scored({**v, "decoy": d}))
+                WrongAnswer(f"{decoys[d]}; read your rule again", _scored({**v, "decoy": d}))
                 for d in DECOYS
                 if d != v["decoy"]
             ),
-            Slip(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
-            Slip("brackets less than three places after their target are to be left out", scored("near too")),
-            Slip("a bracket three places after its target counts too", scored("from four")),
-            Slip("a closing bracket that is left out closes its bracket all the same", scored("near stays open")),
-            Slip("leave out a closing bracket where no bracket is open any more", scored("any before")),
-            Slip(
+            WrongAnswer(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
+            WrongAnswer("brackets less than three places after their target are to be left out", scored("near too")),
+            WrongAnswer("a bracket three places after its target counts too", scored("from four")),
+            WrongAnswer(
+                "a closing bracket that is left out closes its bracket all the same", scored("near stays open")
+            ),
+            WrongAnswer("leave out a closing bracket where no bracket is open any more", scored("any before")),
+            WrongAnswer(
                 "only round brackets count in your answer; square and curly ones nest with them", scored("round alone")
             ),
-            Slip("rows and columns of the weights are exchanged: rows are queries", scored("turned")),
-            Slip("you add the weights up; take their mean", scored("sum")),
-            Slip("you take the largest weight; take the mean", scored("largest")),
-            Slip("target and decoy stand in each other's column", scored("columns")),
-            Slip("all heads get one number; each has its own", scored("heads"), 15),
-            Slip("you take the decoy off the target; give both as they are", scored("less")),
+            WrongAnswer("rows and columns of the weights are exchanged: rows are queries", scored("turned")),
+            WrongAnswer("you add the weights up; take their mean", scored("sum")),
+            WrongAnswer("you take the largest weight; take the mean", scored("largest")),
+            WrongAnswer("target and decoy stand in each other's column", scored("columns")),
+            WrongAnswer("all heads get one number; each has its own", scored("heads"), 15),
+            WrongAnswer("you take the decoy off the target; give both as they are", scored("less")),
         ],
-        rest="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
+        fallback_message="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
     )
     return Task(
         id="scored",
@@ -358,44 +359,48 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
     def closed(kind: str) -> Callable[..., Tensor]:
         return _closed(v, kind=kind)
 
-    exercise = table(
-        "closed",
-        "What a head gives where one path from each earlier head is closed.",
-        _closed(v),
-        ("tensor", "the outputs", "(heads, n, d_head)"),
+    exercise = Exercise(
+        name="closed",
+        prompt="What a head gives where one path from each earlier head is closed.",
+        right=_closed(v),
+        returns=tensor("(heads, n, d_head)", "the outputs"),
         cases=[_closed_case(v["seed"], 5, 3, 6, 4)],
-        slips=[
+        wrong_answers=[
             *(
-                Slip(f"you take it out of the {path}; here it is the {v['path']}", _closed({**v, "path": path}))
+                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", _closed({**v, "path": path}))
                 for path in ("queries", "keys", "values")
                 if path != v["path"]
             ),
             *(
-                Slip(
+                WrongAnswer(
                     f"you take it out of the {' and the '.join(also)}; here it is the {v['path']} alone",
                     _closed(v, also=also),
                 )
                 for also in (("queries", "keys"), ("queries", "values"), ("keys", "values"))
             ),
             *(
-                Slip(f"in your answer {instead[r]} where something is taken out", _closed({**v, "removed": r}))
+                WrongAnswer(f"in your answer {instead[r]} where something is taken out", _closed({**v, "removed": r}))
                 for r in REMOVED
                 if r != v["removed"]
             ),
-            Slip(f"it is gone from queries, keys and values; only the {v['path']} lose it", closed("everywhere")),
-            Slip("it is taken out after the norm; the norm must see what is left", closed("after the norm")),
-            Slip("you take the norm of both and then subtract; the norm must see what is left", closed("norm of both")),
-            Slip("the norm is missing", closed("no norm")),
-            Slip("you keep the part of one head alone; take it out and keep all others", closed("kept alone")),
-            Slip("you take out all other heads, and keep this one", closed("others gone")),
-            Slip("you take out more and more heads; put each back before the next", closed("one after another")),
-            Slip("the future is not masked", closed("future"), 14),
-            Slip("the softmax runs over the queries", closed("axis"), 5),
-            Slip("the scores are not scaled", closed("no scale"), 2),
-            Slip("the numbers of the distances are missing", closed("no distance")),
-            Slip(f"the numbers of the distances are not multiplied by {v['slope']:g}", closed("plain distance")),
+            WrongAnswer(
+                f"it is gone from queries, keys and values; only the {v['path']} lose it", closed("everywhere")
+            ),
+            WrongAnswer("it is taken out after the norm; the norm must see what is left", closed("after the norm")),
+            WrongAnswer(
+                "you take the norm of both and then subtract; the norm must see what is left", closed("norm of both")
+            ),
+            WrongAnswer("the norm is missing", closed("no norm")),
+            WrongAnswer("you keep the part of one head alone; take it out and keep all others", closed("kept alone")),
+            WrongAnswer("you take out all other heads, and keep this one", closed("others gone")),
+            WrongAnswer("you take out more and more heads; put each back before the next", closed("one after another")),
+            WrongAnswer("the future is not masked", closed("future"), 14),
+            WrongAnswer("the softmax runs over the queries", closed("axis"), 5),
+            WrongAnswer("the scores are not scaled", closed("no scale"), 2),
+            WrongAnswer("the numbers of the distances are missing", closed("no distance")),
+            WrongAnswer(f"the numbers of the distances are not multiplied by {v['slope']:g}", closed("plain distance")),
         ],
-        rest="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
+        fallback_message="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
     )
     return Task(
         id="closed",
@@ -480,41 +485,42 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         return _lost(v, kind=kind)
 
     slips = [
-        *(Slip(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
-        Slip(
+        *(WrongAnswer(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
+        WrongAnswer(
             f"your second column is for {others[v['rest']]}; read your rule again",
             _lost({**v, "rest": swapped[v["rest"]]}),
         ),
         *(
-            Slip(f"your numbers are in {unit}: {units[v['unit']]}", _lost({**v, "unit": unit}))
+            WrongAnswer(f"your numbers are in {unit}: {units[v['unit']]}", _lost({**v, "unit": unit}))
             for unit in UNITS
             if unit != v["unit"]
         ),
-        Slip("you compare one token more than k", lost("one more")),
-        Slip("you compare one token less than k", lost("one less")),
-        Slip("in your answer the k tokens may stand in any order", lost("any order")),
-        Slip(
+        WrongAnswer("you compare one token more than k", lost("one more")),
+        WrongAnswer("you compare one token less than k", lost("one less")),
+        WrongAnswer("in your answer the k tokens may stand in any order", lost("any order")),
+        WrongAnswer(
             "the k tokens came before, but the token after them need not be the same in your answer",
             lost("context alone"),
         ),
-        Slip("your marks stand one place too far on: column 0 of the losses is that of token 1", lost("shifted")),
-        Slip("your marks stand one place too early: column 0 of the losses is that of token 1", lost("early")),
-        Slip("you average over the texts' means; take one mean over all tokens", lost("by text")),
-        Slip("tokens with fewer than k tokens before them count in the second column too", lost("from k")),
-        Slip("the loss of the whole model is not taken away", lost("not less")),
-        Slip("the sign is turned around: what is lost without a head is positive", lost("sign")),
-        Slip("you add up; take the mean", lost("sum")),
-        Slip("the two columns are exchanged", lost("columns")),
+        WrongAnswer(
+            "your marks stand one place too far on: column 0 of the losses is that of token 1", lost("shifted")
+        ),
+        WrongAnswer("your marks stand one place too early: column 0 of the losses is that of token 1", lost("early")),
+        WrongAnswer("you average over the texts' means; take one mean over all tokens", lost("by text")),
+        WrongAnswer("tokens with fewer than k tokens before them count in the second column too", lost("from k")),
+        WrongAnswer("the loss of the whole model is not taken away", lost("not less")),
+        WrongAnswer("the sign is turned around: what is lost without a head is positive", lost("sign")),
+        WrongAnswer("you add up; take the mean", lost("sum")),
+        WrongAnswer("the two columns are exchanged", lost("columns")),
     ]
-    exercise = table(
-        "lost",
-        "What each head's absence costs at tokens that come again, and elsewhere.",
-        _lost(v),
-        ("tensor", "the losses", "(heads, 2)"),
-        cases=telling(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), slips),
-        slips=slips,
-        rest="these are not the mean losses; mark the tokens of a text of six ids by hand first",
-        rounding=False,
+    exercise = Exercise(
+        name="lost",
+        prompt="What each head's absence costs at tokens that come again, and elsewhere.",
+        right=_lost(v),
+        returns=tensor("(heads, 2)", "the losses"),
+        cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), slips),
+        wrong_answers=slips,
+        fallback_message="these are not the mean losses; mark the tokens of a text of six ids by hand first",
     )
     return Task(
         id="lost",
@@ -541,7 +547,7 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the model ---------------------------------------------------------------------------------------------
 
 
-EXPECTED = Repair(
+EXPECTED = BugFixTask(
     '''\
 def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
     """What a layer of heads and nothing else expects next: logits (n, tokens)."""
@@ -618,10 +624,10 @@ def _expected_task(v: Mapping[str, Any]) -> Task:
     return EXPECTED.task(
         v,
         title="Repair the model",
-        asks="The logits (n, tokens) of a layer of heads and nothing else.",
-        returns=("tensor", "the logits", "(n, tokens)"),
+        prompt="The logits (n, tokens) of a layer of heads and nothing else.",
+        returns=tensor("(n, tokens)", "the logits"),
         cases=_expected_cases(v["seed"] + 5, [(5, 7, 3, 6, 4)]),
-        rest="these are not the logits; give it one head and two tokens, and follow the lines",
+        fallback_message="these are not the logits; give it one head and two tokens, and follow the lines",
         checks=[
             Check(
                 points=3,

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -242,44 +241,45 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         "both ways": "your source positions see only the source up to themselves; here each sees the whole source",
         "backwards": "your source positions see the whole source; here each sees it up to itself",
     }
-    exercise = table(
-        "allowed",
-        "The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
-        _allowed(v),
-        ("mask", "the mask", "(batch, n + m, n + m)"),
+    exercise = Exercise(
+        name="allowed",
+        prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
+        right=_allowed(v),
+        returns=mask("(batch, n + m, n + m)"),
         cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
-        slips=[
-            Slip("your mask is the wrong way round: True means may attend", _allowed(v, kind="closed"), 7),
-            Slip("your mask is transposed: rows are queries, columns are keys", _allowed(v, kind="turned")),
-            Slip("source and target stand in the other order", _allowed(other_order)),
-            Slip(reading[v["reads"]], _allowed(other_reading)),
-            Slip("the target sees its own future", _allowed(v, kind="future"), 14),
-            Slip("a position may attend to itself", _allowed(v, kind="not itself"), 14),
-            Slip("the source sees the target, which is not written yet", _allowed(v, kind="source sees target"), 14),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("your mask is the wrong way round: True means may attend", _allowed(v, kind="closed"), 7),
+            WrongAnswer("your mask is transposed: rows are queries, columns are keys", _allowed(v, kind="turned")),
+            WrongAnswer("source and target stand in the other order", _allowed(other_order)),
+            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
+            WrongAnswer("the target sees its own future", _allowed(v, kind="future"), 14),
+            WrongAnswer("a position may attend to itself", _allowed(v, kind="not itself"), 14),
+            WrongAnswer(
+                "the source sees the target, which is not written yet", _allowed(v, kind="source sees target"), 14
+            ),
+            WrongAnswer(
                 "the target does not see the source: this is where the cross-attention is",
                 _allowed(v, kind="target alone"),
             ),
-            Slip(
+            WrongAnswer(
                 "a target position sees the whole source, not only the source up to the same place",
                 _allowed(v, kind="up to its place"),
             ),
-            Slip("the source's padding is allowed", _allowed(v, kind="padding")),
-            Slip(
+            WrongAnswer("the source's padding is allowed", _allowed(v, kind="padding")),
+            WrongAnswer(
                 "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
             ),
-            Slip(
+            WrongAnswer(
                 "the target's padding is masked too; it stands at the end, where the past hides it already",
                 _allowed(v, kind="padding of target"),
             ),
             *(
                 []
                 if (v["order"], v["reads"]) == ("source", "backwards")  # then only the padding is at fault
-                else [Slip("that is the plain causal mask of the whole row", _allowed(v, kind="causal"), 14)]
+                else [WrongAnswer("that is the plain causal mask of the whole row", _allowed(v, kind="causal"), 14)]
             ),
         ],
-        rest="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
-        rounding=False,
+        fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
     )
     return Task(
         id="allowed",
@@ -368,44 +368,48 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
     def credit(kind: str) -> Callable[..., Tensor]:
         return _credit(v, kind=kind)
 
-    exercise = table(
-        "credit",
-        "How much each part of the path gives to the margin between two words.",
-        _credit(v),
-        ("tensor", "the credits", "as your rule says"),
+    exercise = Exercise(
+        name="credit",
+        prompt="How much each part of the path gives to the margin between two words.",
+        right=_credit(v),
+        returns=tensor("as your rule says", "the credits"),
         cases=_credit_cases(v["seed"], [(3, 4, 7, 6)]),
-        slips=[
-            Slip("your signs are turned around: read again for which word you ask", credit("sign")),
-            Slip("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
-            Slip("the norm sees each part by itself; its deviation must be that of the whole path", credit("normed")),
-            Slip("the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")),
-            Slip("you divide by the variance; divide by its root", credit("variance")),
-            Slip("you do not divide by the deviation of the path", credit("raw")),
-            Slip("you divide by the length of the path; divide by its deviation", credit("length")),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("your signs are turned around: read again for which word you ask", credit("sign")),
+            WrongAnswer("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
+            WrongAnswer(
+                "the norm sees each part by itself; its deviation must be that of the whole path", credit("normed")
+            ),
+            WrongAnswer(
+                "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")
+            ),
+            WrongAnswer("you divide by the variance; divide by its root", credit("variance")),
+            WrongAnswer("you do not divide by the deviation of the path", credit("raw")),
+            WrongAnswer("you divide by the length of the path; divide by its deviation", credit("length")),
+            WrongAnswer(
                 "mean and deviation run over the positions; a LayerNorm looks at one position alone", credit("across")
             ),
-            Slip("the mean over the features is not taken away from the parts", credit("no centre")),
-            Slip("the gain is missing", credit("no gain")),
-            Slip(
+            WrongAnswer("the mean over the features is not taken away from the parts", credit("no centre")),
+            WrongAnswer("the gain is missing", credit("no gain")),
+            WrongAnswer(
                 "you give the logit of the right word; its margin over the wrong one is asked for",
                 credit("right alone"),
             ),
-            Slip("the shift is given to every part; it belongs to none of them", credit("shift in each")),
+            WrongAnswer("the shift is given to every part; it belongs to none of them", credit("shift in each")),
             *(
                 []
                 if v["rest"] == "left out"
                 else [
-                    Slip("the rest lacks what the bias of the read-out gives", credit("no bias")),
-                    Slip("the rest lacks what the shift of the norm gives", credit("no shift")),
-                    Slip(
+                    WrongAnswer("the rest lacks what the bias of the read-out gives", credit("no bias")),
+                    WrongAnswer("the rest lacks what the shift of the norm gives", credit("no shift")),
+                    WrongAnswer(
                         "the rest stands at the other end",
                         _credit({**v, "rest": {"first": "last", "last": "first"}[v["rest"]]}),
                     ),
                 ]
             ),
         ],
-        rest="these are not the credits; with the rest, they must add up to the margin of the whole machine",
+        fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
     )
     return Task(
         id="credit",
@@ -482,20 +486,20 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
     def losses(kind: str) -> Callable[..., Tensor]:
         return _losses(v, kind=kind)
 
-    exercise = table(
-        "losses",
-        "The loss of the whole path, then the loss without each part.",
-        _losses(v),
-        ("numbers", "the losses", "there is one for the whole path, and one for each part"),
+    exercise = Exercise(
+        name="losses",
+        prompt="The loss of the whole path, then the loss without each part.",
+        right=_losses(v),
+        returns=numbers("the losses", "there is one for the whole path, and one for each part"),
         cases=[_losses_case(v["seed"] + 3, 3, 6, 7, 5)],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
                 losses("kept norm"),
             ),
-            Slip("padding counts in your loss", losses("padding")),
+            WrongAnswer("padding counts in your loss", losses("padding")),
             *(
-                Slip(
+                WrongAnswer(
                     f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
                     _losses({**v, "removed": other}),
                 )
@@ -503,26 +507,25 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
                 if other != v["removed"]
             ),
             *(
-                Slip(f"your losses are in {unit}: {units[v['unit']]}", _losses({**v, "unit": unit}))
+                WrongAnswer(f"your losses are in {unit}: {units[v['unit']]}", _losses({**v, "unit": unit}))
                 for unit in UNITS
                 if unit != v["unit"]
             ),
-            Slip("you kept one part at a time and took all others away", losses("kept alone")),
-            Slip("you took one part after the other away; take away one at a time", losses("one after another")),
-            Slip("you sum over the positions; take the mean", losses("sum")),
-            Slip("cross_entropy takes logits; it makes the softmax itself", losses("softmax twice")),
-            Slip("the last norm is missing", losses("no norm")),
-            Slip("gain and shift of the norm are missing", losses("plain norm")),
-            Slip("the bias of the read-out is missing", losses("no bias")),
-            Slip("give the losses themselves, not how much they rise", losses("differences")),
+            WrongAnswer("you kept one part at a time and took all others away", losses("kept alone")),
+            WrongAnswer("you took one part after the other away; take away one at a time", losses("one after another")),
+            WrongAnswer("you sum over the positions; take the mean", losses("sum")),
+            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", losses("softmax twice")),
+            WrongAnswer("the last norm is missing", losses("no norm")),
+            WrongAnswer("gain and shift of the norm are missing", losses("plain norm")),
+            WrongAnswer("the bias of the read-out is missing", losses("no bias")),
+            WrongAnswer("give the losses themselves, not how much they rise", losses("differences")),
             *(
-                [Slip("padding counts in the mean that takes a part's place", losses("mean of all"))]
+                [WrongAnswer("padding counts in the mean that takes a part's place", losses("mean of all"))]
                 if v["removed"] == "mean"
                 else []
             ),
         ],
-        rest="some losses are not right; take two parts at one position, and work out the loss without one by hand",
-        rounding=False,
+        fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
     )
     return Task(
         id="losses",
@@ -553,7 +556,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the layer ---------------------------------------------------------------------------------------------
 
 
-LAYER = Repair(
+LAYER = BugFixTask(
     '''\
 def layer(x, memory, real, w_past, w_cross, w_1, w_2):
     """What a writing layer makes of x (m, d)."""
@@ -647,10 +650,10 @@ def _layer_task(v: Mapping[str, Any]) -> Task:
     return LAYER.task(
         v,
         title="Repair the layer",
-        asks="What a writing layer makes of x (m, d), with the norm first.",
-        returns=("tensor", "the result", "(m, d)"),
+        prompt="What a writing layer makes of x (m, d), with the norm first.",
+        returns=tensor("(m, d)", "the result"),
         cases=_layer_cases(v["seed"] + 5, [(3, "abc.", 5, 7)]),
-        rest="this is not what the layer makes; give it one word and one source word, and follow the lines",
+        fallback_message="this is not what the layer makes; give it one word and one source word, and follow the lines",
         checks=[
             Check(
                 points=3,

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Exercise, Slip
-from attention_tutorial.exercises.visible import random, table
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -121,46 +120,47 @@ def _window(
 
 def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
-    exercise = table(
-        "window_mask",
-        "The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
-        _window(window, sinks),
-        ("mask", "the mask", "(n, n)"),
+    exercise = Exercise(
+        name="window_mask",
+        prompt="The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
+        right=_window(window, sinks),
+        returns=mask("(n, n)"),
         cases=[Case((15,)), Case((2,), "correct for 15 positions, but not for 2: {found}")],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "your mask is the wrong way round: True means may attend",
                 _window(window, sinks, closed=True),
                 mistake=7,
             ),
-            Slip("your mask is transposed: rows are queries, columns are keys", _window(window, sinks, turned=True)),
-            Slip(
+            WrongAnswer(
+                "your mask is transposed: rows are queries, columns are keys", _window(window, sinks, turned=True)
+            ),
+            WrongAnswer(
                 "your window is one too long: the query's own position is one of those it holds",
                 _window(window + 1, sinks),
                 mistake=14,
             ),
-            Slip("your window is one too short", _window(window - 1, sinks), mistake=14),
-            Slip(
+            WrongAnswer("your window is one too short", _window(window - 1, sinks), mistake=14),
+            WrongAnswer(
                 "the first positions are allowed to queries that come before them: nobody may see the future",
                 _window(window, max(sinks, 2), ahead=True) if sinks == 1 else _window(window, sinks, ahead=True),
                 mistake=14,
             ),
-            Slip("the first positions do not stay allowed; only the window is there", _window(window, 0)),
-            Slip(
+            WrongAnswer("the first positions do not stay allowed; only the window is there", _window(window, 0)),
+            WrongAnswer(
                 "one position too many stays allowed at the beginning; they are counted from 0",
                 _window(window, sinks + 1),
             ),
             *(
-                [Slip("one position too few stays allowed at the beginning", _window(window, sinks - 1))]
+                [WrongAnswer("one position too few stays allowed at the beginning", _window(window, sinks - 1))]
                 if sinks > 1
-                else [Slip("two positions too many stay allowed at the beginning", _window(window, 3))]
+                else [WrongAnswer("two positions too many stay allowed at the beginning", _window(window, 3))]
             ),
-            Slip("the window reaches into the future as well", _window(window, sinks, both=True), mistake=14),
-            Slip("there is no window: this is the plain causal mask", _window(99, sinks)),
-            Slip("everything is allowed", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
+            WrongAnswer("the window reaches into the future as well", _window(window, sinks, both=True), mistake=14),
+            WrongAnswer("there is no window: this is the plain causal mask", _window(99, sinks)),
+            WrongAnswer("everything is allowed", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
         ],
-        rest="some places are not right; draw the mask for n = 8 on paper and compare row by row",
-        rounding=False,
+        fallback_message="some places are not right; draw the mask for n = 8 on paper and compare row by row",
     )
     return Task(
         id="window_mask",
@@ -222,35 +222,35 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
     separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
     other = {"ends": "begins", "begins": "ends"}[side]
     words = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
-    exercise = table(
-        "packed_mask",
-        "The mask (n, n) of a row of several documents, True = may attend.",
-        _packed(separator, side),
-        ("mask", "the mask", "(n, n)"),
+    exercise = Exercise(
+        name="packed_mask",
+        prompt="The mask (n, n) of a row of several documents, True = may attend.",
+        right=_packed(separator, side),
+        returns=mask("(n, n)"),
         cases=[_row("ab|cde|fg|h", separator, v["seed"])],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 f"the separators are on the wrong side: each {words}",
                 _packed(separator, other),
             ),
-            Slip(
+            WrongAnswer(
                 "the documents are told apart, but each position sees its future",
                 _packed(separator, side, kind="both ways"),
                 14,
             ),
-            Slip(
+            WrongAnswer(
                 "the past is allowed across all documents; only that of its own may be",
                 _packed(separator, side, kind="one document"),
             ),
-            Slip("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
-            Slip("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
-            Slip(
+            WrongAnswer("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
+            WrongAnswer("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
+            WrongAnswer(
                 "the document before is allowed as well; only its own may be",
                 _packed(separator, side, kind="everything before"),
             ),
             *(
                 [
-                    Slip(
+                    WrongAnswer(
                         "the separators are cut off; they are part of their documents",
                         _packed(separator, side, kind="alone"),
                     )
@@ -258,18 +258,19 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 if side == "ends"  # at a beginning it would be the same as the next slip
                 else []
             ),
-            Slip(
+            WrongAnswer(
                 "with your mask nobody sees the separators; they are part of their documents",
                 _packed(separator, side, kind="no keys"),
             ),
-            Slip(
+            WrongAnswer(
                 "every second document is allowed; give each its own number",
                 _packed(separator, side, kind="parity"),
             ),
-            Slip("your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7),
+            WrongAnswer(
+                "your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7
+            ),
         ],
-        rest="some places are not right; print the number of the document of each position first",
-        rounding=False,
+        fallback_message="some places are not right; print the number of the document of each position first",
     )
     rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
     return Task(
@@ -338,9 +339,9 @@ def _divided(exercise: Exercise, divisor: float) -> Exercise:
     def first(answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda scores, mask, fills: answer(scores / divisor, mask, fills)
 
-    forgotten = Slip(f"you did not divide the scores by {divisor:g}", exercise.right)
-    slips = [replace(slip, answer=first(slip.answer)) for slip in exercise.slips]
-    return replace(exercise, right=first(exercise.right), slips=(forgotten, *slips))
+    forgotten = WrongAnswer(f"you did not divide the scores by {divisor:g}", exercise.right)
+    slips = [replace(slip, answer=first(slip.answer)) for slip in exercise.wrong_answers]
+    return replace(exercise, right=first(exercise.right), wrong_answers=(forgotten, *slips))
 
 
 def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
@@ -355,69 +356,70 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
     how, hidden = v["how"], v["hidden"] + 200
     other = {"put": "added", "added": "put"}[how]
     words = {"put": "put in place of the scores", "added": "added to the scores"}
-    exercise = table(
-        "leaked",
-        "The mean weight that leaks to masked keys, for each fill.",
-        _leaked(how),
-        ("numbers", "the shares", "there is one for each fill"),
+    exercise = Exercise(
+        name="leaked",
+        prompt="The mean weight that leaks to masked keys, for each fill.",
+        right=_leaked(how),
+        returns=numbers("the shares", "there is one for each fill"),
         cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
-        slips=[
-            Slip(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other)),
-            Slip(
+        wrong_answers=[
+            WrongAnswer(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other)),
+            WrongAnswer(
                 "you read the mask the wrong way round: True means may attend", _leaked(how, kind="polarity"), mistake=7
             ),
-            Slip(
+            WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys", _leaked(how, kind="columns"), mistake=5
             ),
-            Slip("that is the weight on *allowed* keys", _leaked(how, kind="open")),
-            Slip(
+            WrongAnswer("that is the weight on *allowed* keys", _leaked(how, kind="open")),
+            WrongAnswer(
                 "rows in which no key is allowed must be left out: all their weight lies on masked keys",
                 _leaked(how, kind="all rows"),
                 mistake=11,
             ),
-            Slip("you take the largest leak of any row; take the mean", _leaked(how, kind="largest")),
-            Slip("you take the median over the rows; take the mean", _leaked(how, kind="median")),
-            Slip(
+            WrongAnswer("you take the largest leak of any row; take the mean", _leaked(how, kind="largest")),
+            WrongAnswer("you take the median over the rows; take the mean", _leaked(how, kind="median")),
+            WrongAnswer(
                 "you average over masked keys one by one; sum them up in each row, and average over the rows",
                 _leaked(how, kind="entries"),
             ),
-            Slip("you sum over the rows; take the mean", _leaked(how, kind="sum")),
-            Slip(
+            WrongAnswer("you sum over the rows; take the mean", _leaked(how, kind="sum")),
+            WrongAnswer(
                 "you divide by the number of all rows; those without an allowed key are left out of the mean as well",
                 _leaked(how, kind="over all"),
             ),
-            Slip(
+            WrongAnswer(
                 "you average over all entries of a row; sum the weight on its masked keys",
                 _leaked(how, kind="all entries"),
             ),
-            Slip("you take the largest weight on a masked key of each row; sum them", _leaked(how, kind="one key")),
-            Slip(
+            WrongAnswer(
+                "you take the largest weight on a masked key of each row; sum them", _leaked(how, kind="one key")
+            ),
+            WrongAnswer(
                 "that is the weight on masked keys over that on allowed ones; give its share of the whole row",
                 _leaked(how, kind="ratio"),
             ),
-            Slip("you divided by sqrt(n) as well; the task says by what", _leaked(how, kind="scaled")),
-            Slip(
+            WrongAnswer("you divided by sqrt(n) as well; the task says by what", _leaked(how, kind="scaled")),
+            WrongAnswer(
                 "nothing leaks: your masked keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
             ),
-            Slip(
+            WrongAnswer(
                 f"two things: the fill is {words[other]}, and here it is {words[how]}; and the mask is read the "
                 "wrong way round, where True means may attend",
                 _leaked(other, kind="polarity"),
                 mistake=7,
             ),
-            Slip(
+            WrongAnswer(
                 f"two things: the fill is {words[other]}, and here it is {words[how]}; and rows without an allowed key "
                 "must be left out",
                 _leaked(other, kind="all rows"),
                 mistake=11,
             ),
-            Slip(
+            WrongAnswer(
                 "you give the logarithm; give the weight itself, and let the figure have a logarithmic axis",
                 lambda scores, mask, fills: _leaked(how)(scores, mask, fills).log(),
             ),
         ],
-        rest="some numbers are not right; with a fill of minus infinity nothing leaks",
-        rounding=False,
+        fallback_message="some numbers are not right; with a fill of minus infinity nothing leaks",
     )
     return Task(
         id="leaked",
@@ -448,7 +450,7 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the sentence vector -----------------------------------------------------------------------------------
 
 
-SENTENCE = Repair(
+SENTENCE = BugFixTask(
     '''\
 def sentence(x, real):
     """One vector (d,) for a padded sentence x (n, d)."""
@@ -523,10 +525,10 @@ def _sentence_task(v: Mapping[str, Any]) -> Task:
     return SENTENCE.task(
         v,
         title="Repair the sentence vector",
-        asks="One vector (d,) for a padded sentence; padding must not change it.",
-        returns=("tensor, infinite too", "the vector", "(d,)"),
+        prompt="One vector (d,) for a padded sentence; padding must not change it.",
+        returns=tensor("(d,)", "the vector", finite=False),
         cases=_sentence_cases(v["seed"] + 5, ["abcd.."], 5),
-        rest="this is not the vector of the sentence alone; cut the padding off by hand and compare",
+        fallback_message="this is not the vector of the sentence alone; cut the padding off by hand and compare",
         checks=[
             Check(
                 points=3, cases=_sentence_cases(v["hidden"] + 300, ["ab...", "abcdefg.."], 7), says="padding at the end"

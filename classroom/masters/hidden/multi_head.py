@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table, telling
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -158,59 +157,59 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
     def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
         return _shared(order, first, **named)
 
-    exercise = table(
-        "shared",
-        "The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
-        shared(order),
-        [("tensor", "the heads", "(h, m, d_v)"), ("tensor", "the weights", "(h, m, n)")],
+    exercise = Exercise(
+        name="shared",
+        prompt="The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
+        right=shared(order),
+        returns=(tensor("(h, m, d_v)", "the heads"), tensor("(h, m, n)", "the weights")),
         cases=_shared_cases(v["seed"], [(10, 5, 2, 3, 7, 2)]),
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 f"in your answer {words[other]}; here {words[order]} (repeat and repeat_interleave differ in this)",
                 shared(other),
                 mistake=10,
             ),
-            Slip(f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g", shared(order, 0)),
-            Slip("every query head uses the same key head", shared("one")),
-            Slip("you averaged the key heads; each query head uses one of them", shared("mean")),
-            Slip("the key heads come in the opposite order", shared("backwards")),
-            Slip(
+            WrongAnswer(
+                f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g", shared(order, 0)
+            ),
+            WrongAnswer("every query head uses the same key head", shared("one")),
+            WrongAnswer("you averaged the key heads; each query head uses one of them", shared("mean")),
+            WrongAnswer("the key heads come in the opposite order", shared("backwards")),
+            WrongAnswer(
                 "the weights are right, but the values are taken in another order than the keys",
                 shared(order, values=other),
                 mistake=10,
             ),
-            Slip(
+            WrongAnswer(
                 "the weights are right, but all query heads read the values of one head",
                 shared(order, values="one"),
             ),
-            Slip(
+            WrongAnswer(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
                 shared(order, scale=lambda d, h, n: (d * h) ** -0.5),
                 mistake=1,
             ),
-            Slip("your scores are not divided by sqrt(d_head)", shared(order, scale=lambda d, h, n: 1.0), mistake=2),
-            Slip(
+            WrongAnswer(
+                "your scores are not divided by sqrt(d_head)", shared(order, scale=lambda d, h, n: 1.0), mistake=2
+            ),
+            WrongAnswer(
                 "your scores are divided by the root of the number of heads; divide by that of d_head",
                 shared(order, scale=lambda d, h, n: h**-0.5),
                 mistake=2,
             ),
-            Slip(
+            WrongAnswer(
                 "your scores are divided by d_head; divide by its root",
                 shared(order, scale=lambda d, h, n: 1 / d),
                 mistake=3,
             ),
-            Slip("your softmax runs over the queries; it must run over the keys", shared(order, axis=-2), mistake=5),
-            Slip("your softmax runs over the heads; it must run over the keys", shared(order, axis=0), mistake=5),
+            WrongAnswer(
+                "your softmax runs over the queries; it must run over the keys", shared(order, axis=-2), mistake=5
+            ),
+            WrongAnswer(
+                "your softmax runs over the heads; it must run over the keys", shared(order, axis=0), mistake=5
+            ),
         ],
-        sizes=lambda q, k, value: {
-            "d_head": q.size(-1),
-            "h": len(q),
-            "g": len(k),
-            "n": k.size(1),
-            "d_v": value.size(-1),
-        },
-        divide_by="d_head",
-        rest="write down which key head each query head uses, for keys and for values",
+        fallback_message="write down which key head each query head uses, for keys and for values",
     )
     return Task(
         id="shared",
@@ -285,50 +284,56 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
         return _as_taken(v["taken"], _mixed(place, own=own, **named))
 
-    exercise = table(
-        "mixed",
-        "The weights (h, m, n) of heads that are mixed.",
-        mixed(place),
-        ("tensor", "the weights", "(h, m, n)"),
+    exercise = Exercise(
+        name="mixed",
+        prompt="The weights (h, m, n) of heads that are mixed.",
+        right=mixed(place),
+        returns=tensor("(h, m, n)", "the weights"),
         cases=_mixed_cases(v["seed"] + 3, [(3, 2, 5, 7)]),
-        slips=[
-            Slip(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
-            Slip("you mixed twice, before the softmax and after it", mixed("both")),
-            Slip("nothing is mixed: these are the heads as they were", mixed("not")),
-            Slip(
+        wrong_answers=[
+            WrongAnswer(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
+            WrongAnswer("you mixed twice, before the softmax and after it", mixed("both")),
+            WrongAnswer("nothing is mixed: these are the heads as they were", mixed("not")),
+            WrongAnswer(
                 f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
                 mixed(place, turned=True),
             ),
-            Slip(
+            WrongAnswer(
                 "you left out the part that each new head keeps of itself",
                 mixed(place, own=0.0),
             ),
-            Slip("the softmax is missing", _as_taken(v["taken"], _no_softmax(v["own"]))),
-            Slip("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
-            Slip(
+            WrongAnswer("the softmax is missing", _as_taken(v["taken"], _no_softmax(v["own"]))),
+            WrongAnswer("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
+            WrongAnswer(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
                 mixed(place, scale=lambda d, h: (d * h) ** -0.5),
                 mistake=1,
             ),
-            Slip(
+            WrongAnswer(
                 "your scores are divided by d_head; divide by its root",
                 mixed(place, scale=lambda d, h: 1 / d),
                 mistake=3,
             ),
-            Slip("your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5),
-            Slip("your softmax runs over the heads; it must run over the keys", mixed(place, axis=0), mistake=5),
+            WrongAnswer(
+                "your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5
+            ),
+            WrongAnswer("your softmax runs over the heads; it must run over the keys", mixed(place, axis=0), mistake=5),
             *(
-                [Slip("you divided by the sum of each row at the end; leave it as it is", mixed(place, again=True))]
+                [
+                    WrongAnswer(
+                        "you divided by the sum of each row at the end; leave it as it is", mixed(place, again=True)
+                    )
+                ]
                 if place == "after"
                 else [
-                    Slip(
+                    WrongAnswer(
                         "you mixed the scores and divided by the number of heads; a sum is asked for, not a mean",
                         lambda query, key, mix: mixed(place)(query, key, mix / len(mix)),
                     )
                 ]
             ),
         ],
-        rest="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
+        fallback_message="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
     )
     return Task(
         id="mixed",
@@ -401,39 +406,41 @@ def _ranks_cases(
 def _ranks_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
     slips = [
-        Slip(
+        WrongAnswer(
             "the heads are scrambled: cut the features of each position, do not reshape across positions",
             _ranks(share, kind="scrambled"),
             mistake=9,
         ),
-        Slip(
+        WrongAnswer(
             "you did not split, or added the heads again: these are the scores of all features at once",
             _ranks(share, kind="whole"),
         ),
-        Slip(
+        WrongAnswer(
             "you looked at the weights; the softmax changes the rank, look at the scores",
             _ranks(share, kind="weights"),
         ),
-        Slip(
+        WrongAnswer(
             "you compared the squares of the singular values (eigenvalues?); compare the values themselves",
             _ranks(share, kind="squares"),
         ),
-        Slip("you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")),
-        Slip("you count the singular values *below* the line", _ranks(share, kind="rest")),
-        Slip("you sum over the heads; take the mean", _ranks(share, kind="sum")),
-        Slip("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
-        Slip("you take the smallest count of any head; take the mean", _ranks(share, kind="smallest")),
-        Slip(
+        WrongAnswer(
+            "you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")
+        ),
+        WrongAnswer("you count the singular values *below* the line", _ranks(share, kind="rest")),
+        WrongAnswer("you sum over the heads; take the mean", _ranks(share, kind="sum")),
+        WrongAnswer("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
+        WrongAnswer("you take the smallest count of any head; take the mean", _ranks(share, kind="smallest")),
+        WrongAnswer(
             "you looked at the queries of a head; look at its scores, queries times keys", _ranks(share, kind="queries")
         ),
-        Slip(
+        WrongAnswer(
             "the line is a share of the mean singular value; take that of the largest, which comes first",
             _ranks(share, kind="mean"),
         ),
-        Slip(
+        WrongAnswer(
             "one line for all heads: the largest singular value is that of its own head", _ranks(share, kind="over all")
         ),
-        Slip(
+        WrongAnswer(
             "you count until the largest hold a share of the sum; count those above a share of the largest",
             _ranks(share, kind="together"),
         ),
@@ -442,15 +449,14 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
     def drawn(seed: int) -> list[Case]:
         return _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
 
-    exercise = table(
-        "ranks",
-        "The mean number of singular values of the heads' scores that count, for each number of heads.",
-        _ranks(share),
-        ("numbers", "the counts", "there is one for each number of heads"),
-        cases=telling(drawn, v["seed"] + 7, _ranks(share), slips),
-        slips=slips,
-        rest="some counts are not right; with as many heads as features every count is 1",
-        rounding=False,
+    exercise = Exercise(
+        name="ranks",
+        prompt="The mean number of singular values of the heads' scores that count, for each number of heads.",
+        right=_ranks(share),
+        returns=numbers("the counts", "there is one for each number of heads"),
+        cases=distinguishing_cases(drawn, v["seed"] + 7, _ranks(share), slips),
+        wrong_answers=slips,
+        fallback_message="some counts are not right; with as many heads as features every count is 1",
     )
     return Task(
         id="ranks",
@@ -485,7 +491,7 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the next step -----------------------------------------------------------------------------------------
 
 
-STEP = Repair(
+STEP = BugFixTask(
     '''\
 def step(x, w_q, w_k, w_v, past_keys, past_values):
     """What the heads find for the newest position x (d_model,), side by side."""
@@ -556,10 +562,10 @@ def _step_task(v: Mapping[str, Any]) -> Task:
     return STEP.task(
         v,
         title="Repair the next step",
-        asks="What all heads find for the newest position, side by side, (h * d_head,).",
-        returns=("tensor", "the result", "(h * d_head,)"),
+        prompt="What all heads find for the newest position, side by side, (h * d_head,).",
+        returns=tensor("(h * d_head,)", "the result"),
         cases=_step_cases(v["seed"] + 5, [(3, 4, 5, 7)]),
-        rest="this is not what the heads find; follow the shapes of q, keys and weights line by line",
+        fallback_message="this is not what the heads find; follow the shapes of q, keys and weights line by line",
         checks=[
             Check(points=3, cases=_step_cases(v["hidden"] + 300, [(2, 6, 3, 5), (4, 3, 2, 8)]), says="other sizes"),
             Check(points=1, cases=_step_cases(v["hidden"] + 350, [(5, 1, 4, 3)]), says="the second position"),

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table, telling
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -194,52 +193,53 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
 
 def _kinds_task(v: Mapping[str, Any]) -> Task:
     codes, hidden = v["codes"], v["hidden"]
-    exercise = table(
-        "kinds",
-        "A number for each head that says which positions it has.",
-        _kinds(codes),
-        ("numbers", "the kinds", "there is one for each head"),
+    exercise = Exercise(
+        name="kinds",
+        prompt="A number for each head that says which positions it has.",
+        right=_kinds(codes),
+        returns=numbers("the kinds", "there is one for each head"),
         cases=[
             _heads_case(v["seed"], 5, 6, ["rotary", "bias", "added", "none", "alibi"]),
         ],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "these are other numbers than yours: read which number stands for which kind",
                 _kinds(codes, kind="other codes"),
             ),
-            Slip(
+            WrongAnswer(
                 "you exchanged rotary positions and biases: a bias is the same for all words",
                 _kinds(codes, kind="exchanged"),
             ),
-            Slip(
+            WrongAnswer(
                 "you take rotary positions for a bias: a bias is the same all along every diagonal",
                 _kinds(codes, kind="move alone"),
             ),
-            Slip(
+            WrongAnswer(
                 "you say that every head has added positions; scores are rounded, so small differences must not count",
                 _kinds(codes, kind="exact"),
             ),
-            Slip(
+            WrongAnswer(
                 "a learned bias may differ for keys before and after the query: follow i - j, not its absolute value",
                 _kinds(codes, kind="both sides"),
             ),
-            Slip("look at what positions *added* to the content, not at whole scores", _kinds(codes, kind="whole")),
-            Slip(
+            WrongAnswer(
+                "look at what positions *added* to the content, not at whole scores", _kinds(codes, kind="whole")
+            ),
+            WrongAnswer(
                 "you take added positions for rotary ones: compare `moved` with `here`",
                 _kinds(codes, kind="never moved"),
             ),
-            Slip(
+            WrongAnswer(
                 "compare the scores after the move with those before it, not with the content",
                 _kinds(codes, kind="from content"),
             ),
-            Slip(
+            WrongAnswer(
                 "heads with a bias are taken for heads without positions: a bias also changes the scores",
                 _kinds(codes, kind="no bias"),
             ),
-            Slip("you say of every head that it has no positions", _kinds(codes, kind="all none")),
+            WrongAnswer("you say of every head that it has no positions", _kinds(codes, kind="all none")),
         ],
-        rest="some kinds are wrong; print what was added to the content, and follow its diagonals",
-        rounding=False,
+        fallback_message="some kinds are wrong; print what was added to the content, and follow its diagonals",
     )
     return Task(
         id="kinds",
@@ -317,38 +317,40 @@ def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
 def _ask_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
     words = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
-    exercise = table(
-        "ask",
-        "The query (d,) that looks a given number of places back.",
-        _ask(v),
-        ("tensor", "the query", "(d,)"),
+    exercise = Exercise(
+        name="ask",
+        prompt="The query (d,) that looks a given number of places back.",
+        right=_ask(v),
+        returns=tensor("(d,)", "the query"),
         cases=_ask_cases(v["seed"], [(6, 3), (4, 11)]),
-        slips=[
-            Slip("your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, times=1)),
-            Slip(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
+                "your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, times=1)
+            ),
+            WrongAnswer(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
+            WrongAnswer(
                 "your pairs are the right ones, but once turned their features stand in other places than before",
                 _ask(v, put_back=OTHER_PAIRS[v["pairs"]]),
             ),
-            Slip("your pairs have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
-            Slip("your pairs turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
-            Slip("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
-            Slip(
+            WrongAnswer("your pairs have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
+            WrongAnswer("your pairs turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
+            WrongAnswer("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
+            WrongAnswer(
                 "the query has the key's length; give it the length that is asked for",
                 lambda key, back: _ask(v)(key, back) * key.norm() / v["length"],
             ),
-            Slip("the query has length 1; give it the length that is asked for", _ask(v, size=1.0)),
-            Slip("that is the key itself, not turned: this query looks at its own place", _ask(v, times=0)),
-            Slip("your query looks one place too far", _ask(v, more=1)),
-            Slip("your query looks one place too few back", _ask(v, more=-1)),
-            Slip("your angles are in degrees; sine and cosine take radians", _ask(v, degrees=True)),
-            Slip(
+            WrongAnswer("the query has length 1; give it the length that is asked for", _ask(v, size=1.0)),
+            WrongAnswer("that is the key itself, not turned: this query looks at its own place", _ask(v, times=0)),
+            WrongAnswer("your query looks one place too far", _ask(v, more=1)),
+            WrongAnswer("your query looks one place too few back", _ask(v, more=-1)),
+            WrongAnswer("your angles are in degrees; sine and cosine take radians", _ask(v, degrees=True)),
+            WrongAnswer(
                 "you multiplied by the key's length; divide by it",
                 lambda key, back: _ask(v)(key, back) * key.norm() ** 2,
             ),
-            Slip("your query gets the lowest score of all: the sign is wrong", _ask(v, size=-v["length"])),
+            WrongAnswer("your query gets the lowest score of all: the sign is wrong", _ask(v, size=-v["length"])),
         ],
-        rest="turned to its place, this query does not point where the turned key points; try it with four features",
+        fallback_message="turned to its place, this query does not point where the turned key points; try it with four features",
     )
     return Task(
         id="ask",
@@ -409,41 +411,42 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         "as they are": "your scores are divided by sqrt(d); here they are not",
     }
     slips = [
-        Slip(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
-        Slip("your keys stand after the query: for keys before it, s - t is negative", _held(v, kind="ahead")),
-        Slip("the features are paired in the other way", _held(_other_pairs(v))),
-        Slip("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
-        Slip("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
-        Slip("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
-        Slip(
+        WrongAnswer(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
+        WrongAnswer("your keys stand after the query: for keys before it, s - t is negative", _held(v, kind="ahead")),
+        WrongAnswer("the features are paired in the other way", _held(_other_pairs(v))),
+        WrongAnswer("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
+        WrongAnswer("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
+        WrongAnswer("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
+        WrongAnswer(
             "that is the weight of the key `back` - 1 places before: the query's own is 0 before",
             _held(v, kind="too near"),
         ),
-        Slip(
+        WrongAnswer(
             "that is the weight of the key `back` + 1 places before: the query's own is 0 before",
             _held(v, kind="further"),
         ),
-        Slip("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
-        Slip("the query does not look at its own key", _held(v, kind="not itself")),
-        Slip("keys that stand nearer than the one asked for compete too", _held(v, kind="only before")),
-        Slip("that is the score; return its weight, after the softmax", _held(v, kind="score")),
-        Slip(
+        WrongAnswer("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
+        WrongAnswer("the query does not look at its own key", _held(v, kind="not itself")),
+        WrongAnswer("keys that stand nearer than the one asked for compete too", _held(v, kind="only before")),
+        WrongAnswer("that is the score; return its weight, after the softmax", _held(v, kind="score")),
+        WrongAnswer(
             "you count from the beginning of the text; count back from the query",
             _held(v, kind="from the beginning"),
         ),
-        Slip("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
-        Slip("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
-        Slip("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
+        WrongAnswer("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
+        WrongAnswer("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
+        WrongAnswer("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
     ]
-    exercise = table(
-        "held",
-        "The weight on the key that stands a given number of places back, for each length of the text.",
-        _held(v),
-        ("numbers", "the weights", "there is one for each length"),
-        cases=telling(lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), slips),
-        slips=slips,
-        rest="some weights are not right; print the scores of a text of three positions, and work one out by hand",
-        rounding=False,
+    exercise = Exercise(
+        name="held",
+        prompt="The weight on the key that stands a given number of places back, for each length of the text.",
+        right=_held(v),
+        returns=numbers("the weights", "there is one for each length"),
+        cases=distinguishing_cases(
+            lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), slips
+        ),
+        wrong_answers=slips,
+        fallback_message="some weights are not right; print the scores of a text of three positions, and work one out by hand",
     )
     return Task(
         id="held",
@@ -470,7 +473,7 @@ def _held_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the newest words --------------------------------------------------------------------------------------
 
 
-NEWEST = Repair(
+NEWEST = BugFixTask(
     '''\
 def newest(query, keys, values):
     """What the last m positions find among n keys, (m, d)."""
@@ -565,10 +568,10 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
     return NEWEST.task(
         v,
         title="Repair the newest words",
-        asks="What the last positions find among all keys so far, with rotary positions and a causal mask.",
-        returns=("tensor", "the output", "(m, d)"),
+        prompt="What the last positions find among all keys so far, with rotary positions and a causal mask.",
+        returns=tensor("(m, d)", "the output"),
         cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
-        rest="this is not what the last positions find; take one new position and two keys, and follow the lines",
+        fallback_message="this is not what the last positions find; take one new position and two keys, and follow the lines",
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import table
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, tensor
 
 # ---- The languages ---------------------------------------------------------------------------------------------------
 
@@ -344,32 +343,31 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
                 return exercise
             seed += 1
 
-    exercise = table(
-        "shifted",
-        "What the decoder reads and what it is to write, for some sentences.",
-        _shifted(v),
-        [("tensor", "target_in", "(batch, m)"), ("tensor", "target", "(batch, m)")],
+    exercise = Exercise(
+        name="shifted",
+        prompt="What the decoder reads and what it is to write, for some sentences.",
+        right=_shifted(v),
+        returns=(tensor("(batch, m)", "target_in"), tensor("(batch, m)", "target")),
         cases=[uneven(11)],
-        slips=[
+        wrong_answers=[
             *(
                 []
                 if v["special"] == list(SPECIAL)
-                else [Slip("padding, begin and end have other ids here", shifted("other ids"))]
+                else [WrongAnswer("padding, begin and end have other ids here", shifted("other ids"))]
             ),
-            Slip("the target does not end with END", shifted("no end")),
-            Slip("END stands after the padding; it follows the last word", shifted("end at the end")),
-            Slip(
+            WrongAnswer("the target does not end with END", shifted("no end")),
+            WrongAnswer("END stands after the padding; it follows the last word", shifted("end at the end")),
+            WrongAnswer(
                 "what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
                 shifted("not shifted"),
             ),
-            Slip("what goes in does not begin with BEGIN", shifted("no begin")),
-            Slip("BEGIN stands at the end of what goes in", shifted("begin last")),
-            Slip("padding stands at the beginning; here it stands at the end", shifted("padding first")),
-            Slip("the target runs ahead by two words", shifted("two steps")),
-            Slip("return what goes in first, and what is wanted second", shifted("exchanged")),
+            WrongAnswer("what goes in does not begin with BEGIN", shifted("no begin")),
+            WrongAnswer("BEGIN stands at the end of what goes in", shifted("begin last")),
+            WrongAnswer("padding stands at the beginning; here it stands at the end", shifted("padding first")),
+            WrongAnswer("the target runs ahead by two words", shifted("two steps")),
+            WrongAnswer("return what goes in first, and what is wanted second", shifted("exchanged")),
         ],
-        rest="some ids are not right; write both rows of one short sentence on paper",
-        rounding=False,
+        fallback_message="some ids are not right; write both rows of one short sentence on paper",
     )
     return Task(
         id="shifted",
@@ -446,7 +444,7 @@ TRANSLATION_SLIPS = {
 }
 
 
-def _telling_sentence(v: Mapping[str, Any], slips: Sequence[Slip]) -> list[int]:
+def _telling_sentence(v: Mapping[str, Any], slips: Sequence[WrongAnswer]) -> list[int]:
     """Return a sentence on which every slip gives something of its own."""
     right = _translate(v)
     for seed in range(100, 400):
@@ -460,24 +458,22 @@ def _telling_sentence(v: Mapping[str, Any], slips: Sequence[Slip]) -> list[int]:
 def _translate_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 100
     slips = [
-        Slip(words, _translate(v, kind=kind))
+        WrongAnswer(words, _translate(v, kind=kind))
         for kind, words in TRANSLATION_SLIPS.items()
         if kind != "one role" or v["language"] == "German"
     ]
-    exercise = table(
-        "translate",
-        "The foreign ids of one English sentence.",
-        _translate(v),
-        (
-            "numbers",
+    exercise = Exercise(
+        name="translate",
+        prompt="The foreign ids of one English sentence.",
+        right=_translate(v),
+        returns=numbers(
             "the translation",
             "your translation has another number of words; if it goes on after the last, your loop does not "
             "stop at END, or `real` hides an English word (English padding is 0)",
         ),
         cases=[Case((_telling_sentence(v, slips),)), Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
-        slips=slips,
-        rest="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
-        rounding=False,
+        wrong_answers=slips,
+        fallback_message="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
     )
     unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
     seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
@@ -560,29 +556,28 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         return _errors(v, kind=kind)
 
     slips = [
-        Slip("your counts stand in another order", errors("other counts")),
-        Slip("a sentence that breaks off is not right, though all its words are", errors("breaks off")),
-        Slip("you count sentences that are right among those with wrong forms", errors("right is form")),
-        Slip("words in another order *and* in other forms are wrong in another way", errors("stems anywhere")),
-        Slip("wrong in the order alone means: the same words, in the same forms", errors("stems in any order")),
-        Slip("a word that is written twice is not an error of order: count the words", errors("sets")),
-        Slip("give counts, not shares", errors("shares")),
-        Slip("you count all that is not right as wrong in another way", errors("all other")),
+        WrongAnswer("your counts stand in another order", errors("other counts")),
+        WrongAnswer("a sentence that breaks off is not right, though all its words are", errors("breaks off")),
+        WrongAnswer("you count sentences that are right among those with wrong forms", errors("right is form")),
+        WrongAnswer("words in another order *and* in other forms are wrong in another way", errors("stems anywhere")),
+        WrongAnswer("wrong in the order alone means: the same words, in the same forms", errors("stems in any order")),
+        WrongAnswer("a word that is written twice is not an error of order: count the words", errors("sets")),
+        WrongAnswer("give counts, not shares", errors("shares")),
+        WrongAnswer("you count all that is not right as wrong in another way", errors("all other")),
     ]
 
     def tells_apart(case: Case) -> bool:
         answers = [_errors(v), *(slip.answer for slip in slips)]
         return len({str(answer(*case.inputs)) for answer in answers}) == len(answers)
 
-    exercise = table(
-        "errors",
-        "How many sentences are wrong, and in which way.",
-        _errors(v),
-        ("numbers", "the counts", "there are four"),
+    exercise = Exercise(
+        name="errors",
+        prompt="How many sentences are wrong, and in which way.",
+        right=_errors(v),
+        returns=numbers("the counts", "there are four"),
         cases=[next(filter(tells_apart, (_errors_case(v, 24, seed) for seed in itertools.count(31))))],
-        slips=slips,
-        rest="some counts are not right; each sentence counts once, in the first of the kinds that fits",
-        rounding=False,
+        wrong_answers=slips,
+        fallback_message="some counts are not right; each sentence counts once, in the first of the kinds that fits",
     )
     return Task(
         id="errors",

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Read, Slip
-from attention_tutorial.exercises.visible import random, table, telling
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -153,52 +152,51 @@ def _zero_case(seed: int, m: int, n: int, d: int, words: str = "{found}") -> Cas
 def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
-    exercise = table(
-        "normed",
-        "The weights (m, n) of queries and keys that were brought to one size.",
-        _normed(norm, gain),
-        ("tensor", "the weights", "(m, n)"),
+    exercise = Exercise(
+        name="normed",
+        prompt="The weights (m, n) of queries and keys that were brought to one size.",
+        right=_normed(norm, gain),
+        returns=tensor("(m, n)", "the weights"),
         cases=[
             *_normed_cases(v["seed"], [(3, 5, 7)]),
             _zero_case(v["seed"] + 5, 3, 5, 7, "with a vector of zeros: {found}"),
         ],
-        slips=[
-            Slip(
+        wrong_answers=[
+            WrongAnswer(
                 "you divided by the root of the mean of the squares; the size here is the root of their sum"
                 if other == "mean square"
                 else "you divided by the root of the sum of the squares; the size here is the root of their mean",
                 _normed(other, gain),
             ),
-            Slip("you divided by the squared size; divide by the size", _normed("square", gain)),
-            Slip("you divided by the sum of absolute entries", _normed("absolute", gain)),
-            Slip(
+            WrongAnswer("you divided by the squared size; divide by the size", _normed("square", gain)),
+            WrongAnswer("you divided by the sum of absolute entries", _normed("absolute", gain)),
+            WrongAnswer(
                 "only the queries were brought to one size; the keys still differ", _normed(norm, gain, key_norm="none")
             ),
-            Slip(
+            WrongAnswer(
                 "only the keys were brought to one size; the queries still differ",
                 _normed("none", gain, key_norm=norm),
             ),
-            Slip("nothing was brought to one size: these are plain dot products", _normed("none", gain)),
-            Slip(
+            WrongAnswer("nothing was brought to one size: these are plain dot products", _normed("none", gain)),
+            WrongAnswer(
                 "you took the size of each column; take that of each row, one query or one key",
                 _normed(norm, gain, axis=0),
             ),
-            Slip("the factor g is missing", _normed(norm, 1.0)),
-            Slip("you divided by g; multiply by it", _normed(norm, 1 / gain)),
-            Slip(
+            WrongAnswer("the factor g is missing", _normed(norm, 1.0)),
+            WrongAnswer("you divided by g; multiply by it", _normed(norm, 1 / gain)),
+            WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor g takes its place",
                 _normed(norm, gain, scale=lambda d: d**-0.5),
                 mistake=2,
             ),
-            Slip(
+            WrongAnswer(
                 "your softmax runs over the queries (down the columns); it must run over the keys",
                 _normed(norm, gain, softmax=0),
                 mistake=5,
             ),
-            Read("the weights hold NaN", _normed(norm, gain * (1.0 if norm == "length" else 7.0), naive=True)),
+            WrongAnswer("the weights hold NaN", _normed(norm, gain * (1.0 if norm == "length" else 7.0), naive=True)),
         ],
-        sizes=lambda query, key: {"d_k": query.size(-1), "n": len(key), "m": len(query)},
-        rest="these are not the weights of your scores; check that each row of both has size 1",
+        fallback_message="these are not the weights of your scores; check that each row of both has size 1",
     )
     return Task(
         id="normed",
@@ -252,65 +250,69 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
     name, hidden = v["factor"], v["hidden"] + 100
-    exercise = table(
-        "slope",
-        "The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
-        _slope(name),
-        ("tensor", "the derivatives", "(..., n)"),
+    exercise = Exercise(
+        name="slope",
+        prompt="The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
+        right=_slope(name),
+        returns=tensor("(..., n)", "the derivatives"),
         cases=_slope_cases(v["seed"] + 3, [(3, 5), (7,)], [1.7, 0.6]),
         tolerance=1e-7,
-        slips=[
-            Slip("the sign is turned around", _slope(name, kind="sign")),
-            Slip("the derivative of f is missing: the chain rule multiplies by it", _slope(name, kind="no slope")),
-            Slip("you multiplied by f itself; the chain rule asks for its derivative", _slope(name, kind="value")),
-            Slip(
+        wrong_answers=[
+            WrongAnswer("the sign is turned around", _slope(name, kind="sign")),
+            WrongAnswer(
+                "the derivative of f is missing: the chain rule multiplies by it", _slope(name, kind="no slope")
+            ),
+            WrongAnswer(
+                "you multiplied by f itself; the chain rule asks for its derivative", _slope(name, kind="value")
+            ),
+            WrongAnswer(
                 "you multiplied by f as well: in s - mean the scores stand as they are, not times f",
                 _slope(name, kind="twice"),
             ),
-            Slip("subtract the mean under the weights, not the plain one", _slope(name, kind="plain mean")),
-            Slip(
+            WrongAnswer("subtract the mean under the weights, not the plain one", _slope(name, kind="plain mean")),
+            WrongAnswer(
                 "you left out that all weights share one sum: the mean of the scores under the weights is missing",
                 _slope(name, kind="no mean"),
             ),
-            Slip(
+            WrongAnswer(
                 "that is the diagonal of the Jacobian alone: every score moves the other weights too",
                 _slope(name, kind="diagonal"),
             ),
-            Slip(
+            WrongAnswer(
                 "that is the derivative of the *logarithms* of the weights; multiply by the weights",
                 _slope(name, kind="logs"),
             ),
-            Slip(
+            WrongAnswer(
                 "your weights are those of the plain scores; take those at f(t) times s",
                 _slope(name, kind="plain weights"),
             ),
-            Slip(
+            WrongAnswer(
                 "these are the weights themselves; how fast they move with t is asked for", _slope(name, kind="weights")
             ),
-            Slip(
+            WrongAnswer(
                 "all of it is 0: the weights of a row sum to 1, so their sum has no derivative (is there a `.sum()` "
                 "before your derivative?); take each weight by itself",
                 _slope(name, kind="summed"),
             ),
-            Slip(
+            WrongAnswer(
                 "that is how a weight moves with its own score; the scores move with t by f'(t) s, and every score "
                 "moves every weight",
                 _slope(name, kind="own score"),
             ),
-            Slip(
+            WrongAnswer(
                 "you multiplied the weights by the derivative of f; the factor s - mean is missing",
                 _slope(name, kind="weights times"),
             ),
-            Slip(
+            WrongAnswer(
                 "that is the difference of two rows of weights; divide it by the step",
                 _slope(name, kind="difference"),
             ),
-            Slip(
+            WrongAnswer(
                 "that is a difference quotient, right to a few digits only; work the derivative out",
                 _slope(name, kind="quotient"),
             ),
         ],
-        rest="wrong, or right to a few digits only, as a difference quotient is; work the derivative out",
+        fallback_message="wrong, or right to a few digits only, as a difference quotient is; work the derivative out",
     )
     return Task(
         id="slope",
@@ -369,46 +371,52 @@ def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: flo
 def _saturated_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
     slips = [
-        Slip(
+        WrongAnswer(
             "the power has no effect: these scores are not divided at all",
             _saturated(share, power_of=lambda p: 0.0),
         ),
-        Slip("you multiply by the power of d_k; divide by it", _saturated(share, power_of=lambda p: -p)),
-        Slip(
+        WrongAnswer("you multiply by the power of d_k; divide by it", _saturated(share, power_of=lambda p: -p)),
+        WrongAnswer(
             "you always divide by the square root; the power is an argument",
             _saturated(share, power_of=lambda p: 0.5),
         ),
-        Slip("you took the power of sqrt(d_k); take that of d_k", _saturated(share, power_of=lambda p: p / 2)),
-        Slip(
+        WrongAnswer("you took the power of sqrt(d_k); take that of d_k", _saturated(share, power_of=lambda p: p / 2)),
+        WrongAnswer(
             "you divide by a power of n, the number of keys; take d_k, the width",
             _saturated(share, kind="count"),
             mistake=2,
         ),
-        Slip(
+        WrongAnswer(
             "your softmax runs over the queries; it must run over the keys",
             _saturated(share, kind="columns"),
             mistake=5,
         ),
-        Slip("you look for the largest weight of each column; look in each row", _saturated(share, kind="of columns")),
-        Slip("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
-        Slip("you count the rows that are *not* saturated", _saturated(share, kind="below")),
-        Slip(
+        WrongAnswer(
+            "you look for the largest weight of each column; look in each row", _saturated(share, kind="of columns")
+        ),
+        WrongAnswer("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
+        WrongAnswer("you count the rows that are *not* saturated", _saturated(share, kind="below")),
+        WrongAnswer(
             "that is the mean of the largest weights; count how many are above the line",
             _saturated(share, kind="mean"),
         ),
-        Slip("that is the median of the largest weights; count how many are above", _saturated(share, kind="median")),
-        Slip("these are percent; give shares between 0 and 1", _saturated(share, kind="percent")),
-        Slip("that is how many rows are saturated; give their share of all rows", _saturated(share, kind="rows")),
-        Slip(
+        WrongAnswer(
+            "that is the median of the largest weights; count how many are above", _saturated(share, kind="median")
+        ),
+        WrongAnswer("these are percent; give shares between 0 and 1", _saturated(share, kind="percent")),
+        WrongAnswer(
+            "that is how many rows are saturated; give their share of all rows", _saturated(share, kind="rows")
+        ),
+        WrongAnswer(
             f"no weight is above {100 * share:g}, since none is above 1; the line is {share:g}",
             _saturated(share, kind="a percentage"),
         ),
-        Slip(
+        WrongAnswer(
             "you compare the scores with the line; take the softmax first, its weights are what is compared",
             _saturated(share, kind="scores"),
         ),
         *(
-            Slip(f"you call a row saturated above {line}; your line is {share:g}", _saturated(line))
+            WrongAnswer(f"you call a row saturated above {line}; your line is {share:g}", _saturated(line))
             for line in (0.5, 0.9)
             if line != share
         ),
@@ -417,15 +425,14 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
     def drawn(seed: int) -> list[Case]:
         return [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)]
 
-    exercise = table(
-        "saturated",
-        "The share of saturated rows, for each width.",
-        _saturated(share),
-        ("numbers", "the shares", "there is one for each width"),
-        cases=telling(drawn, v["seed"] + 7, _saturated(share), slips),
-        slips=slips,
-        rest="some shares are not right; with one key every row is saturated, try that",
-        rounding=False,
+    exercise = Exercise(
+        name="saturated",
+        prompt="The share of saturated rows, for each width.",
+        right=_saturated(share),
+        returns=numbers("the shares", "there is one for each width"),
+        cases=distinguishing_cases(drawn, v["seed"] + 7, _saturated(share), slips),
+        wrong_answers=slips,
+        fallback_message="some shares are not right; with one key every row is saturated, try that",
     )
     return Task(
         id="saturated",
@@ -457,7 +464,7 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
 
 # ---- 5. Repair the thermostat ----------------------------------------------------------------------------------------
 
-COOLED = Repair(
+COOLED = BugFixTask(
     '''\
 def cooled(query, key, value, dial):
     """Attention at the temperature that a dial sets: output (m, d_v)."""
@@ -527,10 +534,10 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
     return COOLED.task(
         v,
         title="Repair the thermostat",
-        asks="The output (m, d_v) of attention at the temperature of a dial.",
-        returns=("tensor", "the output", "(m, d_v)"),
+        prompt="The output (m, d_v) of attention at the temperature of a dial.",
+        returns=tensor("(m, d_v)", "the output"),
         cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [1.5]),
-        rest="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
+        fallback_message="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
         checks=[
             Check(
                 points=3,

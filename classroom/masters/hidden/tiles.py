@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_classroom.repair import Fault, Repair
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import random, table, telling
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.bug_fix_task import BugFixTask, Fault
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -249,31 +248,30 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         return [_joined_case(seed, 3, (4, 2, 3), 2, v), Case(large.inputs, words)]
 
     slips = [
-        Slip("keys on both machines count twice", joined("twice")),
-        Slip(other[v["shared"]], joined("other")),
-        Slip("the shared part is added; it is in both others already, so take it away", joined("added")),
-        Slip(f"your powers have another base; here it is {v['base']}", joined("other base")),
-        Slip(unscaled[v["holds"]], joined("not rescaled")),
-        Slip("only the first machine counts", joined("first alone")),
-        Slip("the sum is not divided by the total", joined("not divided")),
-        Slip("the two outputs are averaged evenly; the larger total must count more", joined("evenly")),
-        Slip("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
-        Slip("your log-total is measured from the top; add the top again", joined("from the top")),
+        WrongAnswer("keys on both machines count twice", joined("twice")),
+        WrongAnswer(other[v["shared"]], joined("other")),
+        WrongAnswer("the shared part is added; it is in both others already, so take it away", joined("added")),
+        WrongAnswer(f"your powers have another base; here it is {v['base']}", joined("other base")),
+        WrongAnswer(unscaled[v["holds"]], joined("not rescaled")),
+        WrongAnswer("only the first machine counts", joined("first alone")),
+        WrongAnswer("the sum is not divided by the total", joined("not divided")),
+        WrongAnswer("the two outputs are averaged evenly; the larger total must count more", joined("evenly")),
+        WrongAnswer("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
+        WrongAnswer("your log-total is measured from the top; add the top again", joined("from the top")),
         *(
-            Slip(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
+            WrongAnswer(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
             for base, kind in (("e", "nats"), ("2", "bits"))
             if base != v["base"]
         ),
     ]
-    exercise = table(
-        "joined",
-        "The output over the keys of two machines, and its log-total.",
-        _joined(v),
-        [("tensor", "the output", "(m, d_v)"), ("tensor, infinite too", "the log-totals", "(m, 1)")],
-        cases=telling(cases, v["seed"], _joined(v), slips),
-        slips=slips,
-        rest="try three keys, one on each machine alone and one on both",
-        rounding=False,
+    exercise = Exercise(
+        name="joined",
+        prompt="The output over the keys of two machines, and its log-total.",
+        right=_joined(v),
+        returns=(tensor("(m, d_v)", "the output"), tensor("(m, 1)", "the log-totals", finite=False)),
+        cases=distinguishing_cases(cases, v["seed"], _joined(v), slips),
+        wrong_answers=slips,
+        fallback_message="try three keys, one on each machine alone and one on both",
     )
     return Task(
         id="joined",
@@ -362,11 +360,11 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         "text": "you count the distance in the cache; here it is counted in the text, also to the first words",
         "cache": "you count the distance in the text; here it is counted in the cache, where nothing lies between",
     }
-    exercise = table(
-        "recent",
-        "What the newest word finds in a cache that keeps the first words and the latest.",
-        _recent(v),
-        ("tensor", "the output", "(d_v,)"),
+    exercise = Exercise(
+        name="recent",
+        prompt="What the newest word finds in a cache that keeps the first words and the latest.",
+        right=_recent(v),
+        returns=tensor("(d_v,)", "the output"),
         cases=[
             *_recent_cases(
                 v["seed"], [(8, 11 if v["sinks"] < 3 else 10, 4, 3)]
@@ -376,20 +374,20 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
                 "correct for a full cache, but not for one that is not full yet: {found}",
             ),
         ],
-        slips=[
-            Slip("slots that no word has reached yet hold rubbish; leave them out", recent("rubbish")),
-            Slip(other[v["distance"]], recent("other distance")),
-            Slip("the slots are not in the order of the words: a full ring begins again", recent("in order")),
-            Slip("the ring begins after the first words, which are never overwritten", recent("no sinks")),
-            Slip("your ring begins one slot too late", recent("one more sink")),
-            Slip("the first words are left out; they stay in the cache", recent("sinks dropped")),
-            Slip("the distance makes no difference", recent("no bias")),
-            Slip("far words get more weight than near ones: the penalty is subtracted", recent("far is near")),
-            Slip("your scores are not divided by sqrt(d)", recent("no scale"), 2),
-            Slip("the penalty is divided by sqrt(d) too; divide the product alone", recent("bias scaled too")),
-            Slip("the newest word does not look at itself", recent("not itself"), 14),
+        wrong_answers=[
+            WrongAnswer("slots that no word has reached yet hold rubbish; leave them out", recent("rubbish")),
+            WrongAnswer(other[v["distance"]], recent("other distance")),
+            WrongAnswer("the slots are not in the order of the words: a full ring begins again", recent("in order")),
+            WrongAnswer("the ring begins after the first words, which are never overwritten", recent("no sinks")),
+            WrongAnswer("your ring begins one slot too late", recent("one more sink")),
+            WrongAnswer("the first words are left out; they stay in the cache", recent("sinks dropped")),
+            WrongAnswer("the distance makes no difference", recent("no bias")),
+            WrongAnswer("far words get more weight than near ones: the penalty is subtracted", recent("far is near")),
+            WrongAnswer("your scores are not divided by sqrt(d)", recent("no scale"), 2),
+            WrongAnswer("the penalty is divided by sqrt(d) too; divide the product alone", recent("bias scaled too")),
+            WrongAnswer("the newest word does not look at itself", recent("not itself"), 14),
         ],
-        rest="this is not what the newest word finds; write down for each slot which word it holds",
+        fallback_message="this is not what the newest word finds; write down for each slot which word it holds",
     )
     return Task(
         id="recent",
@@ -466,28 +464,29 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
     def visited(kind: str) -> Callable[..., Tensor]:
         return _visited(v, kind=kind)
 
-    exercise = table(
-        "visited",
-        "The share that needs work, for each block size.",
-        _visited(v),
-        ("numbers", "the shares", "there is one for each size"),
+    exercise = Exercise(
+        name="visited",
+        prompt="The share that needs work, for each block size.",
+        right=_visited(v),
+        returns=numbers("the shares", "there is one for each size"),
         cases=[_visited_case(v["seed"] + 3, 23, 31, [1, 2, 3])],
-        slips=[
-            Slip(other[v["counts"]], visited("other")),
-            Slip("the smaller tiles at the edges are left out", visited("full tiles")),
-            Slip("the smaller tiles at the edges count as if they were full", visited("as full")),
-            Slip("a tile needs work if any of its pairs is allowed, not only if all are", visited("all")),
-            Slip("a tile needs work if any of its pairs is allowed, not only if half of them are", visited("half")),
-            Slip("your tiles are square", visited("square")),
-            Slip("your tiles are turned: B queries, and more keys than that", visited("turned")),
-            Slip("your tiles have too many keys", visited("twice")),
-            Slip("that is the share that can be skipped", visited("skipped")),
-            Slip("that is a number of tiles; give the share", visited("number of tiles")),
-            Slip("that is a number of pairs; give the share", visited("number of pairs")),
-            Slip("that is the share of the allowed pairs; tiles are visited as a whole", visited("allowed")),
+        wrong_answers=[
+            WrongAnswer(other[v["counts"]], visited("other")),
+            WrongAnswer("the smaller tiles at the edges are left out", visited("full tiles")),
+            WrongAnswer("the smaller tiles at the edges count as if they were full", visited("as full")),
+            WrongAnswer("a tile needs work if any of its pairs is allowed, not only if all are", visited("all")),
+            WrongAnswer(
+                "a tile needs work if any of its pairs is allowed, not only if half of them are", visited("half")
+            ),
+            WrongAnswer("your tiles are square", visited("square")),
+            WrongAnswer("your tiles are turned: B queries, and more keys than that", visited("turned")),
+            WrongAnswer("your tiles have too many keys", visited("twice")),
+            WrongAnswer("that is the share that can be skipped", visited("skipped")),
+            WrongAnswer("that is a number of tiles; give the share", visited("number of tiles")),
+            WrongAnswer("that is a number of pairs; give the share", visited("number of pairs")),
+            WrongAnswer("that is the share of the allowed pairs; tiles are visited as a whole", visited("allowed")),
         ],
-        rest="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
-        rounding=False,
+        fallback_message="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
     )
     return Task(
         id="visited",
@@ -523,7 +522,7 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
 # ---- 5. Repair the tiles ---------------------------------------------------------------------------------------------
 
 
-TILED = Repair(
+TILED = BugFixTask(
     '''\
 def tiled(query, key, value, size):
     """Causal attention by tiles, (m, d_v)."""
@@ -615,10 +614,10 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
     return TILED.task(
         v,
         title="Repair the tiles",
-        asks="Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
-        returns=("tensor", "the output", "(m, d_v)"),
+        prompt="Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
+        returns=tensor("(m, d_v)", "the output"),
         cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
-        rest="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
+        fallback_message="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(

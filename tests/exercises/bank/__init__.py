@@ -1,7 +1,7 @@
 """The bank of answers: other spellings of right ones, and wrong ones that no table of an exercise holds.
 
-What people get wrong stands in the tables (`attention_tutorial.exercises`), and is tested from there. Here is what
-tests the readers of results, the words for what is no result at all, and the machinery. A module for each chapter holds
+What people get wrong stands in the tables (`attention_tutorial.exercises`), and is tested from there. Here is what an
+exercise's own `call` and extra checks say besides. A module for each chapter holds
 ``BANK``, ``{exercise: Answers}``.
 """
 
@@ -17,7 +17,6 @@ class Wrong:
 
     says: str  # part of the diagnosis
     answer: Any
-    is_slip: bool = False  # whether it is a slip of the table, written otherwise, and told as that
 
 
 @dataclass(frozen=True)

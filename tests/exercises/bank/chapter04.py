@@ -15,21 +15,12 @@ def count(d_model, num_heads, d_head=None):
     return 4 * d_model * num_heads * (d_model // num_heads if d_head is None else d_head)
 
 
-def size(d_model, num_heads, d_head):
-    return num_heads * (d_model // num_heads if d_head is None else d_head)
-
-
 def count_float(d_model, num_heads, d_head=None, bias=False):
     d_head = math.floor(d_model / num_heads) if d_head is None else d_head
     return torch.tensor(4.0 * d_model * num_heads * d_head)
 
 
 # ---- split ----------------------------------------------------------------------------------------------------------
-
-
-def split(x, num_heads):
-    batch, n, width = x.shape
-    return x.reshape(batch, n, num_heads, width // num_heads).transpose(1, 2)
 
 
 def split_by_chunk(x, num_heads):
@@ -78,12 +69,6 @@ def attend_head_by_head(x, w_q, w_k, w_v, w_o, num_heads):
         maps.append(torch.softmax((x @ q) @ (x @ k).T / q.size(1) ** 0.5, dim=-1))
         outputs = outputs + maps[-1] @ (x @ v) @ o
     return outputs, torch.stack(maps)
-
-
-def lose_the_last(x, w_q, w_k, w_v, w_o, num_heads):
-    weights = attend(x, w_q, w_k, w_v, w_o, num_heads)[1]
-    heads = weights @ cut(x @ w_v, num_heads)
-    return join(heads[:-1], w_o[: -heads.size(2)]), weights
 
 
 # ---- mask_for_torch -------------------------------------------------------------------------------------------------
@@ -139,14 +124,9 @@ def repaired_renormalised(x, w_q, w_k, w_v, w_o, num_heads, mask):
 BANK = {
     "parameters": Answers(
         right={"plain": count, "float tensor": count_float},
-        wrong=[Wrong("four matrices of 11 times 35", lambda d, h, k=None: 5 * d * size(d, h, k))],
     ),
     "split": Answers(
         right={"chunks": split_by_chunk, "einsum": split_einsum},
-        wrong=[
-            Wrong("head 1 holds the features of head 2", lambda x, h: split(x, h).roll(-1, dims=1)),
-            Wrong("not those of x", lambda x, h: 2 * split(x, h)),
-        ],
     ),
     "head_one_gives_she": Answers(
         right={"fraction": 1 / (1 + 2 * math.exp(-4 / math.sqrt(2))), "tensor": torch.tensor(0.894)}
@@ -157,19 +137,14 @@ BANK = {
         wrong=[
             Wrong("return True or False; got Tensor", lambda layer, x, order: layer(x[order]) - layer(x)[order]),
             Wrong("for each number", lambda layer, x, order: layer(x[order]).isclose(layer(x)[order])),
-            Wrong("not even a sound one", lambda layer, x, order: False, is_slip=True),
         ],
     ),
     "multi_head": Answers(
         right={"plain": attend, "head by head": attend_head_by_head},
-        wrong=[Wrong("missing from your output: [2]", lose_the_last)],
     ),
     "mask_for_torch": Answers(right={"plain": interleave, "expand": expand}),
     "without_a_head": Answers(right={"plain": moved, "difference": moved_by_difference}),
     "debug_the_heads": Answers(
         right={"renormalised": repaired_renormalised, "finite fill": functools.partial(repaired, fill=-1e9)},
-        wrong=[
-            Wrong("besides, your mask has no effect", lambda *a: repaired(*a[:-1], torch.ones_like(a[-1]), cut=False))
-        ],
     ),
 }

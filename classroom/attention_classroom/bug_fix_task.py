@@ -1,6 +1,6 @@
 """Functions to repair: one right source and a table of faults, of which each variant has one.
 
-A debug task is data. With a `Repair` called ``COOLED`` in the hidden module:
+A debug task is data. With a `BugFixTask` called ``COOLED`` in the hidden module:
 
 - ``draw`` chooses the fault, ``"bug": rng.choice(list(COOLED.faults))``, and a number of eight or more for the source,
   such as ``{base}``. So a repaired function is wrong for most others; a cell ``cooled-yours`` says the number.
@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 
-from attention_tutorial.exercises import Case, Slip
-from attention_tutorial.exercises.visible import table
+from attention_tutorial.exercises import Case, Exercise, Returned, WrongAnswer
 
 from .assignment import Check, Task
 
-__all__ = ["STILL_THERE", "Fault", "Repair"]
+__all__ = ["STILL_THERE", "BugFixTask", "Fault"]
 
 STILL_THERE = "it still returns what the function that you were given returns, so the fault is still in it"
 
@@ -42,7 +41,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Repair:
+class BugFixTask:
     """A function of which every variant has a fault.
 
     Attributes:
@@ -81,14 +80,14 @@ class Repair:
         function: Callable[..., Any] = next(iter(names.values()))
         return function
 
-    def slips(self, values: Mapping[str, Any]) -> list[Slip]:
-        """Return a slip for each fault. What is said of the variant's own does not name it, also not by a number.
+    def wrong_answers(self, values: Mapping[str, Any]) -> list[WrongAnswer]:
+        """Return a wrong answer for each fault. What is said of the variant's own does not name it.
 
         It is known by what it returns, so neither other names nor other lines with the same result bring more to light.
         """
         own = self.faults[values["bug"]]
-        return [Slip(STILL_THERE, self.function(values, own))] + [
-            Slip(fault.words, self.function(values, fault), fault.mistake)
+        return [WrongAnswer(STILL_THERE, self.function(values, own))] + [
+            WrongAnswer(fault.words, self.function(values, fault), fault.mistake)
             for fault in (*self.faults.values(), *self.more)
             if fault is not own
         ]
@@ -98,21 +97,21 @@ class Repair:
         values: Mapping[str, Any],
         *,
         title: str,
-        asks: str,
-        returns: tuple[str, str, str],
+        prompt: str,
+        returns: Returned,
         cases: Sequence[Case],
-        rest: str,
+        fallback_message: str,
         checks: Sequence[Check],
     ) -> Task:
-        """Return the task of a variant: to repair the function, with all its faults as slips.
+        """Return the task of a variant: to repair the function, with all its faults as wrong answers.
 
         Args:
             values: of the variant.
             title: of the task, which has the function's name.
-            asks: what the function gives, in a sentence.
-            returns: as `table` takes them.
+            prompt: what the function gives, in a sentence.
+            returns: what it returns.
             cases: visible inputs.
-            rest: what is said where nothing else is.
+            fallback_message: what is said where nothing else is.
             checks: the hidden ones.
 
         Returns:
@@ -120,5 +119,13 @@ class Repair:
         """
         right = self.function(values)
         name = right.__name__
-        exercise = table(name, asks, right, returns, cases=cases, slips=self.slips(values), rest=rest)
+        exercise = Exercise(
+            name=name,
+            prompt=prompt,
+            right=right,
+            returns=returns,
+            cases=cases,
+            wrong_answers=self.wrong_answers(values),
+            fallback_message=fallback_message,
+        )
         return Task(id=name, title=title, kind="debug", table=exercise, checks=checks)

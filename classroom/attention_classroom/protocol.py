@@ -7,7 +7,6 @@ The child loads this file by its path, in a process where the package is not the
 """
 
 import json
-import math
 import re
 import struct
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-__all__ = ["HEADER", "WireError", "is_finite", "lengths", "pack", "type_name", "unpack"]
+__all__ = ["HEADER", "ProtocolError", "lengths", "pack", "type_name", "unpack"]
 
 HEADER = struct.Struct("<QQ")  # the lengths of the JSON and of the tensors
 NUMBERS = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool"
@@ -24,18 +23,20 @@ DTYPES = frozenset(getattr(torch, name) for name in NUMBERS.split())
 DEPTH = 20  # of containers in containers
 NODES = 100_000  # in one message
 BITS = 4096  # of one integer
-SIGNS = 2_000_000  # commas, brackets and braces: what becomes of each takes fifty times its place
+MAX_TOKENS = 2_000_000  # commas, brackets and braces: what becomes of each takes fifty times its place
 
 
-class WireError(ValueError):
+class ProtocolError(ValueError):
     """Bytes or data that must not cross."""
 
 
-def pack(message: Any, *, strict: bool = True) -> bytes:
+def pack(message: Any, *, strict: bool = True, grads: bool = True) -> bytes:
     """Write None, booleans, numbers, texts, tensors and arrays, in lists, tuples and dictionaries, as bytes.
 
+    ``grads``: whether a tensor that wants a gradient still wants one.
+
     Raises:
-        WireError: if there is too much of it, or if ``strict`` anything else; of that a type's name crosses otherwise.
+        ProtocolError: if there is too much of it, or anything else and ``strict``; else of that a type's name crosses.
     """
     tensors: dict[str, torch.Tensor] = {}
     count = [0]
@@ -43,7 +44,7 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
     def write(x: Any, depth: int) -> Any:
         count[0] += 1
         if depth > DEPTH or count[0] > NODES:
-            raise WireError("containers too deep or too large")
+            raise ProtocolError("containers too deep or too large")
         kind = type(x)
         if x is None or kind is bool:
             return x
@@ -71,11 +72,11 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
             return other(x)
         name = str(len(tensors))
         tensors[name] = x.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-        return {key: name, "grad": bool(x.requires_grad)}
+        return {key: name, "grad": grads and bool(x.requires_grad)}
 
     def other(x: Any) -> Any:
         if strict:
-            raise WireError(f"only plain data crosses; got {type(x).__name__}")
+            raise ProtocolError(f"only plain data crosses; got {type(x).__name__}")
         return {"o": type_name(x)}
 
     text = json.dumps(write(message, 0), allow_nan=False).encode()
@@ -93,10 +94,10 @@ def _word(name: str) -> str:
 
 
 def lengths(header: bytes, limit: int) -> tuple[int, int]:
-    """Read the lengths of the JSON and of the tensors; a `WireError` is raised if they are more than the limit."""
+    """Read the lengths of the JSON and of the tensors; a `ProtocolError` is raised if they are more than the limit."""
     text, blob = HEADER.unpack(header)
     if text + blob > limit:
-        raise WireError(f"a message of {text + blob} bytes; {limit} are allowed")
+        raise ProtocolError(f"a message of {text + blob} bytes; {limit} are allowed")
     return text, blob
 
 
@@ -104,32 +105,32 @@ def unpack(message: bytes) -> Any:
     """Read plain data, of exact types only, from bytes that anybody may have made.
 
     What was no plain data comes as an object of a class of that name, which does nothing. Where the bytes are anything
-    else a `WireError` is raised.
+    else a `ProtocolError` is raised.
     """
     try:
         text, blob = HEADER.unpack_from(message)
         if len(message) != HEADER.size + text + blob:
-            raise WireError("the lengths do not fit")
+            raise ProtocolError("the lengths do not fit")
         words = message[HEADER.size : HEADER.size + text]
-        if sum(map(words.count, (b",", b"[", b"{"))) > SIGNS:
-            raise WireError("too many things in one message")
+        if sum(map(words.count, (b",", b"[", b"{"))) > MAX_TOKENS:
+            raise ProtocolError("too many things in one message")
         data = json.loads(words)
         tensors = safetensors.torch.load(message[HEADER.size + text :]) if blob else {}
         return _read(data, tensors, [0])
-    except WireError:
+    except ProtocolError:
         raise
     except Exception as error:
-        raise WireError(f"no message: {type(error).__name__}") from error
+        raise ProtocolError(f"no message: {type(error).__name__}") from error
 
 
 def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
     count[0] += 1
     if count[0] > NODES:
-        raise WireError("too many things in one message")
+        raise ProtocolError("too many things in one message")
     if x is None or type(x) in (bool, int, str):
         return x
     if type(x) is not dict:
-        raise WireError("no plain data")
+        raise ProtocolError("no plain data")
     kind, value = next(iter(x.items()))
     if kind in ("l", "t") and type(value) is list:
         items = [_read(item, tensors, count) for item in value]
@@ -137,7 +138,7 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
     if kind == "d" and type(value) is list:
         return {_read(key, tensors, count): _read(item, tensors, count) for key, item in value}
     if type(value) is not str:
-        raise WireError("no plain data")
+        raise ProtocolError("no plain data")
     if kind == "f":
         return float.fromhex(value)
     if kind == "i":
@@ -147,25 +148,12 @@ def _read(x: Any, tensors: dict[str, torch.Tensor], count: list[int]) -> Any:
         return _read_tensor(tensors.pop(value), array=kind == "n", grad=x.get("grad") is True)
     if kind == "o":
         return type(_word(value), (), {"__slots__": ()})()
-    raise WireError("no plain data")
+    raise ProtocolError("no plain data")
 
 
 def _read_tensor(x: torch.Tensor, *, array: bool, grad: bool) -> Any:
     if type(x) is not torch.Tensor or x.dtype not in DTYPES:
-        raise WireError("no plain tensor")
+        raise ProtocolError("no plain tensor")
     if array:
         return x.numpy()
     return x.clone().requires_grad_(grad and x.is_floating_point())
-
-
-def is_finite(x: Any) -> bool:
-    """Whether no number in plain data is infinite or not a number."""
-    if isinstance(x, torch.Tensor):
-        return bool(x.isfinite().all())
-    if isinstance(x, np.ndarray):
-        return bool(np.isfinite(x).all())
-    if isinstance(x, float):
-        return math.isfinite(x)
-    if isinstance(x, list | tuple):
-        return all(map(is_finite, x))
-    return all(map(is_finite, x.values())) if isinstance(x, dict) else True

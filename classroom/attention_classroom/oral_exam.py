@@ -18,20 +18,19 @@ from typing import Any
 
 import nbformat
 import torch
+from markupsafe import Markup, escape
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
 from nbformat import NotebookNode
 from torch import Tensor
 
-from attention_tutorial.exercises import Case, visible
+from attention_tutorial.exercises import Case, float64_by_default
 
-from .assignment import Assignment, Task, load
-from .batch import write
-from .course import Course
-from .pages import escape, page, pre, table
+from .assignment import PLAIN, Assignment, Task, load, variant_for
+from .course import Course, write
+from .pages import TEMPLATES
 from .release import BEGIN, END, METADATA, make_release, solve
-from .variants import PLAIN, variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 
@@ -43,25 +42,6 @@ FEW = range(1, 10)  # what whole numbers and lengths of rows of ids may become
 APART = 0.03  # two answers differ if two decimals tell them apart
 LINES = 2  # of one's own answers that are asked about
 SLIPS = 4  # wrong answers that the teacher is told
-STYLE = """
-.sheet { max-width: 46rem; } .sheet h1 { font-size: 1.2rem; margin: 0; } .room { border-bottom: 1px solid var(--line); }
-.given { display: inline-block; vertical-align: top; margin: 0 1.5rem .3rem 0; width: auto; }
-.given table { width: auto; border: 1px solid var(--line); } .given p { margin: 0; }
-.given td { border: 0; padding: .1rem .5rem; text-align: right; }
-h3 { break-after: avoid; } .question, tr, pre { break-inside: avoid; }
-svg.formula { fill: currentColor; } svg.display { display: block; margin: .4rem auto; }
-.answers pre { font-size: .75rem; padding: .2rem .3rem; margin: .2rem 0; } .answers p { margin: 0 0 .3rem; }
-@media print { @page { size: A4; margin: 13mm; } body { padding: 0; line-height: 1.35; } .sheet { max-width: none; }
-  .sheet h3 { font-size: 11pt; margin: .6rem 0 .2rem; } .sheet p { font-size: 10pt; margin: .3rem 0; }
-  .sheet pre { font-size: 8.5pt; line-height: 1.25; padding: .3rem .6rem; margin: .3rem 0; }
-  .sheet td { font-size: 10pt; }
-  .answers td { font-size: 8.5pt; line-height: 1.25; } }
-"""
-HEAD = "Ten minutes, without a computer; a pocket calculator is fine. Two decimals do. Places count from 0."
-NOTE = (
-    "For the teacher alone. Two points an answer, one for a right idea; a number that is off by 0.02 is right. In "
-    "grey: what likely mistakes give."
-)
 
 
 @dataclass(frozen=True)
@@ -69,8 +49,8 @@ class Question:
     """One question of a sheet."""
 
     title: str  # plain text
-    asks: str  # HTML
-    answer: str  # HTML, for the teacher alone
+    asks: Markup
+    answer: Markup  # for the teacher alone
     room: float = 2.5  # for what is written by hand, in centimetres
 
 
@@ -82,31 +62,21 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     """
     assignment = load(course.hidden(course.named(name)))
     master = nbformat.read(course.master(name), as_version=4)
-    asked, answered = [], []
+    drawn = []
     for student in students:
-        submitted = course.submitted(name, student)
+        submitted = course.rebuilt(name, student)
         handed_in = nbformat.read(submitted, as_version=4) if submitted.is_file() else None
-        who = f"{escape(course.student(student).name)} ({escape(student)})"
-        drawn = questions(master, assignment, student, course.secret, handed_in)
-        asked.append(sheet(assignment.title, who, drawn))
-        answers = (f"<p><strong>{i}.</strong> {q.answer}</p>" for i, q in enumerate(drawn, 1))
-        answered.append([who, "".join(answers)])
+        who = f"{course.student(student).name} ({student})"
+        drawn.append((who, questions(master, assignment, student, course.secret, handed_in)))
     folder = course.root / "sheets" / name
-    write(folder / "sheets.html", page(assignment.title, "\n".join(asked), style=STYLE))
-    body = f'<section class="answers"><p>{escape(NOTE)}</p>{table(["student", "answers"], answered)}</section>'
-    write(folder / "answers.html", page(f"{assignment.title}: answers", body, style=STYLE))
+    write(folder / "sheets.html", page(assignment.title, drawn))
+    write(folder / "answers.html", page(f"{assignment.title}: answers", drawn, answers=True))
     return folder
 
 
-def sheet(title: str, who: str, drawn: Sequence[Question]) -> str:
-    """Return the sheet of a student."""
-    head = f"<h1>{escape(title)}: {who}</h1><p>{escape(HEAD)}</p>"
-    body = "".join(
-        f'<div class="question"><h3>{i}. {escape(q.title)}</h3>{q.asks}'
-        f'<div class="room" style="height: {q.room}cm"></div></div>'
-        for i, q in enumerate(drawn, 1)
-    )
-    return f'<section class="sheet">{head}{body}</section>'
+def page(title: str, drawn: Sequence[tuple[str, Sequence[Question]]], *, answers: bool = False) -> str:
+    """Return the page of the sheets, or of their answers."""
+    return TEMPLATES.get_template("sheets.html").render(title=title, sheets=drawn, answers=answers)
 
 
 def questions(
@@ -128,8 +98,8 @@ def questions(
         before = _statement(release, task)
         if task.kind == "debug":
             code = next((cell.source for cell in release.cells if cell.id == task.id), "")
-            asks = "<p>Mark the line at fault, write it as it must be, and say what it did wrong.</p>"
-            repaired.append(Question(task.title, before + pre(code) + asks, _repair(code, solved[task.id])))
+            asks = Markup("<p>Mark the line at fault, write it as it must be, and say what it did wrong.</p>")
+            repaired.append(Question(task.title, before + _code(code) + asks, _repair(code, solved[task.id])))
         elif task.kind == "code":
             inputs = re.search(rf"def {task.name}\(([^)]*)\)", solved[task.id])
             names = [name.split(":")[0].split("=")[0].strip(" *") for name in inputs[1].split(",")] if inputs else []
@@ -159,32 +129,33 @@ class _Row:
         return sum(map(_count, self.case.inputs)) + 2 * asked
 
 
-def _compute(task: Task, before: str, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
+def _compute(task: Task, before: Markup, inputs: Sequence[str], draw: random.Random) -> Iterator[Question]:
     """Yield the question for a row of a result, on small inputs that tell many wrong answers from the right one."""
     assert task.table is not None
-    with visible.float64_by_default():
+    with float64_by_default():
         tried = (_row(task, draw) for _ in range(TRIES))
         rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
         if not rows:
             return
         best = max(rows, key=lambda row: len(row.slips) - row.work / 6)
-    parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts()]
+    parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts]
     place = f"[{', '.join(map(str, best.place))}]" if best.place else ""
     call = f"{task.name}({', '.join(inputs)})"
-    asked = f"<code>{escape(call + place)}</code>"
+    asked = Markup("<code>{}</code>").format(call + place)
     if len(parts) > 1:
         whole = f"{', '.join(parts)} = {call}"
-        asked = f"<code>{escape(parts[best.part] + place)}</code> of <code>{escape(whole)}</code>"
+        asked = Markup("<code>{}</code> of <code>{}</code>").format(parts[best.part] + place, whole)
     named = zip(best.case.inputs, [*inputs, *[""] * len(best.case.inputs)], strict=False)
-    shown = "".join(_named(x, name) for x, name in named)
-    asks = f"<p>Compute {asked} for</p>{shown}"
+    shown = Markup().join(_named(x, name) for x, name in named)
+    asks = Markup("<p>Compute {} for</p>{}").format(asked, shown)
     wrong: dict[str, str] = {}  # the first words for each answer
     for words, values in best.slips:
         if values is not None and values.isfinite().all():
             wrong.setdefault(_numbers(values), words)
-    shown_wrong = [f"{numbers}: {escape(words.replace('*', ''))}" for numbers, words in list(wrong.items())[:SLIPS]]
-    told = [_numbers(best.values), *(f'<span class="soft">{words}</span>' for words in shown_wrong)]
-    yield Question(task.title, before + asks, "<br>".join(told))
+    mistaken = Markup('<span class="soft">{}: {}</span>')
+    told = [_numbers(best.values)]
+    told += [mistaken.format(numbers, words.replace("*", "")) for numbers, words in list(wrong.items())[:SLIPS]]
+    yield Question(task.title, before + asks, Markup("<br>").join(told))
 
 
 def _row(task: Task, draw: random.Random) -> _Row | None:
@@ -206,11 +177,11 @@ def _row(task: Task, draw: random.Random) -> _Row | None:
     if asked.numel() > max(FEW):
         return None
     slips = []
-    for slip in about.slips:
+    for slip in about.wrong_answers:
         result = _result(task, slip.answer, case)
         values = result[part][place] if result and result[part].shape == whole.shape else None
         if values is None or not _alike(values, asked):
-            slips.append((slip.told(case), values))
+            slips.append((slip.message_for(case), values))
     return _Row(case, part, place, asked, tuple(slips))
 
 
@@ -261,20 +232,28 @@ def _count(x: Any) -> int:
     return x.numel() if isinstance(x, Tensor) else 1
 
 
-def _named(x: Any, name: str) -> str:
+def _named(x: Any, name: str) -> Markup:
     """Return a value below its name; what has more than two axes, or is a list of tables, as several."""
     tables = isinstance(x, list | tuple) and any(isinstance(y, Tensor) for y in x)
     if tables or (isinstance(x, Tensor) and x.dim() > 2):
-        return "".join(_named(y, f"{name}[{i}]") for i, y in enumerate(x))
-    return f'<div class="given"><code>{escape(name)}</code>{_value(x)}</div>'
+        return Markup().join(_named(y, f"{name}[{i}]") for i, y in enumerate(x))
+    return Markup('<div class="given"><code>{}</code>{}</div>').format(name, _value(x))
 
 
-def _value(x: Any) -> str:
+def _value(x: Any) -> Markup:
     if isinstance(x, Tensor) and x.dim() in (1, 2):
         lines = x.tolist() if x.dim() == 2 else [x.tolist()]
-        rows = "".join(f"<tr>{''.join(f'<td>{_number(y)}</td>' for y in line)}</tr>" for line in lines)
-        return f"<table>{rows}</table>"
-    return f"<p>{escape(_number(x.tolist() if isinstance(x, Tensor) else x))}</p>"
+        rows = (Markup("<tr>{}</tr>").format(_joined("<td>{}</td>", map(_number, line))) for line in lines)
+        return Markup("<table>{}</table>").format(Markup().join(rows))
+    return Markup("<p>{}</p>").format(_number(x.tolist() if isinstance(x, Tensor) else x))
+
+
+def _joined(template: str, parts: Iterable[str]) -> Markup:
+    return Markup().join(Markup(template).format(part) for part in parts)
+
+
+def _code(text: str) -> Markup:
+    return Markup('<pre tabindex="0">{}</pre>').format(text)
 
 
 def _numbers(x: Tensor) -> str:
@@ -288,14 +267,14 @@ def _number(x: Any) -> str:
 # ---- Find the fault -------------------------------------------------------------------------------------------------
 
 
-def _repair(broken: str, right: str) -> str:
+def _repair(broken: str, right: str) -> Markup:
     """Return the lines that differ between what was to be repaired and the master's answer, with those beside them."""
     old, new = (
         [line.rstrip() for line in text.splitlines() if line.strip() and '"""' not in line]
         for text in (broken, re.split(r"(?m)^(?=def )", right)[-1].split(BEGIN)[0])
     )
     changed = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
-    return pre("\n".join(line for line in changed if not line.startswith("@@")))
+    return _code("\n".join(line for line in changed if not line.startswith("@@")))
 
 
 # ---- One's own lines ------------------------------------------------------------------------------------------------
@@ -312,9 +291,9 @@ def _own_lines(release: NotebookNode, handed_in: NotebookNode | None, draw: rand
             lines = [line.strip() for line in cell.source[:20_000].splitlines()]
             theirs += [(cell.id, x) for x in lines if _is_worth_asking(x) and x not in unfilled.get(cell.id, set())]
     for cell_id, line in sorted(draw.sample(theirs, min(LINES, len(theirs))), key=theirs.index):
-        asks = f"<p>Your answer <code>{escape(cell_id)}</code> has this line:</p>{pre(line[:300])}"
-        asks += "<p>What does it do, which shape has its result, and why is it needed?</p>"
-        answer = f"<code>{escape(cell_id)}</code>: <code>{escape(line[:300])}</code>"
+        asks = Markup("<p>Your answer <code>{}</code> has this line:</p>{}").format(cell_id, _code(line[:300]))
+        asks += Markup("<p>What does it do, which shape has its result, and why is it needed?</p>")
+        answer = Markup("<code>{}</code>: <code>{}</code>").format(cell_id, line[:300])
         yield Question("A line of your own", asks, answer, 1.5)
 
 
@@ -333,7 +312,7 @@ DONE = {
 }
 
 
-def _statement(release: NotebookNode, task: Task) -> str:
+def _statement(release: NotebookNode, task: Task) -> Markup:
     """Return the words of a task: the text cells of the release above its answer, as what is done."""
     parts: list[str] = []
     for cell in release.cells:
@@ -341,18 +320,18 @@ def _statement(release: NotebookNode, task: Task) -> str:
             break
         answer = cell.cell_type != "markdown" or cell.metadata.get("nbgrader", {}).get("solution")
         parts = [] if answer else [*parts, cell.source]
-    return "".join(markdown(re.sub(r"(?m)^#+ .*$", "", part)) for part in parts)
+    return Markup().join(markdown(re.sub(r"(?m)^#+ .*$", "", part)) for part in parts)
 
 
-def markdown(text: str) -> str:
+def markdown(text: str) -> Markup:
     """Set the little Markdown that tasks use: paragraphs, bold, code, formulas. What was ordered is told as done.
 
     Example:
-        >>> markdown("The factor is *large*. Write `f(x)`. Return **one** number.")
-        '<p>The factor is <em>large</em>. You wrote <code>f(x)</code>. It returns <strong>one</strong> number.</p>'
+        >>> print(markdown("The factor is *large*. Write `f(x)`. Return **one** number."))
+        <p>The factor is <em>large</em>. You wrote <code>f(x)</code>. It returns <strong>one</strong> number.</p>
     """
     blocks = (_inline(block) for block in re.split(r"\n\s*\n|\n(?=- )", text.strip()))
-    return "".join(f"<p>{re.sub('^- ', '• ', block)}</p>" for block in blocks if block)
+    return Markup("".join(f"<p>{re.sub('^- ', '• ', block)}</p>" for block in blocks if block))
 
 
 def _inline(text: str) -> str:
@@ -363,7 +342,7 @@ def _inline(text: str) -> str:
         formulas.append(f"<code>{escape(inside)}</code>" if part[0][0] == "`" else formula(inside, part[0][:2] == "$$"))
         return f"\0{len(formulas) - 1}\0"
 
-    plain = escape(re.sub(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`", keep, text.replace("\0", ""), flags=re.DOTALL))
+    plain = str(escape(re.sub(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`", keep, text.replace("\0", ""), flags=re.DOTALL)))
     for order, told in DONE.items():
         plain = re.sub(order, told, plain, flags=re.DOTALL)
     plain = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", plain, flags=re.DOTALL)

@@ -1,0 +1,161 @@
+"""Execute a notebook as this book does, and compare what it printed.
+
+The same code gives the same outputs: the kernel runs on the CPU in a fixed environment, nothing that depends on the
+time or the machine is stored, and cell ids are kept.
+"""
+
+import base64
+import copy
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import nbformat
+import numpy as np
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+from nbval.plugin import get_sanitize_patterns
+
+from tools.book import SANITISING
+
+# What every kernel of this book runs with, here and under the tests (conftest.py).
+KERNEL_ENVIRONMENT = {
+    "IPYKERNEL_CELL_NAME": "cell",  # else a cell's file name holds the process number
+    "ATTENTION_TUTORIAL_PROGRESS": "0",  # progress bars print to outputs
+    "ATTENTION_TUTORIAL_WIDGETS": "static",  # the messages of a live widget hold random ids
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # another backend would store no figures
+    "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
+}
+# The stored outputs are made on the CPU; the tests may compare them on other devices.
+REFERENCE_ENVIRONMENT = KERNEL_ENVIRONMENT | {"ATTENTION_TUTORIAL_DEVICE": "cpu", "PYTHONHASHSEED": "0"}
+
+NOTEBOOK_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "pygments_lexer": "ipython3"},  # no version: it would differ by machine
+}
+KEPT_CELL_METADATA = ("attention_tutorial", "mystnb", "nbgrader", "tags")
+FLOATS = re.compile(r"f32:([A-Za-z0-9+/]*=*)")
+VALID_CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class CellFailed(Exception):
+    """A cell raised, ran out of time or took the kernel down; the message says which cell and why."""
+
+
+def render(notebook: NotebookNode) -> str:
+    """Return the file's text, as Jupyter itself writes it."""
+    nbformat.validate(notebook)
+    return nbformat.v4.writes(notebook) + "\n"
+
+
+def normalise(notebook: NotebookNode) -> NotebookNode:
+    """Drop, in place, everything that depends on the editor, the time or the machine; give each cell one lasting id."""
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
+    seen: set[str] = set()
+    for cell in notebook.cells:
+        cell.metadata = {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
+        cell.id = _cell_id(cell, seen)
+        seen.add(cell.id)
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                # The frames name files of this machine. What a reader needs, and nbval compares, is the last line.
+                output.traceback = [f"{output.ename}: {output.evalue}"]
+    return notebook
+
+
+def _cell_id(cell: NotebookNode, taken: set[str]) -> str:
+    own = cell.get("id", "")
+    if VALID_CELL_ID.fullmatch(own) and own not in taken:
+        return own
+    base = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
+    candidates = [base] + [f"{base}-{number}" for number in range(2, len(taken) + 3)]
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def execute(notebook: NotebookNode, folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Run all cells in `folder`, replacing their outputs in place; `variables` are added to the environment.
+
+    Raises:
+        CellFailed: at the first cell that fails without being tagged `raises-exception`.
+    """
+    current = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    # nbval's own kernel of this very environment: whatever "python3" kernels a person has installed, none is asked.
+    manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],  # its warnings about transports mean nothing here
+        on_cell_start=lambda cell, cell_index: current.update(cell=cell, index=cell_index),
+    )
+    # No start-up files or history of the person who runs this; a kernel that ends may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        environment = {**os.environ, **REFERENCE_ENVIRONMENT, **variables, "IPYTHONDIR": profile}
+        try:
+            client.execute(env=environment, cleanup_kc=True)
+        except CellExecutionError as error:
+            raise CellFailed(_where(current, notebook) + f"{error.ename}: {error.evalue}") from error
+        except (CellTimeoutError, DeadKernelError) as error:
+            raise CellFailed(_where(current, notebook) + str(error)) from error
+
+
+def _where(current: dict, notebook: NotebookNode) -> str:
+    number = sum(cell.cell_type == "code" for cell in notebook.cells[: current["index"] + 1])
+    source = "\n".join("    " + line for line in current["cell"].source.splitlines())
+    return f"code cell {number} (id {current['cell'].id}) failed:\n\n{source}\n\n"
+
+
+def snap_floats(fresh: str, stored: str) -> str:
+    """Return the fresh text with the stored one's measured floats, where they are the same to 1e-6.
+
+    A widget holds measured numbers as "f32:" and base64 (`attention_tutorial.widgets`), in which a last digit that
+    differs between machines would show as other letters.
+    """
+    floats = [np.frombuffer(base64.b64decode(packed), "<f4") for packed in FLOATS.findall(fresh)]
+    wanted = [np.frombuffer(base64.b64decode(packed), "<f4") for packed in FLOATS.findall(stored)]
+    if [array.shape for array in floats] != [array.shape for array in wanted]:
+        return fresh
+    if not all(np.allclose(*pair, rtol=1e-6, atol=1e-6, equal_nan=True) for pair in zip(floats, wanted, strict=True)):
+        return fresh
+    old = iter(FLOATS.findall(stored))
+    return FLOATS.sub(lambda _: f"f32:{next(old)}", fresh)
+
+
+def snap_outputs(fresh: list[NotebookNode], stored: list[NotebookNode]) -> None:
+    """Put a cell's stored measured floats, where they agree, in place of the fresh ones."""
+    for new, old in zip(fresh, stored, strict=False):
+        if "text/html" in new.get("data", {}) and "text/html" in old.get("data", {}):
+            new["data"]["text/html"] = snap_floats(new["data"]["text/html"], old["data"]["text/html"])
+
+
+def without_what_varies(notebook: NotebookNode) -> str:
+    """Return the file's text less what differs between two runs of the same code: what the tests overlook as well."""
+    notebook = copy.deepcopy(notebook)
+    rules = get_sanitize_patterns(SANITISING.read_text())
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if cell.metadata.get("attention_tutorial", {}).get("measures_time"):
+                data.pop("image/png", None)
+            varies = any(re.search(regex, data.get("text/plain", "")) for regex, _ in rules)
+            for record in output.get("metadata", {}).values():  # a claim's repeats the digits
+                for field in ["unrounded", *["measured"] * varies]:
+                    record.pop(field, None)
+    text = render(notebook)
+    for regex, replacement in rules:
+        text = re.sub(regex, replacement, text)
+    return text
