@@ -19,10 +19,11 @@ import torch
 from nbformat import NotebookNode
 
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
+from attention_tutorial.exercises import random as random_tensor
 
 __all__ = [
     "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
-    "distinguishing_cases", "fill", "load", "plain_variant", "variant_for",
+    "distinguishing_cases", "draw_tensors", "fill", "load", "plain_variant", "variant_for",
 ]  # fmt: skip
 
 PLAIN = ""  # the student whose variant is the common release
@@ -185,6 +186,19 @@ def load(path: Path) -> Assignment:
     if assignment.name != path.stem:
         raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
     return replace(assignment, source=path)
+
+
+def draw_tensors(seed: int, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    """Draw a tensor of each shape, the inputs of a case: the first from ``seed``, the next from ``seed + 1``, and so on.
+
+    Args:
+        seed: of the first.
+        shapes: one for each tensor.
+
+    Returns:
+        The tensors, in float64.
+    """
+    return [random_tensor(*shape, seed=seed + k) for k, shape in enumerate(shapes)]
 
 
 def distinguishing_cases(
