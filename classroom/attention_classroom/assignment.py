@@ -23,7 +23,7 @@ from attention_tutorial.exercises import random as random_tensor
 
 __all__ = [
     "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
-    "distinguishing_cases", "draw_tensors", "fill", "load", "plain_variant", "variant_for",
+    "distinguishing_cases", "draw_tensors", "fill", "judged_task", "load", "plain_variant", "variant_for",
 ]  # fmt: skip
 
 PLAIN = ""  # the student whose variant is the common release
@@ -130,6 +130,34 @@ class Task:
     def automatic(self) -> float:
         """The points that the hidden checks give."""
         return sum(check.points for check in self.checks)
+
+
+def judged_task(
+    *,
+    name: str,
+    title: str,
+    kind: str,
+    checks: Sequence[Check],
+    rubric: Sequence[tuple[float, str]] = (),
+    seconds: float = 10.0,
+    **table: Any,
+) -> Task:
+    """Return a task with the table of its visible checks.
+
+    Args:
+        name: of the answer in the student's notebook, and the task's id.
+        title: as in `Task`.
+        kind: as in `Task`.
+        checks: as in `Task`.
+        rubric: as in `Task`.
+        seconds: as in `Task`.
+        table: all other fields of the `Exercise`.
+
+    Returns:
+        The task.
+    """
+    exercise = Exercise(name=name, **table)
+    return Task(id=name, title=title, kind=kind, table=exercise, checks=checks, rubric=rubric, seconds=seconds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -133,8 +133,11 @@ def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequen
 
 def _look_task(v: Mapping[str, Any]) -> Task:
     left, right, hidden = v["left"], v["right"], v["hidden"]
-    exercise = Exercise(
+    shapes = [(17, 7, 8), (14, 3, 9)]
+    return judged_task(
         name="look",
+        title="Look through a window",
+        kind="code",
         prompt="The context (d,) and the weights (n,) of one decoder state that looks through a window.",
         right=_look(left, right),
         returns=(tensor("(d,)", "the context"), tensor("(n,)", "the weights")),
@@ -172,13 +175,6 @@ def _look_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="work out a small window by hand",
-    )
-    shapes = [(17, 7, 8), (14, 3, 9)]
-    return Task(
-        id="look",
-        title="Look through a window",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_look_cases(hidden, shapes), says="centres in the middle"),
             Check(
@@ -221,8 +217,10 @@ def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 def _spread_task(v: Mapping[str, Any]) -> Task:
     c, hidden = v["penalty"], v["hidden"] + 100
-    exercise = Exercise(
+    return judged_task(
         name="spread",
+        title="Spread the attention",
+        kind="code",
         prompt="The weights (m, n) of decoder states that avoid what was looked at before.",
         right=_spread(c),
         returns=tensor("(m, n)", "the weights"),
@@ -246,12 +244,6 @@ def _spread_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="the first row is that of plain attention; compute the second by hand and compare",
-    )
-    return Task(
-        id="spread",
-        title="Spread the attention",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_spread_cases(hidden, [(6, 8, 5), (9, 4, 3)]), says="several steps"),
             Check(
@@ -290,8 +282,10 @@ def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
 
 def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
-    exercise = Exercise(
+    return judged_task(
         name="recall",
+        title="Measure what a vector remembers",
+        kind="measure",
         prompt="The share of letters that are read back correctly, at each position, (n,).",
         right=_recall(fade),
         returns=numbers("the shares", "there is one for each position"),
@@ -320,12 +314,6 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some shares are not right; in a large vector a single letter always comes back",
-    )
-    return Task(
-        id="recall",
-        title="Measure what a vector remembers",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(points=2, cases=[_recall_case(hidden, 7, 10, 300, 8)], says="a small vector"),
             Check(points=1, cases=[_recall_case(hidden + 5, 11, 60, 150, 9)], says="a large vector"),
@@ -441,18 +429,9 @@ def tasks(variant: Variant) -> Sequence[Task]:
             title="Room or access?",
             kind="written",
             rubric=[
-                (
-                    1,
-                    "counts the bits of the sequence (length times log2 of the letters) and of the vector",
-                ),
-                (
-                    1,
-                    "concludes that room is not what is missing: letters overlap or fade, and cannot be told apart",
-                ),
-                (
-                    1,
-                    "points to the student's curves: where letters are lost, and what the larger vector changes",
-                ),
+                (1, "counts the bits of the sequence (length times log2 of the letters) and of the vector"),
+                (1, "concludes that room is not what is missing: letters overlap or fade, and cannot be told apart"),
+                (1, "points to the student's curves: where letters are lost, and what the larger vector changes"),
             ],
         ),
         _both_ways_task(v),

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -130,8 +130,10 @@ def _near_task(v: Mapping[str, Any]) -> Task:
     kind, c, hidden = v["distance"], v["sharpness"], v["hidden"]
     other = {"squared": "absolute", "absolute": "squared"}[kind]
     differences = {"squared": "squared differences", "absolute": "absolute differences"}
-    exercise = Exercise(
+    return judged_task(
         name="near",
+        title="Attention by distance",
+        kind="code",
         prompt="The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
         right=_near(kind, c),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, n)", "the weights")),
@@ -158,12 +160,6 @@ def _near_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="work out one row by hand",
-    )
-    return Task(
-        id="near",
-        title="Attention by distance",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_near_cases(hidden, [(4, 6, 3, 5), (2, 9, 5, 1)]), says="other sizes"),
             Check(points=1, cases=_near_cases(hidden + 20, [(1, 1, 2, 3), (5, 2, 1, 3)]), says="one key, one feature"),
@@ -217,8 +213,10 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
     other = "2" if v["base"] == "e" else "e"
     visible = _merge_cases(v["seed"] + 5, base, [(4, 3)])
     large = _merge_cases(v["seed"] + 9, base, [(3, 2)], around=900.0)
-    exercise = Exercise(
+    return judged_task(
         name="merge",
+        title="Two halves make a whole",
+        kind="code",
         prompt="The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
         right=_merge(base),
         returns=(tensor("(m, d_v)", "the output", finite=False), tensor("(m,)", "the logarithms", finite=False)),
@@ -243,12 +241,6 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="try it with two keys by hand",
-    )
-    return Task(
-        id="merge",
-        title="Two halves make a whole",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_merge_cases(hidden, base, [(5, 2), (1, 7)]), says="ordinary numbers"),
             Check(
@@ -294,8 +286,10 @@ def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Se
 
 def _needed_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    exercise = Exercise(
+    return judged_task(
         name="needed",
+        title="How many keys does it take?",
+        kind="measure",
         prompt="The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
         right=_needed(share),
         returns=numbers("the counts", "there is one for each factor"),
@@ -315,12 +309,6 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some counts are not right; with factor 0 all weights are equal, and you can count by hand",
-    )
-    return Task(
-        id="needed",
-        title="How many keys does it take?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2, cases=_needed_cases(hidden, [(40, 30, 11), (25, 50, 3)], [0.1, 0.7, 1.4]), says="other sizes"
@@ -440,14 +428,8 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
-                (
-                    1,
-                    "explains the right end: the largest score wins; its exponential outgrows all others together",
-                ),
-                (
-                    1,
-                    "queries twice as long are factor 2; reads both numbers off the student's curve",
-                ),
+                (1, "explains the right end: the largest score wins; its exponential outgrows all others together"),
+                (1, "queries twice as long are factor 2; reads both numbers off the student's curve"),
             ],
         ),
         _recollect_task(v),

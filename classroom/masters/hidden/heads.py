@@ -9,9 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, draw_tensors
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -213,8 +221,10 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         "at": "your query stands before the bracket; read your rule again",
     }
     swapped = {"before": "at", "at": "before"}
-    exercise = Exercise(
+    return judged_task(
         name="scored",
+        title="A score and its decoy",
+        kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
         right=_scored(v),
         returns=tensor("(heads, 2)", "the weights"),
@@ -237,12 +247,6 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer("all heads get one number; each has its own", _scored(v, kind="heads"), 15),
         ],
         fallback_message="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
-    )
-    return Task(
-        id="scored",
-        title="A score and its decoy",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -300,8 +304,10 @@ def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
 
 def _closed_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-    exercise = Exercise(
+    return judged_task(
         name="closed",
+        title="One path between two heads",
+        kind="code",
         prompt="What a head gives where one path from each earlier head is closed.",
         right=_closed(v),
         returns=tensor("(heads, n, d_head)", "the outputs"),
@@ -324,12 +330,6 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer("your scores are not scaled; divide them by sqrt(d_head)", _closed(v, kind="no scale"), 2),
         ],
         fallback_message="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
-    )
-    return Task(
-        id="closed",
-        title="One path between two heads",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -400,20 +400,16 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
             _lost(v, kind="shifted"),
         ),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="lost",
+        title="Which tokens miss the head",
+        kind="measure",
         prompt="What each head's absence costs at tokens that come again, and elsewhere.",
         right=_lost(v),
         returns=tensor("(heads, 2)", "the losses"),
         cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), wrong_answers),
         wrong_answers=wrong_answers,
         fallback_message="these are not the mean losses; mark the tokens of a text of six ids by hand first",
-    )
-    return Task(
-        id="lost",
-        title="Which tokens miss the head",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -536,10 +532,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                     "names the head of each layer that costs most at k = 2 in the student's own passages, with both "
                     "its numbers, again and in the second column",
                 ),
-                (
-                    1,
-                    "says how the cost changes with k, how few tokens are left, and which changes such means can show",
-                ),
+                (1, "says how the cost changes with k, how few tokens are left, and which changes such means can show"),
                 (
                     1,
                     "no proof that two heads work together: that takes the path between them closed, in the keys, say, "

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -224,8 +224,10 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         "both ways": "your source positions see only the source up to themselves; here each sees the whole source",
         "backwards": "your source positions see the whole source; here each sees it up to itself",
     }
-    exercise = Exercise(
+    return judged_task(
         name="allowed",
+        title="One row in place of two halves",
+        kind="code",
         prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
         right=_allowed(v),
         returns=mask("(batch, n + m, n + m)"),
@@ -247,12 +249,6 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
-    )
-    return Task(
-        id="allowed",
-        title="One row in place of two halves",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -316,8 +312,10 @@ def _credit_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 def _credit_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-    exercise = Exercise(
+    return judged_task(
         name="credit",
+        title="The path is a sum",
+        kind="code",
         prompt="How much each part of the path gives to the margin between two words.",
         right=_credit(v),
         returns=tensor("as your rule says", "the credits"),
@@ -344,12 +342,6 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
-    )
-    return Task(
-        id="credit",
-        title="The path is a sum",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
             Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
@@ -399,8 +391,10 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
     }
     theirs = {"zero": "zeros do, or one number for all features, which the norm takes away"}
 
-    exercise = Exercise(
+    return judged_task(
         name="losses",
+        title="Predicted, then measured",
+        kind="measure",
         prompt="The loss of the whole path, then the loss without each part.",
         right=_losses(v),
         returns=numbers("the losses", "there is one for the whole path, and one for each part"),
@@ -426,12 +420,6 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer("cross_entropy takes logits; it makes the softmax itself", _losses(v, kind="softmax twice")),
         ],
         fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
-    )
-    return Task(
-        id="losses",
-        title="Predicted, then measured",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -564,10 +552,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             rubric=[
                 (1, "names the part that costs most and the one that costs least, with both numbers of each"),
                 (1, "names the part whose ratio is farthest from 1, and why: the norm divides by another deviation"),
-                (
-                    1,
-                    "not the same as training without it: later steps have read the part, and the others would adapt",
-                ),
+                (1, "not the same as training without it: later steps have read the part, and the others would adapt"),
             ],
         ),
         _layer_task(v),

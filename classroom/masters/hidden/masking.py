@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.assignment import Assignment, Check, Task, Variant, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -114,8 +114,10 @@ def _window(window: int, sinks: int, *, ahead: bool = False, both: bool = False)
 
 def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
-    exercise = Exercise(
+    return judged_task(
         name="window_mask",
+        title="A window that keeps the beginning",
+        kind="code",
         prompt="The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
         right=_window(window, sinks),
         returns=mask("(n, n)"),
@@ -148,12 +150,6 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some places are not right; draw the mask for n = 8 on paper and compare row by row",
-    )
-    return Task(
-        id="window_mask",
-        title="A window that keeps the beginning",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
             Check(
@@ -196,8 +192,11 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
     separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
     other = {"ends": "begins", "begins": "ends"}[side]
     words = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
-    exercise = Exercise(
+    rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
+    return judged_task(
         name="packed_mask",
+        title="Several documents in one row",
+        kind="code",
         prompt="The mask (n, n) of a row of several documents, True = may attend.",
         right=_packed(separator, side),
         returns=mask("(n, n)"),
@@ -227,13 +226,6 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some places are not right; print the number of the document of each position first",
-    )
-    rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
-    return Task(
-        id="packed_mask",
-        title="Several documents in one row",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -283,8 +275,10 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
     how, divisor, hidden = v["how"], v["divisor"], v["hidden"] + 200
     other = {"put": "added", "added": "put"}[how]
     words = {"put": "put in place of the scores", "added": "added to the scores"}
-    exercise = Exercise(
+    return judged_task(
         name="leaked",
+        title="How much leaks?",
+        kind="measure",
         prompt="The mean weight that leaks to masked keys, for each fill.",
         right=_leaked(how, divisor),
         returns=numbers("the shares", "there is one for each fill"),
@@ -313,12 +307,6 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some numbers are not right; with a fill of minus infinity nothing leaks",
-    )
-    return Task(
-        id="leaked",
-        title="How much leaks?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
             Check(
@@ -438,10 +426,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
-                (
-                    1,
-                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while allowed scores are ordinary",
-                ),
+                (1, "float64 and float32 round exp(-1e9) to 0, so nothing leaks while allowed scores are ordinary"),
                 (
                     1,
                     "names a place where it fails: float16 cannot hold it, a row that sees nothing, or very low scores",

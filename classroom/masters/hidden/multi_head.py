@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, draw_tensors
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -150,8 +158,10 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
     def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
         return _shared(order, first, **named)
 
-    exercise = Exercise(
+    return judged_task(
         name="shared",
+        title="Heads that share their keys",
+        kind="code",
         prompt="The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
         right=shared(order),
         returns=(tensor("(h, m, d_v)", "the heads"), tensor("(h, m, n)", "the weights")),
@@ -183,12 +193,6 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="write down which key head each query head uses, for keys and for values",
-    )
-    return Task(
-        id="shared",
-        title="Heads that share their keys",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -233,8 +237,10 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
         return _mixed(place, v["taken"], own=own, **named)
 
-    exercise = Exercise(
+    return judged_task(
         name="mixed",
+        title="Heads that talk",
+        kind="code",
         prompt="The weights (h, m, n) of heads that are mixed.",
         right=mixed(place),
         returns=tensor("(h, m, n)", "the weights"),
@@ -254,12 +260,6 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
-    )
-    return Task(
-        id="mixed",
-        title="Heads that talk",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
             Check(
@@ -334,8 +334,10 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         ),
     ]
 
-    exercise = Exercise(
+    return judged_task(
         name="ranks",
+        title="What narrow heads can hold",
+        kind="measure",
         prompt="The mean number of singular values of the heads' scores that count, for each number of heads.",
         right=_ranks(share),
         returns=numbers("the counts", "there is one for each number of heads"),
@@ -344,12 +346,6 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         ),
         wrong_answers=wrong_answers,
         fallback_message="some counts are not right; with as many heads as features every count is 1",
-    )
-    return Task(
-        id="ranks",
-        title="What narrow heads can hold",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -473,10 +469,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "the scores of a head are a product through d_head features, so their rank is at most d_head"),
-                (
-                    1,
-                    "with d_head below n some scores are out of reach; names the number of heads in the figure",
-                ),
+                (1, "with d_head below n some scores are out of reach; names the number of heads in the figure"),
                 (1, "weighs it: more heads are more averages side by side; d_head need not be d_model / h, at a price"),
             ],
         ),

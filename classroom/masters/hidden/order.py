@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, draw_tensors
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -190,8 +198,10 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
 
 def _kinds_task(v: Mapping[str, Any]) -> Task:
     codes, hidden = v["codes"], v["hidden"]
-    exercise = Exercise(
+    return judged_task(
         name="kinds",
+        title="Which positions are these?",
+        kind="code",
         prompt="A number for each head that says which positions it has.",
         right=_kinds(codes),
         returns=numbers("the kinds", "there is one for each head"),
@@ -225,12 +235,6 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some kinds are wrong; print what was added to the content, and follow its diagonals",
-    )
-    return Task(
-        id="kinds",
-        title="Which positions are these?",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -291,8 +295,10 @@ def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
 def _ask_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
     words = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
-    exercise = Exercise(
+    return judged_task(
         name="ask",
+        title="A query that looks back",
+        kind="code",
         prompt="The query (d,) that looks a given number of places back.",
         right=_ask(v),
         returns=tensor("(d,)", "the query"),
@@ -309,12 +315,6 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="turned to its place, this query does not point where the turned key points; try it with four features",
-    )
-    return Task(
-        id="ask",
-        title="A query that looks back",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_ask_cases(hidden, [(8, 5), (12, 2)]), says="other keys and distances"),
             Check(points=1, cases=_ask_cases(hidden + 20, [(2, 4), (32, 9)]), says="one pair, and many"),
@@ -368,8 +368,10 @@ def _held_task(v: Mapping[str, Any]) -> Task:
             _held(v, kind="clipped"),
         ),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="held",
+        title="How long may the text be?",
+        kind="measure",
         prompt="The weight on the key that stands a given number of places back, for each length of the text.",
         right=_held(v),
         returns=numbers("the weights", "there is one for each length"),
@@ -378,12 +380,6 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         ),
         wrong_answers=wrong_answers,
         fallback_message="some weights are not right; print the scores of a text of three positions, and work one out by hand",
-    )
-    return Task(
-        id="held",
-        title="How long may the text be?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, tensor
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, judged_task
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, tensor
 
 # ---- The languages ---------------------------------------------------------------------------------------------------
 
@@ -330,8 +330,10 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
                 return exercise
             seed += 1
 
-    exercise = Exercise(
+    return judged_task(
         name="shifted",
+        title="What goes in, and what is wanted",
+        kind="code",
         prompt="What the decoder reads and what it is to write, for some sentences.",
         right=_shifted(v),
         returns=(tensor("(batch, m)", "target_in"), tensor("(batch, m)", "target")),
@@ -359,12 +361,6 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some ids are not right; write both rows of one short sentence on paper",
-    )
-    return Task(
-        id="shifted",
-        title="What goes in, and what is wanted",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=[case(7, hidden), case(3, hidden + 1)], says="several sentences"),
             Check(points=1, cases=[case(1, hidden + 2)], says="one sentence"),
@@ -417,8 +413,12 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
     (telling,) = distinguishing_cases(
         lambda seed: [Case((_sentences(v, 1, seed)[0][0],))], 100, _translate(v), wrong_answers
     )
-    exercise = Exercise(
+    unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
+    seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
+    return judged_task(
         name="translate",
+        title="The translator",
+        kind="code",
         prompt="The foreign ids of one English sentence.",
         right=_translate(v),
         returns=numbers(
@@ -429,14 +429,6 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         cases=[telling, Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
         wrong_answers=wrong_answers,
         fallback_message="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
-    )
-    unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
-    seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
-    return Task(
-        id="translate",
-        title="The translator",
-        kind="code",
-        table=exercise,
         checks=[
             *(
                 Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}")
@@ -512,20 +504,16 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         WrongAnswer("a word that is written twice is not an error of order: count the words", _errors(v, kind="sets")),
     ]
 
-    exercise = Exercise(
+    return judged_task(
         name="errors",
+        title="What kind of errors?",
+        kind="measure",
         prompt="How many sentences are wrong, and in which way.",
         right=_errors(v),
         returns=numbers("the counts", "there are four"),
         cases=distinguishing_cases(lambda seed: [_errors_case(v, 24, seed)], 31, _errors(v), wrong_answers),
         wrong_answers=wrong_answers,
         fallback_message="some counts are not right; each sentence counts once, in the first of the kinds that fits",
-    )
-    return Task(
-        id="errors",
-        title="What kind of errors?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"
@@ -560,10 +548,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
-                (
-                    3,
-                    "an experiment that could fail: an edge masked, a part removed, or a word exchanged",
-                ),
+                (3, "an experiment that could fail: an edge masked, a part removed, or a word exchanged"),
                 (2, "its numbers, from how many sentences, beside those of the machine left alone"),
                 (1, "says what the numbers do not show, such as other ways that the information can take"),
             ],
@@ -578,10 +563,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                     "the machine and its training: sizes, steps, rate, first and last loss, the first beside ln of "
                     "the number of ids",
                 ),
-                (
-                    2,
-                    "exact match on held-out and other sentences, on enough of them, and how sure it is",
-                ),
+                (2, "exact match on held-out and other sentences, on enough of them, and how sure it is"),
                 (2, "one error met while working: how it showed, what it was, how it was found"),
                 (2, "what a reader could build on: clear sentences, no number without its measurement"),
             ],

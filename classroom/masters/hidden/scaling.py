@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, draw_tensors
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -140,8 +148,10 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
     words = {"length": "sum", "mean square": "mean"}
-    exercise = Exercise(
+    return judged_task(
         name="normed",
+        title="Queries and keys of one size",
+        kind="code",
         prompt="The weights (m, n) of queries and keys that were brought to one size.",
         right=_normed(norm, gain),
         returns=tensor("(m, n)", "the weights"),
@@ -175,12 +185,6 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="these are not the weights of your scores; check that each row of both has size 1",
-    )
-    return Task(
-        id="normed",
-        title="Queries and keys of one size",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
             Check(points=1, cases=_normed_cases(hidden + 20, [(3, 4, 5)], large=1e4), says="very long vectors"),
@@ -221,8 +225,10 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
     name, hidden = v["factor"], v["hidden"] + 100
-    exercise = Exercise(
+    return judged_task(
         name="slope",
+        title="How the weights move",
+        kind="code",
         prompt="The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
         right=_slope(name),
         returns=tensor("(..., n)", "the derivatives"),
@@ -251,12 +257,6 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="these are not the derivatives to all digits; work them out, without a difference quotient",
-    )
-    return Task(
-        id="slope",
-        title="How the weights move",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=4, cases=_slope_cases(hidden, [(4, 6), (9,)], [0.8, 2.3]), says="one row and several"),
             Check(points=1, cases=_slope_cases(hidden + 20, [(2, 3, 5)], [1.4]), says="further axes in front"),
@@ -312,8 +312,10 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         WrongAnswer("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
     ]
 
-    exercise = Exercise(
+    return judged_task(
         name="saturated",
+        title="Saturated rows",
+        kind="measure",
         prompt="The share of saturated rows, for each width.",
         right=_saturated(share),
         returns=numbers("the shares", "there is one for each width"),
@@ -325,12 +327,6 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         ),
         wrong_answers=wrong_answers,
         fallback_message="some shares are not right; with one key every row is saturated, try that",
-    )
-    return Task(
-        id="saturated",
-        title="Saturated rows",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,

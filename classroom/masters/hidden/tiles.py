@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, draw_tensors
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -240,20 +248,16 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         WrongAnswer(unscaled[v["holds"]], _joined(v, kind="not rescaled")),
         WrongAnswer("your log-total is measured from the top; add the top again", _joined(v, kind="from the top")),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="joined",
+        title="Two machines that share keys",
+        kind="code",
         prompt="The output over the keys of two machines, and its log-total.",
         right=_joined(v),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, 1)", "the log-totals", finite=False)),
         cases=distinguishing_cases(cases, v["seed"], _joined(v), wrong_answers),
         wrong_answers=wrong_answers,
         fallback_message="try three keys, one on each machine alone and one on both",
-    )
-    return Task(
-        id="joined",
-        title="Two machines that share keys",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -321,8 +325,10 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         "text": "you count the distance in the cache; here it is counted in the text, also to the first words",
         "cache": "you count the distance in the text; here it is counted in the cache, where nothing lies between",
     }
-    exercise = Exercise(
+    return judged_task(
         name="recent",
+        title="A cache that forgets",
+        kind="code",
         prompt="What the newest word finds in a cache that keeps the first words and the latest.",
         right=_recent(v),
         returns=tensor("(d_v,)", "the output"),
@@ -347,12 +353,6 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer("your scores are not scaled; divide them by sqrt(d)", _recent(v, kind="no scale"), 2),
         ],
         fallback_message="this is not what the newest word finds; write down for each slot which word it holds",
-    )
-    return Task(
-        id="recent",
-        title="A cache that forgets",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
             Check(
@@ -405,8 +405,10 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         "tiles": "you give the share of the pairs; give that of the tiles: those at the edges count as one too",
     }
     swapped = {"pairs": "tiles", "tiles": "pairs"}
-    exercise = Exercise(
+    return judged_task(
         name="visited",
+        title="Which tiles need work?",
+        kind="measure",
         prompt="The share that needs work, for each block size.",
         right=_visited(v),
         returns=numbers("the shares", "there is one for each size"),
@@ -426,12 +428,6 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         fallback_message="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
-    )
-    return Task(
-        id="visited",
-        title="Which tiles need work?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
