@@ -14,6 +14,7 @@ from attention_classroom.assignment import (
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
@@ -26,7 +27,6 @@ from attention_tutorial.exercises import Case, WrongAnswer, random, tensor
 TARGETS = {"open": "still_open[-1]", "last": "opened[-1]", "outer": "still_open[0]"}
 DECOYS = {"left": "target - 1", "right": "target + 1", "begin": "0"}
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
-NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "part.mean(dim=0)", "before": "part.roll(1, dims=0)"}
 TIMES = {"last": "earlier[-1:]", "first": "earlier[:1]", "any": "earlier"}
 PASSAGES, TAKEN = 8, 6  # of the code model's, in the master's cell `heads-data`
@@ -88,15 +88,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "lost-yours": f"**Yours.** A token comes *again* if it {time}. The second column is for {rest}. The loss is "
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
-        "scored": SCORED.format(
-            target=TARGETS[v["target"]], query={"before": "i - 1", "at": "i"}[v["query"]], decoy=DECOYS[v["decoy"]]
-        ),
+        "scored": _scored(v),
         "closed": CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"]),
-        "lost": LOST.format(
-            followed=TIMES[v["time"]],
-            rest={"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]],
-            unit=UNITS[v["unit"]],
-        ),
+        "lost": _lost(v),
         "lost-plot": LOST_PLOT.format(rest={"others": "all others", "all": "all tokens"}[v["rest"]], unit=v["unit"]),
         "expected-yours": f"**Yours.** The numbers of the distances are multiplied by **{v['share']:g}** before "
         "they are added.",
@@ -109,7 +103,18 @@ generator = torch.Generator().manual_seed({seed})
 mine = torch.randperm({passages}, generator=generator)[:{taken}]  # your passages
 rows, whole, without = measured["rows"][mine], measured["whole"][mine], measured["without"][:, mine]"""
 
+
 # The master's answers, where they hold a variant's choices.
+def _scored(v: Mapping[str, Any]) -> str:
+    query = {"before": "i - 1", "at": "i"}[v["query"]]
+    return SCORED.format(target=TARGETS[v["target"]], query=query, decoy=DECOYS[v["decoy"]])
+
+
+def _lost(v: Mapping[str, Any]) -> str:
+    rest = {"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]]
+    return LOST.format(followed=TIMES[v["time"]], rest=rest, unit=UNITS[v["unit"]])
+
+
 SCORED = """\
 def scored(texts, weights):
     ### BEGIN SOLUTION
@@ -180,28 +185,6 @@ figure.legend(*axes[1].get_legend_handles_labels(), title="without", loc="center
 # ---- 1. A score and its decoy ----------------------------------------------------------------------------------------
 
 
-def _scored(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def scored(texts: Sequence[str], weights: Tensor) -> Tensor:
-        still_open: list[int] = []
-        last, looks = -1, []
-        for i, text in enumerate(texts):
-            if text and text in "([{":
-                still_open.append(i)
-                last = i
-            elif text and text in ")]}" and still_open:
-                target = {"open": still_open[-1], "last": last, "outer": still_open[0]}[v["target"]]
-                still_open.pop()
-                if i - target > 2 or kind == "near too":
-                    decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
-                    looks.append((i - (v["query"] == "before"), target, decoy))
-        query, target, decoy = torch.tensor(looks).T
-        weights = weights.mT if kind == "turned" else weights
-        result = torch.stack([weights[:, query, target], weights[:, query, decoy]], 1).mean(2)  # (heads, 2)
-        return result.mean(0, keepdim=True).expand_as(result) if kind == "heads" else result
-
-    return scored
-
-
 def _scored_case(seed: int, text: str, heads: int) -> Case:
     texts = ["", *text]
     future = torch.ones(len(texts), len(texts)).triu(1) > 0
@@ -210,7 +193,7 @@ def _scored_case(seed: int, text: str, heads: int) -> Case:
 
 
 def _scored_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"]
+    hidden, source = v["hidden"], _scored(v)
     targets = {
         "open": "your target is the bracket that is closed, the innermost one that is still open",
         "last": "your target is the last opening bracket, also where that is closed already",
@@ -226,7 +209,7 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         title="A score and its decoy",
         kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
-        right=_scored(v),
+        right=answer(source),
         returns=tensor("(heads, 2)", "the weights"),
         cases=[
             _scored_case(v["seed"], ")f(ab[cde]{ij,}k)(p(qrs)t)", 2),
@@ -234,19 +217,26 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         ],
         wrong_answers=[
             *(
-                WrongAnswer(f"{targets[t]}; read your rule again", _scored({**v, "target": t}))
+                WrongAnswer(f"{targets[t]}; read your rule again", answer(_scored({**v, "target": t})))
                 for t in TARGETS
                 if t != v["target"]
             ),
-            WrongAnswer(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
+            WrongAnswer(queries[v["query"]], answer(_scored({**v, "query": swapped[v["query"]]}))),
             WrongAnswer(
                 "you count brackets less than three places after their target; leave them out",
-                _scored(v, kind="near too"),
+                answer(source, ("if i - target >= 3", "if True")),
             ),
-            WrongAnswer("rows and columns of the weights are exchanged: rows are queries", _scored(v, kind="turned")),
-            WrongAnswer("all heads get one number; each has its own", _scored(v, kind="heads"), 15),
+            WrongAnswer(
+                "rows and columns of the weights are exchanged: rows are queries",
+                answer(source, ("= torch.tensor(looks).T", "= torch.tensor(looks).T\n    weights = weights.mT")),
+            ),
+            WrongAnswer(
+                "all heads get one number; each has its own",
+                answer(source, ("mean(dim=2).T", "mean(dim=2).T.mean(dim=0).expand(len(weights), 2)")),
+                mistake=15,
+            ),
         ],
-        fallback_message="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
+        fallback_message="these are not the mean weights; find the three places where there is one pair of brackets",
         checks=[
             Check(
                 points=3,
@@ -329,7 +319,7 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
             ),
             WrongAnswer("your scores are not scaled; divide them by sqrt(d_head)", _closed(v, kind="no scale"), 2),
         ],
-        fallback_message="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
+        fallback_message="these are not the outputs; if they are right with `added` at 0, look at what you take out",
         checks=[
             Check(
                 points=4,
@@ -345,22 +335,6 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Which tokens miss the head -----------------------------------------------------------------------------------
 
 
-def _lost(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def lost(rows: Tensor, whole: Tensor, without: Tensor, k: int) -> Tensor:
-        again = torch.zeros(whole.shape, dtype=torch.bool)
-        for row, marks in zip(rows.tolist(), again, strict=True):
-            for i in range(k, len(row)):
-                earlier = [row[j] for j in range(k, i) if row[j - k : j] == row[i - k : i]]
-                chosen = {"last": earlier[-1:], "first": earlier[:1], "any": earlier}[v["time"]]
-                marks[i - 1] = bool(earlier) if kind == "context alone" else row[i] in chosen
-        again = again.roll(1, 1) if kind == "shifted" else again
-        rest = ~again if v["rest"] == "others" else torch.ones_like(again)
-        extra = (without - whole) / NATS[v["unit"]]
-        return torch.stack([extra[:, mask].mean(1) for mask in (again, rest)], 1)
-
-    return lost
-
-
 def _lost_case(seed: int, texts: int, n: int, ids: int, heads: int, k: int) -> Case:
     rows = torch.randint(1, ids, (texts, n), generator=torch.Generator().manual_seed(seed))
     rows[:, n - n // 3 :] = rows[:, 1 : 1 + n // 3]  # so that longer pieces come again
@@ -372,7 +346,8 @@ def _lost_case(seed: int, texts: int, n: int, ids: int, heads: int, k: int) -> C
 def _lost_with_both(v: Mapping[str, Any], seed: int, *sizes: int) -> Case:
     """The first such case in which some tokens come again, and others do not."""
     cases = (_lost_case(seed + 1000 * attempt, *sizes) for attempt in range(200))
-    return next(case for case in cases if _lost({**v, "rest": "others"})(*case.inputs).isfinite().all())
+    measure = answer(_lost({**v, "rest": "others"}))
+    return next(case for case in cases if measure(*case.inputs).isfinite().all())
 
 
 def _lost_task(v: Mapping[str, Any]) -> Task:
@@ -382,22 +357,27 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         "first": "your token is what followed the first time",
         "any": "your token is what followed at any earlier time",
     }
+    source = _lost(v)
     others = {"others": "all tokens", "all": "all other tokens"}
     swapped = {"others": "all", "all": "others"}
 
     wrong_answers = [
-        *(WrongAnswer(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
+        *(
+            WrongAnswer(f"{words[t]}; read your rule again", answer(_lost({**v, "time": t})))
+            for t in TIMES
+            if t != v["time"]
+        ),
         WrongAnswer(
             f"your second column is for {others[v['rest']]}; read your rule again",
-            _lost({**v, "rest": swapped[v["rest"]]}),
+            answer(_lost({**v, "rest": swapped[v["rest"]]})),
         ),
         WrongAnswer(
             "the k tokens came before, but the token after them need not be the same in your answer",
-            _lost(v, kind="context alone"),
+            answer(source, (f"row[i] in {TIMES[v['time']]}", "bool(earlier)")),
         ),
         WrongAnswer(
             "your marks stand one place too far on: column 0 of the losses is that of token 1",
-            _lost(v, kind="shifted"),
+            answer(source, ("    extra =", "    again = again.roll(1, dims=1)\n    extra =")),
         ),
     ]
     return judged_task(
@@ -405,9 +385,11 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         title="Which tokens miss the head",
         kind="measure",
         prompt="What each head's absence costs at tokens that come again, and elsewhere.",
-        right=_lost(v),
+        right=answer(source),
         returns=tensor("(heads, 2)", "the losses"),
-        cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), wrong_answers),
+        cases=distinguishing_cases(
+            lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], answer(source), wrong_answers
+        ),
         wrong_answers=wrong_answers,
         fallback_message="these are not the mean losses; mark the tokens of a text of six ids by hand first",
         checks=[

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, tensor
 
@@ -75,19 +75,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "credit-yours": f"**Yours.** You ask what speaks {sign}. {rest}.",
         "losses-yours": f"**Yours.** {removed}. The loss is in **{v['unit']}**{unit}.",
         "losses-data": LOSSES_DATA.format(positions=POSITIONS, taken=TAKEN, seed=v["seed"]),
-        "allowed": ALLOWED.format(
-            padding=v["padding"],
-            source="torch.ones(n, n, dtype=torch.bool)" + (".tril()" if v["reads"] == "backwards" else ""),
-            rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
-            pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
-        ),
-        "credit": CREDIT.format(
-            margin={"for": "readout[right] - readout[wrong]", "against": "readout[wrong] - readout[right]"}[v["sign"]],
-            rest=CREDIT_REST[v["rest"]].format(
-                biases={"for": "bias[right] - bias[wrong]", "against": "bias[wrong] - bias[right]"}[v["sign"]]
-            ),
-            result="credits" if v["axes"] == "parts" else "credits.T",
-        ),
+        "allowed": _allowed(v),
+        "credit": _credit(v),
         "losses": LOSSES.format(
             replacement=REMOVED[v["removed"]],
             unit=UNITS[v["unit"]],
@@ -110,7 +99,26 @@ mine = torch.randperm({positions}, generator=generator)[:{taken}]  # your positi
 trained = machine["parts"][:, mine], *(machine[name] for name in ("gain", "shift", "readout", "bias"))
 target = machine["target"][mine]"""
 
+
 # The master's answers, where they hold a variant's choices.
+def _allowed(v: Mapping[str, Any]) -> str:
+    return ALLOWED.format(
+        padding=v["padding"],
+        source="torch.ones(n, n, dtype=torch.bool)" + (".tril()" if v["reads"] == "backwards" else ""),
+        rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
+        pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
+    )
+
+
+def _credit(v: Mapping[str, Any]) -> str:
+    first, second = {"for": ("right", "wrong"), "against": ("wrong", "right")}[v["sign"]]
+    return CREDIT.format(
+        margin=f"readout[{first}] - readout[{second}]",
+        rest=CREDIT_REST[v["rest"]].format(biases=f"bias[{first}] - bias[{second}]"),
+        result="credits" if v["axes"] == "parts" else "credits.T",
+    )
+
+
 ALLOWED = """\
 def allowed(source, target):
     ### BEGIN SOLUTION
@@ -184,26 +192,6 @@ plt.legend()
 # ---- 1. One row instead of two halves --------------------------------------------------------------------------------
 
 
-def _allowed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def allowed(source: Tensor, target: Tensor) -> Tensor:
-        n, m = source.size(1), target.size(1)
-        real = torch.ones_like(source, dtype=torch.bool) if kind == "padding" else source != v["padding"]
-        key = torch.arange(n + m) < n  # whether it is of the source
-        query = key[:, None]
-        place = torch.cat([torch.arange(n), torch.arange(m)])
-        before = place[:, None] >= place
-        own = query & key & (before | (v["reads"] == "both ways"))
-        past = ~query & ~key & (before | (kind == "future"))
-        over = ~query & key & (kind != "target alone")
-        shown = torch.cat([real, torch.ones_like(target, dtype=torch.bool)], 1)
-        mask = (own | past | over) & shown[:, None]
-        if kind == "rows too":
-            mask = mask & shown[:, :, None]
-        return mask.roll((m, m), (1, 2)) if v["order"] == "target" else mask
-
-    return allowed
-
-
 def _sentence_ids(rows: Sequence[str], v: Mapping[str, Any], seed: int) -> Tensor:
     """Ids of rows in which . is padding."""
     others = torch.tensor([i for i in range(30) if i != v["padding"]])
@@ -217,7 +205,7 @@ def _allowed_case(seed: int, source: Sequence[str], target: Sequence[str], v: Ma
 
 
 def _allowed_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"]
+    hidden, source = v["hidden"], _allowed(v)
     other_order = {**v, "order": {"source": "target", "target": "source"}[v["order"]]}
     other_reading = {**v, "reads": {"both ways": "backwards", "backwards": "both ways"}[v["reads"]]}
     reading = {
@@ -229,26 +217,35 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         title="One row in place of two halves",
         kind="code",
         prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
-        right=_allowed(v),
+        right=answer(source),
         returns=mask("(batch, n + m, n + m)"),
         cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
         wrong_answers=[
             WrongAnswer(
                 "source and target stand in the other order; read under *Yours* which comes first",
-                _allowed(other_order),
+                answer(_allowed(other_order)),
             ),
-            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
-            WrongAnswer("the target sees its own future; allow the past alone", _allowed(v, kind="future"), 14),
+            WrongAnswer(reading[v["reads"]], answer(_allowed(other_reading))),
+            WrongAnswer(
+                "the target sees its own future; allow the past alone",
+                answer(source, ("past = torch.ones(m, m, dtype=torch.bool).tril()", "past = torch.ones(m, m) > 0")),
+                mistake=14,
+            ),
             WrongAnswer(
                 "the target does not see the source: this is where the cross-attention is",
-                _allowed(v, kind="target alone"),
+                answer(source, ("(real.expand(-1, m, -1)", "(torch.zeros_like(real).expand(-1, m, -1)")),
             ),
-            WrongAnswer("the source's padding is allowed; mask it as keys", _allowed(v, kind="padding")),
             WrongAnswer(
-                "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
+                "the source's padding is allowed; mask it as keys",
+                answer(source, (f"(source != {v['padding']})", "(source == source)")),
+            ),
+            WrongAnswer(
+                "rows of padding are masked as well; only padding among the keys is",
+                answer(source, ("& real  #", "& real & real.mT  #")),
+                mistake=12,
             ),
         ],
-        fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
+        fallback_message="some places are not right; draw the four blocks of the mask: who asks, and whose keys",
         checks=[
             Check(
                 points=4,
@@ -275,26 +272,6 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. The path is a sum --------------------------------------------------------------------------------------------
 
 
-def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    sign = (1 if v["sign"] == "for" else -1) * (-1 if kind == "sign" else 1)
-
-    def credit(
-        parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, right: Tensor, wrong: Tensor
-    ) -> Tensor:
-        of = parts if kind == "own" else parts.sum(0)
-        deviation = (of.var(-1, correction=1 if kind == "one less" else 0, keepdim=True) + 1e-5).sqrt()
-        margin, biases = readout[right], bias[right]
-        if kind != "right alone":
-            margin, biases = margin - readout[wrong], biases - bias[wrong]
-        centred = parts - parts.mean(-1, keepdim=True)
-        credits = sign * (centred / deviation * gain * margin).sum(-1)
-        rest = sign * (margin @ shift + biases)[None]
-        result = torch.cat({"first": [rest, credits], "last": [credits, rest], "left out": [credits]}[v["rest"]])
-        return result if v["axes"] == "parts" else result.T
-
-    return credit
-
-
 def _path_inputs(seed: int, p: int, m: int, d: int, ids: int) -> tuple[Tensor, ...]:
     sizes = [(p, m, d), (d,), (d,), (ids, d), (ids,)]
     parts, gain, shift, readout, bias = draw_tensors(seed, *sizes)
@@ -311,37 +288,43 @@ def _credit_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 
 def _credit_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 1000
+    hidden, source = v["hidden"] + 1000, _credit(v)
+    swapped = {"for": "against", "against": "for"}
     return judged_task(
         name="credit",
         title="The path is a sum",
         kind="code",
         prompt="How much each part of the path gives to the margin between two words.",
-        right=_credit(v),
+        right=answer(source),
         returns=tensor("as your rule says", "the credits"),
         cases=_credit_cases(v["seed"], [(3, 4, 7, 6)]),
         wrong_answers=[
-            WrongAnswer("your signs are turned around: read again for which word you ask", _credit(v, kind="sign")),
             WrongAnswer(
-                "each part is divided by its own deviation; divide by that of the whole path", _credit(v, kind="own")
+                "your signs are turned around: read again for which word you ask",
+                answer(_credit({**v, "sign": swapped[v["sign"]]})),
+            ),
+            WrongAnswer(
+                "each part is divided by its own deviation; divide by that of the whole path",
+                answer(source, ("(path.var", "(parts.var")),
             ),
             WrongAnswer(
                 "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)",
-                _credit(v, kind="one less"),
+                answer(source, ("correction=0", "correction=1")),
             ),
             WrongAnswer(
                 "you give the logit of the right word; its margin over the wrong one is asked for",
-                _credit(v, kind="right alone"),
+                answer(
+                    source.replace("readout[wrong]", "0 * readout[wrong]").replace("bias[wrong]", "0 * bias[wrong]")
+                ),
             ),
             *(
                 WrongAnswer(
-                    f"the rest stands at the other end; put it {v['rest']}",
-                    _credit({**v, "rest": other}),
+                    f"the rest stands at the other end; put it {v['rest']}", answer(_credit({**v, "rest": other}))
                 )
                 for other in {"first": ["last"], "last": ["first"], "left out": []}[v["rest"]]
             ),
         ],
-        fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
+        fallback_message="these are not the credits; with the rest, they add up to the margin of the whole machine",
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
             Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
@@ -419,7 +402,7 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
             ),
             WrongAnswer("cross_entropy takes logits; it makes the softmax itself", _losses(v, kind="softmax twice")),
         ],
-        fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
+        fallback_message="some losses are not right; work out the loss without one of two parts by hand",
         checks=[
             Check(
                 points=2,
