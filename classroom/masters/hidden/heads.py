@@ -2,12 +2,10 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from attention_classroom.assignment import (
     Assignment,
@@ -28,6 +26,7 @@ TARGETS = {"open": "still_open[-1]", "last": "opened[-1]", "outer": "still_open[
 DECOYS = {"left": "target - 1", "right": "target + 1", "begin": "0"}
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
 REMOVED = {"zero": "0", "mean": "part.mean(dim=0)", "before": "part.roll(1, dims=0)"}
+PATHS = ("queries", "keys", "values")
 TIMES = {"last": "earlier[-1:]", "first": "earlier[:1]", "any": "earlier"}
 PASSAGES, TAKEN = 8, 6  # of the code model's, in the master's cell `heads-data`
 
@@ -37,7 +36,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "target": rng.choice(list(TARGETS)),
         "query": rng.choice(["before", "at"]),
         "decoy": rng.choice(list(DECOYS)),
-        "path": rng.choice(["queries", "keys", "values"]),
+        "path": rng.choice(PATHS),
         "removed": rng.choice(list(REMOVED)),
         "slope": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         "time": rng.choice(list(TIMES)),
@@ -80,7 +79,6 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "others": "**all other tokens**",
         "all": "**all tokens**, these among them, so it is the same for every $k$",
     }[v["rest"]]
-    streams = ", ".join("changed" if name == v["path"] else "x" for name in ("queries", "keys", "values"))
     return {
         "scored-yours": f"**Yours.** {target}. {query}. The **decoy** is {decoy}.",
         "closed-yours": f"**Yours.** It is taken out of the **{v['path']}**. {removed}. The numbers of the distances "
@@ -89,7 +87,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
         "scored": _scored(v),
-        "closed": CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"]),
+        "closed": _closed(v, {v["path"]}),
         "lost": _lost(v),
         "lost-plot": LOST_PLOT.format(rest={"others": "all others", "all": "all tokens"}[v["rest"]], unit=v["unit"]),
         "expected-yours": f"**Yours.** The numbers of the distances are multiplied by **{v['share']:g}** before "
@@ -108,6 +106,11 @@ rows, whole, without = measured["rows"][mine], measured["whole"][mine], measured
 def _scored(v: Mapping[str, Any]) -> str:
     query = {"before": "i - 1", "at": "i"}[v["query"]]
     return SCORED.format(target=TARGETS[v["target"]], query=query, decoy=DECOYS[v["decoy"]])
+
+
+def _closed(v: Mapping[str, Any], paths: Collection[str]) -> str:
+    streams = ", ".join("changed" if path in paths else "x" for path in PATHS)
+    return CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"])
 
 
 def _lost(v: Mapping[str, Any]) -> str:
@@ -262,30 +265,6 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. One path between two heads -----------------------------------------------------------------------------------
 
 
-def _closed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def norm(y: Tensor) -> Tensor:
-        return F.layer_norm(y, y.shape[-1:])
-
-    def closed(x: Tensor, added: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b: Tensor) -> Tensor:
-        i = torch.arange(len(x))
-        back = i[:, None] - i
-        outputs, before = [], torch.zeros_like(x)
-        for part in added:
-            gone = part - {"zero": 0 * part, "mean": part.mean(0), "before": part.roll(1, 0)}[v["removed"]]
-            if kind == "one after another":
-                gone = before = before + gone
-            changed = norm(x) - gone if kind == "after the norm" else norm(x - gone)
-            projected = []
-            for name, w in (("queries", w_q), ("keys", w_k), ("values", w_v)):
-                projected.append((changed if name == v["path"] or kind == "everywhere" else norm(x)) @ w)
-            q, k, values = projected
-            scores = q @ k.T / (1 if kind == "no scale" else math.sqrt(k.size(-1))) + v["slope"] * b[back.clamp(min=0)]
-            outputs.append(scores.masked_fill(back < 0, -torch.inf).softmax(-1) @ values)
-        return torch.stack(outputs)
-
-    return closed
-
-
 def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
     sizes = [(n, d), (heads, n, d), (d, d_head), (d, d_head), (d, d_head), (n,)]
     x, added, *w, b = draw_tensors(seed, *sizes)
@@ -293,31 +272,42 @@ def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
 
 
 def _closed_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 1000
+    hidden, source = v["hidden"] + 1000, _closed(v, {v["path"]})
+    changed = f"changed = x - part + {REMOVED[v['removed']]}"
     return judged_task(
         name="closed",
         title="One path between two heads",
         kind="code",
         prompt="What a head gives where one path from each earlier head is closed.",
-        right=_closed(v),
+        right=answer(source),
         returns=tensor("(heads, n, d_head)", "the outputs"),
         cases=[_closed_case(v["seed"], 5, 3, 6, 4)],
         wrong_answers=[
             *(
-                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", _closed({**v, "path": path}))
-                for path in ("queries", "keys", "values")
+                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", answer(_closed(v, {path})))
+                for path in PATHS
                 if path != v["path"]
             ),
             WrongAnswer(
-                f"it is gone from queries, keys and values; only the {v['path']} lose it", _closed(v, kind="everywhere")
+                f"it is gone from queries, keys and values; only the {v['path']} lose it", answer(_closed(v, PATHS))
             ),
             WrongAnswer(
-                "it is taken out after the norm; the norm must see what is left", _closed(v, kind="after the norm")
+                "it is taken out after the norm; the norm must see what is left",
+                answer(
+                    source,
+                    (changed, changed.replace("x", "norm(x)", 1)),
+                    (f"norm(for_{v['path']})", f"for_{v['path']}"),
+                ),
             ),
             WrongAnswer(
-                "you take out more and more heads; put each back before the next", _closed(v, kind="one after another")
+                "you take out more and more heads; put each back before the next",
+                answer(source, (changed, f"x = {changed}")),
             ),
-            WrongAnswer("your scores are not scaled; divide them by sqrt(d_head)", _closed(v, kind="no scale"), 2),
+            WrongAnswer(
+                "your scores are not scaled; divide them by sqrt(d_head)",
+                answer(source, (" / math.sqrt(k.size(-1))", "")),
+                mistake=2,
+            ),
         ],
         fallback_message="these are not the outputs; if they are right with `added` at 0, look at what you take out",
         checks=[

@@ -2,11 +2,10 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, draw_tensors, judged_task
@@ -16,7 +15,6 @@ from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, tenso
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
-NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "parts[k, real].mean(dim=0)", "another": "parts[k].roll(1, dims=0)"}
 POSITIONS, TAKEN = 40, 30  # of the trained translator's, in the master's cell `machine-data`
 
@@ -77,10 +75,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "losses-data": LOSSES_DATA.format(positions=POSITIONS, taken=TAKEN, seed=v["seed"]),
         "allowed": _allowed(v),
         "credit": _credit(v),
-        "losses": LOSSES.format(
-            replacement=REMOVED[v["removed"]],
-            unit=UNITS[v["unit"]],
-        ),
+        "losses": _losses(v),
         "losses-plot": LOSSES_PLOT.format(
             gone={"zero": "part", "mean": "part - part.mean(dim=0)", "another": "part - part.roll(1, dims=0)"}[
                 v["removed"]
@@ -108,6 +103,10 @@ def _allowed(v: Mapping[str, Any]) -> str:
         rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
         pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
     )
+
+
+def _losses(v: Mapping[str, Any]) -> str:
+    return LOSSES.format(replacement=REMOVED[v["removed"]], unit=UNITS[v["unit"]])
 
 
 def _credit(v: Mapping[str, Any]) -> str:
@@ -336,29 +335,6 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Predicted, then measured -------------------------------------------------------------------------------------
 
 
-def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def losses(parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        real, path = target != 0, parts.sum(0)
-        mean = parts[:, real].mean(1, keepdim=True)
-        instead = {"mean": mean, "zero": torch.zeros_like(mean), "another": parts.roll(1, 1)}[v["removed"]]
-        deviation = (path.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
-
-        def loss(x: Tensor) -> Tensor:
-            normed = F.layer_norm(x, x.shape[-1:], gain, shift)
-            if kind == "kept norm":
-                normed = (x - x.mean(-1, keepdim=True)) / deviation * gain + shift
-            logits = normed @ readout.T + bias
-            logits = logits.softmax(-1) if kind == "softmax twice" else logits
-            counts = slice(None) if kind == "padding" else real
-            return F.cross_entropy(logits[counts], target[counts]) / NATS[v["unit"]]
-
-        return torch.stack(
-            [loss(path), *(loss(path - part + other) for part, other in zip(parts, instead, strict=True))]
-        )
-
-    return losses
-
-
 def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) -> Case:
     target = torch.randint(1, ids, (m,), generator=torch.Generator().manual_seed(seed))
     target[m - padding :] = 0
@@ -366,7 +342,7 @@ def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) 
 
 
 def _losses_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 2000
+    hidden, source = v["hidden"] + 2000, _losses(v)
     words = {
         "zero": "zeros take its place",
         "mean": "its mean over the positions takes its place",
@@ -379,28 +355,51 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         title="Predicted, then measured",
         kind="measure",
         prompt="The loss of the whole path, then the loss without each part.",
-        right=_losses(v),
+        right=answer(source),
         returns=numbers("the losses", "there is one for the whole path, and one for each part"),
         cases=[_losses_case(v["seed"] + 3, 3, 6, 7, 5)],
         wrong_answers=[
             WrongAnswer(
                 "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
-                _losses(v, kind="kept norm"),
+                answer(
+                    source,
+                    (
+                        "torch.nn.functional.layer_norm(path, path.shape[-1:], gain, shift)",
+                        "(path - path.mean(dim=-1, keepdim=True)) / deviation * gain + shift",
+                    ),
+                    (
+                        "real = target != 0",
+                        "real = target != 0\n"
+                        "    deviation = (parts.sum(0).var(-1, correction=0, keepdim=True) + 1e-5).sqrt()",
+                    ),
+                ),
             ),
-            WrongAnswer("padding counts in your loss; leave out where the target is 0", _losses(v, kind="padding")),
+            WrongAnswer(
+                "padding counts in your loss; leave out where the target is 0",
+                answer(source, ("logits[real], target[real]", "logits, target")),
+            ),
             *(
                 WrongAnswer(
                     f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
-                    _losses({**v, "removed": other}),
+                    answer(_losses({**v, "removed": other})),
                 )
                 for other in REMOVED
                 if other != v["removed"]
             ),
             *(
-                WrongAnswer(f"your losses are in nats; divide them by {number:.4f}", _losses({**v, "unit": "nats"}))
-                for number in {NATS[v["unit"]]} - {1.0}
+                []
+                if v["unit"] == "nats"
+                else [
+                    WrongAnswer(
+                        f"your losses are in nats, as cross_entropy gives them; turn them into {v['unit']}",
+                        answer(_losses({**v, "unit": "nats"})),
+                    )
+                ]
             ),
-            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", _losses(v, kind="softmax twice")),
+            WrongAnswer(
+                "cross_entropy takes logits; it makes the softmax itself",
+                answer(source, ("x @ readout.T + bias", "(x @ readout.T + bias).softmax(dim=-1)")),
+            ),
         ],
         fallback_message="some losses are not right; work out the loss without one of two parts by hand",
         checks=[
