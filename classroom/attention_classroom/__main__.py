@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from .course import Course, CourseError, open_course
+from .course import Course, CourseError, open_course, write
 
 PROGRAM = "attention-classroom"
 DONE, LOOK, REFUSED = 0, 1, 2
@@ -55,15 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-CAUSES = {
-    errno.ENOSPC: "the disk is full; free some space",
-    errno.EDQUOT: "your share of the disk is full; free some space",
-    errno.EFBIG: "a file may not become so large here",
-    errno.EROFS: "this folder can only be read; use one that you may write to",
-    errno.EACCES: "you have no right to this; change its rights",
-    errno.EPERM: "you have no right to this; change its rights",
-    errno.EPIPE: "whatever was reading the output has ended",
-}
 AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 
@@ -82,7 +73,7 @@ def _why(error: Exception) -> str | None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         path = f"{error.filename}: " if error.filename else ""
-        return f"{path}{CAUSES.get(error.errno, error.strerror)}. {AGAIN}"
+        return f"{path}{error.strerror}. {AGAIN}"
     return str(error) if isinstance(error, ValueError | OSError) else None
 
 
@@ -160,11 +151,9 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
     import nbformat
     from tqdm.auto import tqdm
 
-    from .assignment import load
-    from .batch import write
+    from .assignment import PLAIN, load, variant_for
     from .gradebook import register
     from .release import leaks, make_release
-    from .variants import PLAIN, variant_for
 
     for name in names:
         assignment = load(course.hidden(course.named(name)))
@@ -200,10 +189,9 @@ def validate(course: Course, names: Sequence[str], more: int) -> int:
     """
     import nbformat
 
-    from .assignment import load
+    from .assignment import PLAIN, load, variant_for
     from .release import copied
     from .release import validate as faults_of
-    from .variants import PLAIN, variant_for
 
     faults = 0
     for name in names or course.assignments:

@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
@@ -21,14 +20,12 @@ from typing import cast
 import torch
 from pebble import ProcessPool
 
-from .assignment import load, variant_for
-from .course import Course, open_course
+from .assignment import PLAIN, load, variant_for
+from .confinement import set_parent_death_signal
+from .course import Course, open_course, write
 from .grading import Result, grade, is_ungraded, not_graded
-from .packages import needed_files
 from .rebuild import Flag, Unreadable
-from .sandbox import Limits, NoSandbox, Sandbox, strongest, sweep
-from .variants import PLAIN
-from .worker import set_parent_death_signal
+from .sandbox import Limits, NoSandbox, Sandbox, needed_files, strongest, sweep
 
 __all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
 
@@ -101,25 +98,9 @@ def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Resu
         private = [course.root]
         result = grade(notebook, assignment, variant, sandbox=sandbox, limits=limits, flags=flags, private=private)
     result["key"] = key
-    text = nbformat.writes(notebook)
-    result["rebuilt"] = hashlib.sha256(text.encode()).hexdigest()
-    write(course.submitted(name, student), text)
+    write(course.rebuilt(name, student), nbformat.writes(notebook))
     write(course.result(name, student), json.dumps(result, indent=1, allow_nan=False))
     return result
-
-
-def write(path: Path, text: str) -> None:
-    """Put a file in its place, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
-    try:
-        with open(number, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 # ---- Side by side ----------------------------------------------------------------------------------------------------
@@ -211,7 +192,7 @@ def grade_all(
 
 def _is_done(course: Course, name: str, student: str, sandbox: Sandbox, limits: Limits) -> bool:
     result = read_result(course, name, student)
-    if result is None or is_ungraded(result) or not course.submitted(name, student).is_file():
+    if result is None or is_ungraded(result) or not course.rebuilt(name, student).is_file():
         return False
     return result.get("key") == _key(course, name, student, course.newest(name, student), sandbox, limits)
 

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import os
 import re
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_table"]
+__all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_table", "write"]
 
 # What may be the name of a folder on every system, in nbgrader's patterns and on a command line.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
@@ -139,9 +141,9 @@ class Course:
         """The folder of all that a student handed in, one folder for each attempt."""
         return self.root / "received" / name / student
 
-    def submitted(self, name: str, student: str) -> Path:
-        """The rebuilt notebook that nbgrader reads."""
-        return self.root / "submitted" / student / name / f"{name}.ipynb"
+    def rebuilt(self, name: str, student: str) -> Path:
+        """What a student handed in, put into the release."""
+        return self.root / "results" / name / f"{student}.ipynb"
 
     def result(self, name: str, student: str) -> Path:
         """What the engine found."""
@@ -189,6 +191,20 @@ def open_course(folder: str | Path) -> Course:
         f"course must be a folder that `quickstart` made, with course.toml in it; got {start}. "
         "To make one: attention-classroom quickstart my-course"
     )
+
+
+def write(path: Path, text: str) -> None:
+    """Put a file in its place, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def read_table(data: bytes) -> tuple[list[list[str]], str]:

@@ -12,18 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .assignment import load
+from .assignment import PLAIN, load, variant_for
 from .collect import same_name
 from .course import Course, CourseError, Student, read_table
-from .packages import needed_files
 from .report import GRADED, LOOK, WAITING, Row
-from .variants import PLAIN, variant_for
+from .sandbox import needed_files
 
 __all__ = ["Filled", "fill_in", "gradescope"]
 
 TEMPLATES = Path(__file__).with_name("templates")
 NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
-FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "pillow", "ipython")
+FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "ipython")
 DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
 
 

@@ -1,8 +1,8 @@
-"""nbgrader's side of a course: releases come from the masters, marks from the engine's results; nothing is run again.
+"""nbgrader's side of a course: its gradebook and formgrader, for marks that a person gives.
 
-``nbgrader_config.py`` of a course calls `configure`. After that nbgrader's own commands and its formgrader do the right
-thing with the course: ``generate_assignment`` writes a release without solutions, ``autograde`` records results, and
-neither runs a student's code in nbgrader's way. All that nbgrader is told stands here.
+Releases come from the masters, marks from the engine's results. ``nbgrader_config.py`` of a course calls `configure`,
+after which formgrader shows the course, and nbgrader's own autograder finds nothing to run. All that nbgrader is told
+stands here.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,31 +25,19 @@ from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.converters import Autograde, GenerateAssignment
+from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.plugins import LateSubmissionPlugin
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    ClearOutput,
-    ComputeChecksums,
-    GetGrades,
-    LimitOutput,
-    NbGraderPreprocessor,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-    SaveCells,
-)
+from nbgrader.preprocessors import CheckCellMetadata, ComputeChecksums, GetGrades, NbGraderPreprocessor, SaveCells
+from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from .assignment import load
-from .course import Course, CourseError, open_course
+from .assignment import PLAIN, load, variant_for
+from .course import Course, CourseError, open_course, write
 from .grading import is_ungraded
 from .rebuild import EXTRA, METADATA
 from .release import make_release
-from .variants import PLAIN, variant_for
 
 __all__ = [
     "MissingEntry",
@@ -63,12 +51,12 @@ __all__ = [
 ]
 
 Converted = tuple[NotebookNode, dict[str, Any]]
-KEY = "attention_tutorial_result"  # in a notebook's metadata: which result it shows
+KEY = "attention_classroom"  # in an autograded notebook's metadata: its result, and what its cells looked like
 FOR_INFORMATION = {"common", "duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
 
 
 def configure(c: Config, root: str | Path | None = None) -> None:
-    """Tell nbgrader how a course of this book is released, graded and shown.
+    """Tell nbgrader how a course of this book is released and shown.
 
     Args:
         c: nbgrader's configuration, ``get_config()`` in ``nbgrader_config.py``.
@@ -77,14 +65,11 @@ def configure(c: Config, root: str | Path | None = None) -> None:
     if root is not None:
         c.CourseDirectory.root = str(Path(root).resolve())
     c.GenerateAssignment.preprocessors = [MakeRelease, CheckCellMetadata, ComputeChecksums, SaveCells]
-    c.Autograde.sanitize_preprocessors = [ClearOutput, OverwriteKernelspec, CheckCellMetadata]
-    recording = [InjectResults, LimitOutput, SaveAutoGrades, SaveFlags, AssignLatePenalties, Defuse, CheckCellMetadata]
-    c.Autograde.autograde_preprocessors = recording
-    c.AssignLatePenalties.plugin_class = LatePolicy
-    c.GenerateFeedback.preprocessors = [Defuse, GetGrades, CSSHTMLHeaderPreprocessor]
+    c.Autograde.sanitize_preprocessors = c.Autograde.autograde_preprocessors = [Refuse]
+    c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
 
 
-# ---- nbgrader's own steps, called by the course's program -----------------------------------------------------------
+# ---- Releasing ------------------------------------------------------------------------------------------------------
 
 
 def register(course: Course, name: str) -> None:
@@ -93,7 +78,7 @@ def register(course: Course, name: str) -> None:
     Raises:
         CourseError: if nbgrader refuses, such as for cells added after students handed in.
     """
-    _convert(course, name, GenerateAssignment)
+    _generate(course, name)
     with open_gradebook(course) as gradebook:
         due = course.due(name)
         gradebook.update_or_create_assignment(name, duedate=due and due.astimezone(UTC).replace(tzinfo=None))
@@ -107,57 +92,156 @@ def _shown(text: str) -> str:
     return text.translate(str.maketrans('<>"&', "‹›”＆"))
 
 
+def _generate(course: Course, name: str) -> None:
+    """Have nbgrader make the release, with the course's own configuration."""
+    _find_programs()
+    loader = PyFileConfigLoader("nbgrader_config.py", path=str(course.root))
+    config = loader.load_config() if (course.root / "nbgrader_config.py").is_file() else Config()
+    if "GenerateAssignment" not in config:
+        configure(config)
+    config.CourseDirectory.root = str(course.root)
+    coursedir = CourseDirectory(config=config)
+    coursedir.assignment_id = name
+    converter = GenerateAssignment(coursedir=coursedir, config=config)
+    converter.force = True
+    messages = ErrorLog()
+    converter.log = logging.Logger("nbgrader")
+    converter.log.addHandler(messages)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of nbgrader and its database: nothing that a teacher could change
+            converter.start()
+    except NbGraderException as error:
+        raise CourseError(f"nbgrader cannot release {name}: {messages.text() or error}") from error
+
+
+class ErrorLog(logging.Handler):
+    """Keeps the errors that nbgrader logs; the last line of a traceback says most."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines = record.getMessage().strip().splitlines()
+        if lines and not lines[-1].startswith(("There was an error", "Please see")):
+            self.lines.append(lines[-1])
+
+    def text(self) -> str:
+        return "; ".join(dict.fromkeys(self.lines))
+
+
+class MakeRelease(NbGraderPreprocessor):
+    """Makes the common release from the master, without solutions and with checks as plain data."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
+        """Replace the master by its release; nbgrader has changed into the course's folder."""
+        course = open_course(Path.cwd())
+        assignment = load(course.hidden(resources["nbgrader"]["assignment"]))
+        return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
+
+
+class Refuse(NbGraderPreprocessor):
+    """Stands where nbgrader would run what students wrote, if somebody puts a notebook where nbgrader looks."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
+        """Refuse."""
+        raise CourseError("nbgrader runs students' code without a sandbox; use attention-classroom grade")
+
+
+# ---- Recording ------------------------------------------------------------------------------------------------------
+
+
 def record(course: Course, name: str, *, everybody: bool = False) -> dict[str, str]:
     """Take the engine's results into nbgrader's gradebook; ``everybody``: also those that are in it already.
 
     Returns:
         Whose result could not be taken, and why. Those on whom the grader failed are left out: they have no marks.
     """
+    failed = {}
+    with open_gradebook(course) as gradebook, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own code
+        for path in sorted((course.root / "results" / name).glob("*.json")):
+            student = path.stem
+            try:
+                result = json.loads(path.read_bytes())
+                if is_ungraded(result) or not course.rebuilt(name, student).is_file():
+                    continue
+                if everybody or _recorded(course, name, student).get("result") != result["key"]:
+                    _record(gradebook, course, name, student, result)
+            except (CourseError, MissingEntry, ValueError) as error:
+                gradebook.db.rollback()
+                failed[student] = str(error)
+    renew_penalties(course, name)
+    return failed
 
-    def is_recorded(student: str) -> bool:
-        return _recorded_key(course, name, student) == read_result(course, name, student)["key"]
 
-    students = [path.stem for path in sorted((course.root / "results" / name).glob("*.json"))]
-    students = [student for student in students if course.submitted(name, student).is_file()]
-    students = [student for student in students if not is_ungraded(read_result(course, name, student))]
-    todo = [student for student in students if everybody or not is_recorded(student)]
-    for student in todo:
-        when = attempt_time(course, name, student)
-        if when is not None:
-            text = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
-            (course.submitted(name, student).parent / "timestamp.txt").write_text(text, encoding="ascii")
-    if not todo:
-        return {}
-    there = {path.name for path in (course.root / "submitted").iterdir()}
-    messages = _convert(course, name, Autograde, leave_out=there - set(todo))
-    return {student: messages or "nbgrader did not say why" for student in todo if not is_recorded(student)}
+def _record(gradebook: Gradebook, course: Course, name: str, student: str, result: dict[str, Any]) -> None:
+    """Write a student's notebook as formgrader shows it, and its marks.
+
+    A mark that was given or confirmed by hand asks for another look only if what it was for has changed: the answer,
+    what the checks say about it, or a flag.
+    """
+    notebook = nbformat.read(course.rebuilt(name, student), as_version=4)
+    when = attempt_time(course, name, student)
+    if when is not None:  # formgrader compares the times; there is no notebook beside, which nbgrader would run
+        write(course.root / "submitted" / student / name / "timestamp.txt", f"{when:%Y-%m-%d %H:%M:%S} UTC\n")
+    gradebook.update_or_create_student(student)
+    gradebook.update_or_create_submission(name, student, **({"timestamp": when} if when else {}))
+    seen, now = _recorded(course, name, student).get("seen", {}), {}
+    for number, cell in enumerate(notebook.cells, 1):
+        about = cell.metadata.get("nbgrader", {})
+        grade_id = about.get("grade_id", "")
+        flags = _flags(result, grade_id)
+        is_empty = about.get("checksum") == utils.compute_checksum(cell) if utils.is_solution(cell) else False
+        if cell.cell_type == "code":
+            cell.outputs = [_output(output) for output in result["cells"].get(grade_id or cell.get("id", ""), [])]
+            cell.execution_count = number
+        if utils.is_grade(cell):
+            grade = gradebook.find_grade(grade_id, name, name, student)
+            if utils.is_solution(cell):
+                grade.auto_score = 0.0 if is_empty else None
+            else:
+                task = result["tasks"].get(grade_id.removesuffix("-check"))
+                if task is None:
+                    raise CourseError(f"the result of {student} says nothing about {grade_id}; grade again")
+                grade.auto_score = max(0.0, min(float(task["points"]), float(about["points"])))
+                cell.outputs = [_told(task)]
+            now[grade_id] = _fingerprint(cell, flags)
+            if seen.get(grade_id) != now[grade_id]:
+                by_hand = grade.auto_score is None or grade.manual_score is not None
+                grade.needs_manual_grade = by_hand or bool(_flags(result, grade_id, FOR_INFORMATION))
+        if utils.is_solution(cell):
+            comment = gradebook.find_comment(grade_id, name, name, student)
+            said = ["No response."] * is_empty + [f"Flagged: {flags}."] * bool(flags)
+            comment.auto_comment = defuse(" ".join(said)) or None
+        if cell.cell_type != "code" and (utils.is_solution(cell) or cell.metadata.get(METADATA, {}).get(EXTRA)):
+            cell.source = defuse(cell.source)
+    notebook.metadata[KEY] = {"result": result["key"], "seen": now}
+    gradebook.db.commit()
+    write(_autograded(course, name, student), nbformat.writes(notebook))
 
 
 def forget(course: Course, name: str, student: str) -> None:
     """Remove what was made of a submission that is not there any more, from the gradebook too."""
-    _seen_path(course, name, student).unlink(missing_ok=True)
+    course.rebuilt(name, student).unlink(missing_ok=True)
     for folder in ("submitted", "autograded", "feedback"):
         shutil.rmtree(course.root / folder / student / name, ignore_errors=True)
     with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
         gradebook.remove_submission(name, student)
 
 
-def _recorded_key(course: Course, name: str, student: str) -> str | None:
-    """Return which result of a student is in the gradebook, or None."""
-    path = course.root / "autograded" / student / name / f"{name}.ipynb"
+def _autograded(course: Course, name: str, student: str) -> Path:
+    return course.root / "autograded" / student / name / f"{name}.ipynb"
+
+
+def _recorded(course: Course, name: str, student: str) -> dict[str, Any]:
+    """Return which result of a student is in the gradebook, and fingerprints of its graded cells."""
     try:
-        return str(json.loads(path.read_bytes())["metadata"][KEY])
+        recorded: dict[str, Any] = json.loads(_autograded(course, name, student).read_bytes())["metadata"][KEY]
     except (OSError, ValueError, KeyError):
-        return None
-
-
-def read_result(course: Course, name: str, student: str) -> dict[str, Any]:
-    """Read what the engine found, or raise a `CourseError` that says to grade first."""
-    try:
-        result: dict[str, Any] = json.loads(course.result(name, student).read_bytes())
-    except (OSError, ValueError) as error:
-        raise CourseError(f"there is no result for {student} in {name}; run `grade {name}` first ({error})") from error
-    return result
+        return {}
+    return recorded
 
 
 def attempt_time(course: Course, name: str, student: str) -> datetime | None:
@@ -207,111 +291,6 @@ def _find_programs() -> None:
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
 
 
-def _convert(course: Course, name: str, kind: type[Any], *, leave_out: Iterable[str] = ()) -> str:
-    """Run one of nbgrader's converters on an assignment of a course, with the course's own configuration.
-
-    Returns:
-        What it had to say about submissions that failed, or nothing.
-    """
-    _find_programs()
-    loader = PyFileConfigLoader("nbgrader_config.py", path=str(course.root))
-    config = loader.load_config() if (course.root / "nbgrader_config.py").is_file() else Config()
-    if "GenerateAssignment" not in config:
-        configure(config)
-    config.CourseDirectory.root = str(course.root)
-    coursedir = CourseDirectory(config=config)
-    coursedir.assignment_id = name
-    coursedir.student_id_exclude = ",".join(sorted(leave_out))
-    converter = kind(coursedir=coursedir, config=config)
-    converter.force = True
-    messages = ErrorLog()
-    converter.log = logging.Logger(kind.__name__)
-    converter.log.addHandler(messages)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of nbgrader and its database: nothing that a teacher could change
-            converter.start()
-    except NbGraderException as error:
-        if kind is GenerateAssignment:
-            raise CourseError(f"nbgrader cannot release {name}: {messages.text() or error}") from error
-        return messages.text() or str(error)
-    return ""
-
-
-class ErrorLog(logging.Handler):
-    """Keeps the errors that nbgrader logs; the last line of a traceback says most."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        lines = record.getMessage().strip().splitlines()
-        if lines and not lines[-1].startswith(("There was an error", "Please see")):
-            self.lines.append(lines[-1])
-
-    def text(self) -> str:
-        return "; ".join(dict.fromkeys(self.lines))
-
-
-# ---- Preprocessors --------------------------------------------------------------------------------------------------
-
-
-class _Step(NbGraderPreprocessor):
-    """A step that knows its course: nbgrader changes into the course's folder before it converts."""
-
-    def where(self, resources: dict[str, Any]) -> tuple[Course, str, str]:
-        """Return the course, the assignment's name and the student's id."""
-        about = resources["nbgrader"]
-        return open_course(Path.cwd()), about["assignment"], about["student"]
-
-
-class MakeRelease(_Step):
-    """Makes the common release from the master, without solutions and with checks as plain data."""
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Replace the master by its release."""
-        course, name, _ = self.where(resources)
-        assignment = load(course.hidden(name))
-        return make_release(nb, assignment, variant_for(assignment, PLAIN, course.secret)), resources
-
-
-class InjectResults(_Step):
-    """Puts the engine's result where nbgrader would run the cells: outputs, and the points of each graded cell."""
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Fill in outputs and points. Without a result of just this notebook it fails: no mark is made up."""
-        course, name, student = self.where(resources)
-        result = read_result(course, name, student)
-        if result.get("rebuilt") != hashlib.sha256(course.submitted(name, student).read_bytes()).hexdigest():
-            raise CourseError(f"what {student} has in submitted/ is not what was graded; run `grade {name}`")
-        resources["classroom"] = result
-        resources["classroom_waiting"] = _waiting(resources["nbgrader"]["db_url"], name, student)
-        nb.metadata[KEY] = result["key"]
-        for i, cell in enumerate(nb.cells):
-            if cell.cell_type != "code":
-                continue
-            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            cell.outputs = [_output(output) for output in result["cells"].get(grade_id or cell.get("id", ""), [])]
-            cell.execution_count = i + 1
-            if utils.is_grade(cell) and not utils.is_solution(cell):
-                task = result["tasks"].get(grade_id.removesuffix("-check"))
-                if task is None:
-                    raise CourseError(f"the result of {student} says nothing about {grade_id}; grade again")
-                cell.outputs = _told(task, float(cell.metadata.nbgrader.points), i + 1)
-        return nb, resources
-
-
-def _waiting(database: str, name: str, student: str) -> dict[str, bool]:
-    """Return which of a student's cells waited for a person so far."""
-    with Gradebook(database) as gradebook:
-        try:
-            grades = gradebook.find_submission_notebook(name, name, student).grades
-        except MissingEntry:
-            return {}
-        return {grade.name: grade.needs_manual_grade for grade in grades}
-
-
 def _output(plain: dict[str, str]) -> NotebookNode:
     """Make an output of plain data; there is no way to anything but text and PNG."""
     if "png" in plain:
@@ -323,50 +302,14 @@ def _output(plain: dict[str, str]) -> NotebookNode:
     return nbformat.v4.new_output("stream", name="stdout", text=plain.get("text", ""))
 
 
-def _told(task: dict[str, Any], most: float, count: int) -> list[NotebookNode]:
-    """Make the outputs of a graded cell: what each check says, then the points, as nbgrader reads partial credit."""
+def _told(task: dict[str, Any]) -> NotebookNode:
+    """Make the output of a graded cell: what each check says."""
     lines = [words for words in task["words"] if words not in [check["words"] for check in task["checks"]]]
     for check in task["checks"]:
         lines.append(f"{check['points']:g} of {check['max']:g} points: {check['says']}")
         lines += [f"    {check['words']}"] if check["words"] else []
     told = [line for line in dict.fromkeys(lines) if line.strip()]
-    points = max(0.0, min(float(task["points"]), most))
-    return [
-        nbformat.v4.new_output("stream", name="stdout", text="\n".join(told) + "\n"),
-        nbformat.v4.new_output("execute_result", {"text/plain": repr(points)}, execution_count=count),
-    ]
-
-
-class SaveFlags(_Step):
-    """Writes flags into comments, and asks for a look by hand at what they are about.
-
-    A mark that was given or confirmed by hand asks for another look only if what it was for has changed: the answer,
-    what the checks say about it, or a flag.
-    """
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Converted:
-        """Save the flags of a notebook, and what its graded cells look like now."""
-        course, name, student = self.where(resources)
-        seen, now = _seen(course, name, student), {}
-        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            for cell in nb.cells:
-                grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-                words = _flags(resources["classroom"], grade_id)
-                if utils.is_grade(cell):
-                    now[grade_id] = _fingerprint(cell, words)
-                    grade = gradebook.find_grade(grade_id, name, name, student)
-                    if seen.get(grade_id) == now[grade_id]:
-                        grade.needs_manual_grade = resources["classroom_waiting"].get(grade_id, False)
-                    elif _flags(resources["classroom"], grade_id, FOR_INFORMATION):
-                        grade.needs_manual_grade = True
-                if utils.is_solution(cell) and words:
-                    comment = gradebook.find_comment(grade_id, name, name, student)
-                    comment.auto_comment = defuse(" ".join(filter(None, [comment.auto_comment, f"Flagged: {words}."])))
-            gradebook.db.commit()
-        path = _seen_path(course, name, student)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(now, indent=1), encoding="utf-8")
-        return nb, resources
+    return nbformat.v4.new_output("stream", name="stdout", text="\n".join(told) + "\n")
 
 
 def _flags(result: dict[str, Any], grade_id: str, without: Container[str] = ()) -> str:
@@ -374,19 +317,6 @@ def _flags(result: dict[str, Any], grade_id: str, without: Container[str] = ()) 
     task = re.sub(r"-(check|plot)$", "", grade_id)
     flags = [flag for flag in result["flags"] if flag["task"] in {"", task} and flag["kind"] not in without]
     return "; ".join(dict.fromkeys(f"{flag['kind']}: {flag['words']}" for flag in flags))
-
-
-def _seen_path(course: Course, name: str, student: str) -> Path:
-    return course.root / "results" / name / "seen" / f"{student}.json"
-
-
-def _seen(course: Course, name: str, student: str) -> dict[str, str]:
-    """Return the fingerprints of a student's graded cells when they were last recorded."""
-    try:
-        seen: dict[str, str] = json.loads(_seen_path(course, name, student).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return seen
 
 
 def _fingerprint(cell: NotebookNode, flags: str) -> str:
@@ -413,26 +343,3 @@ def defuse(markdown: str) -> str:
     text = TAGS.sub("< ", markdown)
     text = re.sub(r"\](?=[(\[:])", "] ", text)
     return MACROS.sub(r"\\ ", text)
-
-
-class Defuse(NbGraderPreprocessor):
-    """Makes written answers and their attachments harmless where nbgrader shows them as web pages."""
-
-    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Converted:
-        """Defuse a cell that a student could write: an answer, or one that was added."""
-        added = cell.metadata.get(METADATA, {}).get(EXTRA)
-        if cell.cell_type != "code" and (added or utils.is_solution(cell)):
-            cell.source = defuse(cell.source)
-            cell.pop("attachments", None)
-        return cell, resources
-
-
-# ---- Lateness -------------------------------------------------------------------------------------------------------
-
-
-class LatePolicy(LateSubmissionPlugin):
-    """Lateness costs what course.toml says."""
-
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
-        """Return the points that it costs."""
-        return penalty(open_course(Path.cwd()), score, total_seconds_late) or None

@@ -11,12 +11,11 @@ from typing import Any
 
 import nbformat
 
-from .assignment import load
+from .assignment import PLAIN, Variant, load
 from .grading import grade, is_ungraded
 from .rebuild import Unreadable
 from .release import overlay
 from .sandbox import NoSandbox, choose
-from .variants import PLAIN, Variant
 
 __all__ = ["main"]
 

@@ -15,23 +15,22 @@ Flags say what a teacher should know beside the points. Their kinds:
 """
 
 import base64
-import io
+import struct
 import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import torch
 
 from attention_tutorial.exercises import Mistake, Outcome, judge
 
-from .assignment import Assignment, Check, Task
+from . import protocol
+from .assignment import Assignment, Check, Task, Variant
 from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
-from .sandbox import Child, Died, Limits, NoSandbox, Sandbox, TooLong
-from .variants import Variant
-from .worker import PICTURES
+from .sandbox import PICTURES, Child, Died, Limits, NoSandbox, Sandbox, TooLong
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -40,9 +39,10 @@ __all__ = ["Flag", "Limits", "Result", "grade"]
 
 RESTARTS = 10  # of a child, in one submission; how long it takes is limited besides
 STOPS = 2  # of an answer; after that its other checks are not tried, so that there is time for the other answers
-KEPT = 24_000_000  # letters of all that one submission shows, its figures among them
+KEPT = 24_000_000  # characters of all that one submission shows, its figures among them
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
+DRAWS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG; all others are left out
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
 
 
@@ -77,7 +77,6 @@ class Result(TypedDict):
     flags: list[Flag]
     tasks: dict[str, TaskResult]
     cells: dict[str, list[dict[str, str]]]
-    rebuilt: NotRequired[str]  # the digest of the notebook in submitted/ that this is the result of
 
 
 # ---- One submission's child, through its restarts --------------------------------------------------------------------
@@ -191,11 +190,11 @@ class Remote:
             if self.does:
                 raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
             _not_filled_in()
-        changed = reply.get("changed")
-        if isinstance(changed, dict) and (places := [key for key in changed if type(key) is int and key >= 0]):
-            i = min(places)
-            name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
-            raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
+        after = reply.get("args")
+        for i, (old, new) in enumerate(zip(inputs, after if isinstance(after, list) else inputs, strict=False)):
+            if protocol.pack(old, grads=False) != protocol.pack(new, strict=False, grads=False):
+                name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
+                raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
         return result
 
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -506,21 +505,20 @@ def _outputs(shown: Any, kilobytes: int) -> list[dict[str, str]]:
 
 
 def _picture(data: str) -> str:
-    """Draw a figure anew from its pixels; nothing else in its bytes comes along. Return nothing if that fails."""
-    from PIL import Image
-
+    """Return a PNG with no more than what draws it, or nothing if it is none. It is decoded by browsers alone."""
     try:
-        raw = base64.b64decode(data, validate=False)
-        width, height = (int.from_bytes(raw[i : i + 4]) for i in (16, 20))
-        if not raw.startswith(b"\x89PNG") or not 0 < width <= PIXELS or not 0 < height <= PIXELS:
+        raw = base64.b64decode(data)
+        width, height = struct.unpack_from(">II", raw, 16)
+        if not raw.startswith(b"\x89PNG\r\n\x1a\n") or not 0 < width <= PIXELS or not 0 < height <= PIXELS:
             return ""
-        with Image.open(io.BytesIO(raw), formats=["PNG"]) as image:
-            pixels = image.convert("RGB" if image.mode == "RGB" else "RGBA")
-        out = io.BytesIO()
-        Image.frombytes(pixels.mode, pixels.size, pixels.tobytes()).save(out, "PNG")
-        return base64.b64encode(out.getvalue()).decode()
-    except Exception:
+        kept, at, kind = bytearray(raw[:8]), 8, b""
+        while kind != b"IEND":
+            size, kind = struct.unpack_from(">I4s", raw, at)
+            kept += raw[at : at + size + 12] if kind in DRAWS else b""  # in place, however many there are
+            at += size + 12
+    except (ValueError, struct.error):
         return ""
+    return base64.b64encode(kept).decode()
 
 
 def grade(

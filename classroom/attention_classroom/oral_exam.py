@@ -27,12 +27,10 @@ from torch import Tensor
 
 from attention_tutorial.exercises import Case, float64_by_default
 
-from .assignment import Assignment, Task, load
-from .batch import write
-from .course import Course
+from .assignment import PLAIN, Assignment, Task, load, variant_for
+from .course import Course, write
 from .pages import TEMPLATES
 from .release import BEGIN, END, METADATA, make_release, solve
-from .variants import PLAIN, variant_for
 
 __all__ = ["Question", "questions", "sheets"]
 
@@ -66,7 +64,7 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     master = nbformat.read(course.master(name), as_version=4)
     drawn = []
     for student in students:
-        submitted = course.submitted(name, student)
+        submitted = course.rebuilt(name, student)
         handed_in = nbformat.read(submitted, as_version=4) if submitted.is_file() else None
         who = f"{course.student(student).name} ({student})"
         drawn.append((who, questions(master, assignment, student, course.secret, handed_in)))

@@ -30,8 +30,10 @@ class ProtocolError(ValueError):
     """Bytes or data that must not cross."""
 
 
-def pack(message: Any, *, strict: bool = True) -> bytes:
+def pack(message: Any, *, strict: bool = True, grads: bool = True) -> bytes:
     """Write None, booleans, numbers, texts, tensors and arrays, in lists, tuples and dictionaries, as bytes.
+
+    ``grads``: whether a tensor that wants a gradient still wants one.
 
     Raises:
         ProtocolError: if there is too much of it, or anything else and ``strict``; else of that a type's name crosses.
@@ -70,7 +72,7 @@ def pack(message: Any, *, strict: bool = True) -> bytes:
             return other(x)
         name = str(len(tensors))
         tensors[name] = x.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-        return {key: name, "grad": bool(x.requires_grad)}
+        return {key: name, "grad": grads and bool(x.requires_grad)}
 
     def other(x: Any) -> Any:
         if strict:

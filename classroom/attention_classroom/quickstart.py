@@ -12,11 +12,10 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from .assignment import load
+from .assignment import load, variant_for
 from .course import COLUMNS, Course, CourseError, open_course
-from .packages import MASTERS
 from .release import make_release, solve
-from .variants import variant_for
+from .sandbox import MASTERS
 
 __all__ = ["examples", "quickstart"]
 

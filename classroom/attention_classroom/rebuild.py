@@ -6,13 +6,14 @@ stay where they were, as cells of code and text without rights. What was handed 
 """
 
 import copy
+import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from .variants import TAG
+from .assignment import TAG
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -76,6 +77,11 @@ class _Slot:
         about = self.cell.metadata.get("nbgrader", {})
         return self.answer and bool(about.get("grade"))
 
+    @functools.cached_property
+    def names(self) -> set[str]:
+        """The names that an answer in code defines."""
+        return _defined(self.cell.source) if self.answer and self.cell.cell_type == "code" else set()
+
     @property
     def task(self) -> str:
         """The task that the cell belongs to, as far as its id says."""
@@ -108,9 +114,6 @@ def read(received: bytes) -> Received:
     """Read a file as a notebook, or raise `Unreadable`."""
     data = _parse(received)
     cells = data.get("cells")
-    if cells is None and isinstance(data.get("worksheets"), list):  # as notebooks were until 2014
-        sheets = [sheet for sheet in data["worksheets"] if isinstance(sheet, dict)]
-        cells = [cell for sheet in sheets for cell in sheet.get("cells") or ()]
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no cells")
     known = [_cell(cell) for cell in cells[: CELLS + 1] if isinstance(cell, dict)]
@@ -149,7 +152,7 @@ def _parse(received: bytes) -> dict[str, Any]:
 
 
 def _cell(cell: Mapping[str, Any]) -> _Cell:
-    source = cell.get("source", cell.get("input", ""))
+    source = cell.get("source", "")
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
     metadata = cell.get("metadata")
@@ -193,31 +196,21 @@ def _slots(release: "NotebookNode") -> list[_Slot]:
 
 def _find(slots: list[_Slot], cells: list[_Cell]) -> tuple[set[int], list[_Slot]]:
     """Find which received cell belongs in which slot; return those found, and the slots found by their place only."""
+    rules: list[Callable[[_Slot, _Cell], bool]] = [
+        lambda slot, cell: cell.grade_id == slot.id,
+        lambda slot, cell: cell.cell_id in {slot.id, slot.cell.get("id")} and not cell.grade_id,
+        lambda slot, cell: cell.cell_id == slot.id,
+        lambda slot, cell: _bare(cell.source) == _bare(slot.cell.source),
+        lambda slot, cell: cell.kind == "code" and bool(slot.names & _defined(cell.source)),
+    ]
     taken: set[int] = set()
-
-    def take(slot: _Slot, numbers: Iterable[int]) -> None:
-        for i in numbers:
-            if i not in taken:
-                taken.add(i)
-                slot.found.append(i)
-
-    for slot in slots:
-        take(slot, [i for i, cell in enumerate(cells) if cell.grade_id == slot.id])
-    for slot in slots:
-        if not slot.found:
-            names = {slot.id, slot.cell.get("id")}
-            take(slot, [i for i, cell in enumerate(cells) if cell.cell_id in names and not cell.grade_id])
-    for slot in slots:
-        if not slot.found:
-            take(slot, [i for i, cell in enumerate(cells) if cell.cell_id == slot.id])
-    for slot in slots:
-        if not slot.found:
-            same = [i for i, cell in enumerate(cells) if _bare(cell.source) == _bare(slot.cell.source)]
-            take(slot, [i for i in same if i not in taken][:1])
-    for slot in slots:
-        names = _defined(slot.cell.source) if slot.answer and slot.cell.cell_type == "code" else set()
-        if not slot.found and names:
-            take(slot, [i for i, cell in enumerate(cells) if cell.kind == "code" and names & _defined(cell.source)])
+    for rule in rules:
+        for slot in slots:
+            if not slot.found:
+                slot.found = [i for i, cell in enumerate(cells) if i not in taken and rule(slot, cell)]
+                if rule is rules[3]:  # what is the same, such as empty cells, may belong to another slot
+                    del slot.found[1:]
+                taken.update(slot.found)
     guessed = _find_by_place(slots, cells, taken)
     _find_beside(slots, cells, taken)
     return taken, guessed

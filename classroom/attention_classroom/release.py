@@ -24,9 +24,8 @@ from torch import Tensor
 
 from attention_tutorial.exercises import float64_by_default, judge, visible
 
-from .assignment import Assignment, Check, Task, load
+from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
-from .variants import Variant, fill, plain_variant
 
 __all__ = [
     "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",
@@ -132,7 +131,7 @@ def use_hidden(path: str | Path) -> None:
 
 # ---- Leaks -----------------------------------------------------------------------------------------------------------
 
-SHORTEST_LINE = 12  # signs without blanks; what is shorter stands in any notebook
+SHORTEST_LINE = 12  # characters without blanks; what is shorter stands in any notebook
 
 
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
@@ -183,14 +182,14 @@ def _with_code(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _unpacked(text: str) -> Iterator[bytes]:
-    """Yield what long runs of signs decode to: base64, base85, hexadecimal, and what is compressed in it."""
+    """Yield what long runs of letters and digits decode to: base64, base85, hexadecimal, compressed or not."""
     joined = re.sub(r"\s*\n\s*", "", text)
-    for signs in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        padding = "=" * (-len(signs) % 4)
+    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
+        padding = "=" * (-len(run) % 4)
         found = set()
         for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
             with contextlib.suppress(ValueError):
-                found.add(decode(signs + end))
+                found.add(decode(run + end))
         for raw in found:
             yield raw
             with contextlib.suppress(zlib.error):

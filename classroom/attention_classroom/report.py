@@ -22,14 +22,12 @@ from nbformat import NotebookNode
 
 from attention_tutorial.exercises import MISTAKES
 
-from .assignment import Task, load
-from .batch import write
-from .course import Course, Student
+from .assignment import PLAIN, Task, load, variant_for
+from .course import Course, Student, write
 from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
 from .grading import is_ungraded
 from .pages import TEMPLATES, points
 from .similar import Pair, similar_pairs
-from .variants import PLAIN, variant_for
 
 __all__ = ["Row", "read_rows", "report"]
 
@@ -146,7 +144,7 @@ def read_rows(course: Course, name: str) -> list[Row]:
             row.status = NOT_GRADED
             try:
                 row.result = json.loads(course.result(name, student).read_bytes())
-                row.notebook = nbformat.read(course.submitted(name, student), as_version=4)
+                row.notebook = nbformat.read(course.rebuilt(name, student), as_version=4)
             except (OSError, ValueError):
                 continue
             row.flags = [*row.result["flags"], *row.flags]
@@ -251,9 +249,9 @@ def _feedback(course: Course, title: str, row: Row, tasks: Iterable[Task]) -> st
 def _for_the_teacher(course: Course, title: str, rows: list[Row], tasks: Sequence[Task], pairs: list[Pair]) -> str:
     graded = [row for row in rows if row.score is not None]
     counts = Counter(row.status for row in rows)
+    scores, most = [row.score or 0.0 for row in graded], sum(task.points for task in tasks)
     content: dict[str, Any] = {}
     if graded:
-        scores, most = [row.score or 0.0 for row in graded], sum(task.points for task in tasks)
         seconds = [row.result["seconds"] for row in graded if row.result]
         mistakes, failed = _mistakes(graded, tasks)
         content = {

@@ -19,21 +19,41 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from . import protocol
+from .confinement import landlock_version
 from .course import Limits
-from .packages import MASTERS
-from .worker import PACKAGES, landlock_version
 
-__all__ = ["SANDBOXES", "Child", "Died", "Limits", "NoSandbox", "Sandbox", "TooLong", "choose", "strongest"]
+__all__ = [
+    "FOLDERS",
+    "MASTERS",
+    "SANDBOXES",
+    "Child",
+    "Died",
+    "Limits",
+    "NoSandbox",
+    "Sandbox",
+    "TooLong",
+    "choose",
+    "needed_files",
+    "strongest",
+]
 
-CHILD = Path(__file__).with_name("worker.py")
+HERE = Path(__file__).parent
+CHILD = HERE / "worker.py"
+OF_CHILD = (CHILD, *(HERE / f"{name}.py" for name in ("code_reading", "confinement", "protocol")))
+PACKAGES = ("attention_classroom", "attention_tutorial")  # their functions are answers, or judge them
+FOLDERS = {name: Path(str(import_module(name).__file__)).parent for name in PACKAGES}
+MASTERS = HERE.with_name("masters")  # of the book's assignments: in the repository, and in no wheel
+LEFT_OUT = ("widgets", "__pycache__")  # have no part in grading
+PICTURES = 20  # of one cell
 MESSAGE = 64 * 2**20  # bytes of one answer
 TAIL = 2000  # bytes of what a child says outside the wire, kept to tell how it ended
 LEAST = 1024  # bytes that any file or folder counts for
-LONGEST_PATH = 2000  # signs; the system sees no more than 4096
+LONGEST_PATH = 2000  # characters; the system sees no more than 4096
 LOOKS_EVERY = 0.2  # seconds between two looks at a folder without a limit of its own
 HOMES = "attention-classroom-"  # folders of children without a disk of their own; the grader's process id follows
 
@@ -92,6 +112,21 @@ SANDBOXES = {
         "limits", "limits of time, memory and output only: it can read what you can read, and send it away"
     ),
 }
+
+
+def needed_files() -> dict[str, Path]:
+    """Return the files of both packages that grading needs.
+
+    Returns:
+        The paths by their names, such as ``attention_classroom/protocol.py``, in the order of these.
+    """
+    files = {
+        f"{package}/{path.relative_to(folder).as_posix()}": path
+        for package, folder in FOLDERS.items()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return {name: files[name] for name in sorted(files) if not any(f"/{part}/" in name for part in LEFT_OUT)}
 
 
 # ---- What a child may see --------------------------------------------------------------------------------------------
@@ -218,6 +253,8 @@ class Child:
             "total_s": self.limits.total_s + self.limits.start_s,
             "parent": 0 if self.sandbox.name == "bubblewrap" else os.getpid(),
             "packages": packages,
+            "blocked": PACKAGES,
+            "pictures": PICTURES,
             "landlock": rights if wants_landlock else None,
             "home": home,
         }
@@ -262,7 +299,7 @@ class Child:
         fonts = _fonts()
         if fonts:
             command += ["--ro-bind", str(fonts), f"{home}/matplotlib/{fonts.name}"]
-        for file in (CHILD, Path(protocol.__file__)):
+        for file in OF_CHILD:
             command += ["--ro-bind", str(file), f"/run/classroom/{file.name}"]
         return [*command, "--remount-ro", "/"]
 

@@ -6,8 +6,8 @@ import functools
 import nbformat
 
 from attention_classroom import load, variant_for
+from attention_classroom.assignment import plain_variant
 from attention_classroom.release import answers, make_release
-from attention_classroom.variants import plain_variant
 from tools.book import ROOT
 
 FOLDER = ROOT / "classroom" / "masters"

@@ -9,7 +9,7 @@ import random
 import torch
 from masters import assignment
 
-from attention_classroom.variants import Variant
+from attention_classroom.assignment import Variant
 
 
 def softmax(numbers):

@@ -21,12 +21,11 @@ from test_rebuild import remove
 from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, named, needs, submission, written
 
 from attention_classroom import grading, sandbox
+from attention_classroom.assignment import Variant
+from attention_classroom.code_reading import unusual_in
 from attention_classroom.grading import grade
-from attention_classroom.packages import FOLDERS, MASTERS
 from attention_classroom.rebuild import read, rebuild
-from attention_classroom.sandbox import SANDBOXES, Died, strongest
-from attention_classroom.variants import Variant
-from attention_classroom.worker import PACKAGES, read_cell
+from attention_classroom.sandbox import FOLDERS, MASTERS, PACKAGES, SANDBOXES, Died, strongest
 
 _graded = {}
 
@@ -225,7 +224,7 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
 )
 def test_a_way_round_a_name_is_unusual_too(source):
     honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
-    assert read_cell(honest)["unusual"] == [] and read_cell(honest + source)["unusual"]
+    assert unusual_in(honest) == [] and unusual_in(honest + source)
 
 
 # ---- Accidents -------------------------------------------------------------------------------------------------------
@@ -586,7 +585,7 @@ def png(width, height, data, *chunks):
     )
 
 
-def test_pictures_are_drawn_anew():
+def test_of_a_picture_nothing_comes_but_what_draws_it():
     from PIL import Image
 
     pixels = zlib.compress(b"\0" + bytes([1, 2, 3, 4, 5, 6]))
@@ -594,6 +593,8 @@ def test_pictures_are_drawn_anew():
     clean = base64.b64decode(grading._picture(base64.b64encode(dirty).decode()))
     assert b"script" not in clean and b"tEXt" not in clean
     assert Image.open(io.BytesIO(clean)).tobytes() == bytes([1, 2, 3, 4, 5, 6])
+    many = png(2, 1, pixels, *[(b"IDAT", b"")] * 300_000)
+    assert base64.b64decode(grading._picture(base64.b64encode(many).decode())) == many
     bomb = png(60000, 60000, zlib.compress(bytes(10**6)))
-    for bad in (bomb, dirty[:40], b"GIF89a", b"<svg onload=alert(1)>", png(2, 1, b"broken"), b""):
+    for bad in (bomb, dirty[:40], b"GIF89a", b"<svg onload=alert(1)>", b""):
         assert grading._picture(base64.b64encode(bad).decode()) == ""

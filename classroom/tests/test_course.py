@@ -136,15 +136,20 @@ def test_one_that_nbgrader_cannot_take_does_not_stop_the_others(course):
     assert gradebook.record(course, NAME) == {}
 
 
-def test_nbgraders_own_commands_do_the_same(course):
+def test_formgrader_shows_everybody_and_nbgrader_runs_nothing(course):
     """What a teacher types, or formgrader calls, is nbgrader's own program with the course's configuration."""
-    before = grades(course, "s2")
-    result = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
-    assert result["success"], result["error"]
-    assert grades(course, "s2") == before
-    course.submitted(NAME, "s2").write_text(nbformat.writes(solved(course, "s2", why="put there by hand")))
-    refused = NbGraderAPI(config=of_nbgrader(course)).autograde(NAME, "s2")
-    assert not refused["success"] and "is not what was graded" in refused["log"] and grades(course, "s2") == before
+    nbgrader = NbGraderAPI(config=of_nbgrader(course))
+    there = {submission["student"]: submission["autograded"] for submission in nbgrader.get_submissions(NAME)}
+    assert there == dict.fromkeys(("s1", "s2", "s3", "s4", "s5"), True)
+    before, files = grades(course, "s2"), shown(course, "s2")
+    assert not nbgrader.autograde(NAME, "s2")["success"]
+    assert grades(course, "s2") == before and shown(course, "s2") == files
+    by_hand = solved(course, "s2", times="open('ran', 'w')")
+    nbformat.write(by_hand, course.root / "submitted" / "s2" / NAME / f"{NAME}.ipynb")
+    refused = nbgrader.autograde(NAME, "s2")
+    assert not refused["success"] and "without a sandbox; use attention-classroom grade" in refused["log"]
+    assert grades(course, "s2") == before and not list(course.root.rglob("ran"))
+    assert gradebook.record(course, NAME) == {} and shown(course, "s2").cells == files.cells
 
 
 def test_lateness_costs_what_the_course_says(course):

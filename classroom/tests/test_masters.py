@@ -13,9 +13,9 @@ from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
+from attention_classroom.assignment import TAG
 from attention_classroom.bug_fix_task import STILL_THERE, BugFixTask, Fault
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
-from attention_classroom.variants import TAG
 from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import encode_english, encode_italian, read_sentence
 from attention_tutorial.exercises import MISTAKES, WrongAnswer, judge, visible

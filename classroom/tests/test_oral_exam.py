@@ -7,11 +7,10 @@ import nbformat
 import pytest
 from tiny_course import NAME, hand_in, make_course, solved, variant
 
-from attention_classroom.assignment import load
+from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import CourseError
 from attention_classroom.oral_exam import formula, questions, sheets
 from attention_classroom.release import answers
-from attention_classroom.variants import variant_for
 
 MASTERS = Path(__file__).parents[1] / "masters"
 SECRET = b"0" * 40

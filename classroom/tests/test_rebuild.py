@@ -12,8 +12,8 @@ import toy
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from toy import DOUBLE, TEXT, WEIGH, kinds, named, submission, written
 
+from attention_classroom.assignment import Variant
 from attention_classroom.rebuild import CELLS, Unreadable, is_common, read, rebuild
-from attention_classroom.variants import Variant
 
 
 def laid(received):
@@ -324,16 +324,6 @@ def test_cells_of_any_shape_are_survived(cell):
     assert answers(rebuilt) == [WEIGH, DOUBLE, TEXT]
     nbformat.validate(rebuilt)
     nbformat.writes(rebuilt).encode()
-
-
-def test_a_notebook_of_the_third_format_is_read():
-    cells = [
-        {"cell_type": "code", "input": cell.source, "metadata": {}}
-        for cell in submission().cells
-        if cell.cell_type == "code"
-    ]
-    notebook, _ = laid(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode())
-    assert answers(notebook)[:2] == [WEIGH, DOUBLE]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from masters import ALL, FOLDER, assignment, master, release, solved, tasks, var
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
 from nbgrader.utils import compute_checksum
 
+from attention_classroom.assignment import TAG
 from attention_classroom.release import (
     METADATA,
     STUB,
@@ -24,7 +25,6 @@ from attention_classroom.release import (
     run,
     use_hidden,
 )
-from attention_classroom.variants import TAG
 from attention_tutorial.exercises import visible
 
 

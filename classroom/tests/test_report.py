@@ -314,7 +314,7 @@ def test_what_stands_before_the_code_does_not_hide_it(before):
 
 def test_copies_are_flagged_in_the_table_for_both(tmp_path, course, monkeypatch):
     for student, code in (("s1", ONE), ("s6", RENAMED)):
-        path = course.submitted(NAME, student)
+        path = course.rebuilt(NAME, student)
         path.write_text(nbformat.writes(solved(course, student, times=code)))
     folder = report(course, NAME)
     rows = {row["student_id"]: row["flags"] for row in csv.DictReader((folder / "grades.csv").open())}

@@ -13,7 +13,7 @@ import pytest
 import torch
 from toy import ASSIGNMENT, VARIANT, needs, submission
 
-from attention_classroom import protocol, sandbox, worker
+from attention_classroom import confinement, protocol, sandbox
 from attention_classroom.grading import grade
 from attention_classroom.sandbox import SANDBOXES, Child, Died, Limits, NoSandbox, TooLong
 
@@ -78,9 +78,9 @@ def test_a_missing_libseccomp_is_said(monkeypatch):
     def gone(name, *args, **named):
         raise OSError("no such file")
 
-    monkeypatch.setattr(worker.ctypes, "CDLL", gone)
+    monkeypatch.setattr(confinement.ctypes, "CDLL", gone)
     with pytest.raises(OSError, match="apt install libseccomp2"):
-        worker.seccomp()
+        confinement.seccomp()
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])

@@ -12,7 +12,7 @@ import pytest
 from masters import ALL, FOLDER, SECRET, assignment, master, tasks, variant
 
 from attention_classroom import load, variant_for
-from attention_classroom.variants import TAG, TEMPLATE_SECRET, fill, plain_variant
+from attention_classroom.assignment import TAG, TEMPLATE_SECRET, fill, plain_variant
 
 CLASS = [f"student-{number}" for number in range(100)]
 

@@ -1,16 +1,14 @@
 """A course with one small assignment, and results as the engine would write them, for tests that need no engine."""
 
-import hashlib
 import json
 import os
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from attention_classroom.assignment import load
+from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import open_course
 from attention_classroom.release import answers, make_release
-from attention_classroom.variants import variant_for
 
 NAME = "tiny"
 # A picture of one pixel.
@@ -133,7 +131,7 @@ def hand_in(course, student, notebook, when="2027-01-02T030405Z"):
     attempt = course.received(NAME, student) / when
     attempt.mkdir(parents=True)
     nbformat.write(notebook, attempt / f"{NAME}.ipynb")
-    path = course.submitted(NAME, student)
+    path = course.rebuilt(NAME, student)
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
 
@@ -164,7 +162,6 @@ def write_result(course, student, points=(1, 3), **more):
             "why": {"points": 0, "max": 2, "by_hand": 2, "words": [], "mistakes": [], "checks": []},
         },
         "cells": {"times": [{"text": "printed\n"}, {"png": PNG}]},
-        "rebuilt": hashlib.sha256(course.submitted(NAME, student).read_bytes()).hexdigest(),
         **more,
     }
     path = course.result(NAME, student)

@@ -12,9 +12,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from attention_classroom import batch
 from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.confinement import landlock_version
 from attention_classroom.release import make_release
 from attention_classroom.sandbox import SANDBOXES, Limits, why_not
-from attention_classroom.worker import landlock_version
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
 
 QUICK = Limits(cell_s=2.0, call_s=2.0, memory_mb=600)  # for what never ends; what does takes a tenth of that

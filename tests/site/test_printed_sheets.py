@@ -2,10 +2,9 @@
 
 import nbformat
 
-from attention_classroom.assignment import load
+from attention_classroom.assignment import load, variant_for
 from attention_classroom.oral_exam import page, questions
 from attention_classroom.release import answers
-from attention_classroom.variants import variant_for
 from tools.book import ROOT
 
 MASTERS = ROOT / "classroom" / "masters"

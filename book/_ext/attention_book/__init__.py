@@ -66,7 +66,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", theme.mark_of_static_files)
     # before a page refers to them: Sphinx adds their checksums
     app.connect("builder-inited", for_the_site(widgets.write_files))
-    app.connect("builder-inited", for_the_site(cards.write_files))
     app.connect("builder-inited", for_the_site(slides.write_files))
 
     # 2. Each page is read.
@@ -89,7 +88,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", levels.set_prev_next)
     app.connect("html-page-context", citation.add_tags)
     app.connect("html-page-context", widgets.add_to_page)
-    app.connect("html-page-context", cards.add_to_page)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", slides.write_deck, priority=502)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
