@@ -166,6 +166,19 @@ def test_an_answer_that_is_right_is_checked_further():
     assert judge(checked, lambda x: x).message == "that is the number itself"
 
 
+def test_a_wrong_answer_that_is_right_in_a_case_is_not_seen_in_it():
+    ones, twos = torch.ones(2), torch.full((2,), 2.0)
+    about = Exercise(
+        prompt="The same again.",
+        right=lambda x: x,
+        returns=tensor("(n,)"),
+        cases=[Case((ones,)), Case((twos,))],
+        wrong_answers=[WrongAnswer("you return ones", torch.ones_like)],
+    )
+    assert judge(about, lambda x: x.tolist()).message.startswith("the output must be a tensor; got list")
+    assert judge(about, torch.ones_like).message == "you return ones"
+
+
 def test_of_several_right_answers_each_is_right_if_call_gets_the_same_from_all():
     even = replace(NUMBER, call=lambda answer: answer % 2)
     assert judge(even, 6) is None and judge(even, 7).message == "not one"
