@@ -177,6 +177,10 @@ def test_a_wrong_answer_that_is_right_in_a_case_is_not_seen_in_it():
         wrong_answers=[WrongAnswer("you return ones", torch.ones_like)],
     )
     assert judge(about, lambda x: x.tolist()).message.startswith("the output must be a tensor; got list")
+    first, second = (Case((x,), f"{name}: {{found}}") for x, name in ((ones, "ones"), (twos, "twos")))
+    told = judge(replace(about, cases=[first, second]), lambda x: x if x[0] == 1 else x.tolist())
+    assert told.message.startswith("twos: the output must be a tensor")  # of the first case it is said without its name
+    assert judge(replace(about, cases=[first]), lambda x: x.tolist()).message.startswith("the output must be a tensor")
     assert judge(about, torch.ones_like).message == "you return ones"
 
 
