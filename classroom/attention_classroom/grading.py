@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypedDict
 
 import torch
 
-from attention_tutorial.exercises import Case, Diagnosis, Mistake, Outcome, judge
+from attention_tutorial.exercises import Mistake, Outcome, judge
 
 from . import protocol
 from .assignment import Assignment, Check, Task, Variant
@@ -157,14 +157,8 @@ class Remote:
     task: Task
     parameters: Sequence[str] = ()
     does: bool = True
-    until: float = 0.0
-    results: list[Any] = field(default_factory=list)
+    until: float = 0.0  # has its check time
     flags: dict[str, str] = field(default_factory=dict)
-
-    def begin(self, seconds: float) -> None:
-        """Begin a check: it has so much time."""
-        self.until = time.monotonic() + seconds
-        self.results = []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -197,7 +191,6 @@ class Remote:
             if protocol.pack(old, grads=False) != protocol.pack(new, strict=False, grads=False):
                 name = self.parameters[i] if i < len(self.parameters) else f"number {i + 1}"
                 raise Mistake(f"your function changed its arguments ({name}); work on new tensors")
-        self.results.append(result)
         return result
 
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -442,12 +435,10 @@ class _Grading:
             return _Checked(_no_points(check, answer.words))
         if isinstance(answer, Remote):
             self.session.ready()
-            answer.begin(task.seconds)
+            answer.until = time.monotonic() + task.seconds
         diagnosis = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
-        if diagnosis is None:
-            diagnosis = self.not_finite(task, check.cases, answer)
         if diagnosis is None:
             return _Checked({"says": check.says, "points": check.points, "max": check.points, "words": ""})
         mistake = None
@@ -456,15 +447,6 @@ class _Grading:
             number, message = wrong.mistake, wrong.message
             mistake = f"mistake:{number}" if number else message if isinstance(message, str) else diagnosis.message
         return _Checked(_no_points(check, _text(diagnosis.message, 1000)), mistake, diagnosis.kind, diagnosis.error)
-
-    def not_finite(self, task: Task, cases: Sequence[Case], answer: Any) -> Diagnosis | None:
-        """Look again at what was found right: not a number is neither more nor less than anything."""
-        assert task.table is not None
-        results = answer.results if isinstance(answer, Remote) else [answer]
-        if all(map(protocol.is_finite, results)):
-            return None
-        right = [task.table.result(task.table.right, case) for case in cases]
-        return Diagnosis("the result holds NaN or infinity") if all(map(protocol.is_finite, right)) else None
 
 
 class _Checked(NamedTuple):

@@ -7,7 +7,6 @@ The child loads this file by its path, in a process where the package is not the
 """
 
 import json
-import math
 import re
 import struct
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-__all__ = ["HEADER", "ProtocolError", "is_finite", "lengths", "pack", "type_name", "unpack"]
+__all__ = ["HEADER", "ProtocolError", "lengths", "pack", "type_name", "unpack"]
 
 HEADER = struct.Struct("<QQ")  # the lengths of the JSON and of the tensors
 NUMBERS = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool"
@@ -158,16 +157,3 @@ def _read_tensor(x: torch.Tensor, *, array: bool, grad: bool) -> Any:
     if array:
         return x.numpy()
     return x.clone().requires_grad_(grad and x.is_floating_point())
-
-
-def is_finite(x: Any) -> bool:
-    """Whether no number in plain data is infinite or not a number."""
-    if isinstance(x, torch.Tensor):
-        return bool(x.isfinite().all())
-    if isinstance(x, np.ndarray):
-        return bool(np.isfinite(x).all())
-    if isinstance(x, float):
-        return math.isfinite(x)
-    if isinstance(x, list | tuple):
-        return all(map(is_finite, x))
-    return all(map(is_finite, x.values())) if isinstance(x, dict) else True

@@ -140,7 +140,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "changes": ("def weigh(q, k):\n    q += 1\n    return q", 0, "changed its arguments (q)", set()),
     "exits": ("def double(x):\n    exit()", 0, "called exit()", set()),
     "no_numbers": (WEIGH.replace(".softmax(-1)", ".softmax(-1) * float('nan')"), 0, "NaN", set()),
-    "infinite": ("def double(x):\n    return x * float('nan')", 0, "NaN or infinity", set()),
+    "infinite": ("def double(x):\n    return x * float('nan')", 0, "yours has nan", set()),
     "hog": ("def double(x):\n    return [x.repeat(10**8) for _ in range(10**4)]", 0, "", {"memory"}),
     "a_value": ("double = 3.0", 0, "hand over the function itself", set()),
     "odd_things": (ODD, 0, "", set()),
