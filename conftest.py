@@ -24,16 +24,18 @@ hypothesis.settings.load_profile("repeatable")
 # Masters are no tests: those of classroom/tests run them.
 collect_ignore = ["classroom/masters"]
 
-# What takes longest starts first, so that the processes end together. The first of these builds the site meanwhile; the
-# rest comes as it stands. `pytest --durations=50` says what takes how long.
+# What takes longest starts first, so that the processes end together; of the rest, which comes as it stands, each group
+# takes seconds. The first of these builds the site meanwhile. `pytest --durations=50` says what takes how long.
 LONGEST_FIRST = tuple(
     re.compile(start)
     for start in (
         r"tests/site/test_browser\.py$",  # pages of every kind
         r"notebooks/07",
-        r"notebooks/(01a|04|06)",
+        r"notebooks/(01|04|06)",
         r"notebooks/",
         r"classroom/tests/",
+        r"tests/project/test_(colab_run|wheel)",
+        r"tests/(core|models)/",
         r"tests/exercises/",
         r"tests/widgets/",
         r"tests/site/",

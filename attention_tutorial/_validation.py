@@ -200,6 +200,13 @@ def check_ids(name: str, ids: Any, meaning: str = "token ids") -> None:
         raise TypeError(f"{name} must hold {meaning} of dtype torch.int64; got {ids.dtype}")
 
 
+def check_sequences(name: str, ids: Any, axis: str) -> None:
+    """Require token ids (batch, positions) with at least one position."""
+    check_ids(name, ids)
+    if ids.dim() != 2 or ids.size(1) == 0:
+        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")
+
+
 def check_generator(generator: Any, *, optional: bool = False) -> None:
     """Require a random generator on the CPU, or, where it is optional, None for torch's global one."""
     if optional and generator is None:

@@ -199,9 +199,9 @@ def tiled_attention(
 
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
-    output and one number for each query; the backward pass computes the weights again, block by block. It serves
-    autograd and ``torch.compile``, once: gradients of gradients raise an error. ``torch.func`` and autocast are not
-    supported; ``scaled_dot_product_attention`` has all of these.
+    output and one number for each query; the backward pass computes the weights again, block by block. Autograd
+    and ``torch.compile`` are supported. Gradients of gradients and ``torch.func`` raise an error, and autocast rounds
+    the products within a block; for these there is ``scaled_dot_product_attention``.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they mask whole are not read.
 

@@ -30,8 +30,7 @@ SIZES = [
 LONG = (1, 2048, 256, 8)
 HEADS = [(4, 256, 256, 1), (4, 256, 256, 16)]
 GPU_SIZES = [*SIZES, (8, 1024, 1024, 16), (4, 4096, 1024, 16)]
-PACKAGES = {"torch": "torch", "torchtune": "torchtune", "x-transformers": "x-transformers", "labml-nn": "labml-nn",
-            "transformers (BERT)": "transformers"}  # fmt: skip
+PACKAGES = {"torch": "torch", "x-transformers": "x-transformers", "transformers (BERT)": "transformers"}
 ROUNDS = ((64, 201), (256, 21), (1_000_000, 9))  # up to which length how many: short calls are cheap, and tremble
 NEAREST = (REFERENCE, OURS, "nn.MultiheadAttention")
 PASSES = ("forward", "forward and backward")

@@ -112,32 +112,6 @@ def torchs_module(case: Case, device: torch.device, state: dict[str, Tensor]) ->
     return module, lambda x: module(x, x, x, **options)[0]
 
 
-def torchtune(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
-    """Make torchtune's module, which takes a mask (batch, n, n), True = may attend, and returns no weights."""
-    from torchtune.modules import MultiHeadAttention as Theirs
-
-    if case.weights:
-        return None
-    d_head = case.d_model // case.heads
-    linear = [nn.Linear(case.d_model, case.d_model, bias=False) for _ in range(4)]
-    module = Theirs(
-        embed_dim=case.d_model, num_heads=case.heads, num_kv_heads=case.heads, head_dim=d_head, q_proj=linear[0],
-        k_proj=linear[1], v_proj=linear[2], output_proj=linear[3], is_causal=case.is_causal, max_seq_len=case.n,
-    ).to(device, case.dtype)  # fmt: skip
-    module.load_state_dict({f"{theirs}.weight": state[f"{name}.weight"] for theirs, name in (
-        ("q_proj", "w_q"), ("k_proj", "w_k"), ("v_proj", "w_v"), ("output_proj", "w_o"))})  # fmt: skip
-    padding = case.padding(device)
-    if padding is None:
-        return module, lambda x: module(x, x)
-
-    def call(x: Tensor) -> Tensor:
-        mask = padding[:, 0].expand(-1, case.n, -1)
-        mask = mask & torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril() if case.is_causal else mask
-        return module(x, x, mask=mask)
-
-    return module, call
-
-
 def x_transformers(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
     """Make x-transformers' module on torch's fused kernels."""
     from x_transformers.x_transformers import Attention
@@ -151,33 +125,6 @@ def x_transformers(case: Case, device: torch.device, state: dict[str, Tensor]) -
     padding = case.padding(device)
     mask = None if padding is None else padding[:, 0, 0]
     return module, lambda x: module(x, mask=mask)
-
-
-def labml(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
-    """Make labml-nn's module: positions first, masks (n, n, batch), always step by step; it returns no weights."""
-    from labml_nn.transformers.mha import MultiHeadAttention as Theirs
-
-    if case.weights:
-        return None
-    module = Theirs(case.heads, case.d_model, dropout_prob=0.0, bias=False).to(device, case.dtype)
-    with torch.no_grad():
-        for theirs, name in ((module.query.linear, "w_q"), (module.key.linear, "w_k"), (module.value.linear, "w_v"),
-                             (module.output, "w_o")):  # fmt: skip
-            theirs.weight.copy_(state[f"{name}.weight"])
-        module.value.linear.bias.zero_()  # it has one whatever it is told
-        module.output.bias.zero_()
-    padding = case.padding(device)
-    causal = torch.ones(case.n, case.n, 1, dtype=torch.bool, device=device).tril() if case.is_causal else None
-    mask = None if padding is None else padding[:, 0].permute(1, 2, 0).expand(case.n, -1, -1)
-    if case.is_causal:
-        causal = torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril()[..., None]
-        mask = causal if mask is None else mask & causal
-
-    def call(x: Tensor) -> Tensor:
-        x = x.transpose(0, 1)
-        return module(query=x, key=x, value=x, mask=mask).transpose(0, 1)
-
-    return module, call
 
 
 def transformers_bert(case: Case, device: torch.device, state: dict[str, Tensor]) -> tuple[nn.Module, Call] | None:
@@ -208,8 +155,6 @@ CONTENDERS: dict[str, Maker] = {
     REFERENCE: bare,
     OURS: ours,
     "nn.MultiheadAttention": torchs_module,
-    "torchtune": torchtune,
     "x-transformers": x_transformers,
-    "labml-nn": labml,
     "transformers (BERT)": transformers_bert,
 }

@@ -1,4 +1,4 @@
-"""Train the code model of chapter 9, and train it again to count which heads come about.
+"""Train the code model of chapter 9, and train it again from other seeds to count which heads emerge.
 
     python -m tools.code_model
 
@@ -7,8 +7,8 @@ learns its tokens and trains it on the source of the library of the Python that 
 
     python -m tools.code_model --runs 5
 
-trains five more from other seeds, tests every head of each for every job, and writes `code_model_runs.json` beside it:
-what chapters 9 and 9a say about more than one training. Where another processor trains, single digits differ.
+trains five more from other seeds, tests every head of each for every job, and writes `code_model_runs.json` beside it,
+for what chapters 9 and 9a say about more than one training. On another processor, single digits differ.
 """
 
 import argparse
@@ -65,6 +65,7 @@ NOT_READ = {
 
 
 def clean(path: Path) -> str:
+    """Read a file with spaces for tabs and without carriage returns."""
     return path.read_text(encoding="utf-8", errors="replace").replace("\t", "    ").replace("\r", "")
 
 
@@ -76,7 +77,7 @@ def library() -> dict[str, str]:
 
 
 def is_held_out(name: str) -> bool:
-    """Say whether a file is kept from training: one in sixteen, by its name."""
+    """Say whether a file is held out from training: one in sixteen, by its name."""
     return hashlib.sha256(name.encode()).digest()[0] < 16
 
 
@@ -117,7 +118,7 @@ def bound_names(text: str) -> set[str]:
 
 
 def invented(draw: random.Random) -> str:
-    """Invent a name."""
+    """Invent a name of one to three syllables."""
     syllables = draw.choice((1, 2, 2, 3))
     word = "".join(draw.choice(ONSETS) + draw.choice(VOWELS) + draw.choice(CODAS) for _ in range(syllables))
     return draw.choices([word, word.upper(), word.capitalize(), "_" + word], [70, 10, 15, 5])[0]
@@ -126,8 +127,8 @@ def invented(draw: random.Random) -> str:
 def renamed(text: str, names: set[str], draw: random.Random) -> str:
     """Replace four in five of a file's own names by invented ones, anew after every 1,500 characters or so.
 
-    What is replaced is words of the text, in comments too. Where a name is also what stands before a string's quotes
-    (an `f`), or an invented one is a keyword, no valid Python comes out: in about one file of five, at some place.
+    Words of the text are replaced, in comments too. Where a name is also a string's prefix (an `f`), or an invented one
+    is a keyword, the result is not valid Python: in about one file of five, at some place.
     """
     chunks, lines = [], text.splitlines(keepends=True)
     while lines:
@@ -160,10 +161,11 @@ class Texts:
         ]
 
     def ids(self, text: str) -> np.ndarray:
+        """Return the token ids of a text."""
         return np.array(self.tokens.encode(text), dtype=np.int64)
 
     def batches(self, context: int, seed: int) -> Iterator[Tensor]:
-        """Draw windows for ever: of the library, of it with invented names, a passage repeated, or random tokens."""
+        """Draw windows endlessly: of the library, of it with invented names, a passage repeated, or random tokens."""
         draw = np.random.default_rng(seed)
         while True:
             rows = []
@@ -184,7 +186,7 @@ class Texts:
 
 
 def train_code_model(texts: Texts, seed: int, *, growth: list[dict[str, Any]] | None = None) -> CodeModel:
-    """Train one model; into ``growth`` goes, every 50 steps, how it and its heads have come on."""
+    """Train one model; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
     model = CodeModel(texts.tokens, generator=torch.Generator().manual_seed(seed))
     groups: dict[str, list[Tensor]] = {"matrices": [], "vectors": [], "distances": []}
     for name, parameter in model.named_parameters():
@@ -223,7 +225,7 @@ def train_code_model(texts: Texts, seed: int, *, growth: list[dict[str, Any]] | 
     return model.eval()
 
 
-# ---- What came about ------------------------------------------------------------------------------------------------
+# ---- Measuring ------------------------------------------------------------------------------------------------------
 
 
 def windows(ids: np.ndarray, count: int, context: int, seed: int) -> Tensor:
@@ -234,6 +236,7 @@ def windows(ids: np.ndarray, count: int, context: int, seed: int) -> Tensor:
 
 @torch.no_grad()
 def progress(model: CodeModel, texts: Texts) -> dict[str, Any]:
+    """Return the loss on held-out text, the best score at each job, and that of the first layer at "previous"."""
     held_out = windows(texts.ids(texts.held_out[:60_000]), 8, model.context, seed=5)
     scores = job_scores(model, held_out)
     copying = copy_score(model, 4, 64, torch.Generator().manual_seed(5))
@@ -247,6 +250,7 @@ def progress(model: CodeModel, texts: Texts) -> dict[str, Any]:
 
 @torch.no_grad()
 def loss_by_token(model: CodeModel, ids: Tensor, without: tuple[Head, ...] = ()) -> Tensor:
+    """Return the loss (nats) at each next token of windows (batch, n): (batch, n - 1)."""
     return torch.cat(
         [
             F.cross_entropy(model(rows[:, :-1], without).logits.transpose(1, 2), rows[:, 1:], reduction="none")
@@ -256,7 +260,7 @@ def loss_by_token(model: CodeModel, ids: Tensor, without: tuple[Head, ...] = ())
 
 
 def bits_per_byte(model: CodeModel, text: str) -> float:
-    """Return the loss in bits a byte, of tokens with at least half a context before them."""
+    """Return the loss in bits per byte, of tokens with at least half a context before them."""
     ids = model.tokens.encode(text)
     half = model.context // 2
     rows = [[BEGIN, *ids[at : at + model.context]] for at in range(0, len(ids) - model.context, half)]
@@ -265,47 +269,29 @@ def bits_per_byte(model: CodeModel, text: str) -> float:
     return float(loss.sum()) / math.log(2) / size
 
 
-def kinds(model: CodeModel, row: list[int]) -> list[str]:
-    """Say of what kind each next token is; "again" is what came after the same two tokens last time."""
+def occurs_again(row: list[int]) -> list[bool]:
+    """Say of each next token whether it is the one that came after the same two tokens last time."""
     last: dict[tuple[int, int], int] = {}
     result = []
-    for place, (token, following) in enumerate(itertools.pairwise(row)):
-        text = model.tokens.text(following)
-        pair = (row[place - 1], token)
-        again = last.get(pair) == following
+    for position, (token, following) in enumerate(itertools.pairwise(row)):
+        pair = (row[position - 1], token)
+        result.append(last.get(pair) == following)
         last[pair] = following
-        bracket = text in tuple(")]}")
-        result.append(
-            "closing bracket" if bracket else "line end" if text.startswith("\n") else "again" if again else "other"
-        )
     return result
 
 
-def removals(model: CodeModel, ids: Tensor) -> dict[str, Any]:
-    """Return the mean loss (nats) of each kind of next token with all heads, and what each head's removal adds."""
-    kind = np.array([kinds(model, row) for row in ids.tolist()])
-    names = ("closing bracket", "line end", "again", "other")
-
-    def means(without: tuple[Head, ...] = ()) -> np.ndarray:
-        loss = loss_by_token(model, ids, without).double().numpy()
-        return np.array([loss[kind == name].mean() for name in names])
-
-    whole = means()
-    heads = itertools.product(range(1, len(model.layers) + 1), range(1, model.layers[0].num_heads + 1))
-    return {
-        "share": dict(zip(names, [round(float((kind == name).mean()), 3) for name in names], strict=True)),
-        "whole": dict(zip(names, whole.round(3).tolist(), strict=True)),
-        "without": {
-            f"{a}.{b}": dict(zip(names, (means(((a, b),)) - whole).round(3).tolist(), strict=True)) for a, b in heads
-        },
-    }
+def added_loss(model: CodeModel, ids: Tensor, head: Head) -> float:
+    """Return what the removal of a head adds to the mean loss (nats) at tokens that occur again."""
+    again = torch.tensor([occurs_again(row) for row in ids.tolist()])
+    whole, less = (loss_by_token(model, ids, without)[again].double().mean() for without in ((), (head,)))
+    return round(float(less - whole), 3)
 
 
 @torch.no_grad()
 def paths(model: CodeModel, head: Head) -> dict[str, Any]:
-    """Take each first-layer head out of what the keys, or the queries, of a second-layer head are made from.
+    """Remove each first-layer head from the input of a second-layer head's keys, or of its queries.
 
-    Returns the weight on what followed last time, in random tokens written twice.
+    Returns the mean weight on what followed last time, in random tokens written twice.
     """
     half = 64
     ids, _ = repeated_tokens(model, 24, half, torch.Generator().manual_seed(12))
@@ -327,20 +313,17 @@ def paths(model: CodeModel, head: Head) -> dict[str, Any]:
 
 
 def report(model: CodeModel, texts: Texts, seed: int) -> dict[str, Any]:
-    """Test one training: its loss, its heads, what they are worth, and the path into the copying head."""
+    """Test one training: its loss, its heads, what the copying head is worth, and the path into it."""
     drawn = {
         name: windows(texts.ids(text), 48, model.context, seed=seed)
         for name, text in {"held out": texts.held_out, "foreign": texts.foreign}.items()
     }
-    order = torch.randperm(model.context - 1, generator=torch.Generator().manual_seed(seed)) + 1
-    drawn["shuffled"] = torch.cat([drawn["held out"][:, :1], drawn["held out"][:, order]], dim=1)
     scores = {name: job_scores(model, ids) for name, ids in drawn.items()}
     copying = copy_score(model, 32, 64, torch.Generator().manual_seed(seed))
     jobs = {job: judged(job, {name: scores[name][job] for name in scores}) for job in scores["held out"]}
     jobs["copy"] = judged("copy", {"held out": copying, "foreign": copying})
-    ids, _ = repeated_tokens(model, 32, 64, torch.Generator().manual_seed(seed))
-    loss = loss_by_token(model, ids)
-    second = copying.best()
+    layer, head = copying.best()
+    ids = windows(texts.ids(texts.held_out), 48, model.context, seed=seed + 1000)
     return {
         "seed": seed,
         "bits per byte": {
@@ -348,9 +331,8 @@ def report(model: CodeModel, texts: Texts, seed: int) -> dict[str, Any]:
             "foreign": round(bits_per_byte(model, texts.foreign), 3),
         },
         "jobs": jobs,
-        "gain": round(float(loss[:, 4:63].mean() - loss[:, 64:].mean()), 2),
-        "removed": removals(model, windows(texts.ids(texts.held_out), 48, model.context, seed=seed + 1000)),
-        "path": paths(model, second) if second[0] == 2 else None,
+        "removed": {"without": {f"{layer}.{head}": {"again": added_loss(model, ids, (layer, head))}}},
+        "path": paths(model, (layer, head)) if layer == 2 else None,
     }
 
 
@@ -363,17 +345,11 @@ def judged(job: str, scores: dict[str, JobScore]) -> dict[str, Any]:
     }
     held = all(target >= max(JOBS[job][1], 2 * decoy) for target, decoy in (values["held out"], values["foreign"]))
     every = [[round(float(weight), 3) for weight in row] for row in scores["held out"].target]
-    return {
-        "head": [layer, head],
-        "held": held,
-        "looks": scores["held out"].looks,
-        "scores": values,
-        "every head": every,
-    }
+    return {"head": [layer, head], "held": held, "scores": values, "every head": every}
 
 
 def baselines(texts: Texts) -> dict[str, Any]:
-    """Return bits a byte of what knows no attention: gzip, lzma, and counts of single tokens and of pairs."""
+    """Return bits per byte without attention: gzip, lzma, and counts of single tokens and of pairs."""
     size = len(texts.tokens)
     single = np.bincount(texts.plain, minlength=size) + 0.01
     single /= single.sum()
@@ -394,7 +370,7 @@ def baselines(texts: Texts) -> dict[str, Any]:
 
 
 def origin(texts: Texts) -> dict[str, Any]:
-    """Say what was read, with what."""
+    """Describe the text that was read, and the versions that read it."""
     return {
         "date": time.strftime("%Y-%m-%d"),
         "python": platform.python_version(),
@@ -409,8 +385,9 @@ def origin(texts: Texts) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Train the shipped model, or more from other seeds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=0, help="train so many more, and test their heads")
+    parser.add_argument("--runs", type=int, default=0, help="train this many more, and test their heads")
     runs = parser.parse_args().runs
     torch.set_num_threads(1)
     shipped, kept = TRAINED / "code_model.json", ROOT / "_build" / "code_models"

@@ -55,14 +55,14 @@ def render(notebook: NotebookNode) -> str:
     return nbformat.v4.writes(notebook) + "\n"
 
 
-def normalise(notebook: NotebookNode, fresh_ids: bool = False) -> NotebookNode:
+def normalise(notebook: NotebookNode) -> NotebookNode:
     """Drop, in place, everything that depends on the editor, the time or the machine; give each cell one lasting id."""
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
     seen: set[str] = set()
     for cell in notebook.cells:
         cell.metadata = {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
-        cell.id = _cell_id(cell, seen, fresh_ids)
+        cell.id = _cell_id(cell, seen)
         seen.add(cell.id)
         for output in cell.get("outputs", []):
             if output.output_type == "error":
@@ -71,9 +71,9 @@ def normalise(notebook: NotebookNode, fresh_ids: bool = False) -> NotebookNode:
     return notebook
 
 
-def _cell_id(cell: NotebookNode, taken: set[str], fresh: bool) -> str:
+def _cell_id(cell: NotebookNode, taken: set[str]) -> str:
     own = cell.get("id", "")
-    if not fresh and VALID_CELL_ID.fullmatch(own) and own not in taken:
+    if VALID_CELL_ID.fullmatch(own) and own not in taken:
         return own
     base = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
     candidates = [base] + [f"{base}-{number}" for number in range(2, len(taken) + 3)]

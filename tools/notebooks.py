@@ -5,8 +5,6 @@
     python -m tools.notebooks --check [PATH ...]  execute and compare with what is stored; write nothing
     python -m tools.notebooks --force [PATH ...]  write also where only digits differ that vary by nature (below)
     python -m tools.notebooks --draft [PATH ...]  do not run what changed under other profiles (below)
-    python -m tools.notebooks --fresh-ids PATH    give every cell an id made from its content (for a notebook
-                                                  that was converted from a script and got random ids)
 
 The same code gives the same bytes (tools/execution.py). A notebook is written only when all its cells ran, and, if it
 changed, when they print the same under two numeric profiles (QUICK in tools/profiles.py), as other processors would
@@ -58,7 +56,6 @@ def refresh(
     *,
     check: bool = False,
     force: bool = False,
-    fresh_ids: bool = False,
     verify: Callable[[NotebookNode, Path], None] = lambda notebook, folder: None,
 ) -> bool:
     """Execute one notebook and bring the file and its named figures up to date; return whether anything differed.
@@ -67,7 +64,7 @@ def refresh(
     written, `verify` may raise CellFailed.
     """
     stored = read(path)
-    notebook = normalise(copy.deepcopy(stored), fresh_ids)
+    notebook = normalise(copy.deepcopy(stored))
     execute(notebook, path.parent)
     normalise(notebook)
     if not force and len(notebook.cells) == len(stored.cells):
@@ -95,13 +92,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare with what is stored; write nothing")
     parser.add_argument("--force", action="store_true", help="write also where only unstable digits differ")
     parser.add_argument("--draft", action="store_true", help="do not run what changed under other profiles")
-    parser.add_argument("--fresh-ids", action="store_true", help="make every cell id from the cell's content")
     parser.add_argument("--images", type=Path, default=IMAGES, help="where the named figures go (default: book/images)")
     options = parser.parse_args(arguments)
 
     import matplotlib.font_manager  # noqa: F401  the font cache is built here, not with a warning inside a chapter
 
-    switches = {"check": options.check, "force": options.force, "fresh_ids": options.fresh_ids}
+    switches = {"check": options.check, "force": options.force}
     switches |= {} if options.draft else {"verify": verify}
     failures = 0
     for path in options.paths or chapters():

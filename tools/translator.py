@@ -1,4 +1,4 @@
-"""Train the translator that pages and notebooks use, and keep its numbers.
+"""Train the translator that pages and notebooks use, and store its numbers.
 
     python -m tools.translator
 
@@ -7,8 +7,8 @@ what half precision costs. After it: `make widgets`, since the browser's side ho
 
     python -m tools.translator --check
 
-writes nothing. It prints what must be the same on every processor: a mark of all that the kept translator writes in the
-exam, and whether one trained anew passes it. `make test-portable` compares.
+writes nothing. It prints what must be the same on every processor: a hash of all translations by the stored model, and
+whether a new training passes the exam. `make test-portable` compares.
 """
 
 import argparse
@@ -60,15 +60,15 @@ def exam(size: int = 1000, seed: int = 77) -> tuple[list[Any], torch.Tensor, tor
     )
 
 
-def written_by(model: Transformer, size: int = 1000) -> list[str]:
-    """Return what a model writes in the exam."""
+def translations(model: Transformer, size: int = 1000) -> list[str]:
+    """Return a model's greedy translations in the exam."""
     return [spell_italian(ids) for ids in greedy(model, exam(size)[1], max_length=24).tokens]
 
 
 def exact_match(model: Transformer, size: int = 1000) -> float:
     """Share of the exam that a model translates right to the last word."""
     sentences = exam(size)[0]
-    return sum(text == one.italian for text, one in zip(written_by(model, size), sentences, strict=True)) / size
+    return sum(text == one.italian for text, one in zip(translations(model, size), sentences, strict=True)) / size
 
 
 @torch.no_grad()
@@ -80,12 +80,12 @@ def logits_of(model: Transformer, size: int = 1000) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Train the translator of chapter 7 and keep its numbers.")
+    parser = argparse.ArgumentParser(description="Train the translator of chapter 7 and store its numbers.")
     parser.add_argument("--check", action="store_true", help="write nothing; print what is the same on every processor")
     checks = parser.parse_args().check
     model = train_translator()
     if checks:
-        sentences = "\n".join(written_by(load_translator(torch.float64)))
+        sentences = "\n".join(translations(load_translator(torch.float64)))
         print(f"the kept translator writes {hashlib.sha256(sentences.encode()).hexdigest()[:16]}")
         print(f"one trained anew is right in at least 98 %: {exact_match(model) >= 0.98}")
         raise SystemExit

@@ -27,7 +27,6 @@ __all__ = [
     "moved_bytes",
     "peak_bytes",
     "saved_bytes",
-    "seconds",
     "time_ratio",
 ]
 
@@ -268,24 +267,6 @@ def _grad_fn(output: Tensor) -> Any:
     if output.grad_fn is None:
         raise ValueError("output must come from operations on tensors that require gradients; got one without a graph")
     return output.grad_fn
-
-
-def seconds(fn: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the median time of ``fn()`` in seconds, after one run that is not counted.
-
-    Args:
-        fn: the computation.
-        repeats: how many runs are counted.
-
-    Returns:
-        Seconds. Compare it only with another figure of the same run.
-
-    Example:
-        >>> seconds(lambda: torch.ones(10)) > 0
-        True
-    """
-    fn()
-    return statistics.median(_time(fn) for _ in range(repeats))
 
 
 def time_ratio(slow: Callable[[], Any], fast: Callable[[], Any], repeats: int = 5) -> float:

@@ -1,7 +1,7 @@
-"""Does a head have a job? A test for each job that can be named, with a decoy in the same text.
+"""Jobs of heads: a test for each job that has a name, with a decoy in the same text.
 
-A job says where a head should look: from a place in the text (the query) at one other place (the target). The decoy is
-a place that a head without the job, but with a taste for what is near or common, would look at as well.
+A job says where a head should attend: from one position of the text (the query) to another (the target). The decoy is a
+position that a head without the job, but with a preference for what is near or frequent, would attend to as well.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from torch import Tensor
 from ..data.byte_pairs import BEGIN
 from ..models.code_model import CodeModel, Head
 
-__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "list_looks", "repeated_tokens", "weight_on"]
+__all__ = ["JOBS", "JobScore", "Look", "copy_score", "job_scores", "list_looks", "repeated_tokens"]
 
 OPENING, CLOSING = "([{", ")]}"
 
-#: Each job in words, and the mean weight from which the chapter calls it held.
+#: Each job in words, and the least mean weight for which the chapter says that a head has it.
 JOBS = {
     "previous": ("the token before", 0.5),
     "first": ("the token that begins the text", 0.25),
@@ -30,7 +30,7 @@ JOBS = {
 
 
 class Look(NamedTuple):
-    """One place where a job says what to look at: query, target and decoy are positions in the text."""
+    """One prediction of a job: the positions of the query, of its target and of the decoy."""
 
     job: str
     query: int
@@ -39,14 +39,14 @@ class Look(NamedTuple):
 
 
 def list_looks(texts: Sequence[str]) -> list[Look]:
-    """List where each job but ``copy`` tells a head to look.
+    """List where each job but ``copy`` predicts that a head attends.
 
     Args:
         texts: the text of each token, the one that begins the text (which has none) first.
 
     Returns:
-        Every look whose decoy exists. The jobs are judged from the text alone; the next token is used where a job is
-        to prepare it.
+        Every prediction whose decoy exists. It follows from the text alone; jobs that serve to predict the next token
+        use that token.
 
     Example:
         >>> [look for look in list_looks(["", "f", "(", "a", ")", " + ", "g", "(", "b", ")"]) if look.job != "previous"]
@@ -81,7 +81,7 @@ def list_looks(texts: Sequence[str]) -> list[Look]:
 
 
 class JobScore(NamedTuple):
-    """Mean weight of every head on a job's targets and on its decoys, both (layers, heads), over so many looks."""
+    """Mean weight of every head on a job's targets and on its decoys, both (layers, heads), and how many there were."""
 
     target: Tensor
     decoy: Tensor
@@ -93,20 +93,6 @@ class JobScore(NamedTuple):
         return layer + 1, head + 1
 
 
-def weight_on(weights: Sequence[Tensor], queries: Sequence[int], keys: Sequence[int]) -> Tensor:
-    """Return the mean weight from each query on its key.
-
-    Args:
-        weights: of each layer, (batch, heads, n, n).
-        queries: places that look.
-        keys: the place that each of them looks at.
-
-    Returns:
-        (layers, heads).
-    """
-    return torch.stack([layer[:, :, list(queries), list(keys)].mean(dim=(0, 2)) for layer in weights])
-
-
 @torch.no_grad()
 def job_scores(model: CodeModel, ids: Tensor) -> dict[str, JobScore]:
     """Score every head of a model at every job but ``copy``.
@@ -116,11 +102,11 @@ def job_scores(model: CodeModel, ids: Tensor) -> dict[str, JobScore]:
         ids: token ids (batch, n), each row a text that begins with the token that begins a text.
 
     Returns:
-        A score for each job that the texts have a look for.
+        A score for each job that has a target in the texts.
 
     Raises:
         TypeError: if ``ids`` is not an int64 tensor.
-        ValueError: if it has not two axes or too many places.
+        ValueError: if it has not two axes or too many positions.
     """
     weights = torch.stack(model(ids).weights)  # (layers, batch, heads, n, n)
     places: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -136,7 +122,7 @@ def job_scores(model: CodeModel, ids: Tensor) -> dict[str, JobScore]:
 
 
 def repeated_tokens(model: CodeModel, rows: int, half: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw random tokens that are written twice, and others of which only the second half is the same.
+    """Draw random tokens that are repeated once, and others of which only the second half is the same.
 
     Args:
         model: whose tokens are drawn.
@@ -163,13 +149,15 @@ def copy_score(model: CodeModel, rows: int, half: int, generator: torch.Generato
         generator: source of the draws (on the CPU).
 
     Returns:
-        The score; its decoy is the same place in ``b a``, where nothing is repeated.
+        The score; its decoy is the same position in ``b a``, where nothing is repeated.
 
     Source:
         Olsson et al. (2022), "prefix matching score".
     """
     twice, once = repeated_tokens(model, rows, half, generator)
-    queries = range(half + 1, 2 * half + 1)
-    keys = [query - half + 1 for query in queries]
-    on_target, on_decoy = (weight_on(model(ids).weights, queries, keys) for ids in (twice, once))
+    queries = torch.arange(half + 1, 2 * half + 1)
+    on_target, on_decoy = (
+        torch.stack([layer[:, :, queries, queries - half + 1].mean(dim=(0, 2)) for layer in model(ids).weights])
+        for ids in (twice, once)
+    )
     return JobScore(on_target, on_decoy, rows * half)

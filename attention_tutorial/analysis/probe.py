@@ -1,4 +1,4 @@
-"""A linear probe: how much of something can be read off features by a linear map."""
+"""A linear probe: how well a linear map can read a label from features."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ __all__ = ["linear_probe"]
 
 @torch.no_grad()
 def linear_probe(features: Tensor, labels: Tensor, *, num_train: int, penalty: float = 1e-3) -> float:
-    r"""Ask how much a vector tells about a label, if one may only take weighted sums of its entries.
+    r"""Measure how well a linear map can read a label from features.
 
     A linear map from features to labels (one-hot) is fitted to the first ``num_train`` examples by ridge regression,
     in float64, and scored on the others. It has a closed form, so there is nothing to tune:

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_generator, check_ids, check_size
-from .sentences import listed_ids
+from .._validation import check_flag, check_generator, check_ids, check_size, shape_of
 
 __all__ = ["START", "SYMBOLS", "CopyBatches", "copy_examples", "shift_right", "spell"]
 
@@ -61,7 +60,27 @@ def copy_examples(
     return source, source.flip(-1) if reverse else source.clone()
 
 
-class CopyBatches:
+class SeededBatches:
+    """A run of training batches; each time through, it draws the same from a new generator of one seed."""
+
+    def __init__(self, num_batches: int, seed: int) -> None:
+        check_size("num_batches", num_batches, minimum=1)
+        check_size("seed", seed)
+        self.num_batches, self.seed = num_batches, seed
+
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        generator = torch.Generator().manual_seed(self.seed)
+        return (self.draw(generator) for _ in range(self.num_batches))
+
+
+class CopyBatches(SeededBatches):
     """A run of training batches for the copy task; each batch has one length, drawn anew.
 
     Going through it twice gives the same batches twice, since the generator is made from ``seed`` each time.
@@ -98,7 +117,7 @@ class CopyBatches:
         num_models: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_size("num_batches", num_batches, minimum=1)
+        super().__init__(num_batches, seed)
         check_size("batch_size", batch_size, minimum=1)
         check_size("min_length", min_length, minimum=1)
         check_size("max_length", max_length, minimum=1)
@@ -106,11 +125,10 @@ class CopyBatches:
         check_flag("reverse", reverse)
         if num_models is not None:
             check_size("num_models", num_models, minimum=1)
-        check_size("seed", seed)
         if max_length < min_length:
             raise ValueError("max_length must be at least min_length; "
                              f"got max_length={max_length}, min_length={min_length}")  # fmt: skip
-        self.num_batches, self.lengths, self.seed = num_batches, (min_length, max_length), seed
+        self.lengths = min_length, max_length
         self.drawing: dict[str, Any] = {
             "num_examples": batch_size,
             "num_symbols": num_symbols,
@@ -118,15 +136,11 @@ class CopyBatches:
             "num_models": num_models,
         }
 
-    def __len__(self) -> int:
-        return self.num_batches
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = torch.Generator().manual_seed(self.seed)
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
         shortest, longest = self.lengths
-        for _ in range(self.num_batches):
-            length = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
-            yield copy_examples(length=length, generator=generator, **self.drawing)
+        length = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
+        return copy_examples(length=length, generator=generator, **self.drawing)
 
 
 def shift_right(target: Tensor, start: int = START) -> Tensor:
@@ -174,3 +188,14 @@ def spell(ids: Tensor) -> str:
         '· c a b'
     """
     return " ".join(SYMBOLS[i] for i in listed_ids(ids, len(SYMBOLS)))
+
+
+def listed_ids(ids: Tensor, size: int) -> list[int]:
+    """Return the ids (n,) of one sentence as a list, each from 0 to ``size - 1``."""
+    check_ids("ids", ids)
+    if ids.dim() != 1:
+        raise ValueError(f"ids must have one axis (n,); got shape {shape_of(ids)}")
+    listed: list[int] = ids.tolist()
+    if any(not 0 <= i < size for i in listed):
+        raise ValueError(f"ids must lie between 0 and {size - 1}; got {listed}")
+    return listed

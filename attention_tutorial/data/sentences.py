@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._validation import check_flag, check_generator, check_ids, check_size, shape_of
+from .._validation import check_flag, check_generator, check_size
 
 __all__ = [
     "ANIMALS",
@@ -134,9 +134,7 @@ class BankSentences:
     answers: Tensor
 
 
-def bank_sentences(
-    size: int, *, generator: torch.Generator, held_out: bool = False, day_and_town: bool = True
-) -> BankSentences:  # fmt: skip
+def bank_sentences(size: int, *, generator: torch.Generator, held_out: bool = False) -> BankSentences:
     """Draw sentences such as "on monday sherry is lying on the bank of the river in oxford".
 
     Who, when, where and the activity are drawn independently of each other, and the activity decides which bank is
@@ -148,14 +146,12 @@ def bank_sentences(
         size: number of sentences.
         generator: source of randomness, on the CPU.
         held_out: draw from the pairs that are held out, and only from those; otherwise from all others.
-        day_and_town: say when and where. Without, the sentences are as "sherry is lying on the bank of the river", and
-            the answers are drawn all the same.
 
     Returns:
         The sentences as :class:`BankSentences`.
 
     Raises:
-        TypeError: if ``size`` is not an int, a flag not a bool, or ``generator`` not a ``torch.Generator``.
+        TypeError: if ``size`` is not an int, ``held_out`` not a bool, or ``generator`` not a ``torch.Generator``.
         ValueError: if ``size`` is below 1, or ``generator`` is not on the CPU.
 
     Example:
@@ -167,7 +163,6 @@ def bank_sentences(
     """
     check_size("size", size, minimum=1)
     check_flag("held_out", held_out)
-    check_flag("day_and_town", day_and_town)
     check_generator(generator)
 
     def draw(count: int) -> int:
@@ -181,7 +176,7 @@ def bank_sentences(
         sense = activity // _PER_SENSE
         day, town, with_owner = draw(len(DAYS)), draw(len(TOWNS)), draw(2)
         middle = [PEOPLE[who], *_ACTIVITIES[activity].split(), "the", "bank", *_OWNERS[sense].split() * with_owner]
-        sentences.append(["on", DAYS[day], *middle, "in", TOWNS[town]] if day_and_town else middle)
+        sentences.append(["on", DAYS[day], *middle, "in", TOWNS[town]])
         senses.append(sense)
         answers.append([PEOPLE[who], DAYS[day], TOWNS[town]])
     ids = encode(sentences, BANK_VOCABULARY)
@@ -211,14 +206,3 @@ def encode(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str] = VOCAB
         raise ValueError(f"sentences must use the words of the vocabulary; got {', '.join(unknown)}")
     rows = [torch.tensor([id_of[word] for word in sentence], dtype=torch.long) for sentence in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
-
-
-def listed_ids(ids: Tensor, size: int) -> list[int]:
-    """Return the ids (n,) of one sentence as a list, each from 0 to ``size - 1``."""
-    check_ids("ids", ids)
-    if ids.dim() != 1:
-        raise ValueError(f"ids must have one axis (n,); got shape {shape_of(ids)}")
-    listed: list[int] = ids.tolist()
-    if any(not 0 <= i < size for i in listed):
-        raise ValueError(f"ids must lie between 0 and {size - 1}; got {listed}")
-    return listed

@@ -21,13 +21,13 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._validation import check_flag, check_generator, check_size
-from .sentences import encode, listed_ids
+from .copying import SeededBatches, listed_ids
+from .sentences import encode
 
 __all__ = [
     "ENGLISH",
@@ -427,7 +427,7 @@ def spell_italian(ids: Tensor) -> str:
     return join_italian([ITALIAN[i] for i in listed if i not in (PAD, BEGIN)])
 
 
-class TranslationBatches:
+class TranslationBatches(SeededBatches):
     """A run of training batches; each batch is padded to its longest sentence.
 
     Going through it twice gives the same batches twice, since the generator is made from ``seed`` each time.
@@ -447,19 +447,14 @@ class TranslationBatches:
     """
 
     def __init__(self, num_batches: int, *, batch_size: int = 64, seed: int = 0) -> None:
-        check_size("num_batches", num_batches, minimum=1)
+        super().__init__(num_batches, seed)
         check_size("batch_size", batch_size, minimum=1)
-        check_size("seed", seed)
-        self.num_batches, self.batch_size, self.seed = num_batches, batch_size, seed
+        self.batch_size = batch_size
 
-    def __len__(self) -> int:
-        return self.num_batches
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = torch.Generator().manual_seed(self.seed)
-        for _ in range(self.num_batches):
-            sentences: list[Any] = draw_sentences(self.batch_size, generator=generator)
-            yield (
-                encode_english([sentence.english for sentence in sentences]),
-                encode_italian([sentence.italian for sentence in sentences]),
-            )
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw one batch."""
+        sentences = draw_sentences(self.batch_size, generator=generator)
+        return (
+            encode_english([sentence.english for sentence in sentences]),
+            encode_italian([sentence.italian for sentence in sentences]),
+        )

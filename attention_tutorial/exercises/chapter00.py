@@ -16,7 +16,6 @@ SHAPE_OF_SCORES = quick_question(
         (8, 7, 2): "that is the shape of K itself",
         (8, 2, 7): "that is the shape of K.mT; its axis of size 2 meets that of Q, and both vanish",
         (5, 7): "that is one of the 8 products; the axis of size 8 stays in front",
-        (64, 5, 7): "matrix 1 of Q meets matrix 1 of K alone, so there are 8 products, not 8 times 8",
     },
 )
 
@@ -29,14 +28,8 @@ SAT_WITHOUT_CAT = quick_question(
         0.25: "five words are left, since 'the' stands twice in the sentence",
         0.0: "that is the weight of cat itself",
         1.0: "that is what the five words share; each gets the same part of it",
-        0.772: "that was the weight of cat before the mask",
     },
 )
-
-
-def _exponentials_by(total: str) -> str:
-    return f"you divided the exponentials by {total}"
-
 
 ROWS_TO_ONE = Exercise(
     prompt="The exponentials of the scores (m, n), each divided by the sum of its row.",
@@ -50,22 +43,17 @@ ROWS_TO_ONE = Exercise(
             lambda s: s.exp() / s.exp().sum(-1),
         ),
         WrongAnswer(
-            f"{_exponentials_by('the sums of the columns')}; dim=-1 sums along the rows",
+            "you divided the exponentials by the sums of the columns; dim=-1 sums along the rows",
             lambda s: s.exp() / s.exp().sum(-2, keepdim=True),
         ),
         WrongAnswer(
-            f"{_exponentials_by('the sum of the whole matrix')}; sum(dim=-1, keepdim=True) gives one sum a row",
+            "you divided the exponentials by the sum of the whole matrix; sum(dim=-1, keepdim=True) sums each row",
             lambda s: s.exp() / s.exp().sum(),
-        ),
-        WrongAnswer(
-            f"{_exponentials_by('the mean of their row')}, so that each row sums to 5",
-            lambda s: s.exp() / s.exp().mean(-1, keepdim=True),
         ),
         WrongAnswer(
             "you divided the scores by the sum of the scores; take the exponentials first",
             lambda s: s / s.sum(-1, keepdim=True),
         ),
-        WrongAnswer("these are the exponentials; divide each by the sum of its row", lambda s: s.exp()),
     ],
 )
 
@@ -84,26 +72,14 @@ LOSS_BY_HAND = Exercise(
     wrong_answers=[
         WrongAnswer("the minus is missing: ln p is negative for p below 1", lambda z, t: _chosen(z, t).log().mean()),
         WrongAnswer(
-            "that is the mean of p; take the logarithm of each p, and a minus", lambda z, t: _chosen(z, t).mean()
-        ),
-        WrongAnswer("that is the mean of -p; the logarithm is missing", lambda z, t: -_chosen(z, t).mean()),
-        WrongAnswer(
             "you took the logarithm of the mean; take the mean of the logarithms",
             lambda z, t: -_chosen(z, t).mean().log(),
         ),
         WrongAnswer("that is the sum over the rows; take the mean", lambda z, t: -_chosen(z, t).log().sum()),
         WrongAnswer(
-            "you averaged over all entries of the row; gather takes the one of the target",
-            lambda z, t: -z.softmax(-1).log().mean(),
-        ),
-        WrongAnswer(
             "p[:, target] takes the columns of all targets from every row, (n, n) numbers; "
             "gather(-1, target[:, None]) takes one from each row",
             lambda z, t: -z.softmax(-1)[:, t].log().mean(),
-        ),
-        WrongAnswer(
-            "target[None] is one row of indices, so all were taken from the first row; target[:, None] is a column",
-            lambda z, t: -z.softmax(-1).gather(-1, t[None]).log().mean(),
         ),
         WrongAnswer(
             "your softmax runs down the columns; with dim=-1 each row sums to 1",

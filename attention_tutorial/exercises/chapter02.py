@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional import scaled_dot_product_attention
-from .parse import expect_number, expect_numbers, numbers, random, same, tensor
+from .parse import expect_numbers, number, numbers, random, same, tensor
 from .runner import Mistake, call
 from .table import Case, Exercise, WrongAnswer, quick_question
 
@@ -20,7 +20,6 @@ SAT_GIVES_CAT = quick_question(
         1 / 6: "that is the plain average; the softmax takes the exponential of each score first",
         2.828: "that is the score; take its exponential, and divide by the sum of all six exponentials",
         16.92: "that is the exponential of the score; divide it by the sum of all six exponentials",
-        16.92 / 5: "divide by the sum of all six exponentials, that of cat included",
         0.046: "that is the weight of each of the other words",
     },
 )
@@ -33,9 +32,7 @@ SECOND_QUERY = quick_question(
         1 / (1 + 2 * math.exp(1 / 3)): "you divided by d_k, which is 3; divide by its square root",
         0.0: "the score of the third key is 0, but its exponential is 1; divide that by the sum of all three",
         1.0: "that is the exponential of the score; divide it by the sum of all three exponentials",
-        0.39: "that is the weight of the first key, and of the second; the third key is at a right angle to the query",
         1 / 3: "that is the plain average; the first two keys match the query, and the third does not",
-        0.471: "that is what the query (1, 0, 1) gives the third key; here the query is (0, 1, 0)",
     },
 )
 
@@ -46,12 +43,9 @@ WEIGHTED_AVERAGE = Exercise(
     tolerance=5e-3,
     wrong_answers=[
         WrongAnswer("that is the plain average, with the weight 1/6 on each word", [1 / 6, 1 / 6, 1 / 6]),
-        WrongAnswer("that is the sum without weights; multiply each word's numbers by its weight first", [1, 1, 1]),
         WrongAnswer("you left out mat: it has the weight 1/20, and its numbers are 0, 1 and 1/2", [0.75, 0, 0.375]),
         WrongAnswer("those are the numbers of cat; multiply them by 3/4, and add 1/20 of those of mat", [1, 0, 0.5]),
         WrongAnswer("that gives mat the weight 3/4 and cat 1/20; it is the other way round", [0.05, 0.75, 0.4]),
-        WrongAnswer("both cat and mat are soft by 1/2, not by 1", [0.75, 0.05, 0.8]),
-        WrongAnswer("the weights sum to 1 already: do not divide by 6 as well", [0.125, 0.05 / 6, 0.4 / 6]),
     ],
     fallback_message="each number is 3/4 of that of cat plus 1/20 of that of mat; the other words have zeros",
 )
@@ -63,9 +57,7 @@ THE_MAT_SAT = Exercise(
     tolerance=5.1e-3,
     wrong_answers=[
         WrongAnswer("sat asks for an animal, not for the word before it; that is still cat", [0.0456, 0.7719, 0.4088]),
-        WrongAnswer("that is the plain average; sat still asks for an animal", [1 / 6, 1 / 6, 1 / 6]),
         WrongAnswer("those are the numbers of cat; the other five words keep a little weight each", [1, 0, 0.5]),
-        WrongAnswer("those are the numbers of mat; sat asks for an animal, and gives cat the most weight", [0, 1, 0.5]),
         WrongAnswer("divide the scores by √d_k, which is √2, before the softmax", [0.9161, 0.0168, 0.4664]),
         WrongAnswer("you left out mat: it keeps a weight of 0.05, and is flat and soft", [0.7719, 0, 0.386]),
     ],
@@ -87,7 +79,6 @@ WEIGHTS_BY_HAND = Exercise(
             "you divided the scores themselves by their sum; take the exponential of each first",
             [0, math.log(3) / math.log(12), math.log(4) / math.log(12)],
         ),
-        WrongAnswer("the order is reversed: the largest score gets the largest weight", [12 / 19, 4 / 19, 3 / 19]),
         WrongAnswer(
             "no scaling is needed here: the scores are given, and only the softmax is asked for",
             [weight / (1 + 3**3**-0.5 + 4**3**-0.5) for weight in (1, 3**3**-0.5, 4**3**-0.5)],
@@ -97,10 +88,8 @@ WEIGHTS_BY_HAND = Exercise(
             [1 / 2, 3 / 8, 1 / 8],
         ),
         WrongAnswer("the first weight is not 0: the exponential of 0 is 1", [0, 3 / 7, 4 / 7]),
-        WrongAnswer("weights are never negative: an exponential is above 0", [-0.1, 0.5, 0.6]),
-        WrongAnswer("weights sum to 1; yours sum to 1.100", [0.1, 0.4, 0.6]),
     ],
-    fallback_message="the sum is right but the weights are not; exp(ln 3) is 3 and exp(ln 4) is 4",
+    fallback_message="the exponentials of the scores are divided by their sum; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
 
 
@@ -122,18 +111,15 @@ def _root(k: Tensor) -> float:
     return math.sqrt(k.size(-1))
 
 
-# Read off the weights, in all of these exercises.
 SCALES = [
-    WrongAnswer("you did not scale them", _scaled(lambda k, v: 1.0), mistake=2),
-    WrongAnswer("you divided by d_k, not by its square root", _scaled(lambda k, v: 1 / k.size(-1)), mistake=3),
-    WrongAnswer("you multiplied by sqrt(d_k)", _scaled(lambda k, v: _root(k))),
-    WrongAnswer("you divided by sqrt(d_v)", _scaled(lambda k, v: v.size(-1) ** -0.5)),
-    WrongAnswer("you divided by sqrt(n)", _scaled(lambda k, v: k.size(-2) ** -0.5), mistake=2),
-    WrongAnswer("in effect you divided by 8", _scaled(lambda k, v: 1 / 8)),
+    WrongAnswer("you did not scale the scores; divide them by sqrt(d_k)", _scaled(lambda k, v: 1.0), mistake=2),
+    WrongAnswer(
+        "you divided the scores by d_k; divide by its square root", _scaled(lambda k, v: 1 / k.size(-1)), mistake=3
+    ),
 ]
 
 
-def _explain_large_scores(answer: Any) -> str | None:
+def _large_scores(answer: Any) -> str | None:
     query, key, value = MANY_QUERIES.cases[-1].inputs
     query, key = 200 * query, 100 * key
     large = torch.as_tensor(call(answer, query, key, value), dtype=torch.float64)
@@ -156,33 +142,22 @@ MANY_QUERIES = Exercise(
     ],
     wrong_answers=[
         *SCALES,
-        WrongAnswer("down the columns", _weighing(lambda scores, k, v: (scores / _root(k)).softmax(0)), mistake=5),
         WrongAnswer(
-            "your softmax runs over the whole matrix at once",
+            "your softmax runs over the queries (down the columns); it must run over the keys, along each row",
+            _weighing(lambda scores, k, v: (scores / _root(k)).softmax(0)),
+            mistake=5,
+        ),
+        WrongAnswer(
+            "your softmax runs over the whole matrix at once; each row must sum to 1 by itself",
             _weighing(lambda scores, k, v: (scores / _root(k)).flatten().softmax(0).view_as(scores)),
             mistake=5,
         ),
         WrongAnswer(
-            "all queries get the same weights",
-            _weighing(lambda scores, k, v: (scores / _root(k)).softmax(-1)[:1].expand_as(scores)),
-        ),
-        WrongAnswer(
-            "in effect another number was added to the scores of each key",
-            _weighing(lambda scores, k, v: ((scores - scores.amax(0)) / _root(k)).softmax(-1)),
-        ),
-        WrongAnswer(
-            "some keys get no weight",
-            lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
-        ),
-        WrongAnswer(
-            "large ones give NaN",
+            "right for small scores, but large ones give NaN",
             _weighing(lambda s, k, v: (s / _root(k)).exp() / (s / _root(k)).exp().sum(1, keepdim=True)),
         ),
-        WrongAnswer(
-            "large ones give another result", _weighing(lambda s, k, v: (s / _root(k)).clamp(max=50).softmax(-1))
-        ),
     ],
-    extra_checks=[_explain_large_scores],
+    extra_checks=[_large_scores],
 )
 
 
@@ -198,90 +173,50 @@ DEBUG_THE_BATCH = Exercise(
     returns=tensor("(..., m, d_v)"),
     cases=[_leading_axes(2), _leading_axes(), _leading_axes(2, 3), _leading_axes(1)],
     wrong_answers=[
-        *SCALES[:2],
+        *SCALES,
         WrongAnswer(
-            "with 1 axis in front, your softmax runs over the queries",
+            "your softmax runs over axis 1; with axes in front the keys are axis -1",
             _weighing(lambda scores, k, v: (scores / _root(k)).softmax(1)),
             mistake=5,
         ),
         WrongAnswer(
-            "with 2 axes in front, your softmax runs over",
+            "your softmax runs over axis 2; with axes in front the keys are axis -1",
             _weighing(lambda scores, k, v: (scores / _root(k)).softmax(min(2, scores.dim() - 1))),
             mistake=5,
         ),
         WrongAnswer(
-            "your softmax runs over axis 0", _weighing(lambda scores, k, v: (scores / _root(k)).softmax(0)), mistake=5
+            "your softmax runs over axis 0; it must run over the keys, the last axis",
+            _weighing(lambda scores, k, v: (scores / _root(k)).softmax(0)),
+            mistake=5,
         ),
-        WrongAnswer("you divided by sqrt(batch)", _scaled(lambda k, v: len(k) ** -0.5)),
-        WrongAnswer("you divided by sqrt(m)", lambda q, k, v: _scaled(lambda k, v: q.size(-2) ** -0.5)(q, k, v)),
     ],
 )
-
-
-def _ask_for_counts(answer: Callable[..., Any], m: int, n: int, d_k: int, d_v: int) -> list[float]:
-    """The count; what it grows to with one feature more of queries and keys, or of values; and with the two swapped."""
-    sizes = ((m, n, d_k, d_v), (m, n, d_k + 1, d_v), (m, n, d_k, d_v + 1), (m, n, d_v, d_k))
-    return [expect_number(call(answer, *some), "the count") for some in sizes]
 
 
 MULTIPLICATIONS = Exercise(
     prompt="The number of multiplications of Q Kᵀ and A V for m queries and n keys.",
     right=lambda m, n, d_k, d_v: m * n * (d_k + d_v),
-    returns=numbers("the counts", "there is one count"),
-    call=_ask_for_counts,
+    returns=number("the count"),
     cases=[Case((2, 3, 5, 7)), Case((11, 13, 19, 17))],
     wrong_answers=[
         WrongAnswer(
             "that is Q Kᵀ alone; the product with V costs m * n * d_v more", lambda m, n, d_k, d_v: m * n * d_k
         ),
-        WrongAnswer("that is A V alone; the product Q Kᵀ costs m * n * d_k more", lambda m, n, d_k, d_v: m * n * d_v),
         WrongAnswer(
             "that is twice the right number; count each product of two numbers once, and no additions",
             lambda m, n, d_k, d_v: 2 * m * n * (d_k + d_v),
-        ),
-        WrongAnswer(
-            "that counts additions too; count the multiplications alone",
-            lambda m, n, d_k, d_v: m * n * (2 * d_k - 1) + m * d_v * (2 * n - 1),
-        ),
-        WrongAnswer(
-            "those are the additions; a sum of d_k products takes d_k multiplications",
-            lambda m, n, d_k, d_v: m * n * (d_k - 1) + m * d_v * (n - 1),
         ),
         WrongAnswer(
             "that counts the entries of the two results; each entry takes a whole dot product",
             lambda m, n, d_k, d_v: m * n + m * d_v,
         ),
         WrongAnswer(
-            "both products are counted with d_k; the values have d_v features", lambda m, n, d_k, d_v: 2 * m * n * d_k
-        ),
-        WrongAnswer(
-            "both products are counted with d_v; queries and keys have d_k features",
-            lambda m, n, d_k, d_v: 2 * m * n * d_v,
-        ),
-        WrongAnswer(
             "queries and keys may differ in number: use m * n, not n * n", lambda m, n, d_k, d_v: n * n * (d_k + d_v)
-        ),
-        WrongAnswer(
-            "queries and keys may differ in number: use m * n, not m * m", lambda m, n, d_k, d_v: m * m * (d_k + d_v)
-        ),
-        WrongAnswer(
-            "the two products are done one after the other: add their counts, do not multiply them",
-            lambda m, n, d_k, d_v: m * n * d_k * m * n * d_v,
-        ),
-        WrongAnswer(
-            "d_k and d_v never meet in one product: add the counts of the two products",
-            lambda m, n, d_k, d_v: m * n * d_k * d_v,
         ),
         WrongAnswer(
             "there is one dot product for each pair of a query and a key, m * n of them, not m + n",
             lambda m, n, d_k, d_v: (m + n) * (d_k + d_v),
         ),
-        WrongAnswer(
-            "both products are counted, and the scaling or the softmax too; count the two products alone",
-            lambda m, n, d_k, d_v: m * n * (d_k + d_v + 1),
-        ),
-        WrongAnswer("A V is not: it has m * d_v entries", lambda m, n, d_k, d_v: m * n * d_k + m * d_v),
-        WrongAnswer("Q Kᵀ is not: it has m * n entries", lambda m, n, d_k, d_v: m * n * max(d_k, d_v)),
     ],
 )
 
@@ -300,7 +235,7 @@ def _self_weighing(weigh: Callable[[Tensor, int, int], Tensor]) -> Callable[...,
 
 
 SELF_ATTENTION = Exercise(
-    prompt="Self-attention of x (n, d_model) through w_q, w_k (d_model, d_k), w_v (d_model, d_v) and w_o (d_v, d_model).",
+    prompt="Self-attention of x (n, d_model) through w_q, w_k (d_model, d_k), w_v (d_model, d_v), w_o (d_v, d_model).",
     right=_self_attention,
     returns=tensor("(n, d_model)"),
     cases=[Case((random(3, 11), random(11, 5) / 4, random(11, 5, seed=1) / 4 + 0.1, random(11, 7), random(7, 11)))],
@@ -314,50 +249,46 @@ SELF_ATTENTION = Exercise(
             lambda x, w_q, w_k, w_v, w_o: _self_attention(x, w_q, w_q, w_v, w_o),
         ),
         WrongAnswer(
-            "you used w_k for the queries too; queries need w_q",
-            lambda x, w_q, w_k, w_v, w_o: _self_attention(x, w_k, w_k, w_v, w_o),
-        ),
-        WrongAnswer(
-            "you swapped w_q and w_k",
+            "you swapped w_q and w_k: queries need w_q, keys w_k",
             lambda x, w_q, w_k, w_v, w_o: _self_attention(x, w_k, w_q, w_v, w_o),
-        ),
-        WrongAnswer(
-            "you scored x against itself; project it to queries and keys first",
-            lambda x, w_q, w_k, w_v, w_o: _attend(x, x, x @ w_v) @ w_o,
         ),
         WrongAnswer(
             "you added x itself to the result (a residual connection); it is not asked for here",
             lambda x, *w: x + _self_attention(x, *w),
         ),
-        WrongAnswer("you averaged x itself", lambda x, w_q, w_k, w_v, w_o: _attend(x @ w_q, x @ w_k, x)),
         WrongAnswer(
-            "you divided by sqrt(d_model)",
+            "you averaged x itself; the values are x @ w_v, and w_o maps their average back",
+            lambda x, w_q, w_k, w_v, w_o: _attend(x @ w_q, x @ w_k, x),
+        ),
+        WrongAnswer(
+            "you divided the scores by sqrt(d_model); divide by sqrt(d_k)",
             _self_weighing(lambda scores, d_k, d_model: (scores / math.sqrt(d_model)).softmax(-1)),
             mistake=1,
         ),
         WrongAnswer(
-            "you did not scale them", _self_weighing(lambda scores, d_k, d_model: scores.softmax(-1)), mistake=2
+            "you did not scale the scores; divide them by sqrt(d_k)",
+            _self_weighing(lambda scores, d_k, d_model: scores.softmax(-1)),
+            mistake=2,
         ),
         WrongAnswer(
-            "you divided by d_k, not by its square root",
+            "you divided the scores by d_k; divide by its square root",
             _self_weighing(lambda scores, d_k, d_model: (scores / d_k).softmax(-1)),
             mistake=3,
         ),
         WrongAnswer(
-            "your softmax runs over the queries",
+            "your softmax runs over the queries (down the columns); it must run over the keys, along each row",
             _self_weighing(lambda scores, d_k, d_model: (scores / math.sqrt(d_k)).softmax(0)),
             mistake=5,
         ),
-        WrongAnswer("the positions are never mixed", lambda x, w_q, w_k, w_v, w_o: x @ w_v @ w_o),
-        WrongAnswer(
-            "your weights are transposed",
-            _self_weighing(lambda scores, d_k, d_model: (scores / math.sqrt(d_k)).softmax(1).T),
-        ),
-        WrongAnswer("each row sums to 0.333 = 1/n in place of 1", lambda x, *w: _self_attention(x, *w) / len(x)),
     ],
 )
 
 KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+
+
+ASTRAY = "your query points at another key"
+SHORT = "the direction is right, but the weight is below 0.99: make the query longer"
+INFINITE = "the query must be finite; the weight only has to reach 0.99, not 1"
 
 
 def _weights_for(query: Tensor) -> Tensor:
@@ -368,12 +299,12 @@ def _aim(query: Any) -> list[float]:
     """Return the right query for any that aims well; raise the `Mistake` that says where another points."""
     aimed = expect_numbers(query, "the query", (2,), "a query has as many features as a key, two")
     if not aimed.isfinite().all():
-        raise Mistake("the query must be finite; the weight only has to reach 0.99, not 1")
+        raise Mistake(INFINITE)
     weights = _weights_for(aimed)
     if weights.argmax() != 1 or aimed.norm() == 0:
-        raise Mistake(f"your query points at another key: the weights are {', '.join(f'{w:.3f}' for w in weights)}")
+        raise Mistake(f"{ASTRAY}: the weights are {', '.join(f'{w:.3f}' for w in weights)}")
     if weights[1] < 0.99:
-        raise Mistake(f"the second key gets the most, but only {weights[1]:.4f}: make the query longer")
+        raise Mistake(f"{SHORT}; the second key gets {weights[1]:.4f}")
     return [0.0, 10.0]
 
 
@@ -383,8 +314,8 @@ AIM = Exercise(
     returns=numbers("the query", "a query has as many features as a key, two"),
     call=_aim,
     wrong_answers=[
-        WrongAnswer("make the query longer", [0.0, 3.0]),
-        WrongAnswer("your query points at another key: the weights are", [9.0, 1.0]),
-        WrongAnswer("the query must be finite", [0.0, math.inf]),
+        WrongAnswer(SHORT, [0.0, 3.0]),
+        WrongAnswer(ASTRAY, [9.0, 1.0]),
+        WrongAnswer(INFINITE, [0.0, math.inf]),
     ],
 )

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .parse import is_plural, same
 
-__all__ = ["explain", "first_wrong_place"]
+__all__ = ["explain"]
 
 
 def explain(got: Tensor, expected: Tensor, name: str, tolerance: float = 1e-5) -> str | None:

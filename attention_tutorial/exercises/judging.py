@@ -14,7 +14,7 @@ from .parse import expect_pair, is_plural, same
 from .runner import Mistake, Outcome, float64_by_default, in_time
 from .table import Case, Exercise, Known, WrongAnswer
 
-__all__ = ["SECONDS", "Diagnosis", "compile_case", "judge", "sentence", "verdict"]
+__all__ = ["SECONDS", "Diagnosis", "judge"]
 
 SECONDS = 10.0  # for one answer, on all inputs; right answers take a fraction of a second
 
@@ -249,7 +249,7 @@ def _explain(
         return exercise.fallback_message
     name = exercise.parts[part or 0].name.removeprefix("the ")
     expected = torch.as_tensor(expected)
-    expected = expected if expected.dtype == torch.bool else expected.double()
+    expected = expected if got.dtype == torch.bool else expected.double()
     message = explain(got, expected, name, exercise.tolerance)
     if message is None:
         place = _place(exercise, case, got, expected, name)

@@ -93,7 +93,7 @@ def _holds(name: str) -> str:
 
 def is_plural(name: str) -> bool:
     """Whether a name such as "the weights" stands for several things."""
-    return name.endswith("s") and not name.endswith("ss")
+    return name.endswith("s") and not name.endswith(("ss", "as"))
 
 
 def _kind(result: Any) -> str:

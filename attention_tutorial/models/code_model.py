@@ -207,7 +207,10 @@ class CodeModel(nn.Module):
         check_ids("ids", ids)
         if ids.dim() != 2 or ids.size(1) > self.context:
             raise ValueError(f"ids must be (batch, n) with n at most {self.context}; got {shape_of(ids)}")
-        self._check_heads(without)
+        last: tuple[int, Any] = len(self.layers), self.layers[0].num_heads
+        for head in without:
+            if head not in itertools.product(range(1, last[0] + 1), range(1, last[1] + 1)):
+                raise ValueError(f"without must hold (layer, head) from (1, 1) to {last}; got {head!r}")
         x = self.embedding(ids)
         weights, added = [], []
         for number, (norm, layer) in enumerate(zip(self.norms, self.layers, strict=True), start=1):
@@ -217,14 +220,6 @@ class CodeModel(nn.Module):
             weights.append(layer_weights)
             added.append(heads)
         return ModelOutput(self.last_norm(x) @ self.embedding.weight.T, tuple(weights), tuple(added))
-
-    def _check_heads(self, without: Collection[Head]) -> None:
-        first: Any = self.layers[0]
-        last = len(self.layers), first.num_heads
-        known = list(itertools.product(range(1, last[0] + 1), range(1, last[1] + 1)))
-        for head in without:
-            if head not in known:
-                raise ValueError(f"without must hold (layer, head) from (1, 1) to {last}; got {head!r}")
 
     @torch.no_grad()
     def write(

@@ -1,17 +1,16 @@
 """Greedy decoding with a trained Transformer: the likeliest next token, again and again.
 
-With ``use_cache`` every step computes the newest token alone, with the cached keys and values of those before it;
-without, it computes all of them again. The result is the same, which the tests hold.
+Every step computes the newest token alone, with the cached keys and values of those before it. The result is the same
+as without a cache, which the tests hold.
 """
 
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from .._validation import check_flag, check_size
-from .transformer import BEGIN, END, PAD, KVCache, Memory, Transformer
+from .._validation import check_size
+from .transformer import BEGIN, END, PAD, Transformer
 
 __all__ = ["Decoded", "greedy"]
 
@@ -29,7 +28,7 @@ class Decoded(NamedTuple):
 
 
 @torch.no_grad()
-def greedy(model: Transformer, source: Tensor, max_length: int = 50, *, use_cache: bool = True) -> Decoded:
+def greedy(model: Transformer, source: Tensor, max_length: int = 50) -> Decoded:
     r"""Decode greedily: take the likeliest next token at every step.
 
     .. math:: y_i = \arg\max_y\; p(y \mid y_1, \ldots, y_{i-1}, \text{source})
@@ -38,7 +37,6 @@ def greedy(model: Transformer, source: Tensor, max_length: int = 50, *, use_cach
         model: the translator.
         source: token ids (batch, n), padded with 0.
         max_length: stop here if the end was not written.
-        use_cache: keep keys and values from step to step.
 
     Returns:
         The sentences, as :class:`Decoded`. It stops when all of them have ended.
@@ -55,33 +53,18 @@ def greedy(model: Transformer, source: Tensor, max_length: int = 50, *, use_cach
     if not isinstance(model, Transformer):
         raise TypeError(f"model must be a Transformer; got {type(model).__name__}")
     check_size("max_length", max_length, minimum=1)
-    check_flag("use_cache", use_cache)
     memory = model.encode(source, need_weights=False)
     written = source.new_full((source.size(0), 1), BEGIN)
     cache = model.init_cache(memory)
     log_probs = torch.zeros(source.size(0), dtype=memory.states.dtype, device=source.device)
+    never = torch.tensor([PAD, BEGIN], device=source.device)  # tokens that a model may not write
     running = torch.ones_like(written[:, 0], dtype=torch.bool)
     for _ in range(max_length):
-        next_log_probs, cache = _next(model, written, memory, cache, use_cache=use_cache)
-        best = next_log_probs.max(dim=-1)
+        logits, _, _, cache = model.decode_step(written[:, -1:], memory, cache, need_weights=False)
+        best = logits[:, -1].index_fill(1, never, -torch.inf).log_softmax(dim=-1).max(dim=-1)
         log_probs = log_probs + torch.where(running, best.values, 0.0)
         written = torch.cat([written, torch.where(running, best.indices, PAD)[:, None]], dim=1)
         running = running & (best.indices != END)
         if not running.any():
             break
     return Decoded(written[:, 1:], log_probs)
-
-
-def _next(
-    model: Transformer, written: Tensor, memory: Memory, cache: tuple[KVCache, ...], *, use_cache: bool
-) -> tuple[Tensor, tuple[KVCache, ...]]:
-    """Return the log-probabilities of the next token (batch, target_size), and the cache with the newest one.
-
-    Padding and the beginning are no tokens that a model may write.
-    """
-    if use_cache:
-        logits, _, _, cache = model.decode_step(written[:, -1:], memory, cache, need_weights=False)
-    else:
-        logits, _, _, _ = model.decode_step(written, memory, model.init_cache(memory), need_weights=False)
-    last = logits[:, -1].index_fill(1, torch.tensor([PAD, BEGIN], device=logits.device), -torch.inf)
-    return F.log_softmax(last, dim=-1), cache

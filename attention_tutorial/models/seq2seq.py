@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from .._validation import (
     check_float_tensor,
     check_generator,
-    check_ids,
-    check_mask,
     check_same_kind,
+    check_sequences,
     check_shape,
     check_size,
     shape_of,
@@ -237,14 +236,14 @@ class Seq2Seq(nn.Module):
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Read the source (batch, n); return its states (batch, n, d_hidden) and the last one (batch, d_hidden)."""
-        _check_sequences("source", source, "n")
+        check_sequences("source", source, "n")
         return self.encoder(self.embedding(source))
 
     def decode(
         self, target_in: Tensor, encoder_states: Tensor, decoder_state: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         """Decode from a decoder state; return the logits, the weights (or None) and the new decoder state."""
-        _check_sequences("target_in", target_in, "m")
+        check_sequences("target_in", target_in, "m")
         if target_in.size(0) != encoder_states.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
                              f"got source {encoder_states.size(0)}, target_in {target_in.size(0)}")  # fmt: skip
@@ -263,36 +262,26 @@ class Seq2Seq(nn.Module):
         return multiplicative_attention(query, encoder_states, encoder_states, mask=mask)
 
     @torch.no_grad()
-    def generate(
-        self, source: Tensor, num_steps: int, mask: Tensor | None = None, *, start: int = START
-    ) -> tuple[Tensor, Tensor | None]:
+    def generate(self, source: Tensor, num_steps: int) -> tuple[Tensor, Tensor | None]:
         """Decode ``num_steps`` tokens greedily, feeding back at every step the token that scored best.
 
         Args:
             source: token ids (batch, n).
             num_steps: number of tokens m.
-            mask: as in :meth:`forward`; must broadcast to (batch, m, n).
-            start: the id that stands before the first token.
 
         Returns:
             ``(tokens, weights)``: tokens (batch, m); weights (batch, m, n), or ``None`` without attention.
 
         Raises:
-            TypeError: if ids are not int64, or ``num_steps`` or ``start`` not an int.
-            ValueError: if ``num_steps`` is below 1, or the mask does not fit.
+            TypeError: if ids are not int64, or ``num_steps`` not an int.
+            ValueError: if ``num_steps`` is below 1.
         """
         check_size("num_steps", num_steps, minimum=1)
-        check_size("start", start)
         encoder_states, decoder_state = self.encode(source)
-        if mask is not None:
-            shape = (source.size(0), num_steps, source.size(1))
-            check_mask(mask, shape, source.device)
-            mask = mask.expand(shape)
-        token = torch.full_like(source[:, :1], start)
+        token = torch.full_like(source[:, :1], START)
         tokens, rows = [], []
-        for i in range(num_steps):
-            row_mask = None if mask is None else mask[:, i : i + 1]
-            logits, weights, decoder_state = self.decode(token, encoder_states, decoder_state, row_mask)
+        for _ in range(num_steps):
+            logits, weights, decoder_state = self.decode(token, encoder_states, decoder_state)
             token = logits.argmax(dim=-1)  # (batch, 1)
             tokens.append(token)
             if weights is not None:
@@ -317,12 +306,6 @@ def _check_kind(attention: Any) -> None:
         raise TypeError(f"attention must be a str; got {type(attention).__name__}")
     if attention not in ATTENTION_KINDS:
         raise ValueError(f"attention must be one of {', '.join(map(repr, ATTENTION_KINDS))}; got {attention!r}")
-
-
-def _check_sequences(name: str, ids: Any, axis: str) -> None:
-    check_ids(name, ids)
-    if ids.dim() != 2 or ids.size(1) == 0:
-        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")
 
 
 def _check_recurrent(inputs: Any, state: Any, w: Tensor, u: Tensor) -> Tensor:

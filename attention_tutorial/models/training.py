@@ -74,7 +74,7 @@ def train(
     Each model sees its own data and takes its own steps, just as if it were trained alone; side by side they share
     the cost of Python. The steps are Adam's (Kingma & Ba, 2015), with a learning rate that rises and falls once
     and gradients clipped to the norm ``max_norm`` (Pascanu et al., 2013). The decoder reads the right tokens,
-    whatever it would have written itself ("teacher forcing").
+    whatever it would have predicted itself ("teacher forcing").
 
     Args:
         models: one model, or a sequence of models of one class and size; trained in place.
@@ -130,7 +130,7 @@ def train_ensemble(
 ) -> list[Any]:
     """Train models of one kind side by side, in place, each as if alone, with AdamW and a one-cycle schedule.
 
-    They differ in their first weights, so that a result can be told with its spread. A model returns
+    They differ in their first weights, so that a result can be reported with its spread. A model returns
     ``(logits, weights)``, and its loss is the cross-entropy of the logits.
 
     Args:

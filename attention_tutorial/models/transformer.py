@@ -9,7 +9,6 @@ joined to it by AND.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -20,9 +19,9 @@ from .._validation import (
     broadcasts,
     check_flag,
     check_generator,
-    check_ids,
     check_mask_device,
     check_mask_type,
+    check_sequences,
     check_size,
     shape_of,
 )
@@ -43,7 +42,6 @@ __all__ = [
 ]
 
 PAD, BEGIN, END = 0, 1, 2
-Masks = Tensor | Sequence[Tensor | None] | None  # one for all layers, or one for each
 
 
 class Weights(NamedTuple):
@@ -180,12 +178,8 @@ class EncoderLayer(nn.Module):
             >>> torch.allclose(EncoderLayer.from_torch(theirs)(x)[0], theirs(x), atol=1e-5)
             True
         """
-        if not isinstance(layer, nn.TransformerEncoderLayer):
-            raise TypeError(f"layer must be a torch.nn.TransformerEncoderLayer; got {type(layer).__name__}")
-        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
-                   norm_first=layer.norm_first)  # fmt: skip
+        ours: EncoderLayer = _copy(cls, layer, nn.TransformerEncoderLayer)
         ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
-        _copy_rest(ours, layer, (ours.attention_norm, ours.feed_forward_norm))
         return ours
 
 
@@ -304,37 +298,36 @@ class DecoderLayer(nn.Module):
             >>> torch.allclose(DecoderLayer.from_torch(theirs)(x, memory)[0], theirs(x, memory, closed), atol=1e-5)
             True
         """
-        if not isinstance(layer, nn.TransformerDecoderLayer):
-            raise TypeError(f"layer must be a torch.nn.TransformerDecoderLayer; got {type(layer).__name__}")
-        ours = cls(layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features,
-                   norm_first=layer.norm_first)  # fmt: skip
+        ours: DecoderLayer = _copy(cls, layer, nn.TransformerDecoderLayer)
         ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
         ours.cross_attention = MultiHeadAttention.from_torch(layer.multihead_attn)
-        _copy_rest(ours, layer, (ours.attention_norm, ours.cross_norm, ours.feed_forward_norm))
         return ours
 
 
 def _feed(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
-    """Take the last step of a layer."""
+    """Take the feed-forward step of a layer."""
     if layer.norm_first:
         return x + layer.feed_forward(layer.feed_forward_norm(x))
     out: Tensor = layer.feed_forward_norm(x + layer.feed_forward(x))
     return out
 
 
-def _copy_rest(ours: EncoderLayer | DecoderLayer, layer: Any, norms: Sequence[nn.LayerNorm]) -> None:
-    """Copy what is no attention from a layer of torch's, with its dtype, device and mode."""
+def _copy(cls: type[Any], layer: Any, kind: Any) -> Any:
+    """Copy all but the attentions from a layer of torch's, with its dtype, device and mode."""
+    if not isinstance(layer, kind):
+        raise TypeError(f"layer must be a torch.nn.{kind.__name__}; got {type(layer).__name__}")
     if layer.activation is not F.relu:
         raise ValueError("layer must have activation='relu'")
-    weight = layer.linear1.weight
-    ours.to(weight.device, weight.dtype)
-    theirs = (layer.norm1, layer.norm2, *([layer.norm3] if len(norms) == 3 else []))
-    parts = [(ours.feed_forward.w_1, layer.linear1), (ours.feed_forward.w_2, layer.linear2)]
-    for mine, other in (*parts, *zip(norms, theirs, strict=True)):
+    w_1, w_2 = layer.linear1, layer.linear2
+    ours = cls(w_1.in_features, layer.self_attn.num_heads, w_1.out_features, norm_first=layer.norm_first)
+    ours.to(w_1.weight.device, w_1.weight.dtype)
+    norms = [module for module in ours.children() if isinstance(module, nn.LayerNorm)]
+    theirs = [module for module in layer.children() if isinstance(module, nn.LayerNorm)]
+    for mine, other in ((ours.feed_forward.w_1, w_1), (ours.feed_forward.w_2, w_2), *zip(norms, theirs, strict=True)):
         mine.load_state_dict(other.state_dict())
     for mine, other in zip(norms, theirs, strict=True):
         mine.eps = other.eps
-    ours.train(layer.training)
+    return ours.train(layer.training)
 
 
 class Transformer(nn.Module):
@@ -421,9 +414,9 @@ class Transformer(nn.Module):
         source: Tensor,
         target_in: Tensor,
         *,
-        encoder_mask: Masks = None,
-        decoder_mask: Masks = None,
-        cross_mask: Masks = None,
+        encoder_mask: Tensor | None = None,
+        decoder_mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, Weights]:
         """Predict every target token from the source and the target tokens before it.
@@ -431,8 +424,7 @@ class Transformer(nn.Module):
         Args:
             source: token ids (batch, n), padded with 0.
             target_in: token ids (batch, m): 1, then the target without its last token.
-            encoder_mask: what the encoder's self-attention may see, besides the padding mask: one mask for all layers,
-                or a list with one (or ``None``) for each.
+            encoder_mask: what the encoder's self-attention may see, besides the padding mask, in all layers.
             decoder_mask: what the decoder's self-attention may see, besides the causal mask.
             cross_mask: what the decoder may see of the source, besides the padding mask.
             need_weights: return the weights; otherwise ``Weights`` is empty, and torch's fused kernels are used.
@@ -442,10 +434,10 @@ class Transformer(nn.Module):
 
         Raises:
             TypeError: if ids are not int64, or a mask is neither boolean nor float.
-            ValueError: if shapes do not fit together, or a list of masks has not one for each layer.
+            ValueError: if shapes do not fit together.
         """
         memory = self.encode(source, encoder_mask, need_weights=need_weights)
-        _check_sequences("target_in", target_in, "m")
+        check_sequences("target_in", target_in, "m")
         if source.size(0) != target_in.size(0):
             raise ValueError("source and target_in need the same batch size (axis 0); "
                              f"got source {shape_of(source)}, target_in {shape_of(target_in)}")  # fmt: skip
@@ -455,15 +447,15 @@ class Transformer(nn.Module):
         )  # fmt: skip
         return logits, Weights(memory.weights, decoder, cross)
 
-    def encode(self, source: Tensor, mask: Masks = None, *, need_weights: bool = True) -> Memory:
+    def encode(self, source: Tensor, mask: Tensor | None = None, *, need_weights: bool = True) -> Memory:
         """Read the source ids (batch, n)."""
-        _check_sequences("source", source, "n")
+        check_sequences("source", source, "n")
         padding = (source != PAD)[:, None, None]  # (batch, 1, 1, n)
-        masks = _for_layers("encoder_mask", mask, len(self.encoder))
+        mask = _join("encoder_mask", padding, mask)
         x = self._embed(self.source_embedding, source, 0)
         all_weights = []
-        for layer, own in zip(self.encoder, masks, strict=True):
-            x, weights = layer(x, _join(padding, own), need_weights=need_weights)
+        for layer in self.encoder:
+            x, weights = layer(x, mask, need_weights=need_weights)
             all_weights.append(weights)
         return Memory(self.encoder_norm(x), padding, tuple(all_weights) if need_weights else ())
 
@@ -477,8 +469,8 @@ class Transformer(nn.Module):
         memory: Memory,
         cache: tuple[KVCache, ...],
         *,
-        decoder_mask: Masks = None,
-        cross_mask: Masks = None,
+        decoder_mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...], tuple[KVCache, ...]]:
         """Decode new target ids (batch, m) after those whose keys and values are in the cache.
@@ -487,13 +479,12 @@ class Transformer(nn.Module):
             The logits (batch, m, target_size), the weights of self- and of cross-attention, one tensor a layer, and
             the cache for the next step.
         """
-        masks = _for_layers("decoder_mask", decoder_mask, len(self.decoder))
-        cross_masks = _for_layers("cross_mask", cross_mask, len(self.decoder))
+        cross_mask = _join("cross_mask", memory.mask, cross_mask)
         x = self._embed(self.target_embedding, target_in, cache[0].keys.size(2))
         weights, cross_weights, new_cache = [], [], []
-        for layer, cached, mask, own in zip(self.decoder, cache, masks, cross_masks, strict=True):
+        for layer, cached in zip(self.decoder, cache, strict=True):
             x, *maps, cached = layer.decode_step(  # type: ignore[operator]
-                x, cached, mask, _join(memory.mask, own), need_weights=need_weights
+                x, cached, decoder_mask, cross_mask, need_weights=need_weights
             )
             weights.append(maps[0])
             cross_weights.append(maps[1])
@@ -512,35 +503,18 @@ class Transformer(nn.Module):
         return out
 
 
-def _for_layers(name: str, masks: Masks, layers: int) -> Sequence[Tensor | None]:
-    """Give every layer its mask."""
-    if masks is None or isinstance(masks, Tensor):
-        return [masks] * layers
-    if not isinstance(masks, Sequence):
-        raise TypeError(f"{name} must be a torch.Tensor, a list of them or None; got {type(masks).__name__}")
-    if len(masks) != layers:
-        raise ValueError(f"{name} must be one mask, or a list with one for each of {layers} layers; got {len(masks)}")
-    return masks
-
-
-def _join(padding: Tensor, mask: Tensor | None) -> Tensor:
+def _join(name: str, padding: Tensor, mask: Tensor | None) -> Tensor:
     """Join a mask (m, n), (batch, m, n) or (batch, heads, m, n) to that of padding (batch, 1, 1, n)."""
     if mask is None:
         return padding
-    check_mask_type("mask", mask)
+    check_mask_type(name, mask)
     check_mask_device(mask, padding.device)
     given = shape_of(mask)
     if mask.dim() == 3:
         mask = mask[:, None]
     if not broadcasts(shape_of(padding), shape_of(mask)):
-        raise ValueError("a mask must fit the padding (batch, 1, 1, n); "
+        raise ValueError(f"{name} must fit the padding (batch, 1, 1, n); "
                          f"expected something that broadcasts with {shape_of(padding)}, got {given}")  # fmt: skip
     if mask.dtype == torch.bool:
         return padding & mask
     return torch.where(padding, mask, -torch.inf)
-
-
-def _check_sequences(name: str, ids: Any, axis: str) -> None:
-    check_ids(name, ids)
-    if ids.dim() != 2 or ids.size(1) == 0:
-        raise ValueError(f"{name} must be (batch, {axis}) with at least one position; got shape {shape_of(ids)}")

@@ -29,12 +29,11 @@ class Source:
         return f"```python\n# {self.name}\n{self.code}\n```"
 
 
-def show_source(obj: Callable[..., Any] | type, docstring: bool = False) -> Source:
-    """Return the source of a function or class of the package, fit to be shown in a page.
+def show_source(obj: Callable[..., Any] | type) -> Source:
+    """Return the source of a function or class of the package without docstrings, which the API reference shows.
 
     Args:
         obj: a function, method or class.
-        docstring: keep the docstrings; the API reference has them, so they are left out unless asked for.
 
     Returns:
         A :class:`Source`. As the last expression of a cell it renders as a Python listing.
@@ -54,7 +53,7 @@ def show_source(obj: Callable[..., Any] | type, docstring: bool = False) -> Sour
     except (TypeError, OSError) as error:
         raise TypeError(f"obj must be a function or class written in Python; got {obj!r}") from error
     name = f"{obj.__module__}.{obj.__qualname__}"
-    return Source(name, (code if docstring else _without_docstrings(code)).rstrip())
+    return Source(name, _without_docstrings(code).rstrip())
 
 
 def rounded(values: Any, digits: int = 3) -> str:

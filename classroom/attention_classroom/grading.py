@@ -223,6 +223,8 @@ class Remote:
 def _raised(error: Mapping[str, Any]) -> str:
     """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
+    if message == "can't start new thread":
+        message += ": answers are graded in one thread"
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
 

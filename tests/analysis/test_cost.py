@@ -15,7 +15,6 @@ from attention_tutorial.analysis.cost import (
     graph_distance,
     largest_tensor_bytes,
     saved_bytes,
-    seconds,
     time_ratio,
 )
 
@@ -24,23 +23,14 @@ def leaf(*shape, dtype=torch.float32):
     return torch.ones(shape, dtype=dtype, requires_grad=True)
 
 
-def test_saved_bytes_counts_what_backward_needs():
-    x, y = leaf(M, D_K), leaf(D_K, N)
+def test_saved_bytes_counts_what_backward_needs_and_shared_storage_once():
+    x, y, square = leaf(M, D_K), leaf(D_K, N), leaf(M, N)
     assert saved_bytes(lambda: x.exp()) == 4 * M * D_K  # the result
     assert saved_bytes(lambda: x + x) == 0  # nothing
     assert saved_bytes(lambda: x @ y) == 4 * (M * D_K + D_K * N)  # both factors
     assert saved_bytes(lambda: leaf(M, dtype=torch.float64).exp()) == 8 * M
-
-
-def test_saved_bytes_counts_shared_storage_once():
-    x = leaf(M, N)
-    assert saved_bytes(lambda: x * x) == 4 * M * N
-    assert saved_bytes(lambda: x @ x.T) == 4 * M * N
-    assert saved_bytes(lambda: (x.exp().sin(), x.exp().cos())) == 2 * 4 * M * N
-
-
-def test_saved_bytes_is_nothing_without_gradients():
-    x = leaf(M, N)
+    assert saved_bytes(lambda: square * square) == saved_bytes(lambda: square @ square.T) == 4 * M * N
+    assert saved_bytes(lambda: (x.exp().sin(), x.exp().cos())) == 2 * 4 * M * D_K
     with torch.no_grad():
         assert saved_bytes(lambda: x.exp()) == 0
     assert saved_bytes(lambda: x.detach().exp()) == 0
@@ -141,13 +131,7 @@ class Clock:
         return run
 
 
-def test_seconds_is_the_median_without_the_first_run(monkeypatch):
-    clock = Clock(monkeypatch)
-    assert seconds(clock.takes("f", 1000, 3, 1, 2, 500, 4), repeats=5) == pytest.approx(3)
-    assert clock.log == ["f"] * 6
-
-
-def test_time_ratio_divides_the_medians_of_runs_in_turn(monkeypatch):
+def test_time_ratio_divides_the_medians_of_runs_in_turn_without_the_first_pair(monkeypatch):
     clock = Clock(monkeypatch)
     slow, fast = clock.takes("slow", 900, 6, 80, 6), clock.takes("fast", 900, 2, 2, 70)
     assert time_ratio(slow, fast, repeats=3) == pytest.approx(3)

@@ -13,7 +13,6 @@ from attention_tutorial.analysis.head_jobs import (
     job_scores,
     list_looks,
     repeated_tokens,
-    weight_on,
 )
 from attention_tutorial.data.byte_pairs import BEGIN, BytePairs
 from attention_tutorial.models.code_model import CodeModel, held_out_files, load_code_model
@@ -178,13 +177,6 @@ def test_an_untrained_model_has_no_head_with_a_job(tokens, rows, generator):
     scores = job_scores(model, rows) | {"copy": copy_score(model, 8, 32, generator)}
     assert scores.keys() == JOBS.keys()
     assert all(score.target.max() < threshold / 2 for job, score in scores.items() for _, threshold in [JOBS[job]])
-
-
-def test_weight_on_pairs_of_places_is_a_mean_over_texts_and_pairs(generator):
-    weights = torch.rand(2, 5, 3, 7, 7, generator=generator)
-    score = weight_on(tuple(weights), [6, 4, 5], [1, 0, 5])
-    expected = sum(weights[:, :, :, i, j].mean(dim=1) for i, j in [(6, 1), (4, 0), (5, 5)]) / 3
-    torch.testing.assert_close(score, expected)
 
 
 # ---- Copying --------------------------------------------------------------------------------------------------------

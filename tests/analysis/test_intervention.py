@@ -62,33 +62,42 @@ def test_without_an_intervention_it_generates_what_greedy_decodes():
         assert sure.log().sum().item() == pytest.approx(written.log_probs.item(), abs=1e-9)
 
 
+def attention_of(model, kind, layer):
+    part = (model.encoder if kind == "encoder" else model.decoder)[layer]
+    return part.cross_attention if kind == "cross" else part.attention
+
+
+def with_mask(model, kind, layer, mask):
+    """A copy of the model in which one attention has another mask besides its own."""
+    other = copy.deepcopy(model)
+    part = attention_of(other, kind, layer)
+    attend = part.attend
+    part.attend = lambda query, keys, values, own=None, **more: attend(
+        query, keys, values, mask if own is None else own & mask, **more
+    )
+    return other
+
+
 @pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize(("kind", "shape"), [("encoder", (6, 6)), ("decoder", (5, 5)), ("cross", (5, 6))])
 @pytest.mark.parametrize(("head", "row", "column"), [(0, 3, 1), (2, 4, 2), (3, -1, 1), (0, 2, -1), (0, -1, 3)])
-def test_a_closed_edge_is_the_models_own_mask(model, layer, kind, shape, head, row, column):
+def test_a_closed_edge_is_another_mask_of_that_attention(model, layer, kind, shape, head, row, column):
     mask = torch.ones(1, 3, *shape, dtype=torch.bool)
     rows, columns = (slice(None) if at < 0 else at for at in (row, column))
     mask[0, :, rows, columns] = False
     if head:
         mask[0, [h for h in range(3) if h != head - 1]] = True
-    masks = [None, None]
-    masks[layer] = mask
-    logits, _ = logits_by(model, **{f"{kind}_mask": masks})
+    logits, _ = logits_by(with_mask(model, kind, layer, mask))
     traced = trace(model, SOURCE, TARGET, Intervention(closed=[(kind, layer, head, row, column)]))
     assert largest_difference(traced["logits"], logits[0]) < 1e-12
     assert largest_difference(traced["logits"], trace(model, SOURCE, TARGET)["logits"]) > 1e-6
 
 
 def test_two_closed_edges_are_both_closed(model):
-    masks = close(torch.tensor([3]), torch.tensor([1]), 5, 6) & close(torch.tensor([4]), torch.tensor([0]), 5, 6)
-    logits, _ = logits_by(model, cross_mask=[masks, None])
-    closed = [("cross", 0, 0, 3, 1), ("cross", 0, 0, 4, 0)]
+    mask = close(torch.tensor([3]), torch.tensor([1]), 5, 6) & close(torch.tensor([4]), torch.tensor([0]), 5, 6)
+    logits, _ = logits_by(model, cross_mask=mask)
+    closed = [("cross", layer, 0, row, column) for layer in (0, 1) for row, column in ((3, 1), (4, 0))]
     assert largest_difference(trace(model, SOURCE, TARGET, Intervention(closed=closed))["logits"], logits[0]) < 1e-12
-
-
-def attention_of(model, kind, layer):
-    part = (model.encoder if kind == "encoder" else model.decoder)[layer]
-    return part.cross_attention if kind == "cross" else part.attention
 
 
 @pytest.mark.parametrize("layer", [0, 1])

@@ -30,15 +30,13 @@ def claimed(*parts, stable=True):
 
 
 PICTURE = new_output("display_data", data={"image/png": "old", "text/plain": "<Figure size 300x200 with 1 Axes>"})
-CAPTION = new_output("display_data", data={"text/plain": "<Figure size 300x200 with 1 Axes>"})
-TWO = new_output("execute_result", data={"text/plain": "2"}, execution_count=1)
 PLOT = "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(3, 2))"
 UNSTABLE = "claim('X1b', 'It is small', 0.123, at_most=0.5, stable=False)"
 
 
-def state_of(*numbers, words=""):
+def state_of(*numbers):
     """What a widget with measured numbers leaves behind."""
-    page = f"<div data-state='{words}{encode_floats(numbers)}'></div>"
+    page = f"<div data-state='{encode_floats(numbers)}'></div>"
     return new_output("display_data", data={"text/html": page, "text/plain": "<IPython.core.display.HTML object>"})
 
 
@@ -54,8 +52,6 @@ CELLS = {
     "stale text": ("print('one')", [printed("two\n")], False),
     "stripped output": ("print('one')", [], False),
     "output that is no more": ("pass", [printed("one\n")], False),
-    "right result": ("1 + 1", [TWO], True),
-    "stale result": ("1 + 2", [TWO], False),
     "trailing semicolon, as Jupyter stores it": ("1 + 1;", [], False),
     "right claim": ("claim('X1a', 'It is two', 1 + 1, equals=2)", [claimed("X1a", "It is two", "2", "2")], True),
     "claim that measured something else": (
@@ -80,12 +76,9 @@ CELLS = {
     ),
     "claim that does not hold": ("claim('X1c', 'It is one', 1 + 1, equals=1)", [], False),
     "figure": (PLOT, [PICTURE], True),  # a picture is not compared, that there is a figure is
-    "figure that is no more": ("pass", [CAPTION], False),
     "measured numbers of a widget": (WIDGET, [state_of(0.25, 0.5)], True),
     "measured numbers of a widget, other last digits": (WIDGET, [state_of(0.25, 0.5000004)], True),
     "measured numbers of a widget, others": (WIDGET, [state_of(0.25, 0.50001)], False),
-    "measured numbers of a widget, one less": (WIDGET, [state_of(0.25)], False),
-    "measured numbers of a widget, other words": (WIDGET, [state_of(0.25, 0.5, words="a")], False),
     "set in another order": (
         "print(*{f'word {i}' for i in range(20)})",
         [printed(" ".join(f"word {i}" for i in range(20)) + "\n")],
@@ -177,8 +170,6 @@ GOOD_RULE = "regex: measured [0-9]+\nreplace: measured NUMBER\n"
         (GOOD_RULE.replace("measured NUMBER", ""), "has no replacement"),
         (GOOD_RULE.replace(" measured NUMBER", ""), "nbval loads 0"),
         (GOOD_RULE.replace("\nreplace", "\n\nreplace"), "nbval loads 0"),
-        (GOOD_RULE.replace("\nreplace", "\n# why\nreplace"), "nbval loads 0"),
-        (GOOD_RULE.replace("replace: ", "replace:"), "nbval loads 0"),
         (GOOD_RULE + "regex: alone\n", "2 regex lines and 1 replace lines"),
         (GOOD_RULE + GOOD_RULE, "same regex"),
         (GOOD_RULE.replace("[0-9]", "[a-z]"), "matches nothing"),

@@ -176,7 +176,7 @@ def made():
                        text("## Exercises"), *exercises, text(questions(6)), text(ENDING)],
         "01a_deep": [text(DEEP), *code_cells()[:3], text("## Summary\n\nSo.")],
     }  # fmt: skip
-    return {name: normalise(counted(new_notebook(cells=cells)), fresh_ids=True) for name, cells in parts.items()}
+    return {name: normalise(counted(new_notebook(cells=cells))) for name, cells in parts.items()}
 
 
 @pytest.fixture

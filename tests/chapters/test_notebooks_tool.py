@@ -113,10 +113,10 @@ def test_what_varies_by_nature_is_no_change(tmp_path, capsys, monkeypatch, marke
 
 
 def test_ids_are_kept_or_made_from_content():
-    def ids(cells, **options):
+    def ids(cells):
         notebook = new_notebook()
         notebook.cells = cells  # new_notebook(cells=...) would repair them
-        return [cell.id for cell in execution.normalise(notebook, **options).cells]
+        return [cell.id for cell in execution.normalise(notebook).cells]
 
     cells = [new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1"), new_code_cell("2"), new_code_cell("3")]
     cells[0].id, cells[1].id, cells[3].id = "mine", "mine", "not valid"
@@ -127,12 +127,6 @@ def test_ids_are_kept_or_made_from_content():
     assert len(set(stored)) == len(stored)
     assert all(execution.VALID_CELL_ID.fullmatch(cell_id) for cell_id in stored)
     assert ids(cells) == stored
-
-    fresh = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
-    again = ids([new_code_cell("1"), new_code_cell("1"), new_code_cell("1"), new_markdown_cell("1")], fresh_ids=True)
-    assert fresh == again
-    assert [cell_id[8:] for cell_id in fresh] == ["", "-2", "-3", ""]
-    assert len(set(fresh)) == 4
 
 
 def test_an_older_or_broken_file_is_read_without_repairs(tmp_path):

@@ -164,11 +164,13 @@ def test_what_is_written_is_read_with_one_value_for_each_run(tmp_path, monkeypat
 # ---- What makes a record old ----------------------------------------------------------------------------------------
 
 CELL = """
-from attention_tutorial import attend, plotting
+from attention_tutorial import attend
+from attention_tutorial import plotting
 from attention_tutorial.data import load
 from attention_tutorial.notebook import claim, show_source
 x = attend(load.numbers())
 show_source(attend)
+drawn = plotting.draw(x)
 print(f"found {x}")
 claim("A1a", "It is small", x, at_most=5)
 assert x < 9, "never"
@@ -264,7 +266,7 @@ def test_what_a_chapter_calls_makes_a_record_old_where_it_does_something_else(pa
         ('"never"', '"not once"', False),
         ("x = attend", "# a comment\nx  =  attend", False),
         ("show_source(attend)", "", False),
-        ("plotting", "plotting, attend as unused", False),
+        ("import plotting", "import plotting, attend as unused", False),
     ],
 )
 def test_a_chapters_own_code_makes_its_record_old_and_its_words_do_not(package, old, new, due):

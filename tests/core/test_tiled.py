@@ -155,11 +155,13 @@ def test_what_arrives_at_a_row_without_an_allowed_key_goes_no_further(generator)
     assert all(map(torch.equal, actual, wanted))
 
 
-def test_gradients_of_gradients_are_refused(generator):
+def test_gradients_of_gradients_and_functional_ones_are_refused(generator):
     query, key, value = inputs(generator)
     (first,) = torch.autograd.grad(tiled_attention(query, key, value).square().sum(), query, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
+    with pytest.raises(RuntimeError, match="setup_context"):
+        torch.func.grad(lambda q: tiled_attention(q, key, value).sum())(query)
 
 
 @pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 cannot compile what writes into a slice")

@@ -9,6 +9,8 @@ import torch
 from oracles import assert_raises
 
 from attention_tutorial import data
+from attention_tutorial.data.byte_pairs import BytePairs
+from attention_tutorial.models.code_model import CodeModel
 from attention_tutorial.models.seq2seq import GRU, RNN, Seq2Seq
 from attention_tutorial.models.transformer import Transformer
 from attention_tutorial.positions import LearnedPositions
@@ -20,6 +22,7 @@ MODELS = {
     "Transformer": lambda **more: Transformer(5, 6, d_model=4, num_heads=2, d_ff=3, **more),
     "LearnedPositions": lambda **more: LearnedPositions(5, 6, **more),
     "Seq2Seq": lambda **more: Seq2Seq(5, attention="additive", **more),
+    "CodeModel": lambda **more: CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9, **more),
 }
 
 
@@ -69,7 +72,18 @@ def test_a_model_takes_a_generator_on_the_cpu_or_none(make):
     message = "generator must be on the CPU, so that every machine draws the same; got cuda:0"
     assert_raises(lambda: make(generator=OnAGpu()), ValueError, message)
     torch.manual_seed(3)
-    first = [parameter.clone() for parameter in make().parameters()]  # from torch's global generator
+    first = [*make().parameters()]  # from torch's global generator
     torch.manual_seed(3)
-    again = make(generator=None).parameters()
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(map(torch.equal, first, make(generator=None).parameters()))
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+def test_a_generator_decides_all_first_weights(make):
+    def first(seed, global_seed):
+        torch.manual_seed(global_seed)  # must not matter
+        return [*make(generator=torch.Generator().manual_seed(seed)).parameters()]
+
+    mine, again, other = first(5, 1), first(5, 2), first(6, 1)
+    assert all(map(torch.equal, mine, again))
+    drawn = [(a, b) for a, b in zip(mine, other, strict=True) if a.unique().numel() > 1]  # not those of norms
+    assert drawn and not any(torch.equal(a, b) for a, b in drawn)

@@ -45,6 +45,7 @@ def test_encode_pads_on_the_right_and_knows_only_its_words():
     ids = encode([["the", "cat", "sat"], ["the"]])
     assert ids.tolist() == [[1, VOCABULARY.index("cat"), VOCABULARY.index("sat")], [1, PAD, PAD]]
     assert ids.dtype == torch.int64
+    assert encode([["bank"]], BANK_VOCABULARY).tolist() == [[BANK_VOCABULARY.index("bank")]]
     with pytest.raises(ValueError, match=r"^sentences must use the words of the vocabulary; got gnu, yak, zebra$"):
         encode([["the", "zebra", "yak"], ["gnu", "zebra"]])
 
@@ -78,23 +79,6 @@ def test_bank_sentences_obey_their_grammar(held_out):
         assert owner in ([], ["of", "the", ("river", "merchants")[sense]])
 
 
-def test_bank_sentences_may_be_without_day_and_town():
-    drawn = bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=False)
-    for ids in drawn.ids:
-        words = bank_words(ids)
-        assert words[0] in PEOPLE and not set(words) & {*DAYS, *TOWNS}
-
-
-def test_day_and_town_change_no_other_words():
-    full, short = (
-        bank_sentences(50, generator=torch.Generator().manual_seed(0), day_and_town=present)
-        for present in (True, False)
-    )
-    assert full.sense.equal(short.sense) and full.answers.equal(short.answers)
-    for ids, middle in zip(full.ids, short.ids, strict=True):
-        assert bank_words(ids)[2:-2] == bank_words(middle)
-
-
 def test_who_when_where_and_what_are_drawn_independently():
     drawn = bank_sentences(6000, generator=torch.Generator().manual_seed(0))
     owned = (drawn.ids == BANK_VOCABULARY.index("of")).sum(1)
@@ -109,13 +93,13 @@ def test_who_when_where_and_what_are_drawn_independently():
 def test_no_held_out_pair_of_person_and_activity_is_taught():
     pairs = []
     for held_out in (False, True):
-        drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(1), held_out=held_out, day_and_town=False)
+        drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(1), held_out=held_out)
         words = [bank_words(ids) for ids in drawn.ids]
-        pairs.append({(w[0], " ".join(w[1 : w.index("bank") - 1])) for w in words})
+        pairs.append({(w[2], " ".join(w[3 : w.index("bank") - 1])) for w in words})
     taught, unseen = pairs
     assert not taught & unseen and len(taught) == 48 and len(unseen) == 16
     assert {("sherry", "is lying on"), ("ryan", "needed to transfer money to")} <= unseen
-    for who in PEOPLE:  # neither set tells the sense by the person
+    for who in PEOPLE:  # in neither set does the person give the sense away
         assert sum((who, a) in unseen for a in RIVER) == sum((who, a) in unseen for a in MONEY) == 1
 
 
@@ -127,16 +111,10 @@ def test_every_word_of_the_bank_grammar_is_drawn_and_the_senses_are_balanced():
 
 
 def test_each_sense_has_as_many_words_that_the_other_lacks():
-    drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(0), day_and_town=False)
-    words = [{word for ids in drawn.ids[drawn.sense == sense] for word in bank_words(ids)} for sense in (0, 1)]
+    drawn = bank_sentences(3000, generator=torch.Generator().manual_seed(0))
+    words = [{word for ids in drawn.ids[drawn.sense == sense] for word in bank_words(ids)[2:]} for sense in (0, 1)]
     river, money = words[0] - words[1] - {"on"}, words[1] - words[0]  # "on" stands before every day as well
     assert len(river) == len(money) == 8
-
-
-def test_encode_takes_another_vocabulary():
-    assert encode([["bank"]], BANK_VOCABULARY).tolist() == [[BANK_VOCABULARY.index("bank")]]
-    with pytest.raises(ValueError, match=r"got cat$"):
-        encode([["cat"]], BANK_VOCABULARY)
 
 
 def test_bank_sentences_check_their_arguments():
@@ -144,5 +122,3 @@ def test_bank_sentences_check_their_arguments():
         bank_sentences(0, generator=torch.Generator())
     with pytest.raises(TypeError, match="held_out must be True or False; got int"):
         bank_sentences(1, generator=torch.Generator(), held_out=1)
-    with pytest.raises(TypeError, match="day_and_town must be True or False; got str"):
-        bank_sentences(1, generator=torch.Generator(), day_and_town="yes")

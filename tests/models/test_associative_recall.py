@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from oracles import assert_raises, mistakes
 
 from attention_tutorial import scaled_dot_product_attention
 from attention_tutorial.models.tasks.associative_recall import STARTS, Recall, learn_recall, recall_questions
@@ -61,26 +62,16 @@ def test_the_seed_moves_everything():
     assert not torch.equal(first.x, other.x) and not torch.equal(first.w_q, other.w_q)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"rate": 0.0}, "rate must be"), ({"divisor": -1.0}, "divisor must be"), ({"start": 0.0}, "start must be")],
-)
-def test_what_must_be_positive_is(options, message):
-    with pytest.raises(ValueError, match=message):
-        learn_recall(**{"d_k": 4, "divisor": 2.0, "rate": 0.1, "steps": 1, **options})
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
+@mistakes({
+    ValueError: [
         (lambda: recall_questions(0, torch.Generator()), "size must be at least 1; got 0"),
         (lambda: Recall(0, 1.0), "d_k must be at least 1; got 0"),
         (lambda: Recall(4, 1.0, features=0), "features must be at least 1; got 0"),
+        (lambda: Recall(4, 0.0), "divisor must be above 0; got 0.0"),
+        (lambda: Recall(4, 1.0, start=0.0), "start must be above 0; got 0.0"),
         (lambda: learn_recall(4, 2.0, 0.2, steps=0), "steps must be at least 1; got 0"),
-        (lambda: Recall(4, 0.0), "divisor"),
-        (lambda: learn_recall(4, 2.0, -0.1, steps=1), "rate"),
+        (lambda: learn_recall(4, 2.0, -0.1, steps=1), "rate must be above 0; got -0.1"),
     ],
-)
-def test_sizes_below_one_and_rates_of_zero_are_refused(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
+})  # fmt: skip
+def test_a_mistake_gets_an_error_that_names_it(call, error, message):
+    assert_raises(call, error, message)

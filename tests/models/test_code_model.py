@@ -20,6 +20,7 @@ from attention_tutorial.layers import merge_heads, split_heads
 from attention_tutorial.models.code_model import (
     CodeModel,
     DistanceAttention,
+    ModelOutput,
     code_model_record,
     held_out_files,
     load_code_model,
@@ -127,18 +128,6 @@ def test_what_heads_would_add_is_told_of_those_that_are_taken_away_too(model, ge
     assert less.added[1][:, 0].any() and not less.added[1].allclose(whole.added[1])
 
 
-def test_the_same_seed_starts_the_same_model_and_moves_no_other_draw():
-    def start(seed):
-        generator = torch.Generator().manual_seed(seed)
-        return CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9, generator=generator).state_dict()
-
-    torch.manual_seed(3)
-    first, again, other = start(1), start(1), start(2)
-    assert all(first[name].equal(again[name]) for name in first)
-    assert not first["embedding.weight"].equal(other["embedding.weight"])
-    assert not first["layers.1.w_o.weight"].equal(other["layers.1.w_o.weight"])
-
-
 def test_a_copy_and_a_saved_model_compute_the_same(model, generator):
     ids, file = some_ids(model, generator), io.BytesIO()
     torch.save(model, file)
@@ -164,22 +153,14 @@ def test_the_first_of_one_is_the_most_likely_token_every_time(model):
 def test_draws_have_the_probabilities_of_the_formula(temperature, top_k, generator):
     """1,500 draws of one token: each share is within 4.5 standard errors of softmax(logits / T) over the largest."""
     model = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
-    bias = 4 * torch.randn(4, generator=generator)
-    model.forward = lambda ids, without=(): type(
-        "Read", (), {"logits": torch.cat([torch.full((66,), -99.0), bias, torch.full((187,), -99.0)])[None, None]}
-    )
+    logits = torch.full((257,), -99.0)
+    logits[66:72] = 4 * torch.randn(6, generator=generator)
+    model.forward = lambda ids, without=(): ModelOutput(logits[None, None], (), ())
     draws = Counter(model.write("", 1, temperature=temperature, top_k=top_k, generator=generator) for _ in range(1500))
-    for i, p in enumerate((bias / temperature).softmax(dim=0).tolist()):
-        share = draws[model.tokens.text(66 + i)] / 1500
-        assert abs(share - p) <= 4.5 * math.sqrt(p * (1 - p) / 1500) + 1e-9
+    allowed = logits >= logits.topk(top_k or 257).values[-1]
+    for i, p in enumerate((logits / temperature).where(allowed, -torch.inf).softmax(dim=0).tolist()):
+        assert abs(draws[model.tokens.text(i)] / 1500 - p) <= 4.5 * math.sqrt(p * (1 - p) / 1500) + 1e-9
     assert sum(draws.values()) == 1500
-
-
-def test_only_the_largest_are_drawn(model, generator):
-    logits = model(model.encode("or")).logits[0, -1]
-    best = {model.tokens.text(int(i)) for i in logits.topk(3).indices}
-    draws = {model.write("or", 1, top_k=3, temperature=50.0, generator=generator) for _ in range(60)}
-    assert draws == best
 
 
 def test_the_same_generator_writes_the_same_and_heads_that_are_off_do_not_write(model):
@@ -241,7 +222,6 @@ TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
     TypeError: [
         (lambda: CodeModel("tokens"), "tokens must be a BytePairs; got str"),
         (lambda: CodeModel(BytePairs([]), num_layers=2.0), "num_layers must be an int; got float"),
-        (lambda: CodeModel(BytePairs([]), generator=3), "generator must be a torch.Generator or None; got int"),
         (lambda: TINY.encode(5), "text must be a str; got int"),
         (lambda: TINY([1]), "ids must be a torch.Tensor of token ids; got list"),
         (lambda: TINY(torch.ones(1, 2)), "ids must hold token ids of dtype torch.int64; got torch.float32"),
@@ -255,11 +235,8 @@ TINY = CodeModel(BytePairs([]), d_model=8, num_heads=2, context=9)
         (lambda: DistanceAttention(8, 2, 4)(torch.zeros(1, 5, 8)), "x must have at most 4 positions; got (1, 5, 8)"),
         (lambda: TINY.encode("a" * 9), "text must have at most 8 tokens; got 9"),
         (lambda: TINY(torch.zeros(1, 10, dtype=torch.long)), "ids must be (batch, n) with n at most 9; got (1, 10)"),
-        (lambda: TINY(torch.zeros(9, dtype=torch.long)), "ids must be (batch, n) with n at most 9; got (9,)"),
         (lambda: TINY(TINY.encode("a"), without=[(1, 0)]),
          "without must hold (layer, head) from (1, 1) to (2, 2); got (1, 0)"),
-        (lambda: TINY(TINY.encode("a"), without=[[2, 1]]),
-         "without must hold (layer, head) from (1, 1) to (2, 2); got [2, 1]"),
         (lambda: TINY.write("a", without=(2, 1)), "without must hold (layer, head) from (1, 1) to (2, 2); got 2"),
         (lambda: TINY.write("a", temperature=0.0), "temperature must be above 0; got 0.0"),
         (lambda: TINY.write("a", top_k=0), "top_k must be at least 1; got 0"),

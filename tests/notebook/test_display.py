@@ -4,6 +4,7 @@ import ast
 import functools
 import inspect
 import math
+import re
 import textwrap
 
 import pytest
@@ -34,7 +35,6 @@ def tree(code, *, docstrings):
 def test_what_is_shown_is_what_is_imported(obj):
     source = inspect.getsource(obj)
     assert tree(show_source(obj).code, docstrings=True) == tree(source, docstrings=False)
-    assert tree(show_source(obj, docstring=True).code, docstrings=True) == tree(source, docstrings=True)
 
 
 @pytest.mark.parametrize("obj", [*PUBLIC, *METHODS], ids=lambda obj: obj.__qualname__)
@@ -54,12 +54,6 @@ def test_a_shown_function_runs():
     assert torch.equal(namespace["causal_mask"](2, 3), attention_tutorial.causal_mask(2, 3))
 
 
-def test_a_method_loses_its_indentation():
-    code = show_source(attention_tutorial.MultiHeadAttention.forward).code
-    assert code.startswith("def forward(")
-    assert '"""' not in code
-
-
 def test_the_functions_that_chapters_show_stay_short():
     for name in ("scaled_dot_product_attention", "masked_softmax", "additive_scores", "multiplicative_attention"):
         shown = show_source(getattr(attention_tutorial, name)).code.splitlines()
@@ -72,8 +66,9 @@ def test_a_source_renders_as_a_python_listing_under_its_name():
     assert data["text/markdown"] == "```python\n# package.module.f\ndef f():\n    return 1\n```"
     assert data["text/plain"] == repr(source) == "def f():\n    return 1"
     assert show_source(attention_tutorial.causal_mask).name == "attention_tutorial.masks.causal_mask"
-    name = "attention_tutorial.layers.MultiHeadAttention.forward"
-    assert show_source(attention_tutorial.MultiHeadAttention.forward).name == name
+    method = show_source(attention_tutorial.MultiHeadAttention.forward)
+    assert method.name == "attention_tutorial.layers.MultiHeadAttention.forward"
+    assert method.code.startswith("def forward(") and '"""' not in method.code
 
 
 def test_numbers_are_rounded_to_a_fixed_count_of_digits_and_zero_has_no_sign():
@@ -83,13 +78,8 @@ def test_numbers_are_rounded_to_a_fixed_count_of_digits_and_zero_has_no_sign():
     assert rounded(torch.tensor(7)) == "7.000"
 
 
-@pytest.mark.parametrize("obj", [len, torch.softmax, 3, "text", functools.partial(print)])
+@pytest.mark.parametrize("obj", [len, torch.softmax, 3, "text", functools.partial(print), math])
 def test_what_has_no_source_is_a_type_error(obj):
-    with pytest.raises(TypeError) as caught:
+    got = "the module math" if obj is math else repr(obj)
+    with pytest.raises(TypeError, match=re.escape(f"obj must be a function or class written in Python; got {got}")):
         show_source(obj)
-    assert str(caught.value) == f"obj must be a function or class written in Python; got {obj!r}"
-
-
-def test_a_module_has_no_listing():
-    with pytest.raises(TypeError, match="obj must be a function or class written in Python; got the module math"):
-        show_source(math)

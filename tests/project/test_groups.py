@@ -20,7 +20,7 @@ def test_what_starts_first_is_there(settings):
     places = [settings.place(SimpleNamespace(nodeid=name)) for name in (
         "tests/site/test_browser.py::test_a", "notebooks/07_the_whole_machine.ipynb::Cell 1",
         "notebooks/03_square_root_of_d_k.ipynb::Cell 1", "tests/site/test_browser.py::test_a[book/index.html]",
-        "tests/core/test_masks.py::test_a")]  # fmt: skip
+        "tests/data/test_copying.py::test_a")]  # fmt: skip
     assert places == sorted(set(places))
 
 

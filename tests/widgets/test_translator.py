@@ -29,7 +29,7 @@ IN_NODE = """
 const { machine, cases } = given;
 const whole = widget.machineOf(machine);
 return cases.map(({ source, target, given, most }) => {
-  const patient = widget.encode(whole, source, { ...widget.NOTHING, ...intervention });
+  const patient = widget.encode(whole, source, { ...widget.NOTHING, ...given });
   const trace = widget.decode(patient, target);
   const wrote = most ? widget.write(patient, most) : null;
   const matrices = Object.fromEntries([...trace].map(([name, x]) => [name, [x.rows, x.columns, [...x.data]]]));

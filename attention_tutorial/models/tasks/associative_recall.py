@@ -1,8 +1,8 @@
-"""Associative recall by one attention: a task that tells what the divisor of the scores and the start of training do.
+"""Associative recall by one attention: a task that shows what the divisor of the scores and the first weights do.
 
-A question shows some symbols, each with a content, and asks for the content of one of them. The asked symbol makes the
-query, the shown ones the keys, and the contents are the values. Several attentions are trained side by side, each from
-a start of its own, so that a result can be told with its spread.
+A question shows some symbols, each with a content, and asks for the content of one of them. The asked symbol gives the
+query, the shown ones give the keys, and the contents are the values. Several attentions are trained side by side from
+different first weights, so that a result can be reported with its spread.
 """
 
 import functools
@@ -17,7 +17,7 @@ from ..._validation import check_generator, check_positive, check_size
 
 __all__ = ["STARTS", "Questions", "Recall", "Trained", "learn_recall", "recall_questions"]
 
-STARTS = 8  # attentions side by side
+STARTS = 8  # attentions side by side, each from other first weights
 SYMBOLS, SHOWN, CONTENTS = 32, 16, 8
 BATCH, TESTED = 64, 500  # questions at a step, and after the training
 
@@ -64,7 +64,7 @@ def recall_questions(size: int, generator: torch.Generator) -> Questions:
 
 @functools.lru_cache(maxsize=1)
 def _practice(seed: int, steps: int) -> tuple[Questions, ...]:
-    """Return the questions of every step, and those after the training: the same for every model with this seed."""
+    """Return the questions of every step, and those of the test: the same for every model with this seed."""
     generator = torch.Generator().manual_seed(seed)
     return tuple(recall_questions(size, generator) for size in [*[BATCH] * steps, TESTED])
 
@@ -135,7 +135,7 @@ class Recall:
 
 
 class Trained(NamedTuple):
-    """What a training left.
+    """The result of a training.
 
     Attributes:
         model: the attentions.
@@ -167,10 +167,10 @@ def learn_recall(
         divisor: what the scores are divided by.
         rate: the learning rate.
         start: the standard deviation of the entries of queries and keys at the start.
-        rate_qk: the learning rate of the matrices that make queries and keys, where it is another one.
+        rate_qk: the learning rate of the projections to queries and keys, if it is another one.
         features: those of a symbol's vector.
         steps: how many.
-        adam: take Adam's steps in place of plain ones.
+        adam: use Adam instead of plain gradient descent.
         seed: of the random numbers.
 
     Returns:

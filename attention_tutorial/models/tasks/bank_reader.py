@@ -1,4 +1,4 @@
-"""Readers of sentences about a bank, who are asked for its sense, or for who, when and where."""
+"""Models that read sentences about a bank and answer which sense it has, or who, when and where."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from ..training import share_right, train_ensemble
 
 __all__ = ["BANK_KINDS", "BankReader", "bank_answers", "bank_scores", "head_profile", "learn_bank", "word_kinds"]
 
-#: What the words of a sentence tell.
+#: The kinds of words in a sentence.
 BANK_KINDS = ("who", "when", "where", "activity", "rest")
 
 _GROUPS = (PEOPLE, DAYS, TOWNS)
@@ -24,14 +24,14 @@ _BANK, _ON = BANK_VOCABULARY.index("bank"), BANK_VOCABULARY.index("on")
 
 
 class BankReader(nn.Module):
-    """One attention layer, whose query is the vector of *bank*; its output is read off linearly.
+    """One attention layer, whose query is the vector of *bank*; a linear map reads the answer from its output.
 
     The queries' matrix starts at zero, so that every head begins as a plain average.
 
     Args:
         seed: of the start.
-        asks: ``"sense"``: which bank is meant. ``"together"``: who, when and where, each read off the output of the
-            whole layer. ``"apart"``: the same three, each read off the output of one head, a different one for each.
+        asks: ``"sense"``: which bank is meant. ``"together"``: who, when and where, each read from the output of
+            the whole layer. ``"apart"``: the same three, each read from the output of its own head.
         d_model: features of a word.
         heads: number of heads.
 
@@ -66,7 +66,7 @@ class BankReader(nn.Module):
 
         Args:
             ids: words (batch, n), padded.
-            keep: (batch, n), False at words that nobody may look at.
+            keep: (batch, n), False at words that no query may attend to.
 
         Returns:
             ``(logits, weights)``: (batch, questions, answers) and (batch, heads, n).
@@ -84,7 +84,7 @@ class BankReader(nn.Module):
 
 
 def bank_answers(data: BankSentences, asks: str) -> Tensor:
-    """Return the right answers to what a reader of a kind is asked.
+    """Return the right answers to the questions of a reader.
 
     Args:
         data: the sentences.
@@ -119,7 +119,7 @@ def learn_bank(
 
 
 def bank_scores(readers: Sequence[BankReader], data: BankSentences) -> Tensor:
-    """Measure how often readers of one kind answer right.
+    """Measure how often readers of one kind answer correctly.
 
     Args:
         readers: the readers.
@@ -133,7 +133,7 @@ def bank_scores(readers: Sequence[BankReader], data: BankSentences) -> Tensor:
 
 
 def word_kinds(ids: Tensor) -> Tensor:
-    """Say what each word tells.
+    """Return the kind of each word.
 
     "of the river" and "of the merchants" belong to the activity, as does "on", unless it is the first word.
 
@@ -141,7 +141,7 @@ def word_kinds(ids: Tensor) -> Tensor:
         ids: words (size, n), padded.
 
     Returns:
-        For each a number that counts in ``BANK_KINDS``, (size, n).
+        Indices into ``BANK_KINDS``, (size, n).
     """
     kinds, is_on = _KIND_OF_ID[ids], ids == _ON
     is_on[:, 0] = False
@@ -150,7 +150,7 @@ def word_kinds(ids: Tensor) -> Tensor:
 
 @torch.no_grad()
 def head_profile(reader: BankReader, data: BankSentences) -> Tensor:
-    """Measure on what kinds of words the heads of a reader look.
+    """Measure how much the heads of a reader attend to each kind of words.
 
     Args:
         reader: the reader.

@@ -1,4 +1,4 @@
-"""Two look-ups at once: eight people hold a thing each, and the things of two of them are asked for."""
+"""Two look-ups at once: eight people hold one thing each, and a model must answer what two of them hold."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -73,7 +73,7 @@ class LookUp(nn.Module):
     r"""Answer both questions through one attention layer: names make the keys, things the values.
 
     The query is the sum of two learned vectors, one for the person asked for first and one for the second. A linear map
-    reads both answers off the layer's output. The queries' matrix starts at zero, so that every head begins as a plain
+    reads both answers from the layer's output. The queries' matrix starts at zero, so that every head begins as a plain
     average.
 
     Args:
@@ -141,7 +141,7 @@ def learn_look_up(models: Sequence[LookUp], *, steps: int = 150, batch: int = 64
 
 
 def look_up_scores(models: Sequence[LookUp], *, kinds: int = 1) -> Tensor:
-    """Measure how often models answer right, in 1000 new rounds.
+    """Measure how often models answer correctly, in 1000 new rounds.
 
     Args:
         models: the models.

@@ -1,7 +1,7 @@
 """A reader that answers two questions about a sentence by one attention: who did it, and where.
 
 The smallest model in which queries, keys and values can be *learned*: words become vectors, one attention mixes them,
-and an answer is read off the mix. It is trained on :func:`attention_tutorial.data.sentences.who_where`.
+and a matrix reads the answer from the mix. It is trained on :func:`attention_tutorial.data.sentences.who_where`.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ __all__ = ["Reader", "reader_accuracy", "train_reader"]
 
 
 class Reader(nn.Module):
-    r"""One attention between an embedding and a matrix that reads the answer off.
+    r"""One attention between an embedding and a matrix that gives the answer.
 
     .. math:: \text{logits} = \operatorname{Attention}(X W^Q, X W^K, X W^V)\, W^{\text{answer}}
 
     Args:
-        generator: draws the start.
+        generator: draws the first weights.
         d_model: features of a word, of a query, of a key and of a value.
         equal_weights: mix with equal weights at every position, as a plain average does.
         shared: make queries and keys with one matrix.
@@ -69,8 +69,8 @@ class Reader(nn.Module):
 
         Args:
             ids: token ids (batch, n).
-            asked: positions (batch, m) that ask; all of them if left out.
-            allowed: bool, False where a query may not look; it broadcasts to (batch, m, n).
+            asked: positions (batch, m) of the queries; all of them if left out.
+            allowed: bool, False where a query may not attend; it broadcasts to (batch, m, n).
 
         Returns:
             The logits (batch, m, words) and the weights (batch, m, n).
@@ -90,7 +90,7 @@ class Reader(nn.Module):
 def train_reader(
     reader: nn.Module, sentences: WhoWhere, generator: torch.Generator, *, steps: int = 300, batch: int = 64
 ) -> Any:
-    """Train a reader, by AdamW with a learning rate of 0.01, so that it gives the right answers at both questions.
+    """Train a reader, by AdamW with a learning rate of 0.01, to answer both questions.
 
     Args:
         reader: a :class:`Reader`, or any module that is called with ids and the positions that ask.
@@ -100,7 +100,7 @@ def train_reader(
         batch: sentences in a step.
 
     Returns:
-        The reader, which was changed in place.
+        The reader, trained in place.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -132,7 +132,7 @@ def train_reader(
 
 @torch.no_grad()
 def reader_accuracy(reader: nn.Module, sentences: WhoWhere) -> float:
-    """Return the share of questions that a reader answers rightly.
+    """Return the share of questions that a reader answers correctly.
 
     Args:
         reader: a :class:`Reader`, or any module that is called with ids and the positions that ask.

@@ -6,7 +6,7 @@ import torch
 
 from attention_tutorial.data.examples import THE_CAT
 
-from . import Answers, Wrong
+from . import Answers
 
 
 def attend(query, key, value, *, scale=None, axis=-1):
@@ -29,7 +29,6 @@ BANK = {
     ),
     "weights_by_hand": Answers(
         right={"list": [1 / 8, 3 / 8, 4 / 8], "rounded": (0.125, 0.375, 0.5)},
-        wrong=[Wrong("exp(ln 3) is 3", [0.2, 0.3, 0.5])],
     ),
     "many_queries": Answers(
         right={
@@ -38,12 +37,6 @@ BANK = {
             ),
             "float32": lambda q, k, v: attend(q.float(), k.float(), v.float()),
         },
-        wrong=[
-            Wrong(
-                "check the scores", lambda q, k, v: torch.cosine_similarity(q[:, None], k[None], dim=-1).softmax(-1) @ v
-            ),
-            Wrong("largest difference is 0.5", lambda q, k, v: attend(q, k, v) + 0.5),
-        ],
     ),
     "self_attention": Answers(
         right={
@@ -54,17 +47,12 @@ BANK = {
                 torch.nn.functional.scaled_dot_product_attention(*(x[None] @ w for w in (wq, wk, wv)))[0] @ wo
             ),
         },
-        wrong=[Wrong("no weights on the values", lambda x, wq, wk, wv, wo: attend(x @ wq, x @ wk, x @ wv) @ wo + 1)],
     ),
     "multiplications": Answers(
         right={
             "sum": lambda m, n, d_k, d_v: m * n * d_k + m * n * d_v,
             "tensor": lambda m, n, d_k, d_v: torch.tensor(m * n) * (d_k + d_v),
         },
-        wrong=[
-            Wrong("something else", lambda m, n, d_k, d_v: m * n * (d_k + d_v) - 1),
-            Wrong("the count is not 0", lambda m, n, d_k, d_v: 0),
-        ],
     ),
     "aim": Answers(right={"long enough": [0, 10], "a little aslant": torch.tensor([0.5, 20.0])}),
     "debug_the_batch": Answers(

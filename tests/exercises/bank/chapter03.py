@@ -23,11 +23,6 @@ def mean_square(d, mq, a, mk, b):
 # ---- jacobian and through_softmax -----------------------------------------------------------------------------------
 
 
-def jacobian(scores):
-    a = torch.softmax(scores, dim=0)
-    return torch.diag(a) - torch.outer(a, a)
-
-
 def jacobian_in_a_loop(scores):
     a = torch.softmax(scores, dim=0)
     n = len(a)
@@ -53,10 +48,6 @@ def in_a_loop(x, w_q, w_k, heads):
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------
-
-
-def logs_times(factor):
-    return lambda w, d_model, d_head: torch.softmax(factor(d_model, d_head) * w.log(), dim=-1)
 
 
 def power(w, d_model, d_head):
@@ -150,16 +141,6 @@ class ByPytorch(made(math.sqrt, lambda d, m, h, n: math.sqrt(d))):
         return merge_heads(nn.functional.scaled_dot_product_attention(q, k, v)), weights
 
 
-def returning(change):
-    """The right class, but for what it returns."""
-
-    class Returning(made(root, by_head)):
-        def forward(self, ids):
-            return change(*super().forward(ids))
-
-    return Returning
-
-
 class ScalingItsEmbedding(made(lambda m: 1.0, by_head)):
     def forward(self, ids):
         with torch.no_grad():
@@ -174,10 +155,8 @@ BANK = {
             "tensor": lambda d, mq, a, mk, b: torch.tensor(variance(d, mq, a, mk, b)),
         },
         wrong=[
-            Wrong("is 180; yours is 7", lambda d, mq, a, mk, b: 7.0),
             Wrong("right for d_k = 5", lambda d, mq, a, mk, b: variance(5, mq, a, mk, b)),
             Wrong("negative means count", lambda d, *x: variance(d, *(max(y, 0) for y in x))),
-            Wrong("is 180; yours is 0", lambda d, mq, mk, a, b: variance(d, mq, a, mk, b)),
         ],
     ),
     "jacobian": Answers(
@@ -188,35 +167,23 @@ BANK = {
             "pytorch's own": lambda a, u: torch.ops.aten._softmax_backward_data(u, a, 0, a.dtype),
             "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
         },
-        wrong=[Wrong("the entries must sum to 0", lambda a, u: a + u)],
     ),
     "head_scores": Answers(
         right={"loop": in_a_loop, "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h)},
-        wrong=[
-            Wrong("you divided by sqrt(batch)", lambda x, *w: scores_of_heads(x, *w, divide=math.sqrt(len(x)))),
-            Wrong("the sign of your scores is turned around", lambda *inputs: -in_a_loop(*inputs)),
-        ],
     ),
     "initial_std": Answers(
         right={
             "from the variance": lambda m, d, s: (1 / (m * s**2)) ** 0.5,
             "tensor": lambda m, d, s: torch.tensor(m).double().rsqrt() / s,
         },
-        wrong=[
-            Wrong("above 0", lambda m, d, s: -(m**-0.5) / s),
-            Wrong("scaled scores of variance 16", lambda m, d, s: 2 * m**-0.5 / s),
-        ],
     ),
     "repair": Answers(
         right={"power": power, "float32": lambda w, m, d: power(w.float(), m, d)},
-        wrong=[Wrong("too flat: in effect", logs_times(lambda m, d: root(m // d)))],
     ),
     "temperature_for": Answers(
         right={"bisection": bisect, "newton": newton},
         wrong=[
             Wrong("search from much colder", lambda s, h: bisect(s, h, low=0.5, high=50)),
-            Wrong("NaN (0 ln 0)", lambda s, h: bisect(s, h, spread=lambda a: -(a * a.log()).sum().item())),
-            Wrong("too few steps", lambda s, h: bisect(s, h, steps=10)),
             Wrong("above 0", lambda s, h: -bisect(s, h)),
             Wrong("only differences count", lambda s, h: bisect(s, h) + max(0.0, s.max().item() - 20)),
         ],
@@ -224,13 +191,11 @@ BANK = {
     "debug_the_scales": Answers(
         right={"plain": made(root, by_head), "torch": ByPytorch},
         wrong=[
-            Wrong("multiplied the embedding by 2", made(lambda m: 2.0, by_head)),
             Wrong("drawn with standard deviation", made(lambda m: 1.0, by_head, std=1.0)),
             Wrong("keep the names of the parts", Renamed),
             Wrong("the class itself", made(root, by_head)(5, 4, 2, 3)),
             Wrong("change nothing", ScalingItsEmbedding),
             Wrong("had no bias", WithBias),
-            Wrong("the values must come from", returning(lambda o, w: (o / 17**0.5, w))),
         ],
     ),
 }

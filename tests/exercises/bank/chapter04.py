@@ -23,11 +23,6 @@ def count_float(d_model, num_heads, d_head=None, bias=False):
 # ---- split ----------------------------------------------------------------------------------------------------------
 
 
-def split(x, num_heads):
-    batch, n, width = x.shape
-    return x.reshape(batch, n, num_heads, width // num_heads).transpose(1, 2)
-
-
 def split_by_chunk(x, num_heads):
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
 

@@ -104,7 +104,6 @@ BANK = {
             "positions": lambda m, n: torch.arange(n)[None, :] <= torch.arange(m)[:, None] + (n - m),
             "lists": lambda m, n: torch.tensor([[j <= i + n - m for j in range(n)] for i in range(m)]),
         },
-        wrong=[Wrong("cells are not", lambda m, n: torch.eye(m, n, dtype=torch.bool))],
     ),
     "surviving_softmax": Answers(
         right={"where": by_where, "float32": in_float32},

@@ -125,7 +125,6 @@ BANK = {
     "share_right": Answers(right={"lists": by_lists, "tensor": as_tensor}),
     "closed_edge": Answers(
         right={"the package's": close, "loop": edge_in_a_loop},
-        wrong=[Wrong("cells are not right", lambda rows, columns, m, n: torch.ones(len(rows), m, n, dtype=torch.bool))],
     ),
     "chrf_by_hand": Answers(
         right={
@@ -142,7 +141,6 @@ BANK = {
     "doctor": Answers(
         right={"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2)},
         wrong=[
-            Wrong("it says 'padding open' of", lambda patient: "padding open"),
             Wrong("return one of 'healthy', 'no shift'", lambda patient: "ill"),
             Wrong("got 'patient 0'", lambda patient: patient.name),
         ],

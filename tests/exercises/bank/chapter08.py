@@ -6,8 +6,8 @@ import math
 import numpy as np
 import torch
 
-from attention_tutorial import causal_mask, scaled_dot_product_attention, sliding_window_mask
-from attention_tutorial.tiled import SoftmaxState, merge_states, softmax_state, tiled_attention
+from attention_tutorial import causal_mask, scaled_dot_product_attention
+from attention_tutorial.tiled import SoftmaxState, merge_states, softmax_state
 
 from . import Answers, Wrong
 
@@ -197,15 +197,10 @@ BANK = {
     ),
     "window": Answers(
         right={"loop": window_in_a_loop, "triangles": window_by_triangles},
-        wrong=[Wrong("must see key 4", lambda m, n, w, s: sliding_window_mask(m, n, w, s) & (torch.arange(n) != 4))],
     ),
     "kernel": Answers(
         right={"parts": kernel_of_parts, "keys and values joined, and one feature more": joined_blocks},
         wrong=[
-            Wrong(
-                "the output is wrong for queries [2]",
-                lambda *a: kernel_of_parts(*a) + (torch.arange(len(a[0])) == 2)[:, None],
-            ),
             Wrong("your kernel starts its maximum at 0", functools.partial(joined_blocks, start=-1e5)),
             *(
                 Wrong("more scores than those of `block` keys", kernel)
@@ -224,26 +219,6 @@ BANK = {
             "NumPy's True": lambda attend: np.bool_(test_against_the_package(attend)),
         },
         wrong=[
-            Wrong(
-                "your test fails a right kernel",
-                lambda attend: bool(
-                    attend(
-                        torch.ones(1, 1),
-                        torch.arange(7.0).sin()[:, None],
-                        torch.arange(7.0).cos()[:, None],
-                        torch.ones(7).bool(),
-                        False,
-                        2,
-                    ).equal(
-                        tiled_attention(
-                            torch.ones(1, 1),
-                            torch.arange(7.0).sin()[:, None],
-                            torch.arange(7.0).cos()[:, None],
-                            block_size=2,
-                        )
-                    )
-                ),
-            ),
             Wrong("passes every kernel", lambda attend: not getattr(attend, "keywords", {}).get("bug")),
         ],
     ),

@@ -93,7 +93,6 @@ BANK = {
     ),
     "next_probabilities": Answers(
         right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk},
-        wrong=[Wrong("it is not the right result", lambda x, t, k: torch.ones_like(x) / len(x))],
     ),
     "previous_score": Answers(
         right={"places": previous_by_places, "loop": previous_in_a_loop},
