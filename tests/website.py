@@ -334,6 +334,27 @@ def slide(page, name, position):
     )
 
 
+def layouts_while_sliding(page, *names):
+    """Return how many layouts a widget has, from top to bottom, while one slides each slider from end to end."""
+    return page.evaluate(
+        """(names) => {
+          const [root, seen] = [document.querySelector(".bw"), new Set()];
+          for (const input of names.map((name) => root.querySelector(`[id$='-${name}']`))) {
+            const step = Math.max(1, Math.round((input.max - input.min) / 8));
+            for (let at = Number(input.min); at <= Number(input.max); at += step) {
+              input.value = at;
+              input.dispatchEvent(new Event("input", { bubbles: true }));
+              const tops = [...root.querySelectorAll("svg, input, .bw-panel, table, summary")].map((x) =>
+                Math.round(x.getBoundingClientRect().top - root.getBoundingClientRect().top));
+              seen.add(JSON.stringify(tops));
+            }
+          }
+          return seen.size;
+        }""",
+        names,
+    )
+
+
 def hard_to_tap(page, selector):
     """List what can be pressed and is less than 44 pixels high, of all that a selector finds in sight."""
     assert page.locator(selector).count()

@@ -19,7 +19,6 @@ __all__ = ["AttentionSteps"]
 
 #: The names of the steps, in order.
 STEPS = ("x", "projections", "scores", "scaled", "masked", "softmax", "output")
-LARGEST = 8  # positions or features that still fit on a screen
 
 Matrix = list[list[float]]
 
@@ -127,8 +126,6 @@ class AttentionSteps(BookWidget):
     Every cell tells the arithmetic that made it. All of it is computed in the browser; in a live notebook the numbers
     that a reader changes come back, and :meth:`steps` gives them to the package.
 
-    :meth:`of` shows your own queries, keys and values.
-
     Args:
         sentence: the name of an example, such as ``"the bank of the river"``.
         step: the step to begin with: ``x``, ``projections``, ``scores``, ``scaled``, ``masked``, ``softmax`` or
@@ -178,47 +175,22 @@ class AttentionSteps(BookWidget):
         compact: bool = False,
     ) -> None:
         switches = {"scaling": scaling, "causal": causal, "predict": predict, "compact": compact}
-        super().__init__(**_first_state(SENTENCES, sentence, step, padding, switches))
-
-    @classmethod
-    def of(
-        cls,
-        query: Tensor | Sequence[Sequence[float]],
-        key: Tensor | Sequence[Sequence[float]],
-        value: Tensor | Sequence[Sequence[float]],
-        *,
-        tokens: Sequence[str] | None = None,
-        step: str | None = None,
-        scaling: bool = True,
-        causal: bool = False,
-        padding: Sequence[int] = (),
-        predict: bool = False,
-    ) -> "AttentionSteps":
-        """Show your own queries, keys and values in place of an example.
-
-        Args:
-            query: Q, (m, d_k): a tensor or a list of rows, at most 8 by 8.
-            key: K, (n, d_k).
-            value: V, (n, d_v).
-            tokens: n words to label the keys with, and the queries if m = n.
-            step: as for the class, like all that follow.
-            scaling: divide the scores by the square root of d_k.
-            causal: mask every key that comes after its query.
-            padding: positions of keys that are padding.
-            predict: hide each step's result until the reader has made a prediction.
-
-        Raises:
-            TypeError: if a switch is not a bool.
-            ValueError: if shapes, numbers, tokens, the step or a position do not fit.
-
-        Example:
-            >>> AttentionSteps.of([[1.0]], [[1.0], [2.0]], [[3.0], [4.0]], tokens=["a", "b"], step="softmax")
-            AttentionSteps('your own numbers', step='softmax')
-        """
-        name = "your own numbers"
-        offered = {name: _own_numbers(query, key, value, tokens)} | SENTENCES
-        switches = {"scaling": scaling, "causal": causal, "predict": predict}
-        return cls._showing(**_first_state(offered, name, step, padding, switches))
+        for name, flag in switches.items():
+            check_flag(name, flag)
+        check_one_of("sentence", sentence, SENTENCES)
+        chosen = SENTENCES[sentence]
+        first = "x" if "x" in chosen else "projections"
+        step = first if step is None else step
+        check_one_of("step", step, STEPS)
+        super().__init__(
+            sentences=[{"name": name, **offer} for name, offer in SENTENCES.items()],
+            sentence=sentence,
+            source="x" if "x" in chosen else "qkv",
+            numbers={name: chosen[name] for name in _MATRICES if name in chosen},
+            step=first if step == "x" else step,
+            padding=check_places("padding", padding, len(chosen["keys"])),
+            **switches,
+        )
 
     def __repr__(self) -> str:
         return f"AttentionSteps({self.sentence!r}, step={self.step!r})"
@@ -261,59 +233,3 @@ class AttentionSteps(BookWidget):
         cells = [[rounded(weight) for weight in row] for row in weights.tolist()]
         caption = f"Attention weights, {self.sentence}: each row is a query, each column a key."
         return html_table(caption, chosen["queries"], chosen["keys"], cells)
-
-
-def _first_state(
-    offered: dict[str, dict[str, Any]],
-    sentence: str,
-    step: str | None,
-    padding: Sequence[int],
-    switches: dict[str, bool],
-) -> dict[str, Any]:
-    """Check how the widget is to begin, and return its traits."""
-    for name, flag in switches.items():
-        check_flag(name, flag)
-    check_one_of("sentence", sentence, offered)
-    chosen = offered[sentence]
-    source = "x" if "x" in chosen else "qkv"
-    step = ("x" if source == "x" else "projections") if step is None else step
-    check_one_of("step", step, STEPS)
-    return {
-        "sentences": [{"name": name, **offer} for name, offer in offered.items()],
-        "sentence": sentence,
-        "source": source,
-        "numbers": {name: chosen[name] for name in _MATRICES if name in chosen},
-        "step": "projections" if source == "qkv" and step == "x" else step,
-        "padding": check_places("padding", padding, len(chosen["keys"])),
-        **switches,
-    }
-
-
-def _own_numbers(query: Any, key: Any, value: Any, tokens: Sequence[str] | None) -> dict[str, Any]:
-    """Check a reader's own query, key and value, and describe them as ``SENTENCES`` does its examples."""
-    rows = {}
-    for name, numbers in [("query", query), ("key", key), ("value", value)]:
-        tensor = torch.as_tensor(numbers).detach().cpu().double()
-        if tensor.dim() != 2 or not all(1 <= size <= LARGEST for size in tensor.shape):
-            raise ValueError(f"{name} must have two axes of 1 to {LARGEST}; got shape {tuple(tensor.shape)}")
-        if not tensor.isfinite().all():
-            raise ValueError(f"{name} must hold finite numbers; got {tensor.tolist()}")
-        rows[name] = tensor.tolist()
-    m, n, d_k = len(rows["query"]), len(rows["key"]), len(rows["key"][0])
-    if len(rows["query"][0]) != d_k:
-        raise ValueError(f"query and key need the same number of features; got {len(rows['query'][0])} and {d_k}")
-    if len(rows["value"]) != n:
-        raise ValueError(f"key and value need the same number of positions; got {n} and {len(rows['value'])}")
-    if tokens is not None and len(tokens) != n:
-        raise ValueError(f"tokens must name each of the {n} keys; got {len(tokens)}: {list(tokens)}")
-    keys = list(map(str, tokens)) if tokens is not None else [f"key {j + 1}" for j in range(n)]
-    return {
-        "queries": keys if tokens is not None and m == n else [f"query {i + 1}" for i in range(m)],
-        "keys": keys,
-        "features": [str(feature + 1) for feature in range(d_k)],
-        "q": rows["query"],
-        "k": rows["key"],
-        "v": rows["value"],
-        "focus": 0,
-        "note": "Your own numbers.",
-    }

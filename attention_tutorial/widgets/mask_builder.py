@@ -1,4 +1,4 @@
-"""Mask builder: open and close keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
+"""Mask builder: allow and mask keys cell by cell, and see the weights, the leaks and the rows that see nothing."""
 
 import functools
 import operator
@@ -10,7 +10,7 @@ import torch
 import traitlets
 from torch import Tensor
 
-from .._validation import check_size
+from .._validation import check_flag, check_size
 from ..functional import masked_softmax
 from ..notebook.display import rounded
 from .base import BookWidget, check_one_of, check_places, html_table
@@ -19,77 +19,23 @@ __all__ = ["MaskBuilder"]
 
 LARGEST = 8  # queries or keys that still fit on a screen
 
-#: The masks that have a name. ``rule`` says which keys are open, in words that :func:`made_mask` and the browser read:
+#: The masks that have a name. ``rule`` says which keys are allowed, in words for :func:`made_mask` and the browser:
 #: the positions of ``query`` and ``key``, the number of the ``row``, whether a word is ``real`` (1) or padding (0),
-#: which ``text`` it belongs to (1 or 2), and the length of the ``window``. ``code`` is how the package makes the mask;
-#: what stands in braces is filled in. A task below offers a mask by its name.
+#: which ``text`` it belongs to (1 or 2), and the length of the ``window``. A task below offers a mask by its name.
 MASKS: dict[str, dict[str, str]] = {
-    "open": {
-        "label": "no mask",
-        "rule": "key = key",
-        "code": "mask = None  # every query may see every key",
-    },
-    "causal": {
-        "label": "causal",
-        "rule": "key <= query",
-        "code": "mask = causal_mask({sizes})",
-    },
-    "one_too_far": {
-        "label": "one too far",
-        "rule": "key <= query + 1",
-        "code": "mask = {ones}.tril({n - m + 1})  # causal_mask has {n - m}",
-    },
-    "without_self": {
-        "label": "without itself",
-        "rule": "key < query",
-        "code": "mask = {ones}.tril({n - m - 1})  # causal_mask has {n - m}",
-    },
-    "upper_left": {
-        "label": "causal, upper left",
-        "rule": "key <= row",
-        "code": "mask = {ones}.tril()  # as torch's is_causal=True",
-    },
-    "padding": {
-        "label": "padding",
-        "rule": "key_real = 1",
-        "code": "mask = {real}  # (1, 1, 1, {n})",
-    },
-    "both_tokens": {
-        "label": "both tokens",
-        "rule": "query_real = 1 and key_real = 1",
-        "code": "real = {real}\nmask = real & real.mT  # (1, 1, {n}, {n})",
-    },
-    "causal_and_padding": {
-        "label": "causal AND padding",
-        "rule": "key <= query and key_real = 1",
-        "code": "mask = combine_masks(\n    causal_mask({sizes}),\n    {real},\n)  # AND",
-    },
-    "causal_or_padding": {
-        "label": "causal OR padding",
-        "rule": "key <= query or key_real = 1",
-        "code": "mask = (\n    causal_mask({sizes})\n    | {real}\n)  # OR",
-    },
-    "window": {
-        "label": "sliding window",
-        "rule": "key <= query and key > query - window",
-        "code": "mask = combine_masks(\n    causal_mask({sizes}),\n    {ones}.triu({n - m - window + 1}),\n)",
-    },
-    "block": {
-        "label": "one block a text",
-        "rule": "key_text = query_text",
-        "code": "text = torch.tensor({texts})\nmask = text[:, None] == text[None, :]",
-    },
-    "block_and_causal": {
-        "label": "block AND causal",
-        "rule": "key <= query and key_text = query_text",
-        "code": "text = torch.tensor({texts})\nmask = combine_masks(\n    causal_mask({sizes}),\n"
-        "    text[:, None] == text[None, :],\n)",
-    },
-    "prefix": {
-        "label": "prefix",
-        "rule": "key <= query or key_text = 1",
-        "code": "mask = causal_mask({sizes}) | (torch.arange({n}) < {first})",
-    },
+    "none": {"label": "no mask", "rule": "key = key"},
+    "causal": {"label": "causal", "rule": "key <= query"},
+    "one_too_far": {"label": "one too far", "rule": "key <= query + 1"},
+    "without_self": {"label": "without itself", "rule": "key < query"},
+    "upper_left": {"label": "causal, upper left", "rule": "key <= row"},
+    "padding": {"label": "padding", "rule": "key_real = 1"},
+    "both_tokens": {"label": "both tokens", "rule": "query_real = 1 and key_real = 1"},
+    "causal_and_padding": {"label": "causal AND padding", "rule": "key <= query and key_real = 1"},
+    "causal_or_padding": {"label": "causal OR padding", "rule": "key <= query or key_real = 1"},
+    "window": {"label": "sliding window", "rule": "key <= query and key > query - window"},
+    "block": {"label": "one block a text", "rule": "key_text = query_text"},
+    "block_and_causal": {"label": "block AND causal", "rule": "key <= query and key_text = query_text"},
+    "prefix": {"label": "prefix", "rule": "key <= query or key_text = 1"},
 }
 
 #: What the code may do with a row in which no key is allowed.
@@ -98,15 +44,8 @@ EMPTY = {
     "nan": "NaN (softmax of −∞)",
     "sentinel": "equal weights (−1e9 for −∞)",
 }
-#: How the mask can be written down: the package's calls, two boolean conventions, and a float mask.
-FORMS = {
-    "calls": "calls of the package",
-    "bool": "True = may attend (package, torch’s function)",
-    "module": "True = blocked (nn.MultiheadAttention)",
-    "float": "float, added to the scores",
-}
 #: The masks of the small form, which a chapter opens with.
-FEW = ["open", "one_too_far", "causal"]
+FEW = ["none", "one_too_far", "causal"]
 #: The lengths to begin with, where there is room.
 USUAL = {"window": 2, "first": 3}
 
@@ -117,7 +56,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "note": "Each word has to predict the word after it. So it may see itself and what came before, "
         "nothing later, and no padding.",
         "keys": ["<start>", "the", "cat", "sat", "on", "the", "mat", "."],
-        "masks": ["open", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
+        "masks": ["none", "causal", "one_too_far", "without_self", "upper_left", "padding", "causal_and_padding",
                   "causal_or_padding", "window"],
         "m": 5, "n": 5, "padding": [],
     },
@@ -125,7 +64,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "label": "Read a whole text (encoder)",
         "note": "The text is known, so each word may see all words, before and after it, but no padding.",
         "keys": ["the", "cat", "sat", "on", "the", "mat", "today", "."],
-        "masks": ["open", "padding", "both_tokens", "causal"],
+        "masks": ["none", "padding", "both_tokens", "causal"],
         "m": 5, "n": 5, "padding": [3, 4],
     },
     "translate": {
@@ -134,14 +73,14 @@ TASKS: dict[str, dict[str, Any]] = {
         "the beginning: every query may see all of it, but not its padding.",
         "queries": ["<start>", "the", "black", "cat", "sleeps", "on", "the", "mat"],
         "keys": ["le", "chat", "noir", "dort", "sur", "le", "tapis", "."],
-        "masks": ["open", "padding", "causal"],
+        "masks": ["none", "padding", "causal"],
         "m": 4, "n": 6, "padding": [4, 5],
     },
     "pack": {
         "label": "Two texts in one row (packed)",
         "note": "Two texts share a row, so that no place is lost to padding. Each word may see its own text only.",
         "keys": ["the", "cat", "sat", "it", "rains", "today", "again", "."],
-        "masks": ["open", "block", "causal", "block_and_causal"],
+        "masks": ["none", "block", "causal", "block_and_causal"],
         "m": 6, "n": 6, "padding": [],
     },
     "answer": {
@@ -149,7 +88,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "note": "The first words, the question, are given: every query may see them. "
         "The words of the answer have to be predicted, one after the other.",
         "keys": ["who", "sat", "?", "the", "cat", "did", "so", "."],
-        "masks": ["open", "causal", "prefix"],
+        "masks": ["none", "causal", "prefix"],
         "m": 6, "n": 6, "padding": [],
     },
 }  # fmt: skip
@@ -176,7 +115,7 @@ def _labelled(labels: dict[str, str]) -> list[dict[str, str]]:
 
 
 class MaskBuilder(BookWidget):
-    r"""Show a mask whose cells can be opened and closed, and the weights that it leaves.
+    r"""Show a mask whose cells can be allowed and masked, and the weights that it leaves.
 
     .. math:: a_{ij} = \frac{\exp s_{ij}}{\sum_{l \text{ allowed}} \exp s_{il}}
         \text{ for allowed } j, \quad 0 \text{ otherwise}
@@ -197,14 +136,14 @@ class MaskBuilder(BookWidget):
         window: how many keys, itself included, each query sees under the mask ``"window"``, at most n; usually 2.
         first: how many words belong to the first text (``pack``) or to the question (``answer``), fewer than n;
             usually 3.
-        scores: your own scores (m, n), instead of those of the example.
         empty: what a row without an allowed key gets: ``zeros`` as in this package, ``nan`` as a softmax of minus
             infinity gives, or equal weights as a ``sentinel`` of -1e9 gives.
+        compact: show three masks for ``write`` to choose from, the weights, and the judgement.
 
     Raises:
         TypeError: if a size is not an int, a name not a text, the padding no sequence, or the mask neither a name nor
             a boolean tensor.
-        ValueError: if a name does not exist, or sizes, positions or scores do not fit.
+        ValueError: if a name does not exist, or sizes or positions do not fit.
 
     Example:
         >>> widget = MaskBuilder("write", "causal", m=3, n=3)
@@ -221,34 +160,32 @@ class MaskBuilder(BookWidget):
     tasks: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
     masks: "traitlets.List[dict[str, str]]" = traitlets.List(_named(MASKS)).tag(sync=True)
     empties: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(EMPTY)).tag(sync=True)
-    forms: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(FORMS)).tag(sync=True)
     largest = traitlets.Int(LARGEST).tag(sync=True)
     usual: "traitlets.Dict[str, int]" = traitlets.Dict(USUAL).tag(sync=True)
     task = traitlets.Unicode().tag(sync=True)
     preset = traitlets.Unicode().tag(sync=True)  # "hand" once a reader has changed a cell
-    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (open) and 0 (closed)
+    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (allowed), 0 (masked)
     padding: "traitlets.List[int]" = traitlets.List(traitlets.Int()).tag(sync=True)
     window = traitlets.Int(2).tag(sync=True)
     first = traitlets.Int(3).tag(sync=True)
-    scores: "traitlets.List[list[float]]" = traitlets.List().tag(sync=True)  # 8 by 8; the mask uses its upper left part
+    scores: "traitlets.List[list[float]]" = traitlets.List(SCORES).tag(sync=True)  # the mask uses the upper left part
     empty = traitlets.Enum(list(EMPTY), default_value="zeros").tag(sync=True)
-    form = traitlets.Enum(list(FORMS), default_value="calls").tag(sync=True)
     few: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # empty, or the small form's masks
 
     def __init__(
         self,
         task: str = "write",
-        mask: str | Tensor = "open",
+        mask: str | Tensor = "none",
         *,
         m: int | None = None,
         n: int | None = None,
         padding: Sequence[int] | None = None,
         window: int | None = None,
         first: int | None = None,
-        scores: Tensor | Sequence[Sequence[float]] | None = None,
         empty: str = "zeros",
         compact: bool = False,
     ) -> None:
+        check_flag("compact", compact)
         _check_name("task", task, TASKS)
         if compact and (task != "write" or not isinstance(mask, str) or mask not in FEW):
             known = f"the task 'write' and the masks {', '.join(FEW)}"
@@ -273,7 +210,6 @@ class MaskBuilder(BookWidget):
             padding=padded,
             window=window,
             first=first,
-            scores=_all_scores(scores, m, n),
             empty=empty,
             few=FEW if compact else [],
         )
@@ -304,8 +240,8 @@ class MaskBuilder(BookWidget):
         queries = offer["queries"][:m] if "queries" in offer else keys[n - m :]
         cells = [
             [
-                rounded(weight) if is_open else "× " + rounded(weight)
-                for weight, is_open in zip(weights, row, strict=True)
+                rounded(weight) if allowed else "× " + rounded(weight)
+                for weight, allowed in zip(weights, row, strict=True)
             ]
             for weights, row in zip(self.weights.tolist(), self.mask.tolist(), strict=True)
         ]
@@ -402,18 +338,3 @@ def _sizes(task: str, mask: str | Tensor, m: int | None, n: int | None) -> tuple
     if task not in ("write", "translate") and m != n:
         raise ValueError(f"the task {task!r} is self-attention over a whole row, so m must equal n; got m={m}, n={n}")
     return m, n
-
-
-def _all_scores(numbers: Any, m: int, n: int) -> list[list[float]]:
-    """Put a reader's own scores into the upper left corner of those of the example."""
-    scores = [list(row) for row in SCORES]
-    if numbers is None:
-        return scores
-    tensor = torch.as_tensor(numbers).detach().cpu().double()
-    if tuple(tensor.shape) != (m, n):
-        raise ValueError(f"scores must have the mask's shape {(m, n)}; got {tuple(tensor.shape)}")
-    if not tensor.isfinite().all():
-        raise ValueError(f"scores must be finite numbers; a mask hides keys; got {tensor.tolist()}")
-    for row, own in zip(scores, tensor.tolist(), strict=False):
-        row[:n] = own
-    return scores

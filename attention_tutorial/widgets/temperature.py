@@ -87,7 +87,6 @@ class TemperatureAndWidth(BookWidget):
     own = traitlets.Float(1.0).tag(sync=True)  # the temperature that counts when the divisor is "own"
     query = traitlets.Int(1).tag(sync=True)
     along = traitlets.Enum(["d_k", "temperature"], default_value="d_k").tag(sync=True)
-    zoom = traitlets.Bool(False).tag(sync=True)
     predict = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, d_k: int = 4, *, divisor: str | float = "none", query: int = 1, predict: bool = False) -> None:

@@ -11,11 +11,10 @@ from torch import Tensor
 from .._validation import check_flag, check_size
 from ..functional import scaled_dot_product_attention
 from ..notebook.display import rounded
-from .base import BookWidget, check_one_of, check_places, html_table
+from .base import BookWidget, check_one_of, html_table
 
 __all__ = ["Tiles"]
 
-LARGEST = 12  # scores that still fit on a screen
 LIMIT = 100_000.0  # the largest score that can be typed
 
 _SCORES = [1.0, 2.0, 0.5, 3.0, -1.0, 2.5, 4.0, 1.5]
@@ -72,8 +71,6 @@ class Tiles(BookWidget):
     with :math:`t = -\infty` and :math:`l = u = 0` before the first. After the last block, :math:`o` is the output of
     the softmax over the whole row, which stands beside it. Three mistakes can be switched on.
 
-    :meth:`of` shows your own scores.
-
     Args:
         row: the name of a row, such as ``"first block masked"``.
         block: how many keys a block has; the row's own number when left out.
@@ -127,47 +124,29 @@ class Tiles(BookWidget):
         predict: bool = False,
     ) -> None:
         switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
-        super().__init__(**_first_state(ROWS, row, block, step, switches))
-
-    @classmethod
-    def of(
-        cls,
-        scores: Tensor | Sequence[float],
-        values: Tensor | Sequence[float] | None = None,
-        *,
-        masked: Sequence[int] = (),
-        block: int = 2,
-        step: int = 0,
-        forget: bool = False,
-        no_maximum: bool = False,
-        careless: bool = False,
-        predict: bool = False,
-    ) -> "Tiles":
-        """Show your own scores and values in place of a row of the widget's.
-
-        Args:
-            scores: one to twelve finite scores.
-            values: one number for each; 1, 2, 3, ... when left out.
-            masked: positions of the masked keys.
-            block: how many keys a block has.
-            step: as for the class, like all that follow.
-            forget: do not rescale what was summed before when the maximum rises.
-            no_maximum: do not subtract the maximum from the scores.
-            careless: give no separate treatment to blocks in which every key is masked.
-            predict: hide the result until the reader has made a prediction.
-
-        Raises:
-            TypeError: if a switch is not a bool.
-            ValueError: if numbers, places, the block or the step do not fit.
-
-        Example:
-            >>> Tiles.of([0.0, 1.0, 5.0], masked=[1])
-            Tiles('your own numbers', block=2, step=0)
-        """
-        name = "your own numbers"
-        own = _own_row(scores, values, masked, block)
-        switches = {"forget": forget, "no_maximum": no_maximum, "careless": careless, "predict": predict}
-        return cls._showing(**_first_state({name: own} | ROWS, name, block, step, switches))
+        for name, flag in switches.items():
+            check_flag(name, flag)
+        check_one_of("row", row, ROWS)
+        chosen = ROWS[row]
+        block = chosen["block"] if block is None else block
+        check_size("block", block, minimum=1)
+        n = len(chosen["scores"])
+        if block > n:
+            raise ValueError(f"block must be at most the number of scores, {n}; got {block}")
+        check_size("step", step)
+        blocks = -(-n // block)
+        if step > blocks:
+            raise ValueError(f"step must be at most the number of blocks, {blocks}; got {step}")
+        super().__init__(
+            rows=[{"name": name, **offer} for name, offer in ROWS.items()],
+            row=row,
+            scores=chosen["scores"],
+            values=chosen["values"],
+            masked=chosen["masked"],
+            block=block,
+            step=step,
+            **switches,
+        )
 
     def __repr__(self) -> str:
         return f"Tiles({self.row!r}, block={self.block}, step={self.step})"
@@ -183,19 +162,19 @@ class Tiles(BookWidget):
         """
         scores = torch.tensor(self.scores, dtype=torch.float64)
         values = torch.tensor(self.values, dtype=torch.float64)
-        is_open = torch.ones(len(scores), dtype=torch.bool)
-        is_open[list(self.masked)] = False
-        closed = scores.masked_fill(~is_open, -torch.inf)
+        allowed = torch.ones(len(scores), dtype=torch.bool)
+        allowed[list(self.masked)] = False
+        masked = scores.masked_fill(~allowed, -torch.inf)
         t, total, u = (torch.tensor(x, dtype=torch.float64) for x in (-torch.inf, 0.0, 0.0))
         parts = torch.zeros(len(scores), dtype=torch.float64)  # what each key has added to l
         steps: dict[str, list[Tensor]] = {name: [] for name in ("t", "factor", "l", "u", "o", "weights")}
         for first in range(0, len(scores), self.block):
             here = slice(first, first + self.block)
-            before, t = t, torch.maximum(t, closed[here].max())
+            before, t = t, torch.maximum(t, masked[here].max())
             taken_off = torch.zeros_like(t) if self.no_maximum or (t == -torch.inf and not self.careless) else t
             factor = torch.ones_like(t) if self.forget or self.no_maximum else (before - taken_off).exp()
             parts = factor * parts
-            parts[here] = (closed[here] - taken_off).exp()
+            parts[here] = (masked[here] - taken_off).exp()
             total = factor * total + parts[here].sum()
             u = factor * u + (parts[here] * values[here]).sum()
             below = torch.ones_like(total) if total == 0 and not self.careless else total
@@ -203,7 +182,7 @@ class Tiles(BookWidget):
             for name, tensor in made.items():
                 steps[name].append(tensor)
         whole, weights = scaled_dot_product_attention(
-            torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], is_open[None], scale=1.0
+            torch.ones(1, 1, dtype=torch.float64), scores[:, None], values[:, None], allowed[None], scale=1.0
         )
         return {name: torch.stack(all_) for name, all_ in steps.items()} | {
             "naive_weights": weights[0],
@@ -230,59 +209,3 @@ def _told(number: Tensor) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return rounded(number)
-
-
-def _first_state(
-    offered: dict[str, dict[str, Any]],
-    row: str,
-    block: int | None,
-    step: int,
-    switches: dict[str, bool],
-) -> dict[str, Any]:
-    """Check how the widget is to begin, and return its traits."""
-    for name, flag in switches.items():
-        check_flag(name, flag)
-    check_one_of("row", row, offered)
-    chosen = offered[row]
-    block = chosen["block"] if block is None else block
-    check_size("block", block, minimum=1)
-    n = len(chosen["scores"])
-    if block > n:
-        raise ValueError(f"block must be at most the number of scores, {n}; got {block}")
-    check_size("step", step)
-    blocks = -(-n // block)
-    if step > blocks:
-        raise ValueError(f"step must be at most the number of blocks, {blocks}; got {step}")
-    return {
-        "rows": [{"name": name, **offer} for name, offer in offered.items()],
-        "row": row,
-        "scores": chosen["scores"],
-        "values": chosen["values"],
-        "masked": chosen["masked"],
-        "block": block,
-        "step": step,
-        **switches,
-    }
-
-
-def _own_row(scores: Any, values: Any, masked: Sequence[int], block: int) -> dict[str, Any]:
-    """Check a reader's own scores, values and mask, and describe them as ``ROWS`` does."""
-    own = torch.as_tensor(scores).detach().cpu().double()
-    if own.dim() != 1 or not 1 <= len(own) <= LARGEST:
-        raise ValueError(f"scores must be a row of 1 to {LARGEST} numbers; got shape {tuple(own.shape)}")
-    if not (own.abs() <= LIMIT).all():
-        raise ValueError(f"scores must be finite numbers up to {LIMIT:g}; masked closes keys; got {own.tolist()}")
-    n = len(own)
-    numbers = torch.arange(1, n + 1) if values is None else torch.as_tensor(values)
-    numbers = numbers.detach().cpu().double()
-    if numbers.shape != own.shape:
-        raise ValueError(f"values must have a number for each of the {n} scores; got shape {tuple(numbers.shape)}")
-    if not (numbers.abs() <= LIMIT).all():
-        raise ValueError(f"values must be finite numbers up to {LIMIT:g}; got {numbers.tolist()}")
-    return {
-        "scores": own.tolist(),
-        "values": numbers.tolist(),
-        "masked": check_places("masked", masked, n),
-        "block": block,
-        "note": "Your own numbers.",
-    }

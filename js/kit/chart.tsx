@@ -1,4 +1,4 @@
-/* Drawings: pictures with a name, and the pieces that charts are made of. */
+/* Drawings: pictures with a text alternative, and the pieces of charts. */
 
 import type { ComponentChildren, RefObject, SVGAttributes } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -51,7 +51,7 @@ export function Lettering({ at, anchor = "middle", kind = "bw-tick", children }:
   );
 }
 
-interface RungsProps {
+interface GridlinesProps {
   at: readonly number[];
   y: (value: number) => number;
   left: number;
@@ -60,7 +60,7 @@ interface RungsProps {
 }
 
 /** Lines across a picture at some values, each with its number at the left. */
-export function Rungs({ at, y, left, right, say = String }: RungsProps) {
+export function Gridlines({ at, y, left, right, say = String }: GridlinesProps) {
   return at.map((value) => (
     <g key={value}>
       <Line from={[left, y(value)]} to={[right, y(value)]} kind="bw-grid" />
@@ -75,7 +75,7 @@ export function Rungs({ at, y, left, right, say = String }: RungsProps) {
 export const pathThrough = (points: readonly (readonly [number, number])[]): string =>
   points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(2)}`).join("");
 
-/** Move labels at the ends of lines apart, so that none covers another, and none sinks below the floor. */
+/** Move the labels at the ends of lines apart, so that none covers another or lies below the floor. */
 export function spread<T>(labels: readonly (readonly [T, number])[], floor: number, apart = 12): [T, number][] {
   const sorted = labels.map(([label, y]): [T, number] => [label, y]).sort((a, b) => a[1] - b[1]);
   for (let i = 1; i < sorted.length; i++) sorted[i]![1] = Math.max(sorted[i]![1], sorted[i - 1]![1] + apart);
@@ -87,10 +87,10 @@ export function spread<T>(labels: readonly (readonly [T, number])[], floor: numb
   return sorted.reverse();
 }
 
-/** The width of an element in pixels, as it changes: for drawings whose letters must not shrink with them. */
+/** The current width of an element in pixels: for drawings whose letters keep their size. */
 export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number | null] {
   const element = useRef<T>(null);
-  const [width, setWidth] = useState<number | null>(null); // null: it does not stand on the page yet
+  const [width, setWidth] = useState<number | null>(null); // null until it is on the page
   useLayoutEffect(() => {
     const measure = () => setWidth(element.current!.clientWidth);
     measure();
@@ -99,6 +99,16 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number 
     return () => watch.disconnect();
   }, []);
   return [element, width];
+}
+
+/** A drawing that is as wide as its place, in pixels: its letters do not shrink with it. */
+export function Fitting({ kind, children }: { kind?: string; children: (width: number) => ComponentChildren }) {
+  const [place, width] = useWidth<HTMLDivElement>();
+  return (
+    <div ref={place} class={kind}>
+      {width ? children(width) : null}
+    </div>
+  );
 }
 
 /** The colours of weights from 0 to 1, for a legend. */
@@ -110,12 +120,40 @@ export function Ramp() {
   );
 }
 
-/** A cell of a table that shows a probability as a bar, and as a number. */
-export function Bar({ value, kind = "" }: { value: number; kind?: string }) {
+interface BarTableProps {
+  label: string;
+  kind?: string;
+  heads: readonly ComponentChildren[];
+  rows: readonly { id: number; head: ComponentChildren; values: readonly number[] }[];
+}
+
+/** Probabilities as bars and as numbers; those of the last column are in colour. */
+export function BarTable({ label, kind = "", heads, rows }: BarTableProps) {
   return (
-    <td class={`bw-bar ${kind}`} data-value={value}>
-      <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
-      <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
-    </td>
+    <table class={`bw-bars ${kind}`} aria-label={label}>
+      <thead>
+        <tr>
+          <td />
+          {heads.map((head, c) => (
+            <th key={c} scope="col">
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ id, head, values }) => (
+          <tr key={id} data-candidate={id}>
+            <th scope="row">{head}</th>
+            {values.map((value, c) => (
+              <td key={c} class={`bw-bar${c === values.length - 1 ? " bw-now" : ""}`} data-value={value}>
+                <span style={{ width: `${(100 * value).toFixed(1)}%` }} aria-hidden="true" />
+                <b>{value > 0 && value < 0.0005 ? "< 0.001" : show(value)}</b>
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

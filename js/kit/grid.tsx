@@ -1,4 +1,4 @@
-/* Tables of cells that keys, a pointer and a finger reach, and cells in which numbers are typed. */
+/* Grids that can be used by keyboard, mouse and touch, and cells in which numbers are typed. */
 
 import type { ComponentChildren, HTMLAttributes, JSX, TargetedInputEvent, TargetedKeyboardEvent } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -139,7 +139,7 @@ export function Grid(props: GridProps) {
   );
 }
 
-/** A weight that is next to nothing: a faint dot, and the number for those who do not see it. */
+/** A tiny weight: a faint dot, and its number for a screen reader. */
 export function FaintDot({ number }: { number: string }) {
   return (
     <>
@@ -158,11 +158,11 @@ interface NumberFieldProps {
   /** The largest size that a number may have; a thousand, unless something else is said. */
   largest?: number;
   onChange: (value: number) => void;
-  /** What was typed is no number (true), or that no longer matters (false). */
+  /** Whether what is typed is not a number. */
   onInvalid: (invalid: boolean) => void;
 }
 
-/** A field with a number: what is typed counts at once; what is no number does not, and is gone when one leaves. */
+/** A field for a number. What is typed counts at once; what is not a number is dropped when the focus leaves. */
 export function NumberField({ label, value, tabIndex, largest, onChange, onInvalid }: NumberFieldProps) {
   const [typed, setTyped] = useState<string | null>(null); // null: nobody types
   const text = typed ?? showInField(value);

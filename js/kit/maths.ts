@@ -20,8 +20,8 @@ export function matmul(a: Matrix, b: Matrix): Matrix {
   return a.map((row) => b[0]!.map((_, j) => row.reduce((total, value, l) => total + value * b[l]![j]!, 0)));
 }
 
-/** Which keys each query may see: the causal mask (lower right, as in the package) and the padding mask, joined. */
-export function openKeys(m: number, n: number, causal: boolean, padding: readonly number[]): boolean[][] {
+/** Which keys are allowed for each query: the causal mask (lower right, as in the package) and the padding mask. */
+export function allowedKeys(m: number, n: number, causal: boolean, padding: readonly number[]): boolean[][] {
   return table(m, n, (i, j) => !(causal && j > i + n - m) && !padding.includes(j));
 }
 
@@ -36,25 +36,25 @@ export function softmaxRows(scores: Matrix): Matrix {
   });
 }
 
-/** The place of the largest number. */
-export function largest(row: ArrayLike<number>): number {
+/** The index of the largest number. */
+export function argmax(row: ArrayLike<number>): number {
   let found = 0;
   for (let i = 1; i < row.length; i++) if (row[i]! > row[found]!) found = i;
   return found;
 }
 
-/** The places of the largest numbers, the largest first. */
-export const best = (row: Float64Array, most: number): number[] =>
+/** The indices of the k largest numbers, the largest first. */
+export const topK = (row: Float64Array, most: number): number[] =>
   [...row.keys()].sort((a, b) => row[b]! - row[a]!).slice(0, most);
 
 /** The candidates worth showing: the likeliest now, and the two that were the likeliest before. */
 export function candidates(now: Float64Array, before: Float64Array, most = 5): number[] {
-  const first = best(now, most);
-  const lost = best(before, 2).filter((id) => !first.includes(id));
+  const first = topK(now, most);
+  const lost = topK(before, 2).filter((id) => !first.includes(id));
   return [...first.slice(0, most - lost.length), ...lost];
 }
 
-/** Places in order, with one more or without it. */
+/** A sorted list of positions with one added or removed. */
 export const withPlace = (places: readonly number[], place: number, on: boolean): number[] =>
   [...places.filter((other) => other !== place), ...(on ? [place] : [])].sort((a, b) => a - b);
 
@@ -65,8 +65,8 @@ export function decodeFloats(text: string): number[] {
   return range(bytes.length / 4).map((i) => view.getFloat32(4 * i, true));
 }
 
-/** Remember the last result of a function, and give it again as long as it is asked for the same. */
-export function rememberLast<A extends readonly unknown[], R>(compute: (...asked: A) => R): (...asked: A) => R {
+/** Cache the last result of a function, for as long as its arguments stay the same. */
+export function memoizeLast<A extends readonly unknown[], R>(compute: (...asked: A) => R): (...asked: A) => R {
   let last: { asked: A; result: R } | null = null;
   return (...asked) => {
     if (!last?.asked.every((one, i) => one === asked[i])) last = { asked, result: compute(...asked) };

@@ -1,4 +1,4 @@
-/* Texts: what is said about the cell in sight, everything in words, and texts that must not push others about. */
+/* Texts: about the cell under the pointer, everything in words, and texts that keep their height. */
 
 import type { ComponentChildren } from "preact";
 
@@ -7,7 +7,7 @@ interface PanelProps {
   children: ComponentChildren;
 }
 
-/** What is said about that which one points at. It stays in sight at the lower edge while a large widget scrolls. */
+/** Describes what the reader points at. It sticks to the lower edge of the window while a large widget scrolls. */
 export function Panel({ title, children }: PanelProps) {
   return (
     <div class="bw-panel" role="status">
@@ -17,7 +17,7 @@ export function Panel({ title, children }: PanelProps) {
   );
 }
 
-/** Said of a field in which there is no number, or one that is too large. */
+/** Shown when a field holds no number, or one that is too large. */
 export function NoNumber({ largest = 1000 }: { largest?: number }) {
   return (
     <Panel title="Type a number">
@@ -26,7 +26,7 @@ export function NoNumber({ largest = 1000 }: { largest?: number }) {
   );
 }
 
-/** A part that is folded away, with its title. */
+/** A part that is folded away under its title. */
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <details class="bw-words">
@@ -37,7 +37,7 @@ export function Folded({ title, children }: { title: string; children: Component
 }
 
 /** Everything that a picture shows, in words. */
-export function InWords({ title, lines }: { title: string; lines: readonly string[] }) {
+export function TextAlternative({ title, lines }: { title: string; lines: readonly string[] }) {
   return (
     <Folded title={title}>
       <ul>
@@ -49,17 +49,17 @@ export function InWords({ title, lines }: { title: string; lines: readonly strin
   );
 }
 
-interface SteadyProps {
+interface ReservedHeightProps {
   children: ComponentChildren;
-  /** The texts of most lines that may stand here: the room is theirs, so that nothing below moves. */
+  /** The longest texts that may appear here. */
   longest: readonly ComponentChildren[];
   kind?: string;
 }
 
-/** A text that may change its number of lines, above unseen ones of the most lines. */
-export function Steady({ children, longest, kind = "" }: SteadyProps) {
+/** A text with the height of the longest that may take its place, so that nothing below it moves. */
+export function ReservedHeight({ children, longest, kind = "" }: ReservedHeightProps) {
   return (
-    <div class={`bw-steady ${kind}`}>
+    <div class={`bw-reserved ${kind}`}>
       <div>{children}</div>
       {longest.map((text, i) => (
         <div key={i} aria-hidden="true">
@@ -70,7 +70,7 @@ export function Steady({ children, longest, kind = "" }: SteadyProps) {
   );
 }
 
-/** A box that scrolls sideways; without anything in it that takes the focus it needs a label, and is a stop itself. */
+/** A box that scrolls sideways. If nothing in it takes the focus, it needs a label and is a tab stop itself. */
 export function Scroll({ label, children }: { label?: string; children: ComponentChildren }) {
   const stop = label === undefined ? {} : { tabIndex: 0, role: "region" as const, "aria-label": label };
   return (

@@ -1,4 +1,4 @@
-/* Predict first: a question with options, a verdict after it, and what stays covered until then. */
+/* Predict first: a question with options, its verdict, and what is covered until then. */
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -45,7 +45,7 @@ export function Quiz({ question, place, reply, onReply, canShow = false, next }:
   useLayoutEffect(() => {
     const was = before.current;
     before.current = { question: question.text, reply };
-    // Only where the reader has just done something here: what was pressed is gone, and with it the focus.
+    // Only if the reader has just answered or gone on here: the button that had the focus is gone.
     if (was.reply === null && reply !== null) focus("[tabindex]");
     else if (was.reply !== null && reply === null && was.question !== question.text) focus("button");
   });
@@ -97,13 +97,13 @@ function Verdict({ question, reply }: { question: Question; reply: Option | "sho
   );
 }
 
-/** A question before which a widget is brought into one state, and after whose reply it shows another. */
+/** A question with the state in which it is asked, and the state that shows the answer. */
 export interface Staged<S> extends Question {
   before: Partial<S>;
   after: Partial<S>;
 }
 
-/** Several questions in turn: the one that is asked, whether its answer is still covered, and a switch for all. */
+/** Several questions in turn: the current one, whether its answer is still covered, and a switch for all. */
 export function useQuestions<S extends { predict: boolean }>(
   on: boolean,
   ask: () => readonly Staged<S>[],
@@ -118,9 +118,9 @@ export function useQuestions<S extends { predict: boolean }>(
     setAsked({ place, reply: null });
     write(ask()[place]!.before);
   }
-  function turn(on: boolean, besides: Partial<S> = {}) {
+  function turn(on: boolean) {
     setAsked({ place: 0, reply: null });
-    write({ ...(on && { ...ask()[0]!.before, ...besides }), predict: on } as Partial<S>);
+    write({ ...(on && ask()[0]!.before), predict: on } as Partial<S>);
   }
   const quiz = question && (
     <Quiz
@@ -140,7 +140,7 @@ export function useQuestions<S extends { predict: boolean }>(
   return { quiz, turn, covered: on && asked.reply === null };
 }
 
-/** What would give the answer away: it keeps its place, but is neither seen nor read nor reached until `when` is over. */
+/** Covers what would give the answer away: it keeps its place, but cannot be seen, read out or reached. */
 export function Covered({ when, children }: { when: boolean; children: ComponentChildren }) {
   return (
     <div class={`bw-cover${when ? " bw-covered" : ""}`}>

@@ -1,4 +1,4 @@
-/* What makes a widget of a view: the state, its way to the kernel and back, names for labels, and the end of it all. */
+/* Turns a view into a widget: its state, the link to the kernel, unique ids, and cleaning up. */
 
 import type { AnyModel } from "@anywidget/types";
 import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
@@ -16,9 +16,9 @@ interface Definition<S, D> {
   name: string;
   /** What a screen reader calls it. */
   label: string;
-  /** Make a state that fits together out of one that may not: a step that another example lacks, for instance. */
+  /** Repair an inconsistent state, such as a step that the example does not have. */
   settle?: (state: S) => S;
-  /** All that is shown, from the state. */
+  /** Compute everything that is shown from the state. */
   compute: (state: S) => D;
   View: ComponentType<ViewProps<S, D>>;
 }
@@ -31,13 +31,13 @@ export function useIds(): (key: string) => string {
   return (key) => `${prefix}-${key}`;
 }
 
-/** A state that belongs to a subject: with another subject it is the first one again. */
+/** A state that is reset when its subject changes. */
 export function useStateFor<T>(subject: string, first: T): [T, (value: T) => void] {
   const [held, hold] = useState({ subject, value: first });
   return [held.subject === subject ? held.value : first, (value) => hold({ subject, value })];
 }
 
-// Keys that sliders, menus, buttons and grids use; a field takes all. A notebook has uses of its own for them: it must not hear them.
+// Keys that sliders, menus, buttons and grids use; a field takes all. A notebook must not see them: it has its own shortcuts.
 const OURS = /^(Arrow|Home$|End$|Page|Enter$| $)/;
 
 function keepOurKeys(event: KeyboardEvent) {
@@ -46,7 +46,7 @@ function keepOurKeys(event: KeyboardEvent) {
   if (ours && !event.ctrlKey && !event.metaKey) event.stopPropagation();
 }
 
-// anywidget imports a bundle once for every widget of a notebook, so what they count together belongs to the page.
+// anywidget imports a bundle once for every widget of a notebook, so a shared counter belongs to the page.
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
 /** Make the widget that anywidget and the book's pages mount. */
@@ -56,8 +56,8 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
     const keys = (model as unknown as AnyModel<{ _keys: (keyof S & string)[] }>).get("_keys");
     page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
     const prefix = `${name}-${page.attentionWidgetsMounted}`;
-    let writing = false; // then a change that is heard is our own
-    let waiting = false; // then a change from elsewhere will be drawn with those that come with it
+    let writing = false; // a change event is then our own
+    let waiting = false; // changes from the kernel come in groups, which are drawn once
 
     function show() {
       const given = Object.fromEntries(keys.map((key) => [key, model.get(key)])) as S;
@@ -102,7 +102,7 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
   return { render };
 }
 
-/** The heading of a widget, with what stands at its right. */
+/** The heading of a widget, with what is at its right. */
 export function Heading({ children, beside }: { children: ComponentChildren; beside?: ComponentChildren }) {
   return (
     <div class="bw-head">

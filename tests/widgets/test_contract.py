@@ -4,12 +4,14 @@ What a cell leaves behind; its way to the kernel and back; light and dark, desk 
 script; a page that is served and one that is opened as a file. The laws of one widget stand in its own file.
 """
 
+import inspect
 import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
+import traitlets
 from bs4 import BeautifulSoup
 from website import (
     DESK,
@@ -19,6 +21,7 @@ from website import (
     WISHES,
     await_widget,
     phone_faults,
+    put,
     serious_findings,
     state_in,
     visiting,
@@ -84,6 +87,14 @@ def test_the_html_holds_the_state_a_table_and_no_script(widget):
     assert not soup.select("script")
 
 
+@every
+def test_every_argument_is_checked_by_name(widget):
+    for name, parameter in inspect.signature(widget).parameters.items():
+        if not re.search("Sequence|Mapping", str(parameter.annotation)):
+            with pytest.raises((TypeError, ValueError, traitlets.TraitError), match=rf"\b{name}\b"):
+                widget(**{name: object()})
+
+
 # ---- The bundle ---------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +143,7 @@ def test_a_widget_shows_its_state_and_python_takes_it(live, bench, widget):
     for state in found["states"]:
         twin.set_state(state)
         assert json.loads(json.dumps(twin.state())) == state
+        assert "<table" in twin.static_html(), "Python computes with the numbers of a browser"
     assert found["saved"], "something was changed, and sent to the kernel"
     assert found["saved"].items() <= twin.state().items()
 
@@ -243,6 +255,13 @@ def states(page):
         box.click()
     page.evaluate(FOLD_OUT)
     yield "every switch turned"
+    for menu in page.locator(".bw select").all():
+        menu.select_option(index=menu.locator("option").count() - 1)
+    for group in page.locator(".bw [role=group]").all():
+        if (buttons := group.locator("button:enabled").locator("visible=true")).count():
+            buttons.last.click()
+    page.evaluate(FOLD_OUT)
+    yield "the last of every choice"
 
 
 @any_one
@@ -371,6 +390,28 @@ def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_ph
         found[state] = phone_faults(page)
         found[state] += serious_findings(page, ".bw", thorough=state != "sliders at their ends")
     assert found == {state: [] for state in found}
+
+
+SMALL = [widget for widget in CLASSES if "compact" in widget.class_trait_names() and widget.module != "translator"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(DESK, 560), (PHONE, 760)])
+@pytest.mark.parametrize("widget", SMALL, ids=lambda widget: widget.module)
+def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width, height):
+    page = pages.take(viewport={"width": width, "height": 900})
+    put(page, widget.recorded() if hasattr(widget, "recorded") else widget(compact=True))
+    controls = page.locator(".bw input, .bw select, .bw button").all()
+    assert len(controls) <= 6
+    heights = {page.locator(".bw").bounding_box()["height"]}
+    for control in controls:
+        control.evaluate("""x => {
+          if (x.type === "range") x.value = x.max;
+          x.dispatchEvent(new Event("input", { bubbles: true }));
+          x.click();
+        }""")
+        heights.add(page.locator(".bw").bounding_box()["height"])
+    assert len(heights) == 1 and heights.pop() <= height
+    pages.give_back(page)
 
 
 @every

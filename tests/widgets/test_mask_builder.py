@@ -1,4 +1,4 @@
-"""Laws of the mask builder: its masks, weights, leaks and code are those of the package and of torch."""
+"""Laws of the mask builder: its masks, weights and leaks are those of the package and of torch."""
 
 import itertools
 import math
@@ -9,17 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from bs4 import BeautifulSoup
-from torch import nn
-from website import hard_to_tap, phone_faults, serious_findings, slide
+from website import put, slide
 
 from attention_tutorial import (
-    MultiHeadAttention,
     causal_mask,
     combine_masks,
     masked_softmax,
     padding_mask,
-    scaled_dot_product_attention,
-    to_torch_mha_mask,
 )
 from attention_tutorial.widgets import MaskBuilder
 from attention_tutorial.widgets.mask_builder import EMPTY, MASKS, SCORES, TASKS, USUAL, made_mask
@@ -34,11 +30,11 @@ def rows(mask):
 def by_hand(name, m, n, padding, window, first):
     """A named mask, cell by cell, from what the chapter says about it."""
 
-    def is_open(i, j):
+    def is_allowed(i, j):
         place = i + (n - m)  # the queries are the newest
         past, real, same = j <= place, j not in padding, (place < first) == (j < first)
         hand = {
-            "open": True,
+            "none": True,
             "causal": past,
             "one_too_far": j <= place + 1,
             "without_self": j < place,
@@ -55,7 +51,7 @@ def by_hand(name, m, n, padding, window, first):
         assert name in hand, f"work out the mask {name!r} by hand here, from what the chapter says about it"
         return hand[name]
 
-    return torch.tensor([[is_open(i, j) for j in range(n)] for i in range(m)])
+    return torch.tensor([[is_allowed(i, j) for j in range(n)] for i in range(m)])
 
 
 def allowed(task, m, n, padding, first):
@@ -101,7 +97,7 @@ SIZES = [random_sizes(random.Random(seed), task) for task in TASKS for seed in r
 
 IN_NODE = """
 const { states, sizes, first, strokes } = given;
-const { tasks, masks: named, forms } = first;
+const { tasks, masks: named } = first;
 const made = states.map((given) => {
   const state = { ...first, ...given };
   const all = widget.audit(state);
@@ -109,8 +105,7 @@ const made = states.map((given) => {
   const words = widget.labels(offer, all);
   return {
     ...all, judged: widget.verdict(state, all, words), words,
-    code: Object.fromEntries(forms.map(({ name }) => [name, widget.codeOf({ ...state, form: name }, all)])),
-    told: all.open.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
+    told: all.allowed.map((row, i) => row.map((_, j) => widget.aboutCell(i, j, state, all, words))),
     lines: widget.describe(all, words), tiles: widget.aboutSpread(all), empty: widget.aboutEmptyRows(state, all),
     known: widget.recognise(state.cells, offer.masks.map((name) => named.find((mask) => mask.name === name)), all),
   };
@@ -317,16 +312,7 @@ def test_each_task_has_one_of_its_masks_that_fits(pairs):
             if torch.equal(by_hand(mask, task["m"], task["n"], task["padding"], 2, 3)[read], lawful[read])
         ]
         assert fitting
-        assert "open" not in fitting, "the reader begins with something to find"
-
-
-def test_four_masks_leave_no_leak_when_writing_and_one_of_them_closes_only_what_it_must():
-    lawful, _ = allowed("write", 5, 5, [], 3)
-    masks = {name: by_hand(name, 5, 5, [], 2, 3) for name in TASKS["write"]["masks"] if name != "upper_left"}
-    tight = {name for name, mask in masks.items() if not (mask & ~lawful).any()}
-    assert tight == {"causal", "causal_and_padding", "without_self", "window"}
-    assert {name for name in tight if torch.equal(masks[name], lawful)} == {"causal", "causal_and_padding"}
-    assert masks["without_self"].any(dim=-1).tolist() == [False, True, True, True, True]
+        assert "none" not in fitting, "the reader begins with something to find"
 
 
 def test_every_cell_is_told_with_its_numbers(pairs):
@@ -349,62 +335,6 @@ def test_mask_and_weights_can_be_read_as_text(pairs):
             assert ("Leak" in line) == any(made["leaks"][i])
             listed = line.split("Weights: ")[1].split(". Leak")[0]
             assert listed.count("NaN") == sum(weight is None for weight in made["weights"][i])
-
-
-# ---- The code -----------------------------------------------------------------------------------------------------
-
-
-def run_code(text, m, n, leading=(1, 1), **names):
-    """Run what the widget wrote, as a reader would who copied it; return the names it made."""
-    generator = torch.Generator().manual_seed(5)
-    query, key, value = (torch.randn(*leading, size, 4, generator=generator).double() for size in (m, n, n))
-    scope = {"torch": torch, "F": F, "query": query, "key": key, "value": value, **names}
-    exec(text, scope)
-    return scope
-
-
-def plain(mask, m, n):
-    return torch.ones(m, n, dtype=torch.bool) if mask is None else mask.reshape(-1, mask.size(-1)).expand(m, n)
-
-
-def test_the_code_makes_the_mask_that_is_shown(pairs):
-    package = {"causal_mask": causal_mask, "padding_mask": padding_mask, "combine_masks": combine_masks,
-               "scaled_dot_product_attention": scaled_dot_product_attention}  # fmt: skip
-    seen = set()
-    for state, made in pairs:
-        mask, _ = given(state)
-        m, n = mask.shape
-        for form in ("calls", "bool"):
-            scope = run_code(made["code"][form], m, n, **package)
-            assert torch.equal(plain(scope["mask"], m, n), mask), made["code"][form]
-            expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
-            some = mask.any(dim=-1)
-            assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
-        seen.add(state["preset"])
-        words = n - len(state["padding"])
-        if state["preset"] == "padding" and state["padding"] == list(range(words, n)):
-            assert f"padding_mask([{words}], n={n})" in made["code"]["calls"], "padding at the end is said by a length"
-            seen.add("length")
-    assert seen == {*NAMES, "hand", "length"}
-
-
-def test_the_other_conventions_give_the_same_output(pairs):
-    torch.manual_seed(0)
-    module = nn.MultiheadAttention(4, 2, batch_first=True).double()
-    ours = MultiHeadAttention.from_torch(module)
-    for state, made in pairs:
-        mask, _ = given(state)
-        m, n = mask.shape
-        some = mask.any(dim=-1)
-        scope = run_code(made["code"]["module"], m, n, leading=(1,), module=module)
-        assert torch.equal(scope["blocked"], to_torch_mha_mask(mask))
-        expected, _ = ours(scope["query"], scope["key"], scope["value"], mask=mask)
-        assert torch.allclose(scope["output"][:, some], expected[:, some])
-        scope = run_code(made["code"]["float"], m, n)
-        assert torch.equal(scope["added"] == 0, mask)
-        assert torch.equal(scope["added"] == -torch.inf, ~mask)
-        expected, _ = scaled_dot_product_attention(scope["query"], scope["key"], scope["value"], mask)
-        assert torch.allclose(scope["output"][..., some, :], expected[..., some, :])
 
 
 # ---- In Python ----------------------------------------------------------------------------------------------------
@@ -433,45 +363,25 @@ def test_sizes_follow_from_what_is_given():
     assert MaskBuilder("write", causal_mask(2, 5)).preset == "hand"
 
 
-def test_own_scores_are_used():
-    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0)).double()
-    widget = MaskBuilder("translate", "padding", scores=scores)
-    assert torch.equal(widget.weights, masked_softmax(scores, widget.mask))
-
-
-def test_a_change_in_the_browser_reaches_python(live):
-    widget = MaskBuilder()
-    scores = [[1] * 8] * 8  # JSON's whole numbers are ints
-    widget.set_state({"cells": ["110", "000"], "preset": "hand", "scores": scores, "empty": "sentinel"})
-    assert widget.mask.tolist() == [[True, True, False], [False, False, False]]
-    assert torch.allclose(widget.weights, torch.tensor([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]]).double())
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"task": "sing"}, ValueError, "task must be one of 'write', .*; got 'sing'"),
-        ({"mask": "prefix"}, ValueError, "mask must be one of 'open', .*; got 'prefix'"),
+        ({"mask": "prefix"}, ValueError, "mask must be one of 'none', .*; got 'prefix'"),
         ({"empty": "none"}, ValueError, "empty must be one of 'zeros', 'nan', 'sentinel'; got 'none'"),
         ({"mask": torch.zeros(2, 2)}, TypeError, "mask must be a name or a boolean tensor.*; got torch.float32"),
         ({"mask": [[True]]}, TypeError, "mask must be a name or a boolean tensor.*; got list"),
         ({"mask": torch.ones(2, dtype=torch.bool)}, ValueError, r"mask must have two axes \(m, n\); got shape \(2,\)"),
         ({"mask": causal_mask(3), "m": 2}, ValueError, r"m and n must be those of the mask, \(3, 3\); got m=2"),
         ({"mask": causal_mask(9)}, ValueError, "m must be at most 8; got 9"),
-        ({"m": 0}, ValueError, "m must be at least 1; got 0"),
-        ({"n": 2.0}, TypeError, "n must be an int; got float"),
         ({"m": 4, "n": 3}, ValueError, "m must be at most n; got m=4, n=3"),
         ({"task": "read", "m": 2, "n": 5}, ValueError, "m must equal n; got m=2, n=5"),
         ({"padding": [5]}, ValueError, r"padding must hold positions from 0 to 4; got \[5\]"),
         ({"task": "pack", "padding": [1]}, ValueError, r"the task 'pack' has no padding; got padding=\[1\]"),
         ({"padding": 5}, TypeError, "padding must be a sequence of positions; got 5"),
         ({"padding": [True]}, ValueError, r"padding must hold positions from 0 to 4; got \[True\]"),
-        ({"task": ["write"]}, TypeError, "task must be a name; got list"),
-        ({"window": 0}, ValueError, "window must be at least 1; got 0"),
         ({"n": 3, "m": 3, "window": 4}, ValueError, "window must be at most 3 with so many keys; got 4"),
         ({"task": "pack", "m": 3, "n": 3, "first": 3}, ValueError, "first must be at most 2 with so many keys; got 3"),
-        ({"scores": [[1.0]]}, ValueError, r"scores must have the mask's shape \(5, 5\); got \(1, 1\)"),
-        ({"n": 1, "scores": [[-torch.inf]]}, ValueError, "scores must be finite numbers"),
     ],
 )
 def test_a_mistake_is_explained(arguments, error, message):
@@ -569,21 +479,6 @@ def test_every_task_can_be_chosen_and_every_mask_it_offers(visit, task):
     assert {"leak", "fits"} <= judged
 
 
-def test_sizes_change_and_go_back(visit):
-    page = visit()
-    slide(page, "m", 2)
-    choose(page, "upper_left")
-    slide(page, "n", 2)
-    agrees(page, MaskBuilder(mask="causal", n=2))
-    assert page.locator("[data-mask=upper_left]").count() == 0, "with as many queries as keys both corners are one"
-    page.select_option("[id$='-task']", "translate")
-    slide(page, "m", 8)
-    slide(page, "n", 3)
-    assert mask_on(page).shape == (8, 3)
-    page.click("[id$='-reset']")
-    agrees(page, MaskBuilder("translate"))
-
-
 def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
     page = visit()
     centre = {}
@@ -592,26 +487,12 @@ def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
         centre[j] = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.move(*centre[1])
     page.mouse.down()
-    for j in (2, 3):
-        page.mouse.move(*centre[j], steps=4)
+    page.mouse.move(*centre[3])  # in one leap
     page.mouse.up()
     page.mouse.move(*centre[4], steps=4)
     assert rows(mask_on(page)) == ["10001", *["11111"] * 4]
     page.keyboard.press("Space")  # the focus is on the first cell of the drag
     assert rows(mask_on(page))[0] == "11001"
-
-
-def test_a_fast_drag_skips_no_cell(visit):
-    page = visit()
-    page.locator(".mb-mask").scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.mb-mask').getBoundingClientRect().bottom < innerHeight")
-    places = [page.locator(cell(*place)).bounding_box() for place in ((0, 1), (0, 4), (4, 4))]
-    page.mouse.move(places[0]["x"] + 20, places[0]["y"] + 20)
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(place["x"] + 20, place["y"] + 20)  # in one leap
-    page.mouse.up()
-    assert rows(mask_on(page)) == ["10000", *["11110"] * 4]
 
 
 @pytest.mark.parametrize("width", [1280, 360])
@@ -674,32 +555,15 @@ def test_a_finger_turns_a_cell_once(visit):
     assert rows(mask_on(page)) == ["11111"] * 5
 
 
-def test_everything_is_done_by_keyboard(visit):
+def test_the_grid_is_one_stop_and_shift_with_arrows_paints(visit):
     page = visit()
-    page.focus("[id$='-task']")
-    seen = []
-    for _ in range(24):
-        seen.append(page.evaluate("document.activeElement.id.replace(/^mask_builder-[0-9]+-/, '') "
-                                  "|| document.activeElement.className.split(' ')[0]"))  # fmt: skip
-        page.keyboard.press("Tab")
-    masks = [f"mask-{name}" for name in TASKS["write"]["masks"] if name != "upper_left"]
-    padding = [f"padding-{j}" for j in range(5)]
-    wanted = ["task", *masks, "reset", "window", *padding, "", "mb-cell", "bw-scroll", "empty", "row"]
-    assert seen[: len(wanted)] == wanted, "one stop for the grid"
-
     page.focus(cell(0, 0))
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Space")
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    for key in ("ArrowRight", "Space", "Shift+ArrowRight", "Shift+ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
     assert rows(mask_on(page)) == ["10001", "11101", "11111", "11111", "11111"]
     assert "Query “the”, key “sat”: masked" in page.text_content(".bw-panel")
-    page.focus("[id$='-mask-causal']")
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id").endswith("-mask-causal"), "the focus stays where it was"
-    agrees(page, MaskBuilder(mask="causal"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "bw-scroll", "the weights, beside it"
 
 
 def test_cells_painted_to_the_causal_mask_are_called_so(visit):
@@ -784,70 +648,10 @@ def test_one_button_empties_a_row_and_opens_it_again(visit):
     agrees(page, MaskBuilder(mask="causal"))
 
 
-def test_the_code_follows_the_mask_and_its_form(visit):
-    page = visit()
-    page.click("summary:has-text('The mask as code')")
-    choose(page, "causal")
-    assert page.input_value("[id$='-code']").startswith("mask = causal_mask(5)\n")
-    page.select_option("[id$='-form']", "module")
-    scope = run_code(page.input_value("[id$='-code']").rsplit("\n", 1)[0], 5, 5)
-    assert torch.equal(scope["blocked"], ~causal_mask(5))
-    page.click("[id$='-copy']")
-    page.wait_for_function("document.querySelector('[id$=-copy] + span').textContent !== ''")
-    assert page.evaluate("document.querySelector('.mb-code').selectionEnd") > 50, "the code is selected"
-
-
-def test_scores_can_be_changed_and_what_is_no_number_changes_nothing(visit):
-    page = visit()
-    page.click("summary:has-text('The scores')")
-    field = "input[aria-label='Score, the, cat']"
-    page.fill(field, "-2,5")
-    scores = torch.tensor(SCORES, dtype=torch.float64)[:5, :5]
-    scores[1, 2] = -2.5
-    agrees(page, MaskBuilder(scores=scores))
-    page.fill(field, "abc")
-    assert page.get_attribute(field, "aria-invalid") == "true"
-    assert "Type a number" in page.text_content(".bw-panel")
-    agrees(page, MaskBuilder(scores=scores))
-    page.press(field, "ArrowDown")
-    assert page.evaluate("document.activeElement.ariaLabel") == "Score, cat, cat"
-    assert page.input_value(field) == "−2.5"
-
-
-def test_axe_finds_nothing_serious(visit):
-    page = visit("http", reduced_motion="reduce")
-    for summary in page.locator(".bw summary").all():
-        summary.click()
-    findings = [("first", *finding) for finding in serious_findings(page, ".bw", thorough=False)]
-    for task, mask, empty in [("write", "causal", "zeros"), ("write", "without_self", "nan"),
-                              ("read", "both_tokens", "sentinel"), ("pack", "causal", "zeros")]:  # fmt: skip
-        page.select_option("[id$='-task']", task)
-        choose(page, mask)
-        page.select_option("[id$='-empty']", empty)
-        slide(page, "n", 8)
-        thorough = empty == "sentinel"
-        findings += [(task, mask, *finding) for finding in serious_findings(page, ".bw", thorough)]
-    assert not findings
-
-
-def test_nothing_is_wider_than_a_phone_and_all_can_be_tapped(visit):
-    page = visit(width=360)
-    for summary in page.locator(".bw summary").all():
-        summary.click()
-    for task in TASKS:
-        page.select_option("[id$='-task']", task)
-        slide(page, "n", 8)
-        for mask in page.locator("[data-mask]").all():
-            mask.evaluate("mask => mask.click()")
-            assert not phone_faults(page) + hard_to_tap(page, ".mb-cell"), task
-
-
 def test_to_start_again_is_to_start_with_everything(visit):
     page = visit()
     page.select_option("[id$='-empty']", "nan")
     slide(page, "window", 4)
-    page.click("summary:has-text('The scores')")
-    page.fill("input[aria-label='Score, the, cat']", "9")
     page.check("[id$='-padding-2']")
     page.click("[id$='-reset']")
     agrees(page, MaskBuilder())
@@ -869,34 +673,25 @@ def test_lengths_are_cut_to_the_next_tasks_size(visit):
 
 
 def test_the_small_form_is_for_writing_and_its_three_masks():
-    assert MaskBuilder(compact=True).few == ["open", "one_too_far", "causal"]
+    assert MaskBuilder(compact=True).few == ["none", "one_too_far", "causal"]
     assert MaskBuilder().few == []
     for arguments in (("read",), ("write", "window"), ("write", causal_mask(5))):
         with pytest.raises(
-            ValueError, match=r"compact form has the task 'write' and the masks open, one_too_far, causal"
+            ValueError, match=r"compact form has the task 'write' and the masks none, one_too_far, causal"
         ):
             MaskBuilder(*arguments, compact=True)
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_the_small_form_has_three_buttons_and_keeps_its_height(site, browser, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto((site / "notebooks" / "05_masking.html").as_uri())
-    small = page.locator("[data-widget=mask_builder]").first
-    small.locator(".mb-verdict").first.wait_for()
-    assert small.locator("input, select, button").count() == 3
-    heights = set()
+def test_the_small_form_judges_its_masks(browser):
+    page = browser.new_page()
+    put(page, MaskBuilder(compact=True))
     for name, sentence in (
         ("one_too_far", "Leak: 4 cells. “the” gives 0.68"),
         ("causal", "This mask fits the task"),
-        ("open", "Leak: 10 cells. “<start>” gives 0.75"),
+        ("none", "Leak: 10 cells. “<start>” gives 0.75"),
     ):
-        small.locator(f"[data-mask={name}]").click()
-        assert small.locator(f"[data-mask={name}]").get_attribute("aria-pressed") == "true"
-        assert sentence in small.locator(".mb-verdict").first.inner_text().replace("\n", " ")
-        shown = small.locator("[data-matrix=weights]").evaluate_all("all => all.map(c => Number(c.dataset.value))")
-        assert shown == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
-        heights.add(round(small.bounding_box()["height"]))
-    assert len(heights) == 1
-    assert heights.pop() <= (400 if width > 600 else 480)
+        choose(page, name)
+        assert sentence in page.locator(".mb-verdict").first.inner_text().replace("\n", " ")
+        values = page.eval_on_selector_all("[data-matrix=weights]", "all => all.map(c => Number(c.dataset.value))")
+        assert values == pytest.approx(MaskBuilder("write", name).weights.flatten().tolist(), abs=1e-6)
     page.close()

@@ -1,11 +1,10 @@
-"""Review cards: the questions and predictions of all chapters, to be asked again until they are remembered.
+"""Review cards: the questions, predictions and short turns of all chapters, on one page and as a deck for Anki.
 
     ```{review-cards}
     ```
 
-stands for a list of them, each with its answer folded, made from the notebooks when the site is built. A script
-(`js/pages/cards`) asks them one at a time; without it the list stays. The same cards are written as an Anki deck, to
-which the list links at its head.
+becomes a list of them, chapter by chapter, with folded answers and a link to the deck. Both are made from the notebooks
+when the site is built.
 
 A card is known by its chapter and number (`question-1-3`), a prediction by its section (`prediction-1-5`, then
 `prediction-1-5-2`), a *Your turn* by its name (`turn-sat-gives-cat`). The ids of the deck's notes are made of these, so
@@ -18,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 import genanki
@@ -35,13 +34,10 @@ from attention_tutorial.exercises import exercises
 from .anchors import lasting_id
 from .levels import chapter_of, number_of
 from .mistakes import exercises_in
-from .notebooks import read_chapters, read_notebook, title_of
-from .predictions import predictions
+from .notebooks import predictions, read_chapters, read_notebook, title_of
 from .tables import inline
 
-BUILT = Path(__file__).with_name("built")  # of js/pages
-FOLDER = "review"  # below the static folder
-DECK = "attention.apkg"
+DECK = "_static/attention.apkg"
 # Anki knows its decks and kinds of notes by such numbers; they must stay.
 MODEL, FIRST_DECK = 1_607_392_301, 1_607_392_400
 QUESTIONS = re.compile(r"^## Questions$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -126,7 +122,7 @@ class CardsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return a line with the deck, and the list."""
         here = self.env.docname
-        deck = posixpath.relpath(f"_static/{FOLDER}/{DECK}", posixpath.dirname(here) or ".")
+        deck = posixpath.relpath(DECK, posixpath.dirname(here) or ".")
         sections: list[nodes.Node] = []
         count = 0
         for docname, notebook in read_chapters(self.env):
@@ -136,7 +132,7 @@ class CardsDirective(SphinxDirective):
                 count += len(cards)
         link = nodes.reference("", "the same cards as a deck for Anki", refuri=deck, internal=True)
         line = nodes.paragraph("", f"{count} cards; ", link, nodes.Text("."), classes=["cards-count"])
-        return [line, _raw('<div class="review-cards">'), *sections, _raw("</div>")]
+        return [line, *sections]
 
     def _section(self, docname: str, title: str, cards: list[Card]) -> nodes.section:
         page = self.env.app.builder.get_relative_uri(self.env.docname, docname)
@@ -144,7 +140,7 @@ class CardsDirective(SphinxDirective):
         section = nodes.section("", link, ids=[nodes.make_id(f"cards-of-{posixpath.basename(docname)}")])
         for card in cards:
             from_ = nodes.reference("", "", *inline(card.section), refuri=f"{page}#{card.place}", internal=True)
-            section += _raw(f'<div class="review-card" id="{card.id}" data-chapter="{chapter_of(docname)}">')
+            section += _raw(f'<div class="review-card" id="{card.id}">')
             section += nodes.paragraph("", "", from_, classes=["review-from"])
             section += self._parsed(card.front, docname)
             section += _raw("<details><summary>Answer</summary>")
@@ -169,21 +165,6 @@ def _see(card: Card, page: str) -> nodes.paragraph:
 
 def _raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
-
-
-def write_files(app: Sphinx) -> None:
-    """Write the script and its style sheet into the build's static folder, before a page refers to them."""
-    folder = Path(app.outdir) / "_static" / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in BUILT.glob("cards.*"):
-        (folder / path.name).write_bytes(path.read_bytes())
-
-
-def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Have the page of cards load the script."""
-    if 'class="review-cards"' in str(context.get("body", "")):
-        app.add_css_file(f"{FOLDER}/cards.css")
-        app.add_js_file(f"{FOLDER}/cards.js")
 
 
 # ---- The deck -----------------------------------------------------------------------------------------------------
@@ -241,9 +222,9 @@ def decks(chapters: Iterator[tuple[str, NotebookNode]], book: str, site: str) ->
 
 
 def write_deck(app: Sphinx) -> None:
-    """Write the deck beside the script."""
+    """Write the deck into the site's static folder."""
     names = sorted(name for name in app.env.found_docs if name.startswith("notebooks/"))
     paths = [(name, Path(app.env.doc2path(name))) for name in names]
     chapters = ((name, read_notebook(path)) for name, path in paths if path.suffix == ".ipynb")
     made = decks(chapters, app.config.project, app.config.html_baseurl)
-    genanki.Package(made).write_to_file(str(Path(app.outdir) / "_static" / FOLDER / DECK))
+    genanki.Package(made).write_to_file(str(Path(app.outdir) / DECK))

@@ -2,13 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Lettering, Line, Picture, useWidth } from "../../kit/chart.tsx";
+import { Fitting, Lettering, Line, Picture } from "../../kit/chart.tsx";
 import { Button, Choice, Menu, Padding, Toggle } from "../../kit/controls.tsx";
 import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { weightStyle } from "../../kit/colour.ts";
 import { sum } from "../../kit/maths.ts";
-import { InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
 import { show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -91,7 +91,6 @@ function View(props: Props) {
 /** What a chapter opens with: who asks, the words as wide as their weights, and one sentence. */
 function Small({ state, data: all, write }: Props) {
   const sentence = sentenceOf(state);
-  const [place, width] = useWidth<HTMLDivElement>();
   const offered = [-1, ...(sentence.askers ?? [sentence.focus])];
   const sentences = offered.map((asking) => sayRow(asking, rowOf(asking, all).weights, sentence));
   return (
@@ -109,11 +108,11 @@ function Small({ state, data: all, write }: Props) {
           onChange={(asking) => write({ asking: Number(asking) })}
         />
       </div>
-      <div ref={place}>{width && <Row state={state} data={all} width={width} />}</div>
+      <Fitting>{(width) => <Row state={state} data={all} width={width} />}</Fitting>
       <p class="bw-said">
-        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
-        </Steady>
+        </ReservedHeight>
       </p>
     </>
   );
@@ -145,11 +144,11 @@ function Row({ state, data: all, width }: Omit<Props, "write"> & { width: number
       <Lettering at={[middle, 20]} kind="ats-letter">
         {asker}
       </Lettering>
-      <Lettering at={[middle, 46]} kind={`ats-letter ats-value${width < 340 ? " ats-narrow" : ""}`}>
+      <Lettering at={[middle, 46]} kind={`ats-letter value${width < 340 ? " ats-narrow" : ""}`}>
         {named.join(" · ")}
       </Lettering>
       {sentence.keys.map((word, j) => (
-        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " ats-asks" : ""}`}>
+        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " query" : ""}`}>
           {word}
         </Lettering>
       ))}
@@ -216,7 +215,7 @@ function Whole({ state, data: all, write }: Props) {
         covered={looked !== null && isHidden(looked[0])}
         said={looked && arithmetic(looked, state, all, sentence)}
       />
-      <InWords
+      <TextAlternative
         title="This step in words"
         lines={results.some(isHidden) ? ["Hidden until you predict."] : describe(step, state, all, sentence)}
       />
@@ -409,7 +408,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
 
   function cell(i: number, j: number, tabIndex: number) {
     const value = values[i]![j]!;
-    const closed = (name === "masked" || name === "weights") && !all.open[i]![j];
+    const masked = (name === "masked" || name === "weights") && !all.allowed[i]![j];
     const place = `${rows[i]}, ${columns[j]}`;
     const text = covered ? "?" : showCell(name, value);
     const on = looked?.[0] === name && looked[1] === i && looked[2] === j;
@@ -417,7 +416,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
       `bw-cell ${kind}`,
       on && "ats-on",
       made.has(String([name, i, j])) && "ats-from",
-      covered ? "ats-covered" : closed && "bw-closed",
+      covered ? "ats-covered" : masked && "bw-masked",
     ];
     const given = isGiven(name, state);
     const own = given ? {} : { tabIndex, "aria-label": `${place}: ${covered ? "hidden until you predict" : text}` };
@@ -429,7 +428,7 @@ function MatrixBox(props: ChainProps & { name: Name; made: Set<string> }) {
         data-row={i}
         data-column={j}
         data-value={covered ? "" : value}
-        style={name === "weights" && !covered && !closed ? weightStyle(value) : undefined}
+        style={name === "weights" && !covered && !masked ? weightStyle(value) : undefined}
         {...own}
       >
         {given ? (

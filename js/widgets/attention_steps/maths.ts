@@ -1,6 +1,6 @@
 /* Attention on a small example: every matrix, from the numbers that a reader can change. */
 
-import { type Matrix, matmul, openKeys, softmaxRows, transpose } from "../../kit/maths.ts";
+import { allowedKeys, type Matrix, matmul, softmaxRows, transpose } from "../../kit/maths.ts";
 
 /** The matrices that hold given numbers, and all matrices. */
 export type Given = "x" | "w_q" | "w_k" | "w_v" | "q" | "k" | "v";
@@ -44,7 +44,7 @@ export interface Computed extends Record<Exclude<Name, "x" | "w_q" | "w_k" | "w_
   q: Matrix;
   k: Matrix;
   v: Matrix;
-  open: boolean[][];
+  allowed: boolean[][];
   fromX: boolean;
 }
 
@@ -58,10 +58,10 @@ export function compute(state: Pick<State, "numbers" | "source" | "scaling" | "c
   const raw = matmul(q, kT);
   const factor = scaling ? 1 / Math.sqrt(k[0]!.length) : 1;
   const scaled = raw.map((row) => row.map((score) => score * factor));
-  const open = openKeys(q.length, k.length, causal, padding);
-  const masked = scaled.map((row, i) => row.map((score, j) => (open[i]![j] ? score : -Infinity)));
+  const allowed = allowedKeys(q.length, k.length, causal, padding);
+  const masked = scaled.map((row, i) => row.map((score, j) => (allowed[i]![j] ? score : -Infinity)));
   const weights = softmaxRows(masked);
-  return { ...numbers, q, k, v, kT, raw, scaled, open, masked, weights, output: matmul(weights, v), fromX };
+  return { ...numbers, q, k, v, kT, raw, scaled, allowed, masked, weights, output: matmul(weights, v), fromX };
 }
 
 function isIdentity(matrix: Matrix): boolean {

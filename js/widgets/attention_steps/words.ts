@@ -1,6 +1,6 @@
 /* What is said: the arithmetic behind a cell, the steps with their matrices, and the questions about them. */
 
-import { largest as placeOfLargest, sum } from "../../kit/maths.ts";
+import { argmax, sum } from "../../kit/maths.ts";
 import type { Question } from "../../kit/quiz.tsx";
 import { isWhole, minus, named, quoted, show } from "../../kit/text.ts";
 import { type Cell, type Computed, labels, type Name, type Sentence, type State } from "./maths.ts";
@@ -72,7 +72,7 @@ export function arithmetic([name, i, j]: Cell, state: Switches, all: Computed, s
     return { title, parts: [{ text: `${raw} ÷ √${d} = ${raw} ÷ ${show(Math.sqrt(d))}` }, ...result] };
   }
   if (name === "masked") {
-    if (all.open[i]![j]) return { title, parts: [shown, { text: ": this key is not masked, so the score stays." }] };
+    if (all.allowed[i]![j]) return { title, parts: [shown, { text: ": this key is not masked, so the score stays." }] };
     const why = state.padding.includes(j) ? `“${column}” is padding` : `“${column}” comes after “${row}”`;
     return { title, parts: [{ text: `${show(all.scaled[i]![j]!)} becomes ` }, shown, { text: `: ${why}.` }] };
   }
@@ -142,7 +142,7 @@ export interface Layout {
 
 export function layout(step: string, state: Switches, all: Computed): Layout {
   const d = all.k[0]!.length;
-  const anyMask = all.open.some((row) => row.includes(false));
+  const anyMask = all.allowed.some((row) => row.includes(false));
   switch (step) {
     case "x":
       return {
@@ -207,7 +207,7 @@ export function layout(step: string, state: Switches, all: Computed): Layout {
         title: "Softmax: from scores to weights",
         results: ["weights"],
         groups: [["masked", "→"], ["weights"]],
-        text: all.open.every((row) => row.includes(true))
+        text: all.allowed.every((row) => row.includes(true))
           ? "In each row, take e to the power of every score and divide by the row’s sum. No weight is negative, and each row sums to 1."
           : "In each row, take e to the power of every score and divide by the row’s sum. A row in which every key is masked gets weights of 0; every other row sums to 1.",
       };
@@ -229,7 +229,7 @@ export function layout(step: string, state: Switches, all: Computed): Layout {
 
 /** What a matrix holds, in words: scores that no mask has touched are not called masked at the softmax. */
 export function meaning(name: Name, step: string, all: Computed): string {
-  const anyMask = all.open.some((row) => row.includes(false));
+  const anyMask = all.allowed.some((row) => row.includes(false));
   return name === "masked" && !anyMask && step === "softmax" ? "scores" : NAMES[name][1];
 }
 
@@ -286,7 +286,7 @@ export function question(step: string, state: Switches, all: Computed, sentence:
   }
   if (step === "scaled") return state.scaling ? canScalingReorder(all.k[0]!.length) : WITHOUT_SCALING;
   if (step === "masked") {
-    const seen = keys.filter((_, j) => all.open[i]![j]);
+    const seen = keys.filter((_, j) => all.allowed[i]![j]);
     return {
       text: `How many of the ${keys.length} keys may “${word}” see?`,
       options: Array.from({ length: keys.length + 1 }, (_, c) => ({ label: String(c), right: c === seen.length })),
@@ -338,6 +338,6 @@ const WITHOUT_SCALING: Question = {
 /** What the small form says of a row, in a sentence. */
 export function sayRow(asking: number, weights: readonly number[], sentence: Sentence): string {
   if (asking < 0) return `Nobody asks: each of the ${weights.length} words counts the same, ${weights[0]!.toFixed(2)}.`;
-  const best = placeOfLargest(weights);
+  const best = argmax(weights);
   return `${sentence.queries[asking]} asks: ${weights[best]! > 0.5 ? "most of the weight" : "the largest weight"}, ${weights[best]!.toFixed(2)}, goes to ${sentence.keys[best]}.`;
 }

@@ -1,32 +1,20 @@
 /* The bottleneck: what two networks wrote, one through a single vector and one with attention, and its weights. */
 
 import type { ComponentChildren } from "preact";
-import { Lettering, Line, Picture, Ramp, Rungs, useWidth } from "../../kit/chart.tsx";
+import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { largest } from "../../kit/maths.ts";
-import { Folded, Panel, Scroll, Steady } from "../../kit/panel.tsx";
-import { placeIn } from "../../kit/pointer.ts";
+import { argmax } from "../../kit/maths.ts";
+import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
-import {
-  type Case,
-  columns,
-  curve,
-  fontOf,
-  letters,
-  look,
-  NETWORKS,
-  type Network,
-  type Seen,
-  stepsOf,
-} from "./maths.ts";
+import { type Case, columns, fontOf, letters, look, NETWORKS, type Network, type Seen, stepsOf } from "./maths.ts";
 import "./style.css";
-import { capital, type Names, sumUp, tell, weightsInWords } from "./words.ts";
+import { capital, describeStep, type Names, sumUp, weightsInWords } from "./words.ts";
 
-export { largest } from "../../kit/maths.ts";
+export { argmax } from "../../kit/maths.ts";
 export * from "./maths.ts";
 export * from "./words.ts";
 
@@ -56,7 +44,7 @@ function settle(state: State): State {
 function compute(state: State) {
   const here = caseOf(state);
   const seen = look(here, state.sequence);
-  return { here, seen, said: tell(seen, state.step, state.networks) };
+  return { here, seen, said: describeStep(seen, state.step, state.networks) };
 }
 
 type Data = ReturnType<typeof compute>;
@@ -81,9 +69,9 @@ function Small({ state, data: { here, seen }, write }: Props) {
       </div>
       <Fitting>{(width) => <Rows seen={seen} names={state.networks} width={width} />}</Fitting>
       <p class="bw-said">
-        <Steady longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {sumUp(seen, state.networks)}
-        </Steady>
+        </ReservedHeight>
       </p>
     </>
   );
@@ -92,7 +80,7 @@ function Small({ state, data: { here, seen }, write }: Props) {
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
   const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
-  const everyStep = seen.wanted.map((_, i) => tell(seen, i + 1, state.networks)).map(bothIn);
+  const everyStep = seen.wanted.map((_, i) => describeStep(seen, i + 1, state.networks)).map(bothIn);
   return (
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
@@ -118,40 +106,24 @@ function Whole({ state, data, write }: Props) {
         />
       </div>
       <Panel title={said.wanted}>
-        <Steady longest={[everyStep.reduce((most, one) => (one.length > most.length ? one : most))]}>
+        <ReservedHeight longest={[everyStep.reduce((most, one) => (one.length > most.length ? one : most))]}>
           {bothIn(said)}
-        </Steady>
+        </ReservedHeight>
       </Panel>
-      <div class="bw-pair">
-        <div>
-          <p class="bot-title">Share of letters right, over {here.total} sequences of each length</p>
-          <p class="bw-quiet bot-legend">
-            <b class="bot-1">
-              ● {state.networks.attentive} {show(here.accuracy[1])}
-            </b>{" "}
-            <b class="bot-0">
-              ■ {state.networks.plain} {show(here.accuracy[0])}
-            </b>{" "}
-            at length {here.length}
-          </p>
-          <Fitting>{(width) => <Chart state={state} here={here} width={width} onChoose={choose} />}</Fitting>
-        </div>
-        <div>
-          <p class="bot-title">All weights of attention</p>
-          <p class="bw-quiet bot-legend">
-            A row for each letter written, a column for each letter read. <Ramp />
-          </p>
-          <Fitting>
-            {(width) => <Matrix seen={seen} step={state.step} width={width} onChoose={(step) => write({ step })} />}
-          </Fitting>
-        </div>
-      </div>
+      <p class="bot-title">All weights of attention</p>
+      <p class="bw-quiet">
+        A row for each letter written, a column for each letter read. <Ramp />
+      </p>
+      <Fitting>
+        {(width) => <Matrix seen={seen} step={state.step} width={width} onChoose={(step) => write({ step })} />}
+      </Fitting>
       <Folded title="This step in words, and every length as a table">
         <ul>
           {inWords(state, data).map((line) => (
             <li key={line}>{line}</li>
           ))}
         </ul>
+        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
         <Scroll>
           <Accuracies state={state} />
         </Scroll>
@@ -195,12 +167,6 @@ function Controls({ state, data: { here }, write, onChoose }: Props & { onChoose
       />
     </div>
   );
-}
-
-/** A drawing that is as wide as its place, in pixels: its letters do not shrink with it. */
-function Fitting({ children }: { children: (width: number) => ComponentChildren }) {
-  const [place, width] = useWidth<HTMLDivElement>();
-  return <div ref={place}>{width ? children(width) : null}</div>;
 }
 
 interface PanelProps {
@@ -336,7 +302,7 @@ interface FlowsProps {
 }
 
 function Flows({ row, from, goal, width }: FlowsProps) {
-  const best = largest(row);
+  const best = argmax(row);
   return (
     <>
       {row.map(
@@ -436,88 +402,6 @@ function Marked({ kind, at: [x, y], ...rest }: Omit<LetterProps, "weight">) {
 
 // ---- Accuracy by length -------------------------------------------------------------------------------------------
 
-interface ChartProps {
-  state: State;
-  here: Case;
-  width: number;
-  onChoose: (one: Case) => void;
-}
-
-/** Both curves of accuracy, a marker at the length that is looked at, and what was longer than in training. */
-function Chart({ state: { cases, networks, trained_to }, here, width, onChoose }: ChartProps) {
-  const box = { left: 34, top: 14, width: width - 48, height: 168 };
-  const [right, bottom] = [box.left + box.width, box.top + box.height];
-  const curves = NETWORKS.map((_, network) => curve(cases, network, box));
-  const { x, y } = curves[0]!;
-  const beyond = trained_to !== null && cases.some((one) => one.length > trained_to) ? x(trained_to) : null;
-  const shares = NETWORKS.map((network, n) => `${networks[network]} ${show(here.accuracy[n]!)}`).join(", ");
-
-  function nearest(event: MouseEvent) {
-    const clicked = placeIn(event.currentTarget as SVGElement, width, event);
-    const away = (one: Case) => Math.abs(x(one.length) - clicked);
-    onChoose(cases.reduce((best, one) => (away(one) < away(best) ? one : best)));
-  }
-
-  return (
-    <Picture
-      label={`Share of letters right by length. At length ${here.length}: ${shares}.`}
-      width={width}
-      height={226}
-      class="bot-chart"
-      onClick={nearest}
-    >
-      {beyond !== null && (
-        <rect x={beyond} y={box.top} width={right - beyond + 6} height={box.height} class="bot-beyond" />
-      )}
-      <Rungs at={[0, 0.5, 1]} y={y} left={box.left - 4} right={right + 6} />
-      {maths.named(cases, x).map((length) => (
-        <Lettering key={length} at={[x(length), bottom + 16]}>
-          {length}
-        </Lettering>
-      ))}
-      <Lettering at={[box.left + box.width / 2, 222]}>length of the sequence</Lettering>
-      <Line from={[x(here.length), box.top - 6]} to={[x(here.length), bottom]} kind="bot-marker" />
-      {beyond !== null &&
-        ["longer than", "in training"].map((text, l) => (
-          <Lettering key={text} at={[(beyond + right) / 2, y(0.5) - 20 + 14 * l]} kind="bw-tick bot-on-panel">
-            {text}
-          </Lettering>
-        ))}
-      {curves.map(({ points }, network) => (
-        <g key={network} class={`bot-${network}`}>
-          <polyline points={points.map((point) => point.join(",")).join(" ")} class="bot-line" />
-          {points.map(([px, py], l) => (
-            <ChartPoint key={l} at={[px, py]} one={cases[l]!} here={here} network={network} />
-          ))}
-        </g>
-      ))}
-    </Picture>
-  );
-}
-
-interface PointProps {
-  at: readonly [number, number];
-  one: Case;
-  here: Case;
-  network: number;
-}
-
-/** A square or a dot, the larger where one looks. */
-function ChartPoint({ at: [x, y], one, here, network }: PointProps) {
-  const size = one === here ? 6 : 3.5;
-  const given = {
-    class: "bot-point",
-    "data-network": network,
-    "data-length": one.length,
-    "data-value": one.accuracy[network],
-  };
-  return network ? (
-    <circle cx={x} cy={y} r={size} {...given} />
-  ) : (
-    <rect x={x - size} y={y - size} width={2 * size} height={2 * size} {...given} />
-  );
-}
-
 function Accuracies({ state: { cases, networks } }: { state: State }) {
   return (
     <table aria-label="Share of letters right, by length">
@@ -558,7 +442,7 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
   const [m, n] = [weights.length, read.length];
   const { size, from, top, font, height } = maths.squares(m, n, width);
   const row = weights[step - 1]!;
-  const j = largest(row);
+  const j = argmax(row);
   const label =
     `Weights of attention: ${m} rows, the letters written, and ${n} columns, the letters read. Row ${step}, ` +
     `${attentive.wrote[step - 1]}, is marked; its largest weight is ${show(row[j]!)}, in column ${j + 1}.`;
@@ -571,13 +455,13 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
   return (
     <Picture label={label} width={width} height={height} class="bot-matrix" onClick={picked}>
       {read.map((letter, l) => (
-        <text key={l} x={from + (l + 0.5) * size} y={top - 6} font-size={font} class="bot-letter bot-key">
+        <text key={l} x={from + (l + 0.5) * size} y={top - 6} font-size={font} class="bot-letter key">
           {letter}
         </text>
       ))}
       {weights.map((line, i) => (
         <g key={i} class="bot-row" data-step={i + 1}>
-          <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter bot-query">
+          <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter query">
             {attentive.wrote[i]}
           </text>
           {line.map((weight, l) => (

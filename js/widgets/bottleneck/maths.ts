@@ -50,33 +50,6 @@ export function look(one: Case, sequence: number): Seen {
   return { read, wanted, plain: mark(wanted, of("plain")), attentive: mark(wanted, of("attentive")), weights };
 }
 
-export interface Box {
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-}
-type Point = readonly [x: number, y: number];
-
-/** The line of a chart: where lengths and shares are in a box, and the points of one network's accuracy. */
-export function curve(cases: Case[], network: number, { left, top, width, height }: Box) {
-  const lengths = cases.map((one) => one.length);
-  const [shortest, longest] = [Math.min(...lengths), Math.max(...lengths)];
-  const x = (length: number) =>
-    left + (longest === shortest ? width / 2 : ((length - shortest) / (longest - shortest)) * width);
-  const y = (share: number) => top + (1 - share) * height;
-  return { x, y, points: cases.map((one): Point => [x(one.length), y(one.accuracy[network]!)]) };
-}
-
-/** The lengths that a chart names below its line: as many as fit. */
-export function named(cases: Case[], x: (length: number) => number, apart = 20): number[] {
-  const shown: number[] = [];
-  for (const { length } of cases) {
-    if (!shown.length || x(length) - x(shown.at(-1)!) >= apart) shown.push(length);
-  }
-  return shown;
-}
-
 const MOST = 34; // pixels a letter takes at most
 const LEGIBLE = 11;
 

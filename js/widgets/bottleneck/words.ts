@@ -1,6 +1,6 @@
 /* What happens at an output step, in sentences. Steps are counted from 1. */
 
-import { largest } from "../../kit/maths.ts";
+import { argmax } from "../../kit/maths.ts";
 import { show } from "../../kit/text.ts";
 import type { Network, Seen, Wrote } from "./maths.ts";
 
@@ -9,10 +9,10 @@ export type Names = Record<Network, string>;
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** About the step, the network with one vector, and the one with attention. */
-export function tell(seen: Seen, step: number, names: Names) {
+export function describeStep(seen: Seen, step: number, names: Names) {
   const i = step - 1;
   const row = seen.weights[i]!;
-  const j = largest(row);
+  const j = argmax(row);
   const verdict = (name: string, { wrote, right }: Wrote) =>
     `${capital(name)}: writes ${wrote[i]}, which is ${right[i] ? "right" : "wrong"}.`;
   return {

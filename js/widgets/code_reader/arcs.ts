@@ -1,6 +1,6 @@
 /* Arcs from a token that looks to one that is looked at: which are drawn, and along which curves. */
 
-import { largest, range } from "../../kit/maths.ts";
+import { argmax, range } from "../../kit/maths.ts";
 
 export interface Arc {
   from: number;
@@ -17,7 +17,7 @@ export const arcsFrom = (from: number, weights: Float64Array): Arc[] =>
 /** From each token the arc to the one that it looks at most; none to token 0, where heads look that find nothing. */
 export const strongestArcs = (tokens: number, looks: (place: number) => Float64Array): Arc[] =>
   range(tokens)
-    .map((from) => ({ from, to: largest(looks(from)) }))
+    .map((from) => ({ from, to: argmax(looks(from)) }))
     .map((arc) => ({ ...arc, weight: looks(arc.from)[arc.to]! }))
     .filter(({ to, weight }) => to > 0 && weight >= LEAST);
 

@@ -1,13 +1,13 @@
 /* The code reader: a small language model of Python that one may type to, look into, and take heads from. */
 
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
-import { Bar, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
+import { BarTable, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { best, candidates, largest, range, rememberLast } from "../../kit/maths.ts";
-import { InWords, Panel } from "../../kit/panel.tsx";
+import { argmax, candidates, memoizeLast, range, topK } from "../../kit/maths.ts";
+import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
@@ -44,9 +44,9 @@ interface State extends Shown {
   note: string;
 }
 
-const encoded = rememberLast((text: string) => encode(text, theModel()));
-const readWhole = rememberLast((ids: readonly number[]) => read(theModel(), ids));
-const readWithout = rememberLast((ids: readonly number[], off: string) =>
+const encoded = memoizeLast((text: string) => encode(text, theModel()));
+const readWhole = memoizeLast((ids: readonly number[]) => read(theModel(), ids));
+const readWithout = memoizeLast((ids: readonly number[], off: string) =>
   read(theModel(), ids, JSON.parse(off) as Head[]),
 );
 
@@ -132,7 +132,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         <Heads {...props} />
         <WholeMap {...props} point={point} />
       </div>
-      <InWords title={`Where head ${sayHead(head)} looks, in words`} lines={tellLooks(data)} />
+      <TextAlternative title={`Where head ${sayHead(head)} looks, in words`} lines={describeLooks(data)} />
       <About state={state} data={data} pointed={pointed} />
     </>
   );
@@ -145,7 +145,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
   const most = model.context - 1;
 
   return (
-    <div class="cr-typing">
+    <div>
       <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
         {state.examples.map(({ label, ...example }) => (
           <Button key={label} name={`example-${label.replaceAll(" ", "-")}`} onClick={() => act(example)}>
@@ -157,6 +157,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
         Type Python, or English
       </label>
       <textarea
+        class="bw-entry"
         id={id("text")}
         rows={Math.min(Math.max(state.text.split("\n").length, 3), 10)}
         autocomplete="off"
@@ -167,7 +168,7 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
         value={state.text}
         onInput={(event) => write({ text: event.currentTarget.value, token: -1 })}
       />
-      <p id={id("said")} class={tooLong ? "cr-trouble" : "bw-quiet"} role="status">
+      <p id={id("said")} class={tooLong ? "bw-trouble" : "bw-quiet"} role="status">
         {tooLong
           ? `The model reads at most ${most} tokens, and this text has more. It reads the first ${most}; your text stays as it is.`
           : `${names.length - 1} of at most ${most} tokens`}
@@ -270,26 +271,17 @@ function Next({ state, data }: Props) {
       <p class="cr-title">
         <b>What comes next, {sayPlace(data)}</b>
       </p>
-      <table class="cr-next" aria-label={`Likeliest next tokens ${sayPlace(data)}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">{touched ? "all heads" : "probability"}</th>
-            {touched && <th scope="col">without {sayHeads(state.heads_off).replace(/^heads? /, "")}</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {candidates(likelyNow, before).map((id) => (
-            <tr key={id} data-candidate={id}>
-              <th scope="row">
-                <code>{nameOf(id, model)}</code>
-              </th>
-              <Bar value={before[id]!} kind={touched ? "" : "bw-now"} />
-              {touched && <Bar value={likelyNow[id]!} kind="bw-now" />}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Likeliest next tokens ${sayPlace(data)}`}
+        heads={
+          touched ? ["all heads", `without ${sayHeads(state.heads_off).replace(/^heads? /, "")}`] : ["probability"]
+        }
+        rows={candidates(likelyNow, before).map((id) => ({
+          id,
+          head: <code>{nameOf(id, model)}</code>,
+          values: touched ? [before[id]!, likelyNow[id]!] : [before[id]!],
+        }))}
+      />
     </div>
   );
 }
@@ -315,24 +307,16 @@ function Looks({ state, data }: Props) {
       <p class="cr-title">
         <b>Where head {sayHead(state.head)} looks</b>
       </p>
-      <table class="cr-next cr-looks" aria-label={`Where head ${sayHead(state.head)} looks ${sayPlace(data)}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">weight</th>
-          </tr>
-        </thead>
-        <tbody>
-          {best(weights, 3).map((place) => (
-            <tr key={place}>
-              <th scope="row">
-                <InContext names={names} at={place} />
-              </th>
-              <Bar value={weights[place]!} kind="bw-now" />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Where head ${sayHead(state.head)} looks ${sayPlace(data)}`}
+        kind="cr-looks"
+        heads={["weight"]}
+        rows={topK(weights, 3).map((place) => ({
+          id: place,
+          head: <InContext names={names} at={place} />,
+          values: [weights[place]!],
+        }))}
+      />
       <p class="bw-quiet">
         {job.length
           ? `What this head looks at, by the chapter’s tests: ${job.map((one) => one.looks_at).join("; ")}.`
@@ -506,15 +490,15 @@ function About({ state, data, pointed }: AboutProps) {
     );
   }
   return (
-    <Panel title={`Chosen: “${names[at]}”, token ${at}. Head ${name} looks most at “${names[largest(looks(at))]}”.`}>
+    <Panel title={`Chosen: “${names[at]}”, token ${at}. Head ${name} looks most at “${names[argmax(looks(at))]}”.`}>
       {result}
     </Panel>
   );
 }
 
-const tellLooks = ({ names, looks }: Data): string[] =>
+const describeLooks = ({ names, looks }: Data): string[] =>
   names.map((token, i) => {
-    const place = largest(looks(i));
+    const place = argmax(looks(i));
     return `“${token}”, token ${i}, looks most at “${names[place]}”, token ${place}: ${show(looks(i)[place]!)}.`;
   });
 

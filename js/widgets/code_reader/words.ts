@@ -1,6 +1,6 @@
 /* What tokens and heads are called, and what is said about them. */
 
-import { largest } from "../../kit/maths.ts";
+import { argmax } from "../../kit/maths.ts";
 import { show } from "../../kit/text.ts";
 import { BEGIN, type Head, likely, type Model, type Place, textOf } from "./maths.ts";
 
@@ -53,6 +53,6 @@ export function nextText(model: Model, place: Place): string {
 /** The likeliest next token in words: “u” 0.896. */
 export function sayLikeliest(model: Model, place: Place): string {
   const numbers = likely(model, place);
-  const id = largest(numbers);
+  const id = argmax(numbers);
   return `“${nameOf(id, model)}” ${show(numbers[id]!)}`;
 }

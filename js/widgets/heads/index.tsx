@@ -7,14 +7,14 @@ import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Choice, Menu } from "../../kit/controls.tsx";
 import { FaintDot, walkRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { type Matrix, range, rememberLast } from "../../kit/maths.ts";
-import { InWords } from "../../kit/panel.tsx";
+import { type Matrix, memoizeLast, range } from "../../kit/maths.ts";
+import { TextAlternative } from "../../kit/panel.tsx";
 import { isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { drawArcs, type Layout, layOut, MARK, mapLayout } from "./layout.ts";
 import { type Case, meanOfHeads, weightsOf } from "./maths.ts";
 import "./style.css";
-import { type Labels, labelsOf, tell, tellAlike, tellAll, tellShortly } from "./words.ts";
+import { compareHeads, describeAll, describeBriefly, describeRow, type Labels, labelsOf } from "./words.ts";
 
 export * from "./layout.ts";
 export * from "./maths.ts";
@@ -48,12 +48,12 @@ function settle(state: State): State {
   };
 }
 
-const read = rememberLast((one: Case) => {
+const read = memoizeLast((one: Case) => {
   const weights = weightsOf(one);
   return { weights, mean: meanOfHeads(weights), labels: labelsOf(one) };
 });
 
-const shownHeads = rememberLast((head: number, heads: number) => (head ? [head - 1] : range(heads)));
+const shownHeads = memoizeLast((head: number, heads: number) => (head ? [head - 1] : range(heads)));
 
 function compute(state: State) {
   const now = caseOf(state);
@@ -83,7 +83,7 @@ function View({ state, data, write }: Props) {
   }
 
   const told = useMemo(
-    () => [...tellAll(weights, shown, labels), ...(now.answers ? [now.answers] : [])],
+    () => [...describeAll(weights, shown, labels), ...(now.answers ? [now.answers] : [])],
     [weights, shown, labels, now],
   );
   return (
@@ -115,7 +115,7 @@ function View({ state, data, write }: Props) {
       </div>
       <Told data={data} query={query} />
       {width !== null && <Maps data={data} query={query} width={width} onPick={pick} />}
-      <InWords title="All weights in words" lines={told} />
+      <TextAlternative title="All weights in words" lines={told} />
     </>
   );
 }
@@ -330,7 +330,9 @@ function ArcsPicture({ data, layout, query }: { data: Data; layout: Layout; quer
   const { now, weights, shown, labels } = data;
   const { turned, picture } = layout;
   const { arcs, marks, origin } = drawArcs(weights, shown, query, now.positions?.[query] ?? null, layout);
-  const said = shown.map((h) => `head ${h + 1}: ${tell(weights[h]![query]!, labels.queries[query]!, labels.keys)}`);
+  const said = shown.map(
+    (h) => `head ${h + 1}: ${describeRow(weights[h]![query]!, labels.queries[query]!, labels.keys)}`,
+  );
   const [width, height] = picture;
   return (
     <Picture
@@ -353,7 +355,7 @@ function ArcsPicture({ data, layout, query }: { data: Data; layout: Layout; quer
       ))}
       {origin && <circle cx={origin[0]} cy={origin[1]} r={7} class="hds-origin" />}
       {origin && !turned && (
-        <text x={origin[0] + 12} y={origin[1] + 4} class="hds-from">
+        <text x={origin[0] + 12} y={origin[1] + 4} class="hds-from query">
           {labels.queries[query]}
         </text>
       )}
@@ -372,7 +374,7 @@ function ArcsPicture({ data, layout, query }: { data: Data; layout: Layout; quer
 /** Where the query looks, head by head. A screen reader hears the short form. */
 function Told({ data: { now, weights, shown, labels }, query }: { data: Data; query: number }) {
   const name = labels.queries[query]!;
-  const shortly = shown.map((h) => `Head ${h + 1}: ${tellShortly(weights[h]![query]!, labels.keys)}`).join(". ");
+  const shortly = shown.map((h) => `Head ${h + 1}: ${describeBriefly(weights[h]![query]!, labels.keys)}`).join(". ");
   return (
     <>
       <div class="bw-panel hds-panel">
@@ -380,10 +382,10 @@ function Told({ data: { now, weights, shown, labels }, query }: { data: Data; qu
           <p key={h}>
             <Swatch head={h} />
             <b> head {h + 1} </b>
-            {tell(weights[h]![query]!, name, labels.keys)}
+            {describeRow(weights[h]![query]!, name, labels.keys)}
           </p>
         ))}
-        {shown.length > 1 && <p class="bw-quiet hds-compared">{tellAlike(weights, query)}.</p>}
+        {shown.length > 1 && <p class="bw-quiet hds-compared">{compareHeads(weights, query)}.</p>}
         {now.answers && <p class="hds-answers">{now.answers}</p>}
       </div>
       <p class="bw-unseen hds-said" role="status">

@@ -46,9 +46,9 @@ const MOST_FAVOURITES = 4;
 
 /** The keys that a row looks at most, as [key, weight], how many others have any weight, and how much these share. */
 export function favourites(row: number[]) {
-  const open = row.map((weight, j): [key: number, weight: number] => [j, weight]).filter(([, weight]) => weight > 0);
-  open.sort((a, b) => b[1] - a[1]);
-  const listed = open.filter(([, weight], place) => place === 0 || (weight >= FAVOURITE && place < MOST_FAVOURITES));
-  const others = open.slice(listed.length);
+  const seen = row.map((weight, j): [key: number, weight: number] => [j, weight]).filter(([, weight]) => weight > 0);
+  seen.sort((a, b) => b[1] - a[1]);
+  const listed = seen.filter(([, weight], place) => place === 0 || (weight >= FAVOURITE && place < MOST_FAVOURITES));
+  const others = seen.slice(listed.length);
   return { listed, others: others.length, rest: sum(others.map(([, weight]) => weight)) };
 }

@@ -18,14 +18,14 @@ export function labelsOf({ tokens, queries, positions }: Case): Labels {
 }
 
 /** Where a row looks. */
-export function tell(row: number[], query: string, keys: string[]): string {
+export function describeRow(row: number[], query: string, keys: string[]): string {
   const { listed, others, rest } = favourites(row);
   const [first] = listed;
   if (!first) return `“${query}” looks nowhere: every key is masked for it, and all its weights are 0`;
   if (first[1] >= 1 - ALIKE) return `“${query}” looks only at “${keys[first[0]]}”`;
-  const open = row.filter((weight) => weight > 0);
-  if (open.length > 2 && Math.max(...open) - Math.min(...open) < ALIKE) {
-    return `“${query}” looks equally at ${open.length} words, ${open[0]!.toFixed(3)} each`;
+  const seen = row.filter((weight) => weight > 0);
+  if (seen.length > 2 && Math.max(...seen) - Math.min(...seen) < ALIKE) {
+    return `“${query}” looks equally at ${seen.length} words, ${seen[0]!.toFixed(3)} each`;
   }
   const words = listed.map(([j, weight]) => `“${keys[j]}” ${weight.toFixed(3)}`).join(", ");
   const shared = others === 1 ? `; one other has ${rest.toFixed(3)}` : `; ${others} others share ${rest.toFixed(3)}`;
@@ -33,13 +33,13 @@ export function tell(row: number[], query: string, keys: string[]): string {
 }
 
 /** Where a row looks most, in a few words. */
-export function tellShortly(row: number[], keys: string[]): string {
+export function describeBriefly(row: number[], keys: string[]): string {
   const [first] = favourites(row).listed;
   return first ? `most on “${keys[first[0]]}”, ${first[1].toFixed(2)}` : "nowhere";
 }
 
 /** How much the heads have in common. */
-export function tellAlike(weights: Matrix[], i: number): string {
+export function compareHeads(weights: Matrix[], i: number): string {
   if (weights.length < 2) return "";
   const { most, least } = alike(weights, i);
   const pair = ([a, b]: Pair) => `Heads ${a + 1} and ${b + 1}`;
@@ -49,5 +49,7 @@ export function tellAlike(weights: Matrix[], i: number): string {
 }
 
 /** Every row, head by head. */
-export const tellAll = (weights: Matrix[], shown: number[], labels: Labels): string[] =>
-  shown.flatMap((h) => weights[h]!.map((row, i) => `head ${h + 1}: ${tell(row, labels.queries[i]!, labels.keys)}`));
+export const describeAll = (weights: Matrix[], shown: number[], labels: Labels): string[] =>
+  shown.flatMap((h) =>
+    weights[h]!.map((row, i) => `head ${h + 1}: ${describeRow(row, labels.queries[i]!, labels.keys)}`),
+  );

@@ -1,28 +1,18 @@
-/* Mask builder: open and close keys cell by cell; see the weights, the leaks and the rows that see nothing. */
+/* Mask builder: allow and mask keys cell by cell; see the weights, the leaks and the rows that see nothing. */
 
 import type { ComponentChildren, TargetedPointerEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { weightStyle } from "../../kit/colour.ts";
 import { Button, Menu, Padding, Slider } from "../../kit/controls.tsx";
-import { Cells, FaintDot, Grid, NumberField, type Place, placeOf } from "../../kit/grid.tsx";
+import { Cells, FaintDot, Grid, type Place, placeOf } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
-import { Folded, InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
 import "./style.css";
-import {
-  aboutCell,
-  aboutEmptyRows,
-  aboutSpread,
-  codeOf,
-  describe,
-  labels,
-  short,
-  type Verdict,
-  verdict,
-} from "./words.ts";
+import { aboutCell, aboutEmptyRows, aboutSpread, describe, labels, short, type Verdict, verdict } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./words.ts";
@@ -53,22 +43,22 @@ function remake(state: State, all: Audit, changes: Changes): Partial<State> {
   const wanted = changes.preset ?? state.preset;
   const preset = wanted === "upper_left" && m === n ? "causal" : wanted; // then both corners are the same
   const mask = state.masks.find((one) => one.name === preset);
-  const open = mask ? makeMask(mask.rule, sizes) : table(m, n, (i, j) => all.open[i]?.[j] ?? true);
-  return { preset: mask ? preset : "hand", cells: cellsOf(open), padding: inside, ...fitting(window, first, n) };
+  const allowed = mask ? makeMask(mask.rule, sizes) : table(m, n, (i, j) => all.allowed[i]?.[j] ?? true);
+  return { preset: mask ? preset : "hand", cells: cellsOf(allowed), padding: inside, ...fitting(window, first, n) };
 }
 
 /** The beginning of a task: no mask, and the sizes and the padding of its example. */
 function beginning(state: State, name: string): Partial<State> {
   const { m, n, padding } = state.tasks.find((one) => one.name === name)!;
   const cells = cellsOf(table(m, n, () => true));
-  return { task: name, preset: "open", cells, padding, ...fitting(state.window, state.first, n) };
+  return { task: name, preset: "none", cells, padding, ...fitting(state.window, state.first, n) };
 }
 
-/** Open or close cells; a mask that then is one of the task's gets its name. */
+/** Allow or mask cells; a mask that then is one of the task's gets its name. */
 function setCells(state: State, all: Audit, places: readonly Place[], on: boolean): Partial<State> {
-  const open = all.open.map((row) => [...row]);
-  for (const [i, j] of places) open[i]![j] = on;
-  const cells = cellsOf(open);
+  const allowed = all.allowed.map((row) => [...row]);
+  for (const [i, j] of places) allowed[i]![j] = on;
+  const cells = cellsOf(allowed);
   return { cells, preset: recognise(cells, offered(state, all), all) };
 }
 
@@ -123,7 +113,7 @@ function Small({ state, data, write }: Props) {
       <Chips state={state} data={data} write={write} names={state.few} />
       <div class="mb-stage mb-small" data-keys={data.all.n}>
         <WeightGrid data={data} looked={null} look={() => {}} />
-        <Steady longest={state.few.map(judged)}>{judged(state.preset)}</Steady>
+        <ReservedHeight longest={state.few.map(judged)}>{judged(state.preset)}</ReservedHeight>
       </div>
     </>
   );
@@ -133,11 +123,8 @@ function Whole({ state, data, write }: Props) {
   const { all, words } = data;
   const subject = JSON.stringify([words.queries, words.keys]);
   const [looked, look] = useStateFor<Place | null>(subject, null);
-  const [invalid, setInvalid] = useStateFor(subject, false);
-  const first = useRef(state.scores); // the scores before a reader changed one
   const task = taskOf(state);
-  const startAgain = () =>
-    write({ ...beginning(state, state.task), ...state.usual, scores: first.current, empty: state.empties[0]!.name });
+  const startAgain = () => write({ ...beginning(state, state.task), ...state.usual, empty: state.empties[0]!.name });
 
   return (
     <>
@@ -164,12 +151,8 @@ function Whole({ state, data, write }: Props) {
         <Judgement {...verdict(state, all, words)} />
       </div>
       <EmptyRows state={state} data={data} write={write} looked={looked} look={look} />
-      <About state={state} data={data} looked={looked} invalid={invalid} />
-      <Code state={state} all={all} write={write} />
-      <Folded title="The scores behind the weights">
-        <Scores state={state} data={data} write={write} look={look} onInvalid={setInvalid} />
-      </Folded>
-      <InWords title="Mask and weights in words" lines={describe(all, words)} />
+      <About state={state} data={data} looked={looked} />
+      <TextAlternative title="Mask and weights in words" lines={describe(all, words)} />
     </>
   );
 }
@@ -306,7 +289,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
     const place = placeOf(event.target);
     painted.current = false;
     if (place === null || event.button !== 0) return;
-    const on = !all.open[place[0]]![place[1]];
+    const on = !all.allowed[place[0]]![place[1]];
     const finger = event.pointerType === "touch"; // it may want to scroll: what it does shows when it moves
     stroke.current = { on, last: place, begun: !finger };
     if (finger) return;
@@ -335,9 +318,9 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
   }
 
   function cell(i: number, j: number, tabIndex: number) {
-    const [on, leak, needless] = [all.open[i]![j]!, all.leaks[i]![j]!, all.hidden[i]![j]!];
+    const [on, leak, needless] = [all.allowed[i]![j]!, all.leaks[i]![j]!, all.hidden[i]![j]!];
     const kinds = [
-      `mb-cell ${on ? "mb-open" : "mb-closed"}`,
+      `mb-cell ${on ? "mb-allowed" : "mb-masked"}`,
       leak && "mb-leaks",
       all.emptyRows[i] && "mb-row-empty",
       !all.read[i] && "mb-unread",
@@ -387,7 +370,7 @@ function MaskGrid({ state, data: { all, words }, write, looked, look }: Props & 
           columnKind="key"
           cell={cell}
           onLook={look}
-          onWalk={([i, j], to, event) => event.shiftKey && write(setCells(state, all, [to], all.open[i]![j]!))}
+          onWalk={([i, j], to, event) => event.shiftKey && write(setCells(state, all, [to], all.allowed[i]![j]!))}
           onPointerDown={press}
           onPointerMove={move}
         />
@@ -401,12 +384,12 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
   const cell = (i: number, j: number) => {
     const weight = all.weights[i]![j]!;
     const lost = Number.isNaN(weight);
-    const none = weight === 0 && !all.open[i]![j];
+    const none = weight === 0 && !all.allowed[i]![j];
     const faint = !lost && !none && weight < 0.005;
     const kinds = [
       "bw-cell",
       lost && "mb-nan",
-      none && "bw-closed",
+      none && "bw-masked",
       faint && "bw-none",
       all.leaks[i]![j] && "mb-leaks",
       isAt(looked, i, j) && "mb-on",
@@ -455,40 +438,6 @@ function WeightGrid({ data: { all, words }, looked, look }: Pick<Props, "data"> 
   );
 }
 
-interface ScoresProps extends Props {
-  look: (place: Place) => void;
-  onInvalid: (invalid: boolean) => void;
-}
-
-function Scores({ state, data: { words }, write, look, onInvalid }: ScoresProps) {
-  const change = (i: number, j: number, value: number) =>
-    write({ scores: state.scores.map((row, r) => row.map((score, c) => (r === i && c === j ? value : score))) });
-  return (
-    <Scroll>
-      <Grid
-        class="bw-stuck"
-        label="Scores, queries in rows and keys in columns"
-        rows={words.queries}
-        columns={asColumns(words.keys)}
-        rowKind="query"
-        columnKind="key"
-        onLook={look}
-        cell={(i, j, tabIndex) => (
-          <td key={j} class="bw-cell" data-row={i} data-column={j}>
-            <NumberField
-              label={`Score, ${words.query[i]}, ${words.key[j]}`}
-              value={state.scores[i]![j]!}
-              tabIndex={tabIndex}
-              onChange={(value) => change(i, j, value)}
-              onInvalid={onInvalid}
-            />
-          </td>
-        )}
-      />
-    </Scroll>
-  );
-}
-
 // ---- What is said -------------------------------------------------------------------------------------------------
 
 const SIGNS = { leak: "✗", empty: "∅", blind: "○", fits: "✓", nothing: "–" };
@@ -510,10 +459,10 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
   const i = looked?.[0] ?? Math.floor(all.m / 2); // the row in mind
   const reached = all.spread.weights.includes(true) ? aboutSpread(all) : [];
 
-  /** Close every cell of a row, or open those again that the task allows. */
+  /** Mask every cell of a row, or allow those again that the task allows. */
   function turnRow() {
     const row = (j: number) => all.emptyRows[i]! && all.why[i]![j] === null;
-    const cells = cellsOf(table(all.m, all.n, (r, j) => (r === i ? row(j) : all.open[r]![j]!)));
+    const cells = cellsOf(table(all.m, all.n, (r, j) => (r === i ? row(j) : all.allowed[r]![j]!)));
     write({ cells, preset: recognise(cells, offered(state, all), all) });
     look([i, looked?.[1] ?? 0]);
   }
@@ -551,10 +500,7 @@ function EmptyRows({ state, data: { all, words }, write, looked, look }: Props &
   );
 }
 
-type AboutProps = Pick<Props, "state" | "data"> & { looked: Place | null; invalid: boolean };
-
-function About({ state, data, looked, invalid }: AboutProps) {
-  if (invalid) return <NoNumber />;
+function About({ state, data, looked }: Pick<Props, "state" | "data"> & { looked: Place | null }) {
   if (looked === null) {
     return (
       <Panel title="Who may look at whom?">
@@ -564,56 +510,6 @@ function About({ state, data, looked, invalid }: AboutProps) {
   }
   const { title, text } = aboutCell(...(looked as [number, number]), state, data.all, data.words);
   return <Panel title={title}>{text}</Panel>;
-}
-
-function Code({ state, all, write }: { state: State; all: Audit; write: Props["write"] }) {
-  const id = useIds()("code");
-  const area = useRef<HTMLTextAreaElement>(null);
-  const code = codeOf(state, all);
-  const [copied, setCopied] = useState({ code, said: "" });
-
-  async function copy() {
-    area.current?.select();
-    try {
-      await navigator.clipboard.writeText(code);
-      setCopied({ code, said: "Copied." });
-    } catch {
-      setCopied({ code, said: "Selected: copy it with your keyboard." });
-    }
-  }
-
-  return (
-    <Folded title="The mask as code">
-      <Menu
-        name="form"
-        label="Write the mask as"
-        value={state.form}
-        options={state.forms.map((one) => [one.name, one.label] as const)}
-        onChange={(form) => write({ form })}
-      />
-      <label class="bw-label" for={id}>
-        Python
-      </label>
-      <textarea
-        ref={area}
-        id={id}
-        class="mb-code"
-        readOnly
-        spellcheck={false}
-        wrap="off"
-        rows={code.split("\n").length}
-        value={code}
-      />
-      <p>
-        <Button name="copy" onClick={copy}>
-          Copy
-        </Button>{" "}
-        <span class="bw-title" role="status" data-follows-eye="">
-          {copied.code === code ? copied.said : ""}
-        </span>
-      </p>
-    </Folded>
-  );
 }
 
 export default defineWidget({

@@ -2,12 +2,11 @@
 
 import { type Matrix, range, softmaxRows, sum, table } from "../../kit/maths.ts";
 
-/** A named mask: `rule` says which keys are open, `code` is how the package makes it. Both are written in Python. */
+/** A named mask: `rule`, written in Python, says which keys are allowed. */
 export interface Mask {
   name: string;
   label: string;
   rule: string;
-  code: string;
 }
 
 export interface Task {
@@ -41,7 +40,6 @@ export interface State {
   tasks: Task[];
   masks: Mask[];
   empties: Named[];
-  forms: Named[];
   largest: number;
   usual: { window: number; first: number };
   task: string;
@@ -52,7 +50,6 @@ export interface State {
   first: number;
   scores: Matrix;
   empty: string;
-  form: string;
   /** Empty, or the masks of the small form, which shows these alone with the weights and the judgement. */
   few: string[];
 }
@@ -101,7 +98,8 @@ export function makeMask(rule: string, { m, n, padding, window, first }: Sizes):
   });
 }
 
-export const cellsOf = (open: boolean[][]): string[] => open.map((row) => row.map((on) => (on ? "1" : "0")).join(""));
+export const cellsOf = (allowed: boolean[][]): string[] =>
+  allowed.map((row) => row.map((on) => (on ? "1" : "0")).join(""));
 
 /** The masks that a task offers. Where there are as many queries as keys, both corners are the same. */
 export function offered({ masks, tasks, task }: Pick<State, "masks" | "tasks" | "task">, { m, n }: Sizes): Mask[] {
@@ -142,11 +140,11 @@ export function forbidden(task: string, sizes: Sizes): (Reason | null)[][] {
 
 // ---- The weights --------------------------------------------------------------------------------------------------
 
-/** Softmax over the open keys of each row. `empty` says what a row without one gets: "zeros", "nan" or "sentinel". */
-export function weightsOf(scores: Matrix, open: boolean[][], empty: string): Matrix {
-  const closed = empty === "sentinel" ? -1e9 : -Infinity;
-  const weights = softmaxRows(scores.map((row, i) => row.map((score, j) => (open[i]![j] ? score : closed))));
-  return weights.map((row, i) => (empty === "nan" && !open[i]!.includes(true) ? row.map(() => NaN) : row));
+/** Softmax over the allowed keys of each row. `empty` says what a row without one gets: "zeros", "nan" or "sentinel". */
+export function weightsOf(scores: Matrix, allowed: boolean[][], empty: string): Matrix {
+  const masked = empty === "sentinel" ? -1e9 : -Infinity;
+  const weights = softmaxRows(scores.map((row, i) => row.map((score, j) => (allowed[i]![j] ? score : masked))));
+  return weights.map((row, i) => (empty === "nan" && !allowed[i]!.includes(true) ? row.map(() => NaN) : row));
 }
 
 /** Where NaN in the weights gets to. The second layer is self-attention under the same mask; else there is none. */
@@ -164,21 +162,21 @@ function spread(weights: Matrix, task: string, m: number, n: number) {
 
 /** Everything that the widget shows, from its state. */
 export function audit(state: Pick<State, "cells" | "padding" | "window" | "first" | "scores" | "task" | "empty">) {
-  const open = state.cells.map((row) => [...row].map((cell) => cell === "1"));
-  const [m, n] = [open.length, open[0]!.length];
+  const allowed = state.cells.map((row) => [...row].map((cell) => cell === "1"));
+  const [m, n] = [allowed.length, allowed[0]!.length];
   const sizes: Sizes = { m, n, padding: state.padding, window: state.window, first: state.first };
   const scores = table(m, n, (i, j) => state.scores[i]![j]!);
-  const weights = weightsOf(scores, open, state.empty);
-  const emptyRows = open.map((row) => !row.includes(true));
+  const weights = weightsOf(scores, allowed, state.empty);
+  const emptyRows = allowed.map((row) => !row.includes(true));
   const read = rowsRead(state.task, sizes);
   const why = forbidden(state.task, sizes);
   const filled = (i: number) => emptyRows[i]! && state.empty === "sentinel";
-  const leaks = table(m, n, (i, j) => why[i]![j] !== null && (open[i]![j]! || filled(i)));
-  const hidden = table(m, n, (i, j) => !open[i]![j] && read[i]! && why[i]![j] === null);
+  const leaks = table(m, n, (i, j) => why[i]![j] !== null && (allowed[i]![j]! || filled(i)));
+  const hidden = table(m, n, (i, j) => !allowed[i]![j] && read[i]! && why[i]![j] === null);
   const leaked = weights.map((row, i) => sum(row.map((weight, j) => (leaks[i]![j] ? weight : 0))));
   return {
     ...sizes,
-    open,
+    allowed,
     scores,
     weights,
     emptyRows,

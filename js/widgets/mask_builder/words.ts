@@ -1,48 +1,7 @@
-/* What is said about a mask, and the mask as code. */
+/* What is said about a mask. */
 
 import { count, named, quoted, show } from "../../kit/text.ts";
-import { type Audit, type Reason, type Sizes, type State, type Task, total } from "./maths.ts";
-
-// ---- The mask as code ---------------------------------------------------------------------------------------------
-
-const rowsOfCode = (rows: (number | string)[][]) => rows.map((row) => `    [${row.join(", ")}],`).join("\n");
-
-/** The package's calls that make a mask: its template with the sizes put in. */
-function calls(template: string, { m, n, padding, window, first }: Sizes): string {
-  const words = n - padding.length;
-  const atTheEnd = padding.every((position) => position >= words);
-  const flags = Array.from({ length: n }, (_, j) => (padding.includes(j) ? 0 : 1));
-  const pieces: Record<string, string> = {
-    sizes: m === n ? `${n}` : `${m}, ${n}`,
-    ones: `torch.ones(${m}, ${n}, dtype=torch.bool)`,
-    real: atTheEnd ? `padding_mask([${words}], n=${n})` : `padding_mask([[${flags.join(", ")}]], pad_id=0)`,
-    texts: `[${flags.map((_, j) => (j < first ? 1 : 2)).join(", ")}]`,
-  };
-  return template.replace(
-    /\{([^}]+)\}/g,
-    (_, piece: string) => pieces[piece] ?? `${total(piece, { m, n, window, first })}`,
-  );
-}
-
-/** The mask as Python, in one of four forms. */
-export function codeOf({ preset, form, masks }: Pick<State, "preset" | "form" | "masks">, all: Audit): string {
-  const bits = (on: boolean) => rowsOfCode(all.open.map((row) => row.map((cell) => Number(cell === on))));
-  const bool = `mask = torch.tensor([\n${bits(true)}\n], dtype=torch.bool)  # True = may attend`;
-  if (form === "module") {
-    const last = "output, weights = module(query, key, value, attn_mask=blocked)";
-    return `blocked = torch.tensor([\n${bits(false)}\n], dtype=torch.bool)  # True = blocked\n# the same as to_torch_mha_mask(mask)\n${last}`;
-  }
-  if (form === "float") {
-    const added = rowsOfCode(all.open.map((row) => row.map((on) => (on ? "0" : "-inf"))));
-    const last = "output = F.scaled_dot_product_attention(\n    query, key, value, attn_mask=added\n)";
-    return `from math import inf\nadded = torch.tensor([\n${added}\n], dtype=query.dtype)  # added to the scores\n${last}`;
-  }
-  if (form === "bool")
-    return `${bool}\noutput = F.scaled_dot_product_attention(\n    query, key, value, attn_mask=mask\n)`;
-  const mask = masks.find((one) => one.name === preset);
-  const made = mask ? calls(mask.code, all) : bool;
-  return `${made}\noutput, weights = scaled_dot_product_attention(\n    query, key, value, mask\n)`;
-}
+import type { Audit, Reason, Sizes, State, Task } from "./maths.ts";
 
 // ---- The judgement ------------------------------------------------------------------------------------------------
 
@@ -202,7 +161,7 @@ export function aboutSpread({ spread: reached }: Audit) {
 
 /** One cell: a title and what it means. */
 export function aboutCell(i: number, j: number, { empty }: Pick<State, "empty">, all: Audit, { key, query }: Labels) {
-  const on = all.open[i]![j]!;
+  const on = all.allowed[i]![j]!;
   const weight = show(all.weights[i]![j]!);
   const score = show(all.scores[i]![j]!);
   const title = `Query “${query[i]}”, key “${key[j]}”: ${on ? "allowed" : "masked"}`;
@@ -234,7 +193,7 @@ export function describe(all: Audit, { key, query }: Labels): string[] {
   return query.map((word, i) => {
     const which = (row: boolean[]) => quoted(key.filter((_, j) => row[j]));
     const weights = key.map((name, j) => `“${name}” ${show(all.weights[i]![j]!)}`).join(", ");
-    const sees = all.emptyRows[i] ? "sees nothing" : `sees ${which(all.open[i]!)}`;
+    const sees = all.emptyRows[i] ? "sees nothing" : `sees ${which(all.allowed[i]!)}`;
     const leaking = all.leaks[i]!.includes(true);
     const leak = leaking ? ` Leak: ${which(all.leaks[i]!)} with ${show(all.leaked[i]!)}.` : "";
     return `“${word}” ${sees}. Weights: ${weights}.${leak}`;

@@ -1,18 +1,17 @@
 /* Move a word: what a score depends on, under each kind of position, as words move through a text. */
 
 import { useRef } from "preact/hooks";
-import { Lettering, Line, Picture, pathThrough, Rungs, useWidth } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Line, Picture, pathThrough, useWidth } from "../../kit/chart.tsx";
 import { Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { range } from "../../kit/maths.ts";
-import { Folded, InWords, Panel, Steady } from "../../kit/panel.tsx";
-import { placeIn } from "../../kit/pointer.ts";
+import { Folded, Panel, ReservedHeight, TextAlternative } from "../../kit/panel.tsx";
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
 import { type Computed, compute, type Kept, moveAll, moveWord, type State, settle } from "./maths.ts";
 import "./style.css";
-import { nameOf, questions, showChange, showScore, signed, stays, tell } from "./words.ts";
+import { describe, nameOf, questions, showChange, showScore, signed, stays } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./words.ts";
@@ -61,10 +60,13 @@ function Whole(props: Props) {
       {quiz}
       <Covered when={covered}>
         <Plots state={state} data={data} kinds={data.kinds} />
-        <Panel title={<Steady longest={[sayMoved(state, 0)]}>{sayMoved(state)}</Steady>}>
+        <Panel title={<ReservedHeight longest={[sayMoved(state, 0)]}>{sayMoved(state)}</ReservedHeight>}>
           <Changes state={state} kinds={data.kinds} />
         </Panel>
-        <InWords title="All of this in words" lines={data.kinds.map((one) => tell(state, one, data.distance))} />
+        <TextAlternative
+          title="All of this in words"
+          lines={data.kinds.map((one) => describe(state, one, data.distance))}
+        />
       </Covered>
       <Settings {...props} />
     </>
@@ -169,7 +171,6 @@ function Lanes({ state, data, write }: Props) {
           width={width}
           height={38}
           style={{ width, height: 38 }}
-          class="mw-ruler"
         >
           <Line from={[x(0), 16]} to={[x(state.length - 1), 16]} kind="bw-axis" />
           {range(9).map((i) => {
@@ -223,7 +224,10 @@ function Lane({ word, role, place, length, side, width, onMove }: LaneProps) {
   const held = useRef<number | null>(null); // where in the word it is held, in pixels
   const lane = useRef<HTMLDivElement>(null);
   const step = width === null ? 1 : (width - 2 * side) / (length - 1);
-  const pixelsOf = (event: MouseEvent) => placeIn(lane.current!, lane.current!.offsetWidth, event) - side;
+  const pixelsOf = (event: MouseEvent) => {
+    const box = lane.current!.getBoundingClientRect(); // of another size than the lane's own pixels on a slide
+    return ((event.clientX - box.left) * lane.current!.offsetWidth) / box.width - side;
+  };
   const said = role === "" ? "" : role === "query" ? ", asks" : ", is asked";
 
   function walk(event: KeyboardEvent) {
@@ -369,8 +373,8 @@ function Plot({ state, one, distance, width }: PlotProps) {
       <p class="mw-title">
         {nameOf(state, one.kind)} <b>{showScore(one.score)}</b>
       </p>
-      <Picture label={tell(state, one, distance)} width={width} height={104} style={{ width, height: 104 }}>
-        <Rungs
+      <Picture label={describe(state, one, distance)} width={width} height={104} style={{ width, height: 104 }}>
+        <Gridlines
           at={ticksIn(least, most)}
           y={y}
           left={left}

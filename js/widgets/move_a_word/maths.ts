@@ -1,6 +1,6 @@
 /* Scores of two words at any two places, under each kind of position. */
 
-import { type Matrix, range, rememberLast, table } from "../../kit/maths.ts";
+import { type Matrix, memoizeLast, range, table } from "../../kit/maths.ts";
 import { readFeatures } from "../temperature/maths.ts";
 
 export { readFeatures };
@@ -125,7 +125,7 @@ export interface State {
   compact: boolean;
 }
 
-const drawn = rememberLast((words: string, rows: string, width: number, letters: string) => ({
+const drawn = memoizeLast((words: string, rows: string, width: number, letters: string) => ({
   words: readFeatures(words, width, letters),
   rows: readFeatures(rows, width, letters),
 }));
@@ -149,7 +149,7 @@ export function settingOf(state: State): Setting {
 }
 
 /** What each kind of position makes of the two words at every two places: it does not change while they move. */
-const everywhere = rememberLast((asked: string) => {
+const everywhere = memoizeLast((asked: string) => {
   const state: State = JSON.parse(asked);
   const [x, setting, places] = [featuresOf(state), settingOf(state), range(state.length)];
   const [queries, keys] = [state.query, state.key].map((word) => places.map(() => x[word]!)) as [Matrix, Matrix];

@@ -21,16 +21,16 @@ export const showScore = (score: number | null): string => (score === null ? "no
 export const nameOf = (state: State, kind: Kind): string => state.kinds[kind];
 
 /** What a picture shows, in a sentence or two. */
-export function tell(state: State, { kind, score, change, width }: Kept, distance: number): string {
+export function describe(state: State, { kind, score, change, width }: Kept, distance: number): string {
   const words = named(state.sentence.split(" "));
-  const moved = state.shift === 0 ? "" : ` Moved together by ${signed(state.shift)}: ${tellChange(change, score)}.`;
+  const moved = state.shift === 0 ? "" : ` Moved together by ${signed(state.shift)}: ${describeChange(change, score)}.`;
   const wide = stays(width)
     ? "at each distance it is the same wherever the two stand"
     : `at some distance it differs by ${show(width)} between places`;
   return `${nameOf(state, kind)}: “${words[state.query]}” asks “${words[state.key]}” at distance ${signed(distance)}, score ${showScore(score)}; ${wide}.${moved}`;
 }
 
-export function tellChange(change: number, score: number | null): string {
+export function describeChange(change: number, score: number | null): string {
   if (score === null) return "no row there";
   return stays(change) ? "stays" : `changed by up to ${showChange(change)}`;
 }

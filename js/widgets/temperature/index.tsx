@@ -1,12 +1,11 @@
 /* Temperature and width: what the number of features and the divisor of the scores do to the softmax. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { Lettering, Line, Picture, pathThrough, Rungs, spread } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Line, Picture, pathThrough, spread } from "../../kit/chart.tsx";
 import { Choice, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { largest, type Matrix, mean, range, rememberLast } from "../../kit/maths.ts";
-import { InWords, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { argmax, type Matrix, mean, memoizeLast, range } from "../../kit/maths.ts";
+import { Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
@@ -31,12 +30,11 @@ interface State {
   own: number;
   query: number;
   along: "d_k" | "temperature";
-  zoom: boolean;
   predict: boolean;
 }
 
 /** What all states share: raw scores by width, and curves, each computed when it is first asked for. */
-const laboratory = rememberLast(
+const laboratory = memoizeLast(
   (features: string, letters: string, widths: number[], queryCount: number, divisors: Divisor[], range_: number[]) => {
     const pool = maths.readFeatures(features, Math.max(...widths), letters);
     const once = <K, R>(make: (key: K) => R) => {
@@ -60,7 +58,7 @@ const laboratory = rememberLast(
       temperatures,
       asked,
       ofDivisor: once((name: string) => overWidths(name)),
-      ofOwn: rememberLast((own: number) => overWidths("own", own)),
+      ofOwn: memoizeLast((own: number) => overWidths("own", own)),
       ofWidth: once((dK: number) => maths.curve(temperatures.map((tau) => [rawAt(dK), tau]))),
     };
   },
@@ -108,16 +106,7 @@ function View({ state, data, write }: Props) {
 
   return (
     <div class={kindOf(state.divisors, state.divisor)}>
-      <Heading
-        beside={
-          <Toggle
-            name="predict"
-            label="Predict first"
-            on={state.predict}
-            onChange={(on) => turn(on, { zoom: false })}
-          />
-        }
-      >
+      <Heading beside={<Toggle name="predict" label="Predict first" on={state.predict} onChange={turn} />}>
         <Symbols text="Temperature and dₖ" />
       </Heading>
       <p class="bw-note">
@@ -128,13 +117,13 @@ function View({ state, data, write }: Props) {
       <Controls state={state} data={data} write={write} />
       {quiz}
       <div class="tw-pair tw-first">
-        <Hill state={state} data={data} write={write} />
+        <Hill state={state} data={data} />
         <Bars state={state} data={data} write={write} />
       </div>
       <Counts state={state} data={data} />
       <Covered when={covered}>
         <Curves state={state} data={data} write={write} />
-        <InWords title="All of this in words" lines={inWords(state, data)} />
+        <TextAlternative title="All of this in words" lines={inWords(state, data)} />
       </Covered>
     </div>
   );
@@ -192,21 +181,20 @@ function Figure({ title, caption, longest: most, children, control }: FigureProp
     <div class="tw-figure">
       <p class="tw-title">{title}</p>
       {children}
-      <Steady kind="bw-quiet tw-caption" longest={[<p key="most">{most}</p>]}>
+      <ReservedHeight kind="bw-quiet tw-caption" longest={[<p key="most">{most}</p>]}>
         <p>{caption}</p>
-      </Steady>
+      </ReservedHeight>
       {control}
     </div>
   );
 }
 
-const HALF = { zoomed: 4.9, whole: 49 };
+const HALF = 49; // of the picture's scores
 
-function Hill({ state, data: { all, tau, i }, write }: Props) {
-  const half = state.zoom ? HALF.zoomed : HALF.whole;
+function Hill({ state, data: { all, tau, i } }: Omit<Props, "write">) {
   const predicted = Math.sqrt(state.d_k) / tau;
   const measured = maths.deviation(all.scores.flat());
-  const { shares, normal, outside } = histogram(all.scores, predicted, half);
+  const { shares, normal, outside } = histogram(all.scores, predicted, HALF);
   const caption = (a: number, b: number, few: boolean, left: number) => (
     <>
       Standard deviation:{" "}
@@ -225,25 +213,16 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
   const [left, right, floor, ceiling] = [8, 312, 118, 6];
   const highest = Math.max(...shares, ...normal);
   const step = (right - left) / shares.length;
-  const x = (score: number) => left + ((right - left) * (score + half)) / (2 * half);
+  const x = (score: number) => left + ((right - left) * (score + HALF)) / (2 * HALF);
   const y = (share: number) => floor - ((floor - ceiling) * share) / highest;
   const outline = normal.map(
     (share, b) => `${b ? "L" : "M"}${(left + (b + 0.5) * step).toFixed(1)} ${y(share).toFixed(2)}`,
   );
-  const ticks = state.zoom ? [-4, -2, 0, 2, 4] : [-40, -20, 0, 20, 40];
   return (
     <Figure
       title="Scores of all queries, divided by τ"
       caption={caption(predicted, measured, state.d_k < 8, outside)}
       longest={caption(88.888, 88.888, true, 888)}
-      control={
-        <Toggle
-          name="zoom"
-          label="Zoom in on the scores, 10 times"
-          on={state.zoom}
-          onChange={(zoom) => write({ zoom })}
-        />
-      }
     >
       <Picture
         label={`Histogram of ${state.query_count * state.key_count} scores, standard deviation ${show(measured)}, and a bell curve of ${show(predicted)}`}
@@ -263,10 +242,10 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
         ))}
         <path d={outline.join("")} class="tw-normal" />
         <Line from={[left, floor]} to={[right, floor]} kind="bw-axis" />
-        {all.scores[i]!.filter((score) => Math.abs(score) <= half).map((score, j) => (
+        {all.scores[i]!.filter((score) => Math.abs(score) <= HALF).map((score, j) => (
           <Line key={j} from={[x(score), floor + 2]} to={[x(score), floor + 11]} kind="tw-rug" />
         ))}
-        {ticks.map((tick) => (
+        {[-40, -20, 0, 20, 40].map((tick) => (
           <Lettering key={tick} at={[x(tick), floor + 28]}>
             {minus(String(tick))}
           </Lettering>
@@ -278,7 +257,7 @@ function Hill({ state, data: { all, tau, i }, write }: Props) {
 
 function Bars({ state, data: { all, i }, write }: Props) {
   const row = all.weights[i]!;
-  const best = largest(row);
+  const best = argmax(row);
   const [left, right, floor, ceiling] = [30, 316, 128, 12];
   const step = (right - left) / row.length;
   const y = (weight: number) => floor - (floor - ceiling) * weight;
@@ -313,7 +292,7 @@ function Bars({ state, data: { all, i }, write }: Props) {
         width={320}
         height={152}
       >
-        <Rungs at={[0, 0.5, 1]} y={y} left={left} right={right} />
+        <Gridlines at={[0, 0.5, 1]} y={y} left={left} right={right} />
         {row.map((weight, j) => (
           <rect
             key={j}
@@ -359,12 +338,14 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
   return (
     <Panel
       title={
-        <Steady longest={[title(state.query_count, verdict(1, 0))]}>
+        <ReservedHeight longest={[title(state.query_count, verdict(1, 0))]}>
           {title(state.query, verdict(all.largest[i]!, all.entropy[i]! / most))}
-        </Steady>
+        </ReservedHeight>
       }
     >
-      <Steady longest={[counts(state.query_count, state.query_count)]}>{counts(saturated, dead)}</Steady>
+      <ReservedHeight longest={[counts(state.query_count, state.query_count)]}>
+        {counts(saturated, dead)}
+      </ReservedHeight>
     </Panel>
   );
 }
@@ -373,9 +354,8 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
 
 function Curves({ state, data, write }: Props) {
   const { all, now, i, most } = data;
-  const [part, setPart] = useState<"curves" | "numbers">("curves"); // on a phone one of the two is shown
   return (
-    <div class={`tw-more tw-${part}`}>
+    <div>
       <div class="bw-wrap tw-views">
         <span>Where we are, for the typical (median) query</span>
         <Choice
@@ -389,21 +369,8 @@ function Curves({ state, data, write }: Props) {
           ]}
           onChange={(along) => write({ along })}
         />
-        <div class="tw-parts">
-          <Choice
-            name="part"
-            label="What is shown"
-            hidden
-            value={part}
-            options={[
-              { value: "curves", text: "Curves" },
-              { value: "numbers", text: "Numbers" },
-            ]}
-            onChange={setPart}
-          />
-        </div>
       </div>
-      <div class="tw-pair tw-both">
+      <div class="tw-pair">
         <Figure
           title="Entropy, as a share of its largest value"
           caption={aboutCurve(state)}
@@ -506,7 +473,7 @@ function Curve({ state, data, what, name, scale, ticks, say, here, mine }: Curve
       width={320}
       height={146}
     >
-      <Rungs at={ticks} y={y} left={left} right={right} say={say} />
+      <Gridlines at={ticks} y={y} left={left} right={right} say={say} />
       {marks.map((mark) => (
         <Line
           key={mark.one.name}

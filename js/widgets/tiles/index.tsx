@@ -1,18 +1,18 @@
 /* Step through the tiles: softmax of a row that is read block by block. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Lettering, Picture, Rungs, useWidth } from "../../kit/chart.tsx";
+import { Gridlines, Lettering, Picture, useWidth } from "../../kit/chart.tsx";
 import { Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { Grid, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { range, withPlace } from "../../kit/maths.ts";
-import { InWords, NoNumber, Panel, Scroll, Steady } from "../../kit/panel.tsx";
+import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Covered, Quiz, type Reply } from "../../kit/quiz.tsx";
 import { minus } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { type Computed, compute, type State, settle } from "./maths.ts";
 import "./style.css";
-import { arithmetic, compare, describe, diagnose, question, tell } from "./words.ts";
+import { arithmetic, brief, compare, describe, diagnose, question } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./words.ts";
@@ -46,9 +46,9 @@ function View({ state, data, write }: Props) {
         Step through the tiles
       </Heading>
       <Controls state={state} data={data} write={write} />
-      <Steady kind="bw-note" longest={state.rows.map((one) => one.note)}>
+      <ReservedHeight kind="bw-note" longest={state.rows.map((one) => one.note)}>
         {note}
-      </Steady>
+      </ReservedHeight>
       <Row state={state} data={data} write={write} onInvalid={setInvalid} />
       <div class="bw-toggles" role="group" aria-label="Mistakes">
         <span class="bw-quiet">Make a mistake:</span>
@@ -71,11 +71,11 @@ function View({ state, data, write }: Props) {
         <Walk state={state} data={data} write={write} />
         <Bars state={state} data={data} write={write} />
         <Ledger state={state} data={data} write={write} />
-        <Steady kind="tl-verdict" longest={[LONGEST]}>
+        <ReservedHeight kind="tl-verdict" longest={[LONGEST]}>
           {sayEnd(state, data)}
-        </Steady>
+        </ReservedHeight>
         {invalid ? <NoNumber largest={state.limit} /> : <Arithmetic state={state} data={data} />}
-        <InWords title="All blocks in words" lines={describe(data.steps, data.whole)} />
+        <TextAlternative title="All blocks in words" lines={describe(data.steps, data.whole)} />
       </Covered>
     </>
   );
@@ -87,14 +87,14 @@ const LONGEST =
 /** What came out, beside the softmax of the whole row. */
 function sayEnd(state: State, { steps, whole, finished }: Computed) {
   if (!finished)
-    return <p class="bw-note">The whole row at once gives {tell(whole.output)}. Read all blocks to compare.</p>;
+    return <p class="bw-note">The whole row at once gives {brief(whole.output)}. Read all blocks to compare.</p>;
   const { o } = steps.at(-1)!;
   const { right, difference } = compare(o, whole.output);
   return (
     <p>
-      By blocks <b>{tell(o)}</b>, the whole row <b>{tell(whole.output)}</b>: difference{" "}
+      By blocks <b>{brief(o)}</b>, the whole row <b>{brief(whole.output)}</b>: difference{" "}
       <b data-number="difference" data-value={difference}>
-        {tell(difference)}
+        {brief(difference)}
       </b>
       . <b class={right ? "bw-good" : "bw-bad"}>{diagnose(state, { steps, whole })}</b>
     </p>
@@ -180,11 +180,9 @@ function Walk({ state, data: { steps, finished }, write }: Props) {
 
 // ---- The row ------------------------------------------------------------------------------------------------------
 
-/** Where a key stands: in the block just read, in one before, or ahead; and whether it begins a block. */
-function placeOf({ block }: State, { now }: Computed, j: number): string {
-  const where = now === null || j >= now.end ? "tl-ahead" : j >= now.first ? "tl-now" : "tl-read";
-  return `${where}${j > 0 && j % block === 0 ? " tl-first" : ""}`;
-}
+/** Whether a key is in the block just read, and whether it begins a block. */
+const placeOf = ({ block }: State, { now }: Computed, j: number): string =>
+  `${now && j >= now.first && j < now.end ? "tl-now" : ""}${j > 0 && j % block === 0 ? " tl-first" : ""}`;
 
 function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: boolean) => void }) {
   const { scores, values, masked } = state;
@@ -212,7 +210,7 @@ function Row({ state, data, write, onInvalid }: Props & { onInvalid: (invalid: b
     }
     const [name, said] = i === 0 ? (["scores", "score"] as const) : (["values", "value"] as const);
     return (
-      <td {...common} class={`${kind}${i === 2 ? " value" : closed ? " bw-closed" : ""}`}>
+      <td {...common} class={`${kind}${i === 2 ? " value" : closed ? " bw-masked" : ""}`}>
         <NumberField
           label={`${said} of key ${j + 1}`}
           value={(i === 0 ? scores : values)[j]!}
@@ -251,7 +249,7 @@ function Bars({ state, data }: Props) {
   const x = (j: number) => left + j * each;
   const y = (weight: number) => floor - (floor - ceiling) * Math.min(Math.max(weight, 0), 1);
   const reached = now?.end ?? 0;
-  const list = (all: readonly number[]) => all.map(tell).join(", ");
+  const list = (all: readonly number[]) => all.map(brief).join(", ");
   return (
     <div ref={box} class="tl-bars">
       <p class="bw-quiet">
@@ -275,7 +273,7 @@ function Bars({ state, data }: Props) {
               rx={4}
             />
           )}
-          <Rungs at={[0, 0.5, 1]} y={y} left={left} right={right} />
+          <Gridlines at={[0, 0.5, 1]} y={y} left={left} right={right} />
           {range(n).map((j) => {
             const [weight, target] = [weights[j]!, whole.weights[j]!];
             const inset = each * 0.16;
@@ -378,7 +376,7 @@ function Ledger({ state, data: { steps, whole } }: Props) {
                     }
                     {...(shown ? { "data-step": b, "data-of": name, "data-value": String(value) } : {})}
                   >
-                    {shown && !unused ? tell(value) : <span class="bw-none">{unused && shown ? "–" : "·"}</span>}
+                    {shown && !unused ? brief(value) : <span class="bw-none">{unused && shown ? "–" : "·"}</span>}
                   </td>
                 );
               })}
@@ -388,7 +386,7 @@ function Ledger({ state, data: { steps, whole } }: Props) {
             <th scope="row">whole row</th>
             <td colSpan={4}>softmax at once</td>
             <td data-number="whole" data-value={whole.output}>
-              {tell(whole.output)}
+              {brief(whole.output)}
             </td>
           </tr>
         </tbody>

@@ -53,14 +53,14 @@ export interface Step {
 
 type Given = Pick<State, "scores" | "values" | "masked" | "block" | "forget" | "no_maximum" | "careless">;
 
-/** The scores with minus infinity where a key is closed. */
-export const closedScores = ({ scores, masked }: Pick<State, "scores" | "masked">): number[] =>
+/** The scores with minus infinity where a key is masked. */
+export const maskedScores = ({ scores, masked }: Pick<State, "scores" | "masked">): number[] =>
   scores.map((score, j) => (masked.includes(j) ? -Infinity : score));
 
 /** Read the whole row, block by block. */
 export function readTiles(given: Given): Step[] {
   const { values, block, forget, no_maximum, careless } = given;
-  const scores = closedScores(given);
+  const scores = maskedScores(given);
   let [t, l, u] = [-Infinity, 0, 0];
   let parts = scores.map(() => 0); // what each key has added to l
   return range(Math.ceil(scores.length / block)).map((b) => {
@@ -101,7 +101,7 @@ export function readTiles(given: Given): Step[] {
 
 /** The softmax of the whole row at once, its largest score taken off, and its output. */
 export function readWhole(given: Pick<State, "scores" | "values" | "masked">) {
-  const weights = softmaxRows([closedScores(given)])[0]!;
+  const weights = softmaxRows([maskedScores(given)])[0]!;
   return { weights, output: sum(weights.map((weight, j) => weight * given.values[j]!)) };
 }
 

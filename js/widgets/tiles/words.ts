@@ -2,10 +2,10 @@
 
 import type { Question } from "../../kit/quiz.tsx";
 import { minus, raised, show } from "../../kit/text.ts";
-import { type Computed, closedScores, compute, type State, type Step } from "./maths.ts";
+import { type Computed, compute, maskedScores, type State, type Step } from "./maths.ts";
 
 /** A number for the eye, in a few letters, also where it is infinite, none, huge or tiny. */
-export function tell(value: number): string {
+export function brief(value: number): string {
   if (Number.isNaN(value)) return "NaN";
   if (Math.abs(value) === Infinity) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
@@ -25,29 +25,29 @@ export function compare(byTiles: number, whole: number): { right: boolean; diffe
 /** The arithmetic of a step, a line each. */
 export function arithmetic(step: Step, { no_maximum, forget }: State): [name: string, sum: string][] {
   const { before, t, top, off, due, factor, lBefore, l, exps, gain, uBefore, u, o } = step;
-  const taken = off < 0 ? `+ ${tell(-off)}` : `− ${tell(off)}`;
+  const taken = off < 0 ? `+ ${brief(-off)}` : `− ${brief(off)}`;
   const first = before === -Infinity;
-  const less = `${tell(before)} − ${t < 0 ? `(${tell(t)})` : tell(t)}`;
+  const less = `${brief(before)} − ${t < 0 ? `(${brief(t)})` : brief(t)}`;
   const why = no_maximum
     ? "1, no maximum is subtracted"
     : forget
-      ? `1, forgotten: it would be ${tell(due)}`
+      ? `1, forgotten: it would be ${brief(due)}`
       : Number.isNaN(due)
         ? `e^(${less}) = NaN`
         : t === -Infinity
-          ? `${tell(due)}: every key so far is masked, and 0 is subtracted in place of −∞`
-          : `e^(${less}) = ${tell(due)}`;
-  const kept = (part: number) => `${tell(factor)} · ${tell(part)}`;
+          ? `${brief(due)}: every key so far is masked, and 0 is subtracted in place of −∞`
+          : `e^(${less}) = ${brief(due)}`;
+  const kept = (part: number) => `${brief(factor)} · ${brief(part)}`;
   return [
-    ["t", no_maximum ? "not used" : `max(${tell(before)}, ${tell(top)}) = ${tell(t)}`],
+    ["t", no_maximum ? "not used" : `max(${brief(before)}, ${brief(top)}) = ${brief(t)}`],
     ["factor", first && !forget && !no_maximum && due === 0 ? `${why}; no allowed key came before` : why],
     [
       no_maximum ? "e^s" : "e^(s − t)",
-      exps.map((e) => tell(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
+      exps.map((e) => brief(e)).join(", ") + (no_maximum || off === 0 ? "" : `, each score ${taken}`),
     ],
-    ["l", `${kept(lBefore)} + ${tell(exps.reduce((a, b) => a + b, 0))} = ${tell(l)}`],
-    ["u", `${kept(uBefore)} + ${tell(gain)} = ${tell(u)}`],
-    ["o", l === 0 && o === 0 ? "l = 0, so the output is set to 0" : `${tell(u)} / ${tell(l)} = ${tell(o)}`],
+    ["l", `${kept(lBefore)} + ${brief(exps.reduce((a, b) => a + b, 0))} = ${brief(l)}`],
+    ["u", `${kept(uBefore)} + ${brief(gain)} = ${brief(u)}`],
+    ["o", l === 0 && o === 0 ? "l = 0, so the output is set to 0" : `${brief(u)} / ${brief(l)} = ${brief(o)}`],
   ];
 }
 
@@ -55,7 +55,7 @@ export function arithmetic(step: Step, { no_maximum, forget }: State): [name: st
 export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" | "whole">): string {
   const last = steps.at(-1)!;
   const { right, difference } = compare(last.o, whole.output);
-  const open = closedScores(state).filter((score) => score !== -Infinity);
+  const allowed = maskedScores(state).filter((score) => score !== -Infinity);
   if (right && last.t === -Infinity) return "Every key is masked. Both answer with 0, as the package does.";
   if (right && state.forget && steps.some((step) => step.due !== step.factor && step.lBefore > 0))
     return "Right by luck: what was not rescaled was next to nothing.";
@@ -69,14 +69,14 @@ export function diagnose(state: State, { steps, whole }: Pick<Computed, "steps" 
     : "the output looks like that of a row in which every key is masked.";
   if (steps.some((step) => step.exps.includes(Infinity)))
     return "Overflow: e to the power of a large score is ∞, and ∞ / ∞ is NaN.";
-  if (open.length === 0 && last.l === 0) return "Every key is masked, so the sum is 0, and 0 / 0 is NaN.";
+  if (allowed.length === 0 && last.l === 0) return "Every key is masked, so the sum is 0, and 0 / 0 is NaN.";
   if (last.l === 0) return `Underflow: every exponential is 0 to the computer, so the sum is 0, and ${nothing}`;
   if (Number.isNaN(last.o))
     return "A block in which every key is masked: −∞ − (−∞) is NaN, and NaN stays in every sum that it enters.";
   const cause = state.no_maximum
     ? "without the maximum, exponentials are too large or too small to be exact"
     : "what was summed before a new maximum counts too much";
-  return `Wrong by ${tell(difference)}, and nothing warns of it: ${cause}.`;
+  return `Wrong by ${brief(difference)}, and nothing warns of it: ${cause}.`;
 }
 
 /** What a step adds to what came before, as a line of a list. */
@@ -84,9 +84,9 @@ export function describe(steps: readonly Step[], whole: Computed["whole"]): stri
   return [
     ...steps.map(
       ({ first, end, t, factor, l, u, o }, b) =>
-        `Block ${b + 1}, keys ${first + 1} to ${end}: maximum ${tell(t)}, factor ${tell(factor)}, sum l ${tell(l)}, sum u ${tell(u)}, output so far ${tell(o)}.`,
+        `Block ${b + 1}, keys ${first + 1} to ${end}: maximum ${brief(t)}, factor ${brief(factor)}, sum l ${brief(l)}, sum u ${brief(u)}, output so far ${brief(o)}.`,
     ),
-    `The whole row at once: weights ${whole.weights.map(tell).join(", ")}; output ${tell(whole.output)}.`,
+    `The whole row at once: weights ${whole.weights.map(brief).join(", ")}; output ${brief(whole.output)}.`,
   ];
 }
 

@@ -1,13 +1,13 @@
 /* The translator: a trained machine that one may type into, look into, and operate on. */
 
 import { useEffect, useMemo } from "preact/hooks";
-import { Bar } from "../../kit/chart.tsx";
+import { BarTable } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { candidates, largest, range, rememberLast } from "../../kit/maths.ts";
-import { Folded, InWords, NoNumber, Panel, Scroll } from "../../kit/panel.tsx";
+import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
+import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
@@ -88,7 +88,7 @@ function settle(state: State): State {
 const layersOf = (machine: Machine, kind: Kind) =>
   kind === "encoder" ? machine.sizes.encoder_layers : machine.sizes.decoder_layers;
 
-const untouched = rememberLast((machine: Machine, sentence: string) => {
+const untouched = memoizeLast((machine: Machine, sentence: string) => {
   const patient = encode(machine, idsOf(sentence, machine));
   return { patient, written: writeOn(patient) };
 });
@@ -219,7 +219,7 @@ function Whole(props: Props) {
       <Operations {...props} />
       <DoneList done={data.done} write={props.write} />
       <Matrix {...props} look={look} onInvalid={setInvalid} />
-      <InWords title="Every step in words" lines={tellSteps(state, data)} />
+      <TextAlternative title="Every step in words" lines={describeSteps(state, data)} />
       <About state={state} data={data} looked={looked} invalid={invalid} />
     </>
   );
@@ -245,14 +245,14 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
   }
 
   return (
-    <div class="tr-typing">
+    <div>
       <label class="bw-label" for={id("text")}>
         Type an English sentence in words that it knows
       </label>
       <input
         type="text"
         id={id("text")}
-        class="tr-text"
+        class="bw-entry tr-text"
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}
@@ -273,7 +273,7 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
           </Button>
         ))}
       </div>
-      <div id={id("said")} class={`tr-said${trouble ? " tr-trouble" : ""}`} role="status">
+      <div id={id("said")} class={`tr-said${trouble ? " bw-trouble" : ""}`} role="status">
         {trouble === null && <p>{aboutSentence(parsed)}</p>}
         {trouble?.kind === "empty" && <p>Type some words. Until then the last sentence stays.</p>}
         {trouble?.kind === "long" && (
@@ -337,7 +337,7 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
   const kind = state.attention === "cross" ? layer : 0;
   const weights = rowOf(weightsOf(trace, ["cross", kind], 0, machine.sizes.num_heads), step - 1);
   return (
-    <div class="tr-side">
+    <div>
       <p class="tr-title">
         <b>It reads</b>{" "}
         <span class="bw-quiet">
@@ -412,7 +412,7 @@ function Writing({ state, data, write }: Props) {
   };
 
   return (
-    <div class="tr-side">
+    <div>
       <p class="tr-title">
         <b>Unchanged, it writes</b> {verdict(plain.ids)}
       </p>
@@ -496,24 +496,15 @@ function Candidates({ data }: { data: Data }) {
           unchanged machine has read the same words.
         </span>
       </p>
-      <table aria-label={`Likeliest words at step ${step}`}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">unchanged</th>
-            <th scope="col">changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {candidates(now, before).map((id) => (
-            <tr key={id} data-candidate={id}>
-              <th scope="row">{id === END ? END_NAME : machine.italian[id]}</th>
-              <Bar value={before[id]!} />
-              <Bar value={now[id]!} kind="bw-now" />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <BarTable
+        label={`Likeliest words at step ${step}`}
+        heads={["unchanged", "changed"]}
+        rows={candidates(now, before).map((id) => ({
+          id,
+          head: id === END ? END_NAME : machine.italian[id],
+          values: [before[id]!, now[id]!],
+        }))}
+      />
     </div>
   );
 }
@@ -909,7 +900,7 @@ function About({ state, data, looked, invalid }: AboutProps) {
 }
 
 /** Each step: what is written, how likely, and where each head looks most. */
-function tellSteps(state: State, { machine, axes, trace, written, layer, every }: Data): string[] {
+function describeSteps(state: State, { machine, axes, trace, written, layer, every }: Data): string[] {
   const kind = state.attention;
   const heads = range(machine.sizes.num_heads).map((h) =>
     weightsOf(trace, [kind, layer], h + 1, machine.sizes.num_heads),
@@ -917,7 +908,7 @@ function tellSteps(state: State, { machine, axes, trace, written, layer, every }
   const columns = named(columnsOf(kind, axes));
   const most = (sheet: Sheet, i: number) => {
     const row = rowOf(sheet, i);
-    const best = largest(row);
+    const best = argmax(row);
     return `${columns[best]} ${show(row[best]!)}`;
   };
   const looks = (i: number) => heads.map((sheet, h) => `head ${h + 1} at ${most(sheet, i)}`).join(", ");

@@ -47,6 +47,7 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
       <div class="bw-options">
         <input
           type="text"
+          class="bw-entry"
           id={id}
           ref={field}
           autocomplete="off"
