@@ -9,7 +9,7 @@ function unsetFormulas() {
   const unset = all(".math").filter((x) => !x.querySelector(".katex"));
   const size = (x) => parseFloat(getComputedStyle(x).fontSize);
   const odd = all(".katex").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.2) > 0.15);
-  return [...unset, ...odd, ...all(".katex-error, merror")].map((x) => `not set: ${name(x)}`);
+  return [...unset, ...odd].map((x) => `not set: ${name(x)}`);
 }
 
 /* The text of the page without code, formulas and widgets. */

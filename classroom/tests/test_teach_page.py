@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from attention_book.levels import is_deep
-from attention_book.notebooks import headings
+from attention_book.notebooks import headings, predictions
 from attention_book.plans import session
-from attention_book.predictions import predictions
 from notebook_rules import BOOK
 
 from attention_classroom.__main__ import DONE, main

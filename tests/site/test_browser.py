@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import page_faults
 import pytest
+from lxml.html import document_fromstring
 from notebook_rules import BOOK
 from test_site import TOC
 from website import bytes_sent
@@ -104,20 +105,27 @@ def context(browser):
 
 # ---- Which pages stand for all ---------------------------------------------------------------------------------------
 
-ELEMENT = re.compile(r"<([a-z][\w-]*)\b([^>]*)>")
-LOOKS = re.compile(r'\b(class|role|style)="([^"]*)"')
 FOCUSABLE = {"a", "button", "input", "select", "summary", "textarea"}
-SET_ELSEWHERE = re.compile(r"<(script|svg)\b.*?</\1>|\btag_[\w-]+|\bdata-state=\"[^\"]*\"", re.DOTALL)
+# All but what is set elsewhere: scripts, drawings, formulas
+OURS = (
+    "//main/descendant-or-self::*"
+    "[not(ancestor-or-self::script or ancestor-or-self::svg or ancestor::*[contains(@class, 'katex')])]"
+)
+
+
+def elements(html):
+    """Yield the elements of a page's main part, but what is within formulas and drawings."""
+    yield from document_fromstring(html).xpath(OURS)
 
 
 def kinds_of_elements(html):
     """Return what a style sheet or a script may treat its own way: tags with classes, roles, styles and colours."""
     kinds = set()
-    for tag, attributes in ELEMENT.findall(SET_ELSEWHERE.sub("", html[html.index("<main") :])):
-        looks = dict(LOOKS.findall(attributes))
-        rules = [rule.strip() for rule in looks.get("style", "").split(";")]
+    for element in elements(html):
+        rules = [rule.strip() for rule in element.get("style", "").split(";")]
         style = sorted(rule if "color" in rule or "background" in rule else rule.partition(":")[0] for rule in rules)
-        kinds.add((tag, *sorted(looks.get("class", "").split()), looks.get("role"), *style))
+        classes = sorted(name for name in element.get("class", "").split() if not name.startswith("tag_"))
+        kinds.add((element.tag, *classes, element.get("role"), *style))
     return kinds
 
 
@@ -128,11 +136,7 @@ def focusable_kinds(html):
 
 def parts(html):
     """Return tags with their roles and the names of their attributes: axe asks what an element is, not how it looks."""
-    found = ELEMENT.findall(SET_ELSEWHERE.sub("", html[html.index("<main") :]))
-    return {
-        (tag, dict(LOOKS.findall(attributes)).get("role"), *sorted(re.findall(r"([\w-]+)=", attributes)))
-        for tag, attributes in found
-    }
+    return {(element.tag, element.get("role"), *sorted(element.keys())) for element in elements(html)}
 
 
 def pages_of_every_kind(site, pages=PAGES, kinds_of=kinds_of_elements):
@@ -349,6 +353,23 @@ def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(bro
     assert table.is_visible() and "architettura" in table.inner_text()
     assert page.get_by_role("button", name="Load the trained translator").count() == 0
     context.close()
+
+
+COPY = """() => {
+    const paragraph = document.querySelector("article p:has(.katex)");
+    const clipboardData = new DataTransfer();
+    getSelection().selectAllChildren(paragraph);
+    document.dispatchEvent(new ClipboardEvent("copy", { clipboardData }));
+    const formulas = [...paragraph.querySelectorAll("annotation")].map((formula) => formula.textContent);
+    return [clipboardData.getData("text/plain"), formulas];
+}"""
+
+
+def test_a_paragraph_is_copied_with_its_formulas_as_tex(context, site):
+    page = Visit(context, site.as_uri(), "notebooks/02_scaled_dot_product.html").page
+    copied, formulas = page.evaluate(COPY)
+    assert formulas and copied.split("$")[1::2] == formulas
+    page.close()
 
 
 def test_the_theme_follows_the_readers_system(browser, address):

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from attention_book.claim_lines import accepted_in_words, measured_in_words
 from bs4 import BeautifulSoup
 from website import small_book, soup_of
 
@@ -108,21 +107,6 @@ def test_what_a_cell_prints_beside_its_claims_stays(page):
 
 def test_formulas_of_a_claim_are_handed_on(page):
     assert "d_k" in words(page(cell("a", output("X1a", sentence="At $d_k = 4$"))).select_one(".claim"))
-
-
-@pytest.mark.parametrize(
-    ("predicted", "kind", "measured", "accepted"),
-    [
-        ("at most 2 and at least 1", Kind.BOUND, "1", "if at most 2 and at least 1"),
-        ("4 ± 0.1", Kind.VALUE, "3.96", "predicted 4 ± 0.1"),
-        ("0.486 ± 1e-12", Kind.IDENTITY, "0.486", "0.486 ± 1e-12"),
-        ("True", Kind.VALUE, "true", "predicted true"),
-        ("river", Kind.VALUE, "river", "predicted river"),
-    ],
-)
-def test_only_a_value_is_predicted_and_a_bound_is_accepted(predicted, kind, measured, accepted):
-    claim = Claim("X1a", "s", predicted, measured.capitalize() if measured == "true" else measured, kind)
-    assert (measured_in_words(claim), accepted_in_words(claim)) == (measured, accepted)
 
 
 def test_every_claim_of_the_book_is_a_line_or_a_row(site):

@@ -11,11 +11,9 @@ import pytest
 from attention_book.address import site_address
 from attention_book.anchors import lasting_id
 from attention_book.citation import bibtex, read_citation, sentence
-from attention_book.descriptions import first_sentences
 from attention_book.levels import is_deep, neighbours, number_of
 from attention_book.search import records_of
 from docutils import nodes
-from PIL import Image
 from sphinx import addnodes
 from test_site import TOC
 from website import soup_of
@@ -47,18 +45,7 @@ def test_titles_and_descriptions_are_each_page_s_own(pages):
     titles = [pages[name].title.get_text(strip=True) for name in TOC]
     descriptions = [text for name in TOC for text in content_of(pages[name], name="description")]
     assert len(set(titles)) == len(set(descriptions)) == len(descriptions) == len(TOC)
-    for text in descriptions:
-        assert 50 <= len(text) <= 210, text
-        assert not set(text) & set("$\\`{}"), text
-
-
-def test_chapters_are_described_as_on_their_cards(pages):
-    cards = pages[TOC[0]].select("article .sd-card")
-    words = {
-        card.a["href"].rpartition("/")[2]: " ".join(card.select_one(".sd-card-text").text.split()) for card in cards
-    }
-    for name in MAIN:
-        assert words[f"{Path(name).name}.html"].startswith(content_of(pages[name], name="description")[0].rstrip(" …"))
+    assert all(50 <= len(text) <= 210 for text in descriptions)
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -71,54 +58,16 @@ def test_a_page_says_where_it_lives_and_how_it_looks_when_shared(site, pages, na
     assert content_of(soup, property="og:description") == content_of(soup, name="description")
     assert content_of(soup, name="twitter:card") == ["summary_large_image"]
     (picture,) = content_of(soup, property="og:image")
-    with Image.open(site / picture.removeprefix(ADDRESS)) as card:
-        assert card.format == "PNG"
-        assert [str(size) for size in card.size] == [
-            *content_of(soup, property="og:image:width"),
-            *content_of(soup, property="og:image:height"),
-        ]
+    assert (site / picture.removeprefix(ADDRESS)).is_file()
 
 
-def test_no_two_pages_share_a_card(site, pages):
-    cards = {content_of(pages[name], property="og:image")[0] for name in TOC}
-    assert len(cards) == len({(site / card.removeprefix(ADDRESS)).read_bytes() for card in cards}) == len(TOC)
-
-
-@pytest.mark.parametrize("name", TOC)
-def test_programs_that_collect_literature_learn_what_a_page_is(pages, name):
-    soup, about = pages[name], read_citation()
-    (data,) = (json.loads(script.string) for script in soup.select('script[type="application/ld+json"]'))
-    assert data["@context"] == "https://schema.org"
-    assert data["url"] == f"{ADDRESS}{name}.html"
-    assert data["license"].startswith("https://creativecommons.org/")
-    assert [author["name"] for author in data["author"]] == [author["name"] for author in about["authors"]]
-    if name == TOC[0]:
-        assert data["@type"] == "Book"
-    else:
-        assert data["isPartOf"]["name"] == about["title"]
-    if name in CHAPTERS:
-        assert "LearningResource" in data["@type"]
-        assert content_of(soup, name="citation_title") == [data["name"]]
-        assert content_of(soup, name="citation_author") == [author["name"] for author in about["authors"]]
+def test_programs_that_collect_literature_learn_what_a_chapter_is(pages):
+    for name in CHAPTERS:
+        soup = pages[name]
+        assert content_of(soup, name="citation_title") == content_of(soup, property="og:title")
+        assert content_of(soup, name="citation_author") == [author["name"] for author in read_citation()["authors"]]
         assert content_of(soup, name="citation_publication_date") == [CONFIG["copyright"]]
-
-
-@pytest.mark.parametrize(
-    ("repository", "expected"),
-    [
-        ("https://github.com/Some-One/a-book", "https://some-one.github.io/a-book/"),
-        ("https://github.com/one/one.github.io", "https://one.github.io/"),
-        ("https://github.com/one/book.git", "https://one.github.io/book/"),
-        ("https://example.org/one/book", ""),
-    ],
-)
-def test_the_address_of_the_site_follows_from_that_of_the_repository(repository, expected):
-    assert site_address(repository) == expected
-
-
-def test_a_description_is_cut_between_sentences_or_words():
-    assert first_sentences("It is 1.5 wide. It is red. Blue.", 28) == "It is 1.5 wide. It is red."
-    assert first_sentences("one two three four", 10) == "one two …"
+        assert content_of(soup, name="citation_public_url") == [f"{ADDRESS}{name}.html"]
 
 
 # ---- Lists of the site ----------------------------------------------------------------------------------------------
@@ -305,26 +254,7 @@ def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
     assert not page.locator("ul.search li").count()
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_the_magnifier_leaves_the_letters_alone(site, browser, width):
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(f"{(site / 'search.html').as_uri()}?q=W")
-    field, sign = (page.locator(f".bd-search-container form {part}") for part in ("input", "i"))
-    box, icon = field.bounding_box(), sign.bounding_box()
-    padding = float(field.evaluate("input => parseFloat(getComputedStyle(input).paddingInlineStart)"))
-    assert box["x"] + padding >= icon["x"] + icon["width"] + 2
-    page.close()
-
-
 # ---- Links that last ------------------------------------------------------------------------------------------------
-
-
-def test_a_lasting_id_does_not_depend_on_the_words():
-    assert lasting_id("3.4 What survives?") == lasting_id("3.4 Other words") == "section-3-4"
-    assert lasting_id("Exercise 3.2 ★★ Bounds") == lasting_id("Exercise 3.2") == "exercise-3-2"
-    assert lasting_id("3a.2 Deeper") == "section-3a-2"
-    assert lasting_id("3.14 Later") != lasting_id("3.1 Earlier")
-    assert lasting_id("1. The bottleneck") is lasting_id("Summary") is lasting_id("16 heads") is None
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -350,17 +280,6 @@ def test_every_chapter_has_lasting_addresses(pages):
         assert numbered == [f"section-{number}-{place}" for place in range(1, len(numbered) + 1)] != []
         has_exercises = any(id.startswith(f"exercise-{number}-") for id in ids)
         assert is_deep(name) or has_exercises != (number == "0"), "a primer has turns in place of exercises"
-
-
-def test_a_reader_of_chapters_is_led_past_the_deep_notebooks():
-    book = ["start", "1_one", "1a_deep", "1b_deeper", "2_two"]
-    assert [neighbours(name, book) for name in book] == [
-        (None, "1_one"),
-        ("start", "2_two"),
-        ("1_one", "1b_deeper"),
-        ("1a_deep", "2_two"),
-        ("1_one", None),
-    ]
 
 
 def test_pages_lead_on_and_back_in_their_order(pages):

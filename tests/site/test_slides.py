@@ -7,7 +7,7 @@ import pytest
 from attention_book import slides
 from attention_book.cards import questions
 from attention_book.mistakes import exercises_in
-from attention_book.predictions import predictions
+from attention_book.notebooks import predictions
 from bs4 import BeautifulSoup
 from test_site import TOC
 from website import soup_of
@@ -22,7 +22,7 @@ OVERFLOWING = """() => [...document.querySelectorAll(".page")].flatMap((page) =>
     const { left, right, bottom } = page.getBoundingClientRect();
     const outside = [...body.querySelectorAll("*")].filter((each) => {
         const box = each.getBoundingClientRect();
-        return box.height > 1 && !each.closest("aside, .katex-mathml")
+        return box.height > 1 && !each.closest("aside, .katex-mathml, .katex svg")
             && (box.right > right + 1 || box.left < left - 1 || box.bottom > bottom + 1);
     });
     const high = body.scrollHeight > body.clientHeight + 1;

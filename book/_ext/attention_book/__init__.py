@@ -28,14 +28,13 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     from . import (
         address,
-        captions,
         cards,
         citation,
         claim_lines,
         downloads,
+        figures,
         formulas,
         levels,
-        pictures,
         search,
         slides,
         theme,
@@ -78,11 +77,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("env-updated", address.fill_lost_page)
 
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
-    app.add_post_transform(pictures.PackedPictures)
+    app.add_post_transform(figures.PackedPictures)
     app.connect("doctree-resolved", claim_lines.set_claims)
-    app.connect("doctree-resolved", captions.number_figures)
+    app.connect("doctree-resolved", figures.number_figures)
     app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
-    app.add_node(nodes.image, override=True, html=(pictures.visit_image, pictures.depart_image))
+    app.add_node(nodes.image, override=True, html=(figures.visit_image, figures.depart_image))
 
     # 5. Each page gets its frame. The theme's own buttons have priority 501.
     app.connect("html-page-context", levels.set_prev_next)

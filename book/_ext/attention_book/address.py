@@ -32,6 +32,8 @@ def site_address(repository: str) -> str:
     Example:
         >>> site_address("https://github.com/someone/some-book")
         'https://someone.github.io/some-book/'
+        >>> site_address("https://github.com/One/one.github.io.git"), site_address("https://example.org/one/book")
+        ('https://one.github.io/', '')
     """
     parts = urlsplit(repository)
     owner, _, name = parts.path.strip("/").removesuffix(".git").partition("/")

@@ -18,7 +18,8 @@ def lasting_id(heading: str) -> str | None:
     Example:
         >>> lasting_id("3.4 What survives"), lasting_id("3a.2 Deeper"), lasting_id("Exercise 3.2 ★ Bounds")
         ('section-3-4', 'section-3a-2', 'exercise-3-2')
-        >>> lasting_id("Summary")
+        >>> lasting_id("1. The bottleneck"), lasting_id("Summary"), lasting_id("16 heads")
+        (None, None, None)
     """
     match = NUMBERED.match(heading)
     if match is None:

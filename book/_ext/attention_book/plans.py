@@ -18,8 +18,7 @@ from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
 from .anchors import lasting_id
-from .notebooks import headings, read_chapters, title_of
-from .predictions import HEADING, predictions
+from .notebooks import HEADING, headings, predictions, read_chapters, title_of
 from .tables import inline
 
 MINUTES = re.compile(r"(\d+) minutes to read, (\d+) (?:more )?for your turns")
