@@ -1,7 +1,6 @@
 """The exercises of chapter 6."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -44,19 +43,15 @@ FOUR_STEPS_FURTHER = quick_question(
     },
 )
 
-Speeds = Callable[[int], Tensor]  # d -> by how many radians each of d/2 pairs turns a position
-
-# What people take for 10000 ** (-2i / d); the words say what is wrong.
-WRONG_SPEEDS: dict[str, Speeds] = {
-    "your exponent is i/d; it is 2i/d": lambda d: 10000.0 ** (-torch.arange(d // 2) / d),
-    "your exponent is 4i/d; it is 2i/d: torch.arange(0, d, 2) holds 2i already": (
-        lambda d: 10000.0 ** (-2 * torch.arange(0, d, 2) / d)
-    ),
+# What people take for 10000 ** (-2i / d), by the base that gives the same speeds
+WRONG_EXPONENTS = {
+    "your exponent is i/d; it is 2i/d": 10000.0**0.5,
+    "your exponent is 4i/d; it is 2i/d: torch.arange(0, d, 2) holds 2i already": 10000.0**2,
 }
 
 
-def _dot(distance: int, d: int, speeds: Speeds = frequencies) -> float:
-    return (distance * speeds(d)).cos().sum().item()
+def _dot(distance: int, d: int, base: float = 10000.0) -> float:
+    return (distance * frequencies(d, base)).cos().sum().item()
 
 
 DOT = Exercise(
@@ -71,7 +66,7 @@ DOT = Exercise(
             "you summed sines; the two products of a pair add up to a cosine",
             lambda s, d: (s * frequencies(d)).sin().sum().item(),
         ),
-        *(WrongAnswer(words, partial(_dot, speeds=speeds)) for words, speeds in WRONG_SPEEDS.items()),
+        *(WrongAnswer(words, partial(_dot, base=base)) for words, base in WRONG_EXPONENTS.items()),
     ],
     fallback_message="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
 )
@@ -161,15 +156,6 @@ CLAMPED_SCORES = Exercise(
 )
 
 
-def _turned(
-    x: Tensor, *, speeds: Speeds = frequencies, start: float = 0.0, sign: int = 1, back: int = 1, apart: bool = True
-) -> Tensor:
-    angles = sign * torch.outer(torch.arange(len(x)) + start, speeds(x.size(1)).double())
-    a, b = x.chunk(2, dim=1) if apart else (x[:, 0::2], x[:, 1::2])
-    pairs = a * angles.cos() - b * angles.sin(), back * a * angles.sin() + b * angles.cos()
-    return torch.cat(pairs, dim=1) if apart else torch.stack(pairs, dim=-1).flatten(1)
-
-
 TURN = Exercise(
     prompt="Rotary positions: row t of x (n, d) turned to position t, pairing feature i with i + d/2.",
     right=lambda x: apply_rotary(x),
@@ -178,18 +164,18 @@ TURN = Exercise(
     wrong_answers=[
         WrongAnswer(
             "your pairs are features 2i and 2i + 1 (interleaved); here feature i is turned with feature i + d/2",
-            partial(_turned, apart=False),
+            partial(apply_rotary, pairing="interleaved"),
         ),
         WrongAnswer(
-            "the second half has a wrong sign: a sin + b cos",
-            partial(_turned, back=-1),
+            "you turn backwards: the first half is a cos - b sin, the second a sin + b cos",
+            lambda x: apply_rotary(x, -torch.arange(len(x))),
         ),
         WrongAnswer(
-            "you turn backwards: the first half is a cos - b sin, the second a sin + b cos", partial(_turned, sign=-1)
+            "you count positions from 1; the first row stands at position 0",
+            lambda x: apply_rotary(x, torch.arange(len(x)) + 1),
         ),
-        WrongAnswer("you count positions from 1; the first row stands at position 0", partial(_turned, start=1.0)),
         WrongAnswer("you added the positions to x; they must turn it", lambda x: x + sinusoidal_positions(*x.shape)),
-        *(WrongAnswer(words, partial(_turned, speeds=speeds)) for words, speeds in WRONG_SPEEDS.items()),
+        *(WrongAnswer(words, partial(apply_rotary, base=base)) for words, base in WRONG_EXPONENTS.items()),
     ],
     fallback_message="the rows are not those of x with pairs of features turned: a turned pair keeps its length",
 )
