@@ -13,7 +13,7 @@ from nbformat import validate as validate_format
 from nbformat.v4 import writes
 from nbgrader.nbgraderformat import MetadataValidator
 
-from attention_classroom.assignment import TAG
+from attention_classroom.assignment import TAG, answer
 from attention_classroom.bug_fix_task import STILL_THERE, BugFixTask, Fault
 from attention_classroom.release import NOT_WHEN_GRADED, VISIBLE, copied, earned, validate
 from attention_tutorial.data.copying import shift_right
@@ -224,6 +224,14 @@ def test_a_fault_that_is_not_in_the_source_once_is_refused():
         BugFixTask(
             "def f(x):\n    return x.sum(dim=0).mean(dim=0)", {"axis": Fault("dim=0", "dim=1", "the wrong axis")}
         )
+
+
+def test_an_answer_is_the_first_function_of_its_source_with_pieces_changed():
+    source = "def f(x):\n    return g(x) + 1\n\n\ndef g(x):\n    return x * 2"
+    assert (answer(source)(3), answer(source, ("* 2", "* 3"), ("+ 1", "- 1"))(3)) == (7, 8)
+    for piece, count in (("(x)", 3), ("x * 3", 0)):
+        with pytest.raises(ValueError, match=f"a piece must be in the source once; got {count} times"):
+            answer(source, (piece, "0"))
 
 
 def test_the_trained_parts_of_assignment_7_are_those_of_the_packages_translator():

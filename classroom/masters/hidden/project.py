@@ -403,7 +403,7 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         for kind, words in WRONG_TRANSLATIONS.items()
         if kind != "one role" or v["language"] == "German"
     ]
-    (telling,) = distinguishing_cases(
+    (case,) = distinguishing_cases(
         lambda seed: [Case((_sentences(v, 1, seed)[0][0],))], 100, _translate(v), wrong_answers
     )
     unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
@@ -419,7 +419,7 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
             "your translation has another number of words; if it goes on after the last, your loop does not "
             "stop at END, or `real` hides an English word (English padding is 0)",
         ),
-        cases=[telling, Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
+        cases=[case, Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
         wrong_answers=wrong_answers,
         fallback_message="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
         checks=[

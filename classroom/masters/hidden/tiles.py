@@ -1,4 +1,4 @@
-"""Hidden side of the assignment on chapter 8: right answers, slips, the checks that give the points, the variants."""
+"""Hidden side of the assignment on chapter 8: right and wrong answers, hidden checks, variants."""
 
 import math
 import random as python_random
