@@ -51,7 +51,7 @@ def odd_answers(right):
         "rounded": spoilt(right, lambda x: torch.round(numbers(torch.as_tensor(x)), decimals=1)),
         "transposed": spoilt(right, lambda x: x.mT if torch.is_tensor(x) and x.dim() > 1 else x),
         "backwards": spoilt(right, lambda x: x.flip(-1) if torch.is_tensor(x) and x.dim() else x),
-        "equal": spoilt(right, lambda x: torch.full_like(numbers(x), 1 / x.shape[-1]) if torch.is_tensor(x) else 0.3),
+        "equal": spoilt(right, lambda x: torch.full_like(numbers(x), 1 / x.shape[-1]) if torch.is_tensor(x) else x),
         "not a number": spoilt(right, lambda x: numbers(x) * math.nan),
         "a text": lambda *inputs: "0.5",
         "a part": lambda *inputs: (right(*inputs),),
