@@ -46,7 +46,6 @@ LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
 # primer, chapter 0, is shorter and has turns in place of exercises.
 FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
 FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
-NOT_PUBLIC = {"visible.py"}  # for assignments: no chapter shows or imports it
 SHORTEST_ALT = 20  # characters; less names a figure and does not say what it shows
 
 Findings = Iterator[str]
@@ -136,11 +135,11 @@ def claims(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode, dict[str
 
 @functools.cache
 def public_names() -> frozenset[str]:
-    """Return every name in an `__all__` of the package, read from its source."""
-    modules = [path for path in (ROOT / "attention_tutorial").rglob("*.py") if path.name not in NOT_PUBLIC]
+    """Return every name in an `__all__` of the package, read from its source; of the exercises only `check`."""
+    modules = [path for path in (ROOT / "attention_tutorial").rglob("*.py") if path.parent.name != "exercises"]
     nodes = [node for path in modules for node in ast.parse(path.read_text(encoding="utf-8")).body]
     lists = [node.value for node in nodes if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
-    return frozenset(name for names in lists for name in ast.literal_eval(names))
+    return frozenset({"check"}.union(*map(ast.literal_eval, lists)))
 
 
 # ---- What was executed -------------------------------------------------------------------------------------------

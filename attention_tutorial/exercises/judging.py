@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .diagnosis import explain, first_wrong_place
 from .parse import expect_pair, is_plural, same
-from .runner import Mistake, Outcome, float64_by_default, in_time
+from .runner import Mistake, Outcome, does_something, float64_by_default, in_time
 from .table import Case, Exercise, Known, WrongAnswer
 
 __all__ = ["SECONDS", "Diagnosis", "judge"]
@@ -89,6 +89,8 @@ def judge(
         return NOT_FILLED_IN
     try:
         with float64_by_default():
+            if does_something(answer):
+                _load(exercise)
             diagnosis = in_time(lambda: _in_all(exercise, answer, exercise.cases if cases is None else cases), seconds)
             if diagnosis is None and exercise.extra_checks:
                 _load(exercise)
@@ -119,7 +121,8 @@ def _identified(exercise: Exercise, diagnosis: Diagnosis) -> Diagnosis:
 
 @functools.cache
 def _load(exercise: Exercise) -> None:
-    """Have PyTorch load what the extra checks use (seconds), which does not count as the answer's time."""
+    """Have PyTorch load what the exercise uses (seconds), which does not count as the answer's time."""
+    _expected(exercise, exercise.cases[0])
     for check in exercise.extra_checks:
         check(exercise.right)
 

@@ -150,7 +150,7 @@ def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
             raise
         raise Mistake(raised(error), Outcome.RAISED, type(error).__name__) from error
     if result is None or result is Ellipsis:
-        if result is None and _does_something(answer):
+        if result is None and does_something(answer):
             raise Mistake("your function returns nothing; hand the result back with return (print only shows it)")
         raise NotImplementedError
     for i, (old, new) in enumerate(zip(inputs, copies, strict=True)):
@@ -159,9 +159,9 @@ def call(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
     return result
 
 
-def _does_something(answer: Callable[..., Any]) -> bool:
+def does_something(answer: Callable[..., Any]) -> bool:
     """Whether a function or module is more than a stub: it uses names, or has variables besides its parameters."""
-    code = getattr(getattr(answer, "forward", answer), "__code__", None)
+    code = getattr(inspect.unwrap(getattr(answer, "forward", answer)), "__code__", None)
     if code is None:
         return False
     starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)

@@ -157,12 +157,8 @@ class Remote:
     task: Task
     parameters: Sequence[str] = ()
     does: bool = True
-    until: float = 0.0
+    until: float = 0.0  # has its check time
     flags: dict[str, str] = field(default_factory=dict)
-
-    def begin(self, seconds: float) -> None:
-        """Begin a check: it has so much time."""
-        self.until = time.monotonic() + seconds
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -441,7 +437,7 @@ class _Grading:
             return _Checked(_no_points(check, answer.words))
         if isinstance(answer, Remote):
             self.session.ready()
-            answer.begin(task.seconds)
+            answer.until = time.monotonic() + task.seconds
         diagnosis = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child

@@ -41,7 +41,7 @@ SMALL = (1, 2, 3, 4)  # what sizes may become
 FEW = range(1, 10)  # what whole numbers and lengths of rows of ids may become
 APART = 0.03  # two answers differ if two decimals tell them apart
 LINES = 2  # of one's own answers that are asked about
-SLIPS = 4  # wrong answers that the teacher is told
+MOST_WRONG = 4  # wrong answers that the teacher is told
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Row:
     part: int
     place: tuple[int, ...]
     values: Tensor
-    slips: tuple[tuple[str, Tensor | None], ...]  # what those give that differ; None: an error
+    wrong: tuple[tuple[str, Tensor | None], ...]  # what those give that differ; None: an error
 
     @property
     def work(self) -> int:
@@ -137,7 +137,7 @@ def _compute(task: Task, before: Markup, inputs: Sequence[str], draw: random.Ran
         rows = list(itertools.islice((row for row in tried if row is not None), ENOUGH))
         if not rows:
             return
-        best = max(rows, key=lambda row: len(row.slips) - row.work / 6)
+        best = max(rows, key=lambda row: len(row.wrong) - row.work / 6)
     parts = [re.sub(r"\W", "_", part.name.removeprefix("the ")) for part in task.table.parts]
     place = f"[{', '.join(map(str, best.place))}]" if best.place else ""
     call = f"{task.name}({', '.join(inputs)})"
@@ -149,12 +149,12 @@ def _compute(task: Task, before: Markup, inputs: Sequence[str], draw: random.Ran
     shown = Markup().join(_named(x, name) for x, name in named)
     asks = Markup("<p>Compute {} for</p>{}").format(asked, shown)
     wrong: dict[str, str] = {}  # the first words for each answer
-    for words, values in best.slips:
+    for words, values in best.wrong:
         if values is not None and values.isfinite().all():
             wrong.setdefault(_numbers(values), words)
     mistaken = Markup('<span class="soft">{}: {}</span>')
     told = [_numbers(best.values)]
-    told += [mistaken.format(numbers, words.replace("*", "")) for numbers, words in list(wrong.items())[:SLIPS]]
+    told += [mistaken.format(numbers, words.replace("*", "")) for numbers, words in list(wrong.items())[:MOST_WRONG]]
     yield Question(task.title, before + asks, Markup("<br>").join(told))
 
 
@@ -176,13 +176,13 @@ def _row(task: Task, draw: random.Random) -> _Row | None:
     asked = whole[place]
     if asked.numel() > max(FEW):
         return None
-    slips = []
-    for slip in about.wrong_answers:
-        result = _result(task, slip.answer, case)
+    wrong_rows = []
+    for wrong_answer in about.wrong_answers:
+        result = _result(task, wrong_answer.answer, case)
         values = result[part][place] if result and result[part].shape == whole.shape else None
         if values is None or not _alike(values, asked):
-            slips.append((slip.message_for(case), values))
-    return _Row(case, part, place, asked, tuple(slips))
+            wrong_rows.append((wrong_answer.message_for(case), values))
+    return _Row(case, part, place, asked, tuple(wrong_rows))
 
 
 def _result(task: Task, answer: Any, case: Case) -> tuple[Tensor, ...]:

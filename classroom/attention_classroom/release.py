@@ -366,7 +366,7 @@ def copied(master: NotebookNode, assignment: Assignment, variants: Sequence[Vari
 
 
 def validate(master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
-    """Try an assignment: the solved notebook earns everything, the unfilled one nothing, no slip passes, nothing leaks.
+    """Try an assignment: solved it earns everything, unfilled nothing, no wrong answer passes, and nothing leaks.
 
     Returns:
         What is wrong, in words.

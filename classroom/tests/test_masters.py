@@ -20,7 +20,7 @@ from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import encode_english, encode_italian, read_sentence
 from attention_tutorial.exercises import MISTAKES, WrongAnswer, judge, visible
 from attention_tutorial.models.translator import load_translator
-from tools import colab, notebooks
+from tools import colab, execution
 from tools.book import pages, settings
 
 EVERY = [(name, student) for name in ALL for student in ("", "ada")]
@@ -70,7 +70,7 @@ def test_the_master_is_stored_without_outputs_and_in_one_form(name):
     assert path_of(name).read_text(encoding="utf-8") == writes(notebook) + "\n"
     validate_format(notebook)
     assert all(not cell.outputs and cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
-    assert all(notebooks.VALID_CELL_ID.fullmatch(cell.id) for cell in notebook.cells)
+    assert all(execution.VALID_CELL_ID.fullmatch(cell.id) for cell in notebook.cells)
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 

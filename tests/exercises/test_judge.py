@@ -166,6 +166,19 @@ def test_an_answer_that_is_right_is_checked_further():
     assert judge(checked, lambda x: x).message == "that is the number itself"
 
 
+def test_a_wrong_answer_that_is_right_in_a_case_is_not_seen_in_it():
+    ones, twos = torch.ones(2), torch.full((2,), 2.0)
+    about = Exercise(
+        prompt="The same again.",
+        right=lambda x: x,
+        returns=tensor("(n,)"),
+        cases=[Case((ones,)), Case((twos,))],
+        wrong_answers=[WrongAnswer("you return ones", torch.ones_like)],
+    )
+    assert judge(about, lambda x: x.tolist()).message.startswith("the output must be a tensor; got list")
+    assert judge(about, torch.ones_like).message == "you return ones"
+
+
 def test_of_several_right_answers_each_is_right_if_call_gets_the_same_from_all():
     even = replace(NUMBER, call=lambda answer: answer % 2)
     assert judge(even, 6) is None and judge(even, 7).message == "not one"
@@ -397,7 +410,7 @@ def test_a_function_that_only_prints_is_told_to_return():
     def without_return(x):
         y = [x]  # noqa: F841 (the mistake: no return)
 
-    for answer in (without_return, lambda x: print(end="")):
+    for answer in (without_return, lambda x: print(end=""), torch.no_grad()(without_return)):
         with pytest.raises(Mistake, match="your function returns nothing"):
             call(answer, 1)
     with pytest.raises(NotImplementedError):
