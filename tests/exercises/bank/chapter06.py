@@ -4,11 +4,15 @@ import math
 
 import torch
 
-from . import Answers, Wrong
+from . import Answers
 
 
 def omega(d, base=10000.0):
     return base ** (-torch.arange(0, d, 2).double() / d)
+
+
+def column(start, end):
+    return torch.arange(start, end).double()[:, None]
 
 
 def turn_by_complex(x):
@@ -18,21 +22,16 @@ def turn_by_complex(x):
     return torch.cat([turned.real, turned.imag], dim=1)
 
 
-def turn_with_rotated_half(x, speeds=omega, start=0, sign=1):
-    angles = torch.outer(torch.arange(len(x)).double() + start, speeds(x.size(1))).repeat(1, 2)
+def turn_with_rotated_half(x, start=0):
+    angles = torch.outer(torch.arange(len(x)).double() + start, omega(x.size(1))).repeat(1, 2)
     a, b = x.chunk(2, dim=1)
-    return x * angles.cos() + sign * torch.cat([-b, a], dim=1) * angles.sin()
+    return x * angles.cos() + torch.cat([-b, a], dim=1) * angles.sin()
 
 
 def clamped_in_a_loop(q, k, most):
-    n = len(q)
-    scores = torch.zeros(n, n, dtype=torch.float64)
-    for t in range(n):
-        for s in range(n):
-            distance = max(-most, min(most, s - t))
-            key = turn_with_rotated_half(k[s : s + 1], start=distance)
-            scores[t, s] = q[t] @ key[0]
-    return scores
+    n = range(len(q))
+    keys = [[turn_with_rotated_half(k[[s]], max(-most, min(most, s - t)))[0] for s in n] for t in n]
+    return torch.stack([torch.stack([q[t] @ keys[t][s] for s in n]) for t in n])
 
 
 def rows_by_index(weight, heads):
@@ -51,16 +50,12 @@ BANK = {
             "loop": lambda s, d: sum(math.cos(s * 10000 ** (-2 * i / d)) for i in range(d // 2)),
             "tensor": lambda s, d: (s * omega(d)).cos().sum(),
         },
-        wrong=[Wrong("that is another number", lambda s, d: 0.25)],
     ),
     "price": Answers(
         right={
-            "einsum": lambda m, n, slopes: (
-                -torch.einsum("h,mn->hmn", slopes, (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs().double())
-            ),
-            "cdist": lambda m, n, slopes: (
-                -slopes.view(-1, 1, 1)
-                * torch.cdist(torch.arange(n - m, n).double()[:, None], torch.arange(n).double()[:, None])
+            "cdist": lambda m, n, slopes: -slopes.view(-1, 1, 1) * torch.cdist(column(n - m, n), column(0, n)),
+            "loops": lambda m, n, slopes: (
+                -slopes.view(-1, 1, 1) * torch.tensor([[abs(n - m + i - j) for j in range(n)] for i in range(m)])
             ),
         },
     ),
@@ -78,6 +73,5 @@ BANK = {
             "loop": lambda n, d, base: len([i for i in range(d // 2) if 2 * math.pi * base ** (2 * i / d) > n]),
             "tensor": lambda n, d, base: (omega(d, base) * n < 2 * math.pi).sum(),
         },
-        wrong=[Wrong("another number of pairs", lambda n, d, base: 1000)],
     ),
 }

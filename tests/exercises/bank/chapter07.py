@@ -19,10 +19,6 @@ def by_lists(written, asked):
     return sum(cut(a) == cut(b) for a, b in pairs) / len(written)
 
 
-def as_tensor(written, asked):
-    return torch.tensor(by_lists(written, asked))
-
-
 def while_loop(logits_of, longest):
     written = torch.tensor([1])
     while len(written) <= longest and (written[-1] != 2 or len(written) == 1):
@@ -64,26 +60,22 @@ def beams_by_rows(logits_of, width, longest):
 
 
 def edge_in_a_loop(rows, columns, m, n):
-    mask = torch.ones(len(rows), m, n, dtype=torch.bool)
-    for b, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
-        if j >= 0:
-            mask[b, i, j] = False
-    return mask
+    edges = list(zip(rows.tolist(), columns.tolist(), strict=True))
+    return torch.tensor([[[edge != (i, j) for j in range(n)] for i in range(m)] for edge in edges])
 
 
 def by_slices(written, asked):
     written, asked = ("".join(text.split()) for text in (written, asked))
-    precision, recall = [], []
+    shares = []
     for order in range(1, 1 + min(6, len(written), len(asked))):
         ours, theirs = ([text[i:][:order] for i in range(len(text) + 1 - order)] for text in (written, asked))
         both = sum(min(ours.count(piece), theirs.count(piece)) for piece in set(ours))
-        precision.append(both / len(ours))
-        recall.append(both / len(theirs))
-    p, r = (sum(shares) / len(shares) for shares in (precision, recall))
+        shares.append((both / len(ours), both / len(theirs)))
+    p, r = torch.tensor(shares, dtype=torch.float64).mean(dim=0).tolist()
     return 0.0 if not p else 100 * 5 * p * r / (4 * p + r)
 
 
-def by_weights(patient, factor=None):
+def by_weights(patient, factor=1.0, more=0.4):
     drawn = draw_sentences(20, generator=torch.Generator().manual_seed(8))
     source, target = encode_english([s.english for s in drawn]), encode_italian([s.italian for s in drawn])
     read = patient.reads(target, 1)
@@ -98,8 +90,7 @@ def by_weights(patient, factor=None):
         return "W^O missing"
     loss = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=0)
     before = patient.losses[-10:].mean()
-    worst = before * factor if factor else before + 0.4
-    return "keys and values exchanged" if loss > worst else "healthy"
+    return "keys and values exchanged" if loss > factor * before + more else "healthy"
 
 
 BANK = {
@@ -122,7 +113,7 @@ BANK = {
     "writes_with_beams": Answers(
         right={"rows": beams_by_rows, "tensor": lambda *inputs: torch.tensor(beams_by_rows(*inputs))}
     ),
-    "share_right": Answers(right={"lists": by_lists, "tensor": as_tensor}),
+    "share_right": Answers(right={"lists": by_lists, "tensor": lambda *inputs: torch.tensor(by_lists(*inputs))}),
     "closed_edge": Answers(
         right={"the package's": close, "loop": edge_in_a_loop},
     ),
@@ -139,7 +130,7 @@ BANK = {
         ],
     ),
     "doctor": Answers(
-        right={"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2)},
+        right={"weights": by_weights, "a ratio of losses": lambda patient: by_weights(patient, 1.2, 0)},
         wrong=[
             Wrong("return one of 'healthy', 'no shift'", lambda patient: "ill"),
             Wrong("got 'patient 0'", lambda patient: patient.name),
