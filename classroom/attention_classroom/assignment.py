@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import itertools
 import json
+import math
 import random
 import runpy
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +19,11 @@ from typing import Any
 import torch
 from nbformat import NotebookNode
 
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
+from attention_tutorial.exercises import Case, Exercise, WrongAnswer, float64_by_default, same
 from attention_tutorial.exercises import random as random_tensor
 
 __all__ = [
-    "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
+    "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant", "answer",
     "distinguishing_cases", "draw_tensors", "fill", "judged_task", "load", "plain_variant", "variant_for",
 ]  # fmt: skip
 
@@ -216,8 +217,31 @@ def load(path: Path) -> Assignment:
     return replace(assignment, source=path)
 
 
+def answer(source: str, *changes: tuple[str, str]) -> Callable[..., Any]:
+    """Return the function of a master's answer, so that its code stands in one place; changed, it is a wrong answer.
+
+    Args:
+        source: of the answer's cell; its first function is the answer.
+        changes: pieces of the source, each in it once, and what stands there in their place.
+
+    Returns:
+        The function.
+
+    Raises:
+        ValueError: if a piece is not in the source once.
+    """
+    for piece, other in changes:
+        if source.count(piece) != 1:
+            raise ValueError(f"a piece must be in the source once; got {source.count(piece)} times {piece!r}")
+        source = source.replace(piece, other)
+    names: dict[str, Any] = {"torch": torch, "math": math}
+    exec(source, names)
+    function: Callable[..., Any] = names[source.partition("def ")[2].partition("(")[0]]
+    return function
+
+
 def draw_tensors(seed: int, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
-    """Draw a tensor of each shape, the inputs of a case: the first from ``seed``, the next from ``seed + 1``, and so on.
+    """Draw a tensor of each shape, the first from ``seed``, the next from ``seed + 1``, and so on.
 
     Args:
         seed: of the first.
@@ -248,7 +272,8 @@ def distinguishing_cases(
     """
     for attempt in range(200):
         cases = draw(seed + 1000 * attempt)
-        results = [answer(*cases[0].inputs) for answer in (right, *(wrong.answer for wrong in wrong_answers))]
+        with float64_by_default():
+            results = [given(*cases[0].inputs) for given in (right, *(wrong.answer for wrong in wrong_answers))]
         if not any(map(_has_nan, results)) and not any(same(a, b) for a, b in itertools.combinations(results, 2)):
             return cases
     raise ValueError("wrong answers must give results of their own on some inputs; two of these never do")

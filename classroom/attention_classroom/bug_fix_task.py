@@ -7,16 +7,13 @@ A debug task is data. With a `BugFixTask` called ``COOLED`` in the hidden module
 - the task is ``COOLED.task(v, ...)``, and its cell ``COOLED.cell(v)``.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from attention_tutorial.exercises import Case, Returned, WrongAnswer
 
-from .assignment import Check, Task, judged_task
+from .assignment import Check, Task, answer, judged_task
 
 __all__ = ["STILL_THERE", "BugFixTask", "Fault"]
 
@@ -75,10 +72,7 @@ class BugFixTask:
 
     def function(self, values: Mapping[str, Any], fault: Fault | None = None) -> Callable[..., Any]:
         """Return the function of a variant, with one fault or right."""
-        names: dict[str, Any] = {}
-        exec(self.code(values, fault), {"torch": torch, "math": math}, names)
-        function: Callable[..., Any] = next(iter(names.values()))
-        return function
+        return answer(self.code(values, fault))
 
     def wrong_answers(self, values: Mapping[str, Any]) -> list[WrongAnswer]:
         """Return a wrong answer for each fault. What is said of the variant's own does not name it.

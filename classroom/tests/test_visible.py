@@ -51,7 +51,7 @@ def odd_answers(right):
         "rounded": spoilt(right, lambda x: torch.round(numbers(torch.as_tensor(x)), decimals=1)),
         "transposed": spoilt(right, lambda x: x.mT if torch.is_tensor(x) and x.dim() > 1 else x),
         "backwards": spoilt(right, lambda x: x.flip(-1) if torch.is_tensor(x) and x.dim() else x),
-        "equal": spoilt(right, lambda x: torch.full_like(numbers(x), 1 / x.shape[-1]) if torch.is_tensor(x) else x),
+        "equal": spoilt(right, lambda x: torch.full_like(numbers(x), 1 / x.shape[-1]) if torch.is_tensor(x) else 0.3),
         "not a number": spoilt(right, lambda x: numbers(x) * math.nan),
         "a text": lambda *inputs: "0.5",
         "a part": lambda *inputs: (right(*inputs),),
@@ -84,7 +84,7 @@ def test_a_right_answer_may_be_written_in_another_way(task):
     answer = getattr(other_routes, task.name)(variant(name, "ada").values)
     assert judge(from_data(to_data(task.table)), answer) is None
     for hidden in task.checks:
-        assert judge(task.table, answer, cases=hidden.cases) is None, hidden.says
+        assert judge(task.table, answer, cases=hidden.cases, seconds=3 * task.seconds) is None, hidden.says
 
 
 def test_every_task_that_is_no_repair_has_another_route():

@@ -1,14 +1,12 @@
 """Hidden side of the assignment on chapter 1: right and wrong answers, hidden checks, variants."""
 
-import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
@@ -106,22 +104,6 @@ def recall(table, turn, ids):
 # ---- Look through a window -------------------------------------------------------------------------------------------
 
 
-def _look(left: int, right: int, *, kind: str = "") -> Callable[..., Any]:
-    def look(state: Tensor, states: Tensor, centre: int) -> tuple[Tensor, Tensor]:
-        position = torch.arange(len(states))
-        inside = (position >= centre - left) & (position <= centre + right)
-        if kind == "slice":
-            inside = torch.zeros_like(inside)
-            inside[centre - left : centre + right + 1] = True
-        scores = states @ state / (math.sqrt(states.size(1)) if kind == "scaled" else 1.0)
-        weights = scores.masked_fill(~inside, 0.0 if kind == "zeros" else -math.inf).softmax(0).nan_to_num(0.0)
-        if kind == "after":
-            weights = scores.softmax(0) * inside
-        return weights @ states, weights
-
-    return look
-
-
 def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequence[str] = ()) -> list[Case]:
     """Cases of (n, d, centre)."""
     templates = [*words, *["{found}"] * len(shapes)]
@@ -133,13 +115,14 @@ def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequen
 
 def _look_task(v: Mapping[str, Any]) -> Task:
     left, right, hidden = v["left"], v["right"], v["hidden"]
+    source = LOOK.format(**v)
     shapes = [(17, 7, 8), (14, 3, 9)]
     return judged_task(
         name="look",
         title="Look through a window",
         kind="code",
         prompt="The context (d,) and the weights (n,) of one decoder state that looks through a window.",
-        right=_look(left, right),
+        right=answer(source),
         returns=(tensor("(d,)", "the context"), tensor("(n,)", "the weights")),
         cases=_look_cases(
             v["seed"],
@@ -151,27 +134,37 @@ def _look_task(v: Mapping[str, Any]) -> Task:
             ],
         ),
         wrong_answers=[
-            WrongAnswer("your window is the wrong way round: swap left and right", _look(right, left)),
             WrongAnswer(
-                "the window ends one position too early: in Python a range leaves its end out", _look(left, right - 1)
+                "your window is the wrong way round: swap left and right", answer(LOOK.format(left=right, right=left))
+            ),
+            WrongAnswer(
+                "the window ends one position too early: in Python a range leaves its end out",
+                answer(LOOK.format(left=left, right=right - 1)),
             ),
             WrongAnswer(
                 "outside the window the scores are 0, and exp(0) is 1, so those positions get weight; fill with -inf",
-                _look(left, right, kind="zeros"),
+                answer(source, ("-torch.inf", "0.0")),
                 mistake=6,
             ),
             WrongAnswer(
                 "you cut the weights after the softmax, so they no longer sum to 1; cut the scores before it",
-                _look(left, right, kind="after"),
+                answer(source, (".masked_fill(~inside, -torch.inf)", ""), ("dim=0)", "dim=0) * inside")),
                 mistake=6,
             ),
             WrongAnswer(
                 "your scores are divided by sqrt(d); this task takes the plain dot product",
-                _look(left, right, kind="scaled"),
+                answer(source, ("@ state)", "@ state / math.sqrt(len(state)))")),
             ),
             WrongAnswer(
                 "a slice that begins below 0 counts from the end and comes out empty; begin it at 0 at the least",
-                _look(left, right, kind="slice"),
+                answer(
+                    source,
+                    (
+                        f"(position >= centre - {left}) & (position <= centre + {right})",
+                        f"position < 0\n    inside[centre - {left} : centre + {right} + 1] = True",
+                    ),
+                    ("dim=0)", "dim=0).nan_to_num(0.0)"),
+                ),
             ),
         ],
         fallback_message="work out a small window by hand",
@@ -194,22 +187,6 @@ def _look_task(v: Mapping[str, Any]) -> Task:
 # ---- Spread the attention --------------------------------------------------------------------------------------------
 
 
-def _spread(penalty: float, *, kind: str = "") -> Callable[[Tensor, Tensor], Tensor]:
-    def spread(decoder: Tensor, encoder: Tensor) -> Tensor:
-        covered = torch.zeros(len(encoder), dtype=decoder.dtype)
-        rows = []
-        for state in decoder:
-            scores = encoder @ state
-            weights = (scores - penalty * covered).softmax(0)
-            if kind == "after":
-                weights = scores.softmax(0) - penalty * covered
-            rows.append(weights)
-            covered = weights if kind == "last" else covered + weights
-        return torch.stack(rows)
-
-    return spread
-
-
 def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
     """Cases of (m, n, d)."""
     return [Case((*draw_tensors(seed + 2 * i, (m, d), (n, d)),)) for i, (m, n, d) in enumerate(shapes)]
@@ -217,24 +194,31 @@ def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Cas
 
 def _spread_task(v: Mapping[str, Any]) -> Task:
     c, hidden = v["penalty"], v["hidden"] + 100
+    source = SPREAD.format(penalty=c)
     return judged_task(
         name="spread",
         title="Spread the attention",
         kind="code",
         prompt="The weights (m, n) of decoder states that avoid what was looked at before.",
-        right=_spread(c),
+        right=answer(source),
         returns=tensor("(m, n)", "the weights"),
         cases=_spread_cases(v["seed"] + 7, [(5, 7, 3)]),
         wrong_answers=[
-            WrongAnswer("the penalty has no effect: add each row of weights to what was looked at", _spread(0.0)),
-            WrongAnswer("what was looked at gets *more* weight; subtract the penalty from the scores", _spread(-c)),
+            WrongAnswer(
+                "the penalty has no effect: add each row of weights to what was looked at",
+                answer(SPREAD.format(penalty=0)),
+            ),
+            WrongAnswer(
+                "what was looked at gets *more* weight; subtract the penalty from the scores",
+                answer(SPREAD.format(penalty=-c)),
+            ),
             WrongAnswer(
                 "only the step before is held against a position; sum the weights of all earlier steps",
-                _spread(c, kind="last"),
+                answer(source, ("covered + weights", "weights")),
             ),
             WrongAnswer(
                 "the penalty comes after the softmax; take it off the scores, so that each row sums to 1",
-                _spread(c, kind="after"),
+                answer(source, (f" - {c} * covered, dim=0)", f", dim=0) - {c} * covered")),
                 mistake=6,
             ),
             WrongAnswer(
@@ -258,22 +242,6 @@ def _spread_task(v: Mapping[str, Any]) -> Task:
 # ---- Measure what a vector remembers ---------------------------------------------------------------------------------
 
 
-def _recall(fade: float, *, kind: str = "") -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    def recall(letters: Tensor, turn: Tensor, ids: Tensor) -> Tensor:
-        h = torch.zeros(len(ids), letters.size(1), dtype=letters.dtype)
-        for step in ids.T:
-            h = (fade * h + letters[step]) @ turn.T if kind == "added first" else fade * h @ turn.T + letters[step]
-        back = {"not back": torch.eye(len(turn), dtype=turn.dtype), "further": turn.T}.get(kind, turn)
-        h = h @ back if kind == "one too many" else h
-        shares = []
-        for j in reversed(range(ids.size(1))):
-            shares.append(((h @ letters.T).argmax(-1) == ids[:, j]).to(letters.dtype).mean())
-            h = h @ back
-        return torch.stack(shares if kind == "from the end" else shares[::-1])
-
-    return recall
-
-
 def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
     turn, _ = torch.linalg.qr(random(d, d, seed=seed))
     ids = torch.randint(letters, (batch, n), generator=torch.Generator().manual_seed(seed))
@@ -282,35 +250,38 @@ def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
 
 def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
+    source = RECALL.format(fade=fade)
     return judged_task(
         name="recall",
         title="Measure what a vector remembers",
         kind="measure",
         prompt="The share of letters that are read back correctly, at each position, (n,).",
-        right=_recall(fade),
+        right=answer(source),
         returns=numbers("the shares", "there is one for each position"),
         cases=[_recall_case(v["seed"], 9, 14, 60, 7)],
         wrong_answers=[
-            WrongAnswer("the state does not fade; multiply the turned state by f at each step", _recall(1.0)),
+            WrongAnswer(
+                "the state does not fade; multiply the turned state by f at each step", answer(RECALL.format(fade=1))
+            ),
             WrongAnswer(
                 "you read every position from the last state as it is; turn it back first, once for each later step",
-                _recall(fade, kind="not back"),
+                answer(source, ("h = h @ turn ", "pass ")),
             ),
             WrongAnswer(
                 "you turn the state further where it must be turned back: the transpose undoes a rotation",
-                _recall(fade, kind="further"),
+                answer(source, ("h = h @ turn ", "h = h @ turn.T ")),
             ),
             WrongAnswer(
                 "you turn back once too often: the last letter was not turned at all",
-                _recall(fade, kind="one too many"),
+                answer(source, ("(h @ table.T)", "(h @ turn @ table.T)")),
             ),
             WrongAnswer(
                 "the letter is added before the state is turned; turn the old state, then add",
-                _recall(fade, kind="added first"),
+                answer(source, (f"{fade} * h @ turn.T + table[step]", f"({fade} * h + table[step]) @ turn.T")),
             ),
             WrongAnswer(
                 "your list begins at the end; the first number belongs to the first letter",
-                _recall(fade, kind="from the end"),
+                answer(source, ("shares[::-1]", "shares")),
             ),
         ],
         fallback_message="some shares are not right; in a large vector a single letter always comes back",

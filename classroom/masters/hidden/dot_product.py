@@ -2,13 +2,10 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
@@ -40,21 +37,24 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "squared": r"the squared distance $\sum_c (q_{ic} - k_{jc})^2$",
         "absolute": r"the sum of absolute differences $\sum_c \lvert q_{ic} - k_{jc} \rvert$",
     }
-    entry = {"squared": "(query[:, None] - key[None]) ** 2", "absolute": "(query[:, None] - key[None]).abs()"}
     logarithm = "the natural logarithm" if v["base"] == "e" else f"the logarithm to base {v['base']}"
     return {
         "near-yours": f"**Yours.** The distance $D$ is {distance[v['distance']]}, and $c = {v['sharpness']}$.",
         "merge-yours": f"**Yours.** $\\log$ is {logarithm}, in what comes in and in what goes out.",
         "needed-yours": f"**Yours.** The share is {v['percent']} %, that is {v['percent'] / 100:g}.",
         "needed-data": NEEDED_DATA.format(**v),
-        "near": NEAR.format(entry=entry[v["distance"]], **v),
-        "merge": MERGE.format(log="1.0" if v["base"] == "e" else f"math.log({v['base']})"),
+        "near": NEAR.format(entry=ENTRIES[v["distance"]], **v),
+        "merge": MERGE.format(log=_log(v["base"])),
         "needed": NEEDED.format(share=v["percent"] / 100),
         "recollect-yours": (
             f"**Yours.** The share of what is found is **{v['new']:g}**, so **{v['kept']:g}** of $x$ is kept."
         ),
         "recollect": RECOLLECT.cell(v),
     }
+
+
+def _log(base: str) -> str:
+    return "1.0" if base == "e" else f"math.log({base})"
 
 
 NEEDED_DATA = """\
@@ -64,6 +64,7 @@ key = torch.randn({keys}, {d_k}, generator=generator)
 factors = [2.0**power for power in range(-4, 6)]"""
 
 # The master's answers, where they hold a variant's numbers.
+ENTRIES = {"squared": "(query[:, None] - key[None]) ** 2", "absolute": "(query[:, None] - key[None]).abs()"}
 NEAR = """\
 def near(query, key, value):
     ### BEGIN SOLUTION
@@ -97,25 +98,6 @@ def needed(query, key, factors):
 
 # ---- 1. Attention by distance ----------------------------------------------------------------------------------------
 
-DISTANCES: dict[str, Callable[[Tensor], Tensor]] = {
-    "squared": lambda apart: apart.square().sum(-1),
-    "absolute": lambda apart: apart.abs().sum(-1),
-}
-
-
-def _near(distance: str, c: float, *, axis: int = -1, power: float = 0.0) -> Callable[..., Any]:
-    def near(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        scores = -c * DISTANCES[distance](query[:, None] - key[None]) / key.size(-1) ** power
-        weights = scores.softmax(axis)
-        return weights @ value, weights
-
-    return near
-
-
-def _dot_products(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    weights = (query @ key.T / math.sqrt(key.size(-1))).softmax(-1)
-    return weights @ value, weights
-
 
 def _near_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], large: float = 1.0) -> list[Case]:
     """Cases of (m, n, d_k, d_v)."""
@@ -128,6 +110,7 @@ def _near_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], large: f
 
 def _near_task(v: Mapping[str, Any]) -> Task:
     kind, c, hidden = v["distance"], v["sharpness"], v["hidden"]
+    source = NEAR.format(entry=ENTRIES[kind], sharpness=c)
     other = {"squared": "absolute", "absolute": "squared"}[kind]
     differences = {"squared": "squared differences", "absolute": "absolute differences"}
     return judged_task(
@@ -135,27 +118,34 @@ def _near_task(v: Mapping[str, Any]) -> Task:
         title="Attention by distance",
         kind="code",
         prompt="The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
-        right=_near(kind, c),
+        right=answer(source),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, n)", "the weights")),
         cases=_near_cases(v["seed"], [(3, 5, 7, 2)]),
         wrong_answers=[
             WrongAnswer(
-                "the key that is farthest away gets the most weight; put a minus in front of c", _near(kind, -c)
+                "the key that is farthest away gets the most weight; put a minus in front of c",
+                answer(source, (f"-{c} * distance", f"{c} * distance")),
             ),
             WrongAnswer(
                 "this is ordinary scaled dot-product attention; here the score is the distance, times -c",
-                _dot_products,
+                answer(source, (f"-{c} * distance", "query @ key.T / math.sqrt(key.size(-1))")),
             ),
-            WrongAnswer(f"your distance sums up {differences[other]}; sum up {differences[kind]}", _near(other, c)),
-            WrongAnswer("the factor c is missing; multiply the distance by it", _near(kind, 1.0)),
+            WrongAnswer(
+                f"your distance sums up {differences[other]}; sum up {differences[kind]}",
+                answer(NEAR.format(entry=ENTRIES[other], sharpness=c)),
+            ),
+            WrongAnswer(
+                "the factor c is missing; multiply the distance by it",
+                answer(source, (f"-{c} * distance", "-distance")),
+            ),
             WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor c takes its place here",
-                _near(kind, c, power=0.5),
+                answer(source, ("* distance", "* distance / math.sqrt(key.size(-1))")),
                 mistake=2,
             ),
             WrongAnswer(
                 "your softmax runs over the queries (down the columns); it must run over the keys",
-                _near(kind, c, axis=0),
+                answer(source, ("distance, dim=-1", "distance, dim=0")),
                 mistake=5,
             ),
         ],
@@ -175,25 +165,6 @@ def _near_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. Two halves make a whole --------------------------------------------------------------------------------------
 
 
-def _merge(base: float, *, kind: str = "") -> Callable[..., Any]:
-    unit = math.log(base)
-
-    def merge(output_a: Tensor, log_a: Tensor, output_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
-        a, b = log_a * unit, log_b * unit
-        both = (a.exp() + b.exp()).log() if kind == "naive" else torch.logaddexp(a, b)
-        share_a, share_b = (a - both).exp(), (b - both).exp()
-        if kind == "naive":
-            share_a, share_b = a.exp() / (a.exp() + b.exp()), b.exp() / (a.exp() + b.exp())
-        if kind == "swapped":
-            share_a, share_b = share_b, share_a
-        if kind == "even":
-            share_a = share_b = torch.full_like(both, 0.5)
-        output = share_a[:, None] * output_a + share_b[:, None] * output_b
-        return output, log_a + log_b if kind == "added logs" else both / unit
-
-    return merge
-
-
 def _merge_cases(
     seed: int, base: float, shapes: Sequence[tuple[int, int]], around: float = 0.0, empty: bool = False
 ) -> list[Case]:
@@ -210,7 +181,8 @@ def _merge_cases(
 
 def _merge_task(v: Mapping[str, Any]) -> Task:
     base, hidden = BASES[v["base"]], v["hidden"] + 100
-    other = "2" if v["base"] == "e" else "e"
+    source = MERGE.format(log=_log(v["base"]))
+    shares, other = "(a - both).exp(), (b - both).exp()", "2" if v["base"] == "e" else "e"
     visible = _merge_cases(v["seed"] + 5, base, [(4, 3)])
     large = _merge_cases(v["seed"] + 9, base, [(3, 2)], around=900.0)
     return judged_task(
@@ -218,26 +190,35 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
         title="Two halves make a whole",
         kind="code",
         prompt="The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
-        right=_merge(base),
+        right=answer(source),
         returns=(tensor("(m, d_v)", "the output", finite=False), tensor("(m,)", "the logarithms", finite=False)),
         cases=[*visible, Case(large[0].inputs, "correct for small logarithms, but not for large ones: {found}")],
         wrong_answers=[
             WrongAnswer(
                 "exp overflows, so the sums are lost; take the larger logarithm off both before exp, and add it "
                 "again at the end",
-                _merge(base, kind="naive"),
+                answer(
+                    source,
+                    ("torch.logaddexp(a, b)", "(a.exp() + b.exp()).log()"),
+                    (shares, "a.exp() / both.exp(), b.exp() / both.exp()"),
+                ),
                 mistake=13,
             ),
             WrongAnswer(
-                f"you computed with powers of {other}; your logarithms have base {v['base']}", _merge(BASES[other])
+                f"you computed with powers of {other}; your logarithms have base {v['base']}",
+                answer(MERGE.format(log=_log(other))),
             ),
-            WrongAnswer("the shares are swapped: part a has got the share of part b", _merge(base, kind="swapped")),
             WrongAnswer(
-                "you averaged the two evenly; the part with the larger sum weighs more", _merge(base, kind="even")
+                "the shares are swapped: part a has got the share of part b",
+                answer(source, ("share_a, share_b =", "share_b, share_a =")),
+            ),
+            WrongAnswer(
+                "you averaged the two evenly; the part with the larger sum weighs more",
+                answer(source, (shares, "torch.full((2, len(a)), 0.5)")),
             ),
             WrongAnswer(
                 "the logarithm of a sum is not the sum of the logarithms (that is the one of a product)",
-                _merge(base, kind="added logs"),
+                answer(source, (f"both / {_log(v['base'])}", "log_a + log_b")),
             ),
         ],
         fallback_message="try it with two keys by hand",
@@ -263,20 +244,6 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. How many keys does it take? ----------------------------------------------------------------------------------
 
 
-def _needed(share: float, *, kind: str = "", power: float = 0.5) -> Callable[..., Tensor]:
-    def needed(query: Tensor, key: Tensor, factors: Sequence[float]) -> Tensor:
-        scores = query @ key.T / key.size(-1) ** power
-        counts = []
-        for factor in factors:
-            weights = (factor * scores).softmax(0 if kind == "columns" else -1)
-            held = weights.sort(dim=-1, descending=kind != "smallest").values.cumsum(-1)
-            count = (held < share).sum(-1).to(scores.dtype) + (kind != "one too few")
-            counts.append(count.mean())
-        return torch.stack(counts)
-
-    return needed
-
-
 def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Sequence[float]) -> list[Case]:
     """Cases of (m, n, d_k)."""
     return [
@@ -285,26 +252,38 @@ def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Se
 
 
 def _needed_task(v: Mapping[str, Any]) -> Task:
-    share, hidden = v["percent"] / 100, v["hidden"] + 200
+    hidden = v["hidden"] + 200
+    source = NEEDED.format(share=v["percent"] / 100)
     return judged_task(
         name="needed",
         title="How many keys does it take?",
         kind="measure",
         prompt="The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
-        right=_needed(share),
+        right=answer(source),
         returns=numbers("the counts", "there is one for each factor"),
         cases=_needed_cases(v["seed"] + 11, [(31, 61, 7)], [0.2, 0.5, 1.0, 2.5]),
         wrong_answers=[
             WrongAnswer(
                 "you count one key too few: the key that reaches the share belongs to them",
-                _needed(share, kind="one too few"),
+                answer(source, ("(missing + 1)", "missing")),
             ),
-            WrongAnswer("you begin with the smallest weights; begin with the largest", _needed(share, kind="smallest")),
-            WrongAnswer("your scores are not scaled; divide them by sqrt(d_k)", _needed(share, power=0.0), mistake=2),
-            WrongAnswer("your scores are divided by d_k; divide by its root", _needed(share, power=1.0), mistake=3),
+            WrongAnswer(
+                "you begin with the smallest weights; begin with the largest",
+                answer(source, ("descending=True", "descending=False")),
+            ),
+            WrongAnswer(
+                "your scores are not scaled; divide them by sqrt(d_k)",
+                answer(source, (" / math.sqrt(query.size(-1))", "")),
+                mistake=2,
+            ),
+            WrongAnswer(
+                "your scores are divided by d_k; divide by its root",
+                answer(source, ("math.sqrt(query.size(-1))", "query.size(-1)")),
+                mistake=3,
+            ),
             WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys",
-                _needed(share, kind="columns"),
+                answer(source, ("scores, dim=-1", "scores, dim=0")),
                 mistake=5,
             ),
         ],
@@ -401,7 +380,7 @@ def _recollect_task(v: Mapping[str, Any]) -> Task:
         prompt="Each row of x with its share of what it found in the memory, (m, d_model).",
         returns=tensor("(m, d_model)", "the result"),
         cases=_recollect_cases(v["seed"] + 3, [(4, 6, 5, 3, 2)]),
-        fallback_message="these are not the shares of x and of what attention finds; print the sums of the weights along each axis",
+        fallback_message="these are not the shares of x and of what attention finds; sum the weights along each axis",
         checks=[
             Check(
                 points=3,

@@ -2,18 +2,17 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from attention_classroom.assignment import (
     Assignment,
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
@@ -26,8 +25,8 @@ from attention_tutorial.exercises import Case, WrongAnswer, random, tensor
 TARGETS = {"open": "still_open[-1]", "last": "opened[-1]", "outer": "still_open[0]"}
 DECOYS = {"left": "target - 1", "right": "target + 1", "begin": "0"}
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
-NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "part.mean(dim=0)", "before": "part.roll(1, dims=0)"}
+PATHS = ("queries", "keys", "values")
 TIMES = {"last": "earlier[-1:]", "first": "earlier[:1]", "any": "earlier"}
 PASSAGES, TAKEN = 8, 6  # of the code model's, in the master's cell `heads-data`
 
@@ -37,7 +36,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
         "target": rng.choice(list(TARGETS)),
         "query": rng.choice(["before", "at"]),
         "decoy": rng.choice(list(DECOYS)),
-        "path": rng.choice(["queries", "keys", "values"]),
+        "path": rng.choice(PATHS),
         "removed": rng.choice(list(REMOVED)),
         "slope": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         "time": rng.choice(list(TIMES)),
@@ -80,7 +79,6 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "others": "**all other tokens**",
         "all": "**all tokens**, these among them, so it is the same for every $k$",
     }[v["rest"]]
-    streams = ", ".join("changed" if name == v["path"] else "x" for name in ("queries", "keys", "values"))
     return {
         "scored-yours": f"**Yours.** {target}. {query}. The **decoy** is {decoy}.",
         "closed-yours": f"**Yours.** It is taken out of the **{v['path']}**. {removed}. The numbers of the distances "
@@ -88,15 +86,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "lost-yours": f"**Yours.** A token comes *again* if it {time}. The second column is for {rest}. The loss is "
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
-        "scored": SCORED.format(
-            target=TARGETS[v["target"]], query={"before": "i - 1", "at": "i"}[v["query"]], decoy=DECOYS[v["decoy"]]
-        ),
-        "closed": CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"]),
-        "lost": LOST.format(
-            followed=TIMES[v["time"]],
-            rest={"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]],
-            unit=UNITS[v["unit"]],
-        ),
+        "scored": _scored(v),
+        "closed": _closed(v, {v["path"]}),
+        "lost": _lost(v),
         "lost-plot": LOST_PLOT.format(rest={"others": "all others", "all": "all tokens"}[v["rest"]], unit=v["unit"]),
         "expected-yours": f"**Yours.** The numbers of the distances are multiplied by **{v['share']:g}** before "
         "they are added.",
@@ -109,7 +101,23 @@ generator = torch.Generator().manual_seed({seed})
 mine = torch.randperm({passages}, generator=generator)[:{taken}]  # your passages
 rows, whole, without = measured["rows"][mine], measured["whole"][mine], measured["without"][:, mine]"""
 
+
 # The master's answers, where they hold a variant's choices.
+def _scored(v: Mapping[str, Any]) -> str:
+    query = {"before": "i - 1", "at": "i"}[v["query"]]
+    return SCORED.format(target=TARGETS[v["target"]], query=query, decoy=DECOYS[v["decoy"]])
+
+
+def _closed(v: Mapping[str, Any], paths: Collection[str]) -> str:
+    streams = ", ".join("changed" if path in paths else "x" for path in PATHS)
+    return CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"])
+
+
+def _lost(v: Mapping[str, Any]) -> str:
+    rest = {"others": "~again", "all": "torch.ones_like(again)"}[v["rest"]]
+    return LOST.format(followed=TIMES[v["time"]], rest=rest, unit=UNITS[v["unit"]])
+
+
 SCORED = """\
 def scored(texts, weights):
     ### BEGIN SOLUTION
@@ -180,28 +188,6 @@ figure.legend(*axes[1].get_legend_handles_labels(), title="without", loc="center
 # ---- 1. A score and its decoy ----------------------------------------------------------------------------------------
 
 
-def _scored(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def scored(texts: Sequence[str], weights: Tensor) -> Tensor:
-        still_open: list[int] = []
-        last, looks = -1, []
-        for i, text in enumerate(texts):
-            if text and text in "([{":
-                still_open.append(i)
-                last = i
-            elif text and text in ")]}" and still_open:
-                target = {"open": still_open[-1], "last": last, "outer": still_open[0]}[v["target"]]
-                still_open.pop()
-                if i - target > 2 or kind == "near too":
-                    decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
-                    looks.append((i - (v["query"] == "before"), target, decoy))
-        query, target, decoy = torch.tensor(looks).T
-        weights = weights.mT if kind == "turned" else weights
-        result = torch.stack([weights[:, query, target], weights[:, query, decoy]], 1).mean(2)  # (heads, 2)
-        return result.mean(0, keepdim=True).expand_as(result) if kind == "heads" else result
-
-    return scored
-
-
 def _scored_case(seed: int, text: str, heads: int) -> Case:
     texts = ["", *text]
     future = torch.ones(len(texts), len(texts)).triu(1) > 0
@@ -210,7 +196,7 @@ def _scored_case(seed: int, text: str, heads: int) -> Case:
 
 
 def _scored_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"]
+    hidden, source = v["hidden"], _scored(v)
     targets = {
         "open": "your target is the bracket that is closed, the innermost one that is still open",
         "last": "your target is the last opening bracket, also where that is closed already",
@@ -226,7 +212,7 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         title="A score and its decoy",
         kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
-        right=_scored(v),
+        right=answer(source),
         returns=tensor("(heads, 2)", "the weights"),
         cases=[
             _scored_case(v["seed"], ")f(ab[cde]{ij,}k)(p(qrs)t)", 2),
@@ -234,19 +220,26 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         ],
         wrong_answers=[
             *(
-                WrongAnswer(f"{targets[t]}; read your rule again", _scored({**v, "target": t}))
+                WrongAnswer(f"{targets[t]}; read your rule again", answer(_scored({**v, "target": t})))
                 for t in TARGETS
                 if t != v["target"]
             ),
-            WrongAnswer(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
+            WrongAnswer(queries[v["query"]], answer(_scored({**v, "query": swapped[v["query"]]}))),
             WrongAnswer(
                 "you count brackets less than three places after their target; leave them out",
-                _scored(v, kind="near too"),
+                answer(source, ("if i - target >= 3", "if True")),
             ),
-            WrongAnswer("rows and columns of the weights are exchanged: rows are queries", _scored(v, kind="turned")),
-            WrongAnswer("all heads get one number; each has its own", _scored(v, kind="heads"), 15),
+            WrongAnswer(
+                "rows and columns of the weights are exchanged: rows are queries",
+                answer(source, ("= torch.tensor(looks).T", "= torch.tensor(looks).T\n    weights = weights.mT")),
+            ),
+            WrongAnswer(
+                "all heads get one number; each has its own",
+                answer(source, ("mean(dim=2).T", "mean(dim=2).T.mean(dim=0).expand(len(weights), 2)")),
+                mistake=15,
+            ),
         ],
-        fallback_message="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
+        fallback_message="these are not the mean weights; find the three places where there is one pair of brackets",
         checks=[
             Check(
                 points=3,
@@ -272,30 +265,6 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. One path between two heads -----------------------------------------------------------------------------------
 
 
-def _closed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def norm(y: Tensor) -> Tensor:
-        return F.layer_norm(y, y.shape[-1:])
-
-    def closed(x: Tensor, added: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b: Tensor) -> Tensor:
-        i = torch.arange(len(x))
-        back = i[:, None] - i
-        outputs, before = [], torch.zeros_like(x)
-        for part in added:
-            gone = part - {"zero": 0 * part, "mean": part.mean(0), "before": part.roll(1, 0)}[v["removed"]]
-            if kind == "one after another":
-                gone = before = before + gone
-            changed = norm(x) - gone if kind == "after the norm" else norm(x - gone)
-            projected = []
-            for name, w in (("queries", w_q), ("keys", w_k), ("values", w_v)):
-                projected.append((changed if name == v["path"] or kind == "everywhere" else norm(x)) @ w)
-            q, k, values = projected
-            scores = q @ k.T / (1 if kind == "no scale" else math.sqrt(k.size(-1))) + v["slope"] * b[back.clamp(min=0)]
-            outputs.append(scores.masked_fill(back < 0, -torch.inf).softmax(-1) @ values)
-        return torch.stack(outputs)
-
-    return closed
-
-
 def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
     sizes = [(n, d), (heads, n, d), (d, d_head), (d, d_head), (d, d_head), (n,)]
     x, added, *w, b = draw_tensors(seed, *sizes)
@@ -303,33 +272,44 @@ def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
 
 
 def _closed_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 1000
+    hidden, source = v["hidden"] + 1000, _closed(v, {v["path"]})
+    changed = f"changed = x - part + {REMOVED[v['removed']]}"
     return judged_task(
         name="closed",
         title="One path between two heads",
         kind="code",
         prompt="What a head gives where one path from each earlier head is closed.",
-        right=_closed(v),
+        right=answer(source),
         returns=tensor("(heads, n, d_head)", "the outputs"),
         cases=[_closed_case(v["seed"], 5, 3, 6, 4)],
         wrong_answers=[
             *(
-                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", _closed({**v, "path": path}))
-                for path in ("queries", "keys", "values")
+                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", answer(_closed(v, {path})))
+                for path in PATHS
                 if path != v["path"]
             ),
             WrongAnswer(
-                f"it is gone from queries, keys and values; only the {v['path']} lose it", _closed(v, kind="everywhere")
+                f"it is gone from queries, keys and values; only the {v['path']} lose it", answer(_closed(v, PATHS))
             ),
             WrongAnswer(
-                "it is taken out after the norm; the norm must see what is left", _closed(v, kind="after the norm")
+                "it is taken out after the norm; the norm must see what is left",
+                answer(
+                    source,
+                    (changed, changed.replace("x", "norm(x)", 1)),
+                    (f"norm(for_{v['path']})", f"for_{v['path']}"),
+                ),
             ),
             WrongAnswer(
-                "you take out more and more heads; put each back before the next", _closed(v, kind="one after another")
+                "you take out more and more heads; put each back before the next",
+                answer(source, (changed, f"x = {changed}")),
             ),
-            WrongAnswer("your scores are not scaled; divide them by sqrt(d_head)", _closed(v, kind="no scale"), 2),
+            WrongAnswer(
+                "your scores are not scaled; divide them by sqrt(d_head)",
+                answer(source, (" / math.sqrt(k.size(-1))", "")),
+                mistake=2,
+            ),
         ],
-        fallback_message="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
+        fallback_message="these are not the outputs; if they are right with `added` at 0, look at what you take out",
         checks=[
             Check(
                 points=4,
@@ -345,22 +325,6 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Which tokens miss the head -----------------------------------------------------------------------------------
 
 
-def _lost(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def lost(rows: Tensor, whole: Tensor, without: Tensor, k: int) -> Tensor:
-        again = torch.zeros(whole.shape, dtype=torch.bool)
-        for row, marks in zip(rows.tolist(), again, strict=True):
-            for i in range(k, len(row)):
-                earlier = [row[j] for j in range(k, i) if row[j - k : j] == row[i - k : i]]
-                chosen = {"last": earlier[-1:], "first": earlier[:1], "any": earlier}[v["time"]]
-                marks[i - 1] = bool(earlier) if kind == "context alone" else row[i] in chosen
-        again = again.roll(1, 1) if kind == "shifted" else again
-        rest = ~again if v["rest"] == "others" else torch.ones_like(again)
-        extra = (without - whole) / NATS[v["unit"]]
-        return torch.stack([extra[:, mask].mean(1) for mask in (again, rest)], 1)
-
-    return lost
-
-
 def _lost_case(seed: int, texts: int, n: int, ids: int, heads: int, k: int) -> Case:
     rows = torch.randint(1, ids, (texts, n), generator=torch.Generator().manual_seed(seed))
     rows[:, n - n // 3 :] = rows[:, 1 : 1 + n // 3]  # so that longer pieces come again
@@ -372,7 +336,8 @@ def _lost_case(seed: int, texts: int, n: int, ids: int, heads: int, k: int) -> C
 def _lost_with_both(v: Mapping[str, Any], seed: int, *sizes: int) -> Case:
     """The first such case in which some tokens come again, and others do not."""
     cases = (_lost_case(seed + 1000 * attempt, *sizes) for attempt in range(200))
-    return next(case for case in cases if _lost({**v, "rest": "others"})(*case.inputs).isfinite().all())
+    measure = answer(_lost({**v, "rest": "others"}))
+    return next(case for case in cases if measure(*case.inputs).isfinite().all())
 
 
 def _lost_task(v: Mapping[str, Any]) -> Task:
@@ -382,22 +347,27 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         "first": "your token is what followed the first time",
         "any": "your token is what followed at any earlier time",
     }
+    source = _lost(v)
     others = {"others": "all tokens", "all": "all other tokens"}
     swapped = {"others": "all", "all": "others"}
 
     wrong_answers = [
-        *(WrongAnswer(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
+        *(
+            WrongAnswer(f"{words[t]}; read your rule again", answer(_lost({**v, "time": t})))
+            for t in TIMES
+            if t != v["time"]
+        ),
         WrongAnswer(
             f"your second column is for {others[v['rest']]}; read your rule again",
-            _lost({**v, "rest": swapped[v["rest"]]}),
+            answer(_lost({**v, "rest": swapped[v["rest"]]})),
         ),
         WrongAnswer(
             "the k tokens came before, but the token after them need not be the same in your answer",
-            _lost(v, kind="context alone"),
+            answer(source, (f"row[i] in {TIMES[v['time']]}", "bool(earlier)")),
         ),
         WrongAnswer(
             "your marks stand one place too far on: column 0 of the losses is that of token 1",
-            _lost(v, kind="shifted"),
+            answer(source, ("    extra =", "    again = again.roll(1, dims=1)\n    extra =")),
         ),
     ]
     return judged_task(
@@ -405,9 +375,11 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
         title="Which tokens miss the head",
         kind="measure",
         prompt="What each head's absence costs at tokens that come again, and elsewhere.",
-        right=_lost(v),
+        right=answer(source),
         returns=tensor("(heads, 2)", "the losses"),
-        cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), wrong_answers),
+        cases=distinguishing_cases(
+            lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], answer(source), wrong_answers
+        ),
         wrong_answers=wrong_answers,
         fallback_message="these are not the mean losses; mark the tokens of a text of six ids by hand first",
         checks=[

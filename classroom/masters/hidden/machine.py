@@ -2,21 +2,19 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
-NATS = {"nats": 1.0, "bits": math.log(2), "decimal digits": math.log(10)}  # in one unit
 REMOVED = {"zero": "0", "mean": "parts[k, real].mean(dim=0)", "another": "parts[k].roll(1, dims=0)"}
 POSITIONS, TAKEN = 40, 30  # of the trained translator's, in the master's cell `machine-data`
 
@@ -75,23 +73,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "credit-yours": f"**Yours.** You ask what speaks {sign}. {rest}.",
         "losses-yours": f"**Yours.** {removed}. The loss is in **{v['unit']}**{unit}.",
         "losses-data": LOSSES_DATA.format(positions=POSITIONS, taken=TAKEN, seed=v["seed"]),
-        "allowed": ALLOWED.format(
-            padding=v["padding"],
-            source="torch.ones(n, n, dtype=torch.bool)" + (".tril()" if v["reads"] == "backwards" else ""),
-            rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
-            pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
-        ),
-        "credit": CREDIT.format(
-            margin={"for": "readout[right] - readout[wrong]", "against": "readout[wrong] - readout[right]"}[v["sign"]],
-            rest=CREDIT_REST[v["rest"]].format(
-                biases={"for": "bias[right] - bias[wrong]", "against": "bias[wrong] - bias[right]"}[v["sign"]]
-            ),
-            result="credits" if v["axes"] == "parts" else "credits.T",
-        ),
-        "losses": LOSSES.format(
-            replacement=REMOVED[v["removed"]],
-            unit=UNITS[v["unit"]],
-        ),
+        "allowed": _allowed(v),
+        "credit": _credit(v),
+        "losses": _losses(v),
         "losses-plot": LOSSES_PLOT.format(
             gone={"zero": "part", "mean": "part - part.mean(dim=0)", "another": "part - part.roll(1, dims=0)"}[
                 v["removed"]
@@ -110,7 +94,30 @@ mine = torch.randperm({positions}, generator=generator)[:{taken}]  # your positi
 trained = machine["parts"][:, mine], *(machine[name] for name in ("gain", "shift", "readout", "bias"))
 target = machine["target"][mine]"""
 
+
 # The master's answers, where they hold a variant's choices.
+def _allowed(v: Mapping[str, Any]) -> str:
+    return ALLOWED.format(
+        padding=v["padding"],
+        source="torch.ones(n, n, dtype=torch.bool)" + (".tril()" if v["reads"] == "backwards" else ""),
+        rows={"source": "[top, below]", "target": "[below, top]"}[v["order"]],
+        pair={"source": "[left, right]", "target": "[right, left]"}[v["order"]],
+    )
+
+
+def _losses(v: Mapping[str, Any]) -> str:
+    return LOSSES.format(replacement=REMOVED[v["removed"]], unit=UNITS[v["unit"]])
+
+
+def _credit(v: Mapping[str, Any]) -> str:
+    first, second = {"for": ("right", "wrong"), "against": ("wrong", "right")}[v["sign"]]
+    return CREDIT.format(
+        margin=f"readout[{first}] - readout[{second}]",
+        rest=CREDIT_REST[v["rest"]].format(biases=f"bias[{first}] - bias[{second}]"),
+        result="credits" if v["axes"] == "parts" else "credits.T",
+    )
+
+
 ALLOWED = """\
 def allowed(source, target):
     ### BEGIN SOLUTION
@@ -184,26 +191,6 @@ plt.legend()
 # ---- 1. One row instead of two halves --------------------------------------------------------------------------------
 
 
-def _allowed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def allowed(source: Tensor, target: Tensor) -> Tensor:
-        n, m = source.size(1), target.size(1)
-        real = torch.ones_like(source, dtype=torch.bool) if kind == "padding" else source != v["padding"]
-        key = torch.arange(n + m) < n  # whether it is of the source
-        query = key[:, None]
-        place = torch.cat([torch.arange(n), torch.arange(m)])
-        before = place[:, None] >= place
-        own = query & key & (before | (v["reads"] == "both ways"))
-        past = ~query & ~key & (before | (kind == "future"))
-        over = ~query & key & (kind != "target alone")
-        shown = torch.cat([real, torch.ones_like(target, dtype=torch.bool)], 1)
-        mask = (own | past | over) & shown[:, None]
-        if kind == "rows too":
-            mask = mask & shown[:, :, None]
-        return mask.roll((m, m), (1, 2)) if v["order"] == "target" else mask
-
-    return allowed
-
-
 def _sentence_ids(rows: Sequence[str], v: Mapping[str, Any], seed: int) -> Tensor:
     """Ids of rows in which . is padding."""
     others = torch.tensor([i for i in range(30) if i != v["padding"]])
@@ -217,7 +204,7 @@ def _allowed_case(seed: int, source: Sequence[str], target: Sequence[str], v: Ma
 
 
 def _allowed_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"]
+    hidden, source = v["hidden"], _allowed(v)
     other_order = {**v, "order": {"source": "target", "target": "source"}[v["order"]]}
     other_reading = {**v, "reads": {"both ways": "backwards", "backwards": "both ways"}[v["reads"]]}
     reading = {
@@ -229,26 +216,35 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         title="One row in place of two halves",
         kind="code",
         prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
-        right=_allowed(v),
+        right=answer(source),
         returns=mask("(batch, n + m, n + m)"),
         cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
         wrong_answers=[
             WrongAnswer(
                 "source and target stand in the other order; read under *Yours* which comes first",
-                _allowed(other_order),
+                answer(_allowed(other_order)),
             ),
-            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
-            WrongAnswer("the target sees its own future; allow the past alone", _allowed(v, kind="future"), 14),
+            WrongAnswer(reading[v["reads"]], answer(_allowed(other_reading))),
+            WrongAnswer(
+                "the target sees its own future; allow the past alone",
+                answer(source, ("past = torch.ones(m, m, dtype=torch.bool).tril()", "past = torch.ones(m, m) > 0")),
+                mistake=14,
+            ),
             WrongAnswer(
                 "the target does not see the source: this is where the cross-attention is",
-                _allowed(v, kind="target alone"),
+                answer(source, ("(real.expand(-1, m, -1)", "(torch.zeros_like(real).expand(-1, m, -1)")),
             ),
-            WrongAnswer("the source's padding is allowed; mask it as keys", _allowed(v, kind="padding")),
             WrongAnswer(
-                "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
+                "the source's padding is allowed; mask it as keys",
+                answer(source, (f"(source != {v['padding']})", "(source == source)")),
+            ),
+            WrongAnswer(
+                "rows of padding are masked as well; only padding among the keys is",
+                answer(source, ("& real  #", "& real & real.mT  #")),
+                mistake=12,
             ),
         ],
-        fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
+        fallback_message="some places are not right; draw the four blocks of the mask: who asks, and whose keys",
         checks=[
             Check(
                 points=4,
@@ -275,26 +271,6 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. The path is a sum --------------------------------------------------------------------------------------------
 
 
-def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    sign = (1 if v["sign"] == "for" else -1) * (-1 if kind == "sign" else 1)
-
-    def credit(
-        parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, right: Tensor, wrong: Tensor
-    ) -> Tensor:
-        of = parts if kind == "own" else parts.sum(0)
-        deviation = (of.var(-1, correction=1 if kind == "one less" else 0, keepdim=True) + 1e-5).sqrt()
-        margin, biases = readout[right], bias[right]
-        if kind != "right alone":
-            margin, biases = margin - readout[wrong], biases - bias[wrong]
-        centred = parts - parts.mean(-1, keepdim=True)
-        credits = sign * (centred / deviation * gain * margin).sum(-1)
-        rest = sign * (margin @ shift + biases)[None]
-        result = torch.cat({"first": [rest, credits], "last": [credits, rest], "left out": [credits]}[v["rest"]])
-        return result if v["axes"] == "parts" else result.T
-
-    return credit
-
-
 def _path_inputs(seed: int, p: int, m: int, d: int, ids: int) -> tuple[Tensor, ...]:
     sizes = [(p, m, d), (d,), (d,), (ids, d), (ids,)]
     parts, gain, shift, readout, bias = draw_tensors(seed, *sizes)
@@ -311,37 +287,43 @@ def _credit_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 
 def _credit_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 1000
+    hidden, source = v["hidden"] + 1000, _credit(v)
+    swapped = {"for": "against", "against": "for"}
     return judged_task(
         name="credit",
         title="The path is a sum",
         kind="code",
         prompt="How much each part of the path gives to the margin between two words.",
-        right=_credit(v),
+        right=answer(source),
         returns=tensor("as your rule says", "the credits"),
         cases=_credit_cases(v["seed"], [(3, 4, 7, 6)]),
         wrong_answers=[
-            WrongAnswer("your signs are turned around: read again for which word you ask", _credit(v, kind="sign")),
             WrongAnswer(
-                "each part is divided by its own deviation; divide by that of the whole path", _credit(v, kind="own")
+                "your signs are turned around: read again for which word you ask",
+                answer(_credit({**v, "sign": swapped[v["sign"]]})),
+            ),
+            WrongAnswer(
+                "each part is divided by its own deviation; divide by that of the whole path",
+                answer(source, ("(path.var", "(parts.var")),
             ),
             WrongAnswer(
                 "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)",
-                _credit(v, kind="one less"),
+                answer(source, ("correction=0", "correction=1")),
             ),
             WrongAnswer(
                 "you give the logit of the right word; its margin over the wrong one is asked for",
-                _credit(v, kind="right alone"),
+                answer(
+                    source.replace("readout[wrong]", "0 * readout[wrong]").replace("bias[wrong]", "0 * bias[wrong]")
+                ),
             ),
             *(
                 WrongAnswer(
-                    f"the rest stands at the other end; put it {v['rest']}",
-                    _credit({**v, "rest": other}),
+                    f"the rest stands at the other end; put it {v['rest']}", answer(_credit({**v, "rest": other}))
                 )
                 for other in {"first": ["last"], "last": ["first"], "left out": []}[v["rest"]]
             ),
         ],
-        fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
+        fallback_message="these are not the credits; with the rest, they add up to the margin of the whole machine",
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
             Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
@@ -353,29 +335,6 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Predicted, then measured -------------------------------------------------------------------------------------
 
 
-def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def losses(parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        real, path = target != 0, parts.sum(0)
-        mean = parts[:, real].mean(1, keepdim=True)
-        instead = {"mean": mean, "zero": torch.zeros_like(mean), "another": parts.roll(1, 1)}[v["removed"]]
-        deviation = (path.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
-
-        def loss(x: Tensor) -> Tensor:
-            normed = F.layer_norm(x, x.shape[-1:], gain, shift)
-            if kind == "kept norm":
-                normed = (x - x.mean(-1, keepdim=True)) / deviation * gain + shift
-            logits = normed @ readout.T + bias
-            logits = logits.softmax(-1) if kind == "softmax twice" else logits
-            counts = slice(None) if kind == "padding" else real
-            return F.cross_entropy(logits[counts], target[counts]) / NATS[v["unit"]]
-
-        return torch.stack(
-            [loss(path), *(loss(path - part + other) for part, other in zip(parts, instead, strict=True))]
-        )
-
-    return losses
-
-
 def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) -> Case:
     target = torch.randint(1, ids, (m,), generator=torch.Generator().manual_seed(seed))
     target[m - padding :] = 0
@@ -383,7 +342,7 @@ def _losses_case(seed: int, p: int, m: int, d: int, ids: int, padding: int = 2) 
 
 
 def _losses_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 2000
+    hidden, source = v["hidden"] + 2000, _losses(v)
     words = {
         "zero": "zeros take its place",
         "mean": "its mean over the positions takes its place",
@@ -396,30 +355,53 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         title="Predicted, then measured",
         kind="measure",
         prompt="The loss of the whole path, then the loss without each part.",
-        right=_losses(v),
+        right=answer(source),
         returns=numbers("the losses", "there is one for the whole path, and one for each part"),
         cases=[_losses_case(v["seed"] + 3, 3, 6, 7, 5)],
         wrong_answers=[
             WrongAnswer(
                 "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
-                _losses(v, kind="kept norm"),
+                answer(
+                    source,
+                    (
+                        "torch.nn.functional.layer_norm(path, path.shape[-1:], gain, shift)",
+                        "(path - path.mean(dim=-1, keepdim=True)) / deviation * gain + shift",
+                    ),
+                    (
+                        "real = target != 0",
+                        "real = target != 0\n"
+                        "    deviation = (parts.sum(0).var(-1, correction=0, keepdim=True) + 1e-5).sqrt()",
+                    ),
+                ),
             ),
-            WrongAnswer("padding counts in your loss; leave out where the target is 0", _losses(v, kind="padding")),
+            WrongAnswer(
+                "padding counts in your loss; leave out where the target is 0",
+                answer(source, ("logits[real], target[real]", "logits, target")),
+            ),
             *(
                 WrongAnswer(
                     f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
-                    _losses({**v, "removed": other}),
+                    answer(_losses({**v, "removed": other})),
                 )
                 for other in REMOVED
                 if other != v["removed"]
             ),
             *(
-                WrongAnswer(f"your losses are in nats; divide them by {number:.4f}", _losses({**v, "unit": "nats"}))
-                for number in {NATS[v["unit"]]} - {1.0}
+                []
+                if v["unit"] == "nats"
+                else [
+                    WrongAnswer(
+                        f"your losses are in nats, as cross_entropy gives them; turn them into {v['unit']}",
+                        answer(_losses({**v, "unit": "nats"})),
+                    )
+                ]
             ),
-            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", _losses(v, kind="softmax twice")),
+            WrongAnswer(
+                "cross_entropy takes logits; it makes the softmax itself",
+                answer(source, ("x @ readout.T + bias", "(x @ readout.T + bias).softmax(dim=-1)")),
+            ),
         ],
-        fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
+        fallback_message="some losses are not right; work out the loss without one of two parts by hand",
         checks=[
             Check(
                 points=2,

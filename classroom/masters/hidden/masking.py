@@ -2,13 +2,12 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
 from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, random, tensor
 
@@ -54,10 +53,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         ),
         "leaked-data": LEAKED_DATA.format(**v),
         "window_mask": WINDOW_MASK.format(**v),
-        "packed_mask": PACKED_MASK.format(
-            number={"ends": "is_end.cumsum(0) - is_end", "begins": "is_end.cumsum(0)"}[v["side"]], **v
-        ),
-        "leaked": LEAKED.format(divisor=v["divisor"], filled={"put": "fill", "added": "scores + fill"}[v["how"]]),
+        "packed_mask": PACKED_MASK.format(number=NUMBERS[v["side"]], separator=v["separator"]),
+        "leaked": LEAKED.format(divisor=v["divisor"], filled=FILLED[v["how"]]),
         "sentence-yours": f"**Yours.** To each output **{v['share']:g}** times the word's own row of `x` is added.",
         "sentence": SENTENCE.cell(v),
     }
@@ -77,6 +74,7 @@ def window_mask(n):
     return (j <= i) & ((i - j < {window}) | (j < {sinks}))
     ### END SOLUTION"""
 
+NUMBERS = {"ends": "is_end.cumsum(0) - is_end", "begins": "is_end.cumsum(0)"}  # of the documents
 PACKED_MASK = """\
 def packed_mask(ids):
     ### BEGIN SOLUTION
@@ -86,6 +84,7 @@ def packed_mask(ids):
     return same & torch.ones_like(same).tril()
     ### END SOLUTION"""
 
+FILLED = {"put": "fill", "added": "scores + fill"}
 LEAKED = """\
 def leaked(scores, mask, fills):
     ### BEGIN SOLUTION
@@ -103,49 +102,45 @@ def leaked(scores, mask, fills):
 # ---- 1. A window that keeps the beginning ----------------------------------------------------------------------------
 
 
-def _window(window: int, sinks: int, *, ahead: bool = False, both: bool = False) -> Callable[[int], Tensor]:
-    def window_mask(n: int) -> Tensor:
-        i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
-        near = (i - j).abs() < window if both else (j <= i) & (i - j < window)
-        return near | ((j < sinks) & ((j <= i) | ahead))
-
-    return window_mask
-
-
 def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
+    source = WINDOW_MASK.format(**v)
+    rule = f"(j <= i) & ((i - j < {window}) | (j < {sinks}))"
     return judged_task(
         name="window_mask",
         title="A window that keeps the beginning",
         kind="code",
         prompt="The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
-        right=_window(window, sinks),
+        right=answer(source),
         returns=mask("(n, n)"),
         cases=[Case((15,)), Case((2,), "correct for 15 positions, but not for 2: {found}")],
         wrong_answers=[
             WrongAnswer(
                 "your window is one too long: the query's own position is one of those it holds",
-                _window(window + 1, sinks),
+                answer(WINDOW_MASK.format(window=window + 1, sinks=sinks)),
                 mistake=14,
             ),
             WrongAnswer(
                 "your window is one too short; count the query's own position and those before it",
-                _window(window - 1, sinks),
+                answer(WINDOW_MASK.format(window=window - 1, sinks=sinks)),
                 mistake=14,
             ),
             WrongAnswer(
                 "the first positions are allowed to queries that come before them: nobody may see the future",
-                _window(window, max(sinks, 2), ahead=True),
+                answer(source, (rule, f"(j <= i) & (i - j < {window}) | (j < {max(sinks, 2)})")),
                 mistake=14,
             ),
-            WrongAnswer("the first positions are not kept; they stay allowed for good", _window(window, 0)),
+            WrongAnswer(
+                "the first positions are not kept; they stay allowed for good",
+                answer(WINDOW_MASK.format(window=window, sinks=0)),
+            ),
             WrongAnswer(
                 "one position too many stays allowed at the beginning; they are counted from 0",
-                _window(window, sinks + 1),
+                answer(WINDOW_MASK.format(window=window, sinks=sinks + 1)),
             ),
             WrongAnswer(
                 "the window reaches into the future as well; let j be at most i",
-                _window(window, sinks, both=True),
+                answer(source, (rule, f"((i - j).abs() < {window}) | (j <= i) & (j < {sinks})")),
                 mistake=14,
             ),
         ],
@@ -165,21 +160,6 @@ def _window_mask_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. Several documents in one row ---------------------------------------------------------------------------------
 
 
-def _packed(separator: int, side: str, *, kind: str = "") -> Callable[[Tensor], Tensor]:
-    def packed_mask(ids: Tensor) -> Tensor:
-        is_separator = (ids == separator).long()
-        document = is_separator.cumsum(0) - (is_separator if side == "ends" else 0)
-        same = document[:, None] == document[None, :]
-        past = torch.ones_like(same).tril(-1 if kind == "not itself" else 0)
-        if kind == "both ways":
-            return same
-        if kind == "one document":
-            return past
-        return same & past & (ids != separator)[None, :] if kind == "no keys" else same & past
-
-    return packed_mask
-
-
 def _row(text: str, separator: int, seed: int = 0) -> Case:
     """A row of ids: | is the separator, every other sign some other id."""
     generator = torch.Generator().manual_seed(seed)
@@ -190,6 +170,7 @@ def _row(text: str, separator: int, seed: int = 0) -> Case:
 
 def _packed_mask_task(v: Mapping[str, Any]) -> Task:
     separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
+    source = PACKED_MASK.format(number=NUMBERS[side], separator=separator)
     other = {"ends": "begins", "begins": "ends"}[side]
     words = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
     rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
@@ -198,31 +179,31 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
         title="Several documents in one row",
         kind="code",
         prompt="The mask (n, n) of a row of several documents, True = may attend.",
-        right=_packed(separator, side),
+        right=answer(source),
         returns=mask("(n, n)"),
         cases=[_row("ab|cde|fg|h", separator, v["seed"])],
         wrong_answers=[
             WrongAnswer(
                 f"the separators are on the wrong side: each {words}",
-                _packed(separator, other),
+                answer(PACKED_MASK.format(number=NUMBERS[other], separator=separator)),
             ),
             WrongAnswer(
                 "the documents are told apart, but each position sees its future; allow the past alone",
-                _packed(separator, side, kind="both ways"),
+                answer(source, (" & torch.ones_like(same).tril()", "")),
                 14,
             ),
             WrongAnswer(
                 "the past is allowed across all documents; only that of its own may be",
-                _packed(separator, side, kind="one document"),
+                answer(source, ("return same & ", "return ")),
             ),
             WrongAnswer(
                 "your mask hides each position from itself; a position may attend to itself",
-                _packed(separator, side, kind="not itself"),
+                answer(source, ("tril()", "tril(-1)")),
                 14,
             ),
             WrongAnswer(
                 "with your mask nobody sees the separators; they are part of their documents",
-                _packed(separator, side, kind="no keys"),
+                answer(source, ("tril()", "tril() & (is_end == 0)")),
             ),
         ],
         fallback_message="some places are not right; print the number of the document of each position first",
@@ -249,20 +230,6 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. How much leaks? ----------------------------------------------------------------------------------------------
 
 
-def _leaked(how: str, divisor: float, *, kind: str = "") -> Callable[..., Tensor]:
-    def leaked(scores: Tensor, mask: Tensor, fills: Sequence[float]) -> Tensor:
-        scores, mask = scores / divisor, ~mask if kind == "polarity" else mask
-        some = torch.ones_like(mask[:, 0]) if kind == "all rows" else mask.any(-1)
-        shares = []
-        for fill in [-math.inf] * len(fills) if kind == "infinite" else fills:
-            filled = torch.where(mask, scores, torch.full_like(scores, fill) if how == "put" else scores + fill)
-            weights = filled.softmax(0 if kind == "columns" else -1)
-            shares.append((weights * ~mask).sum(-1)[some].mean())
-        return torch.stack(shares)
-
-    return leaked
-
-
 def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
     scores, mask = spread * random(m, n, seed=seed), random(m, n, seed=seed + 1) < 0.3
     mask[:, 0] = True
@@ -273,6 +240,7 @@ def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float
 
 def _leaked_task(v: Mapping[str, Any]) -> Task:
     how, divisor, hidden = v["how"], v["divisor"], v["hidden"] + 200
+    source = LEAKED.format(divisor=divisor, filled=FILLED[how])
     other = {"put": "added", "added": "put"}[how]
     words = {"put": "put in place of the scores", "added": "added to the scores"}
     return judged_task(
@@ -280,30 +248,36 @@ def _leaked_task(v: Mapping[str, Any]) -> Task:
         title="How much leaks?",
         kind="measure",
         prompt="The mean weight that leaks to masked keys, for each fill.",
-        right=_leaked(how, divisor),
+        right=answer(source),
         returns=numbers("the shares", "there is one for each fill"),
         cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
         wrong_answers=[
-            WrongAnswer(f"your scores are not divided by {divisor:g}; divide them before the mask", _leaked(how, 1.0)),
-            WrongAnswer(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other, divisor)),
+            WrongAnswer(
+                f"your scores are not divided by {divisor:g}; divide them before the mask",
+                answer(LEAKED.format(divisor=1, filled=FILLED[how])),
+            ),
+            WrongAnswer(
+                f"in your answer the fill is {words[other]}; here it is {words[how]}",
+                answer(LEAKED.format(divisor=divisor, filled=FILLED[other])),
+            ),
             WrongAnswer(
                 "you read the mask the wrong way round: True means may attend",
-                _leaked(how, divisor, kind="polarity"),
+                answer(source, ("    scores, some =", "    mask = ~mask\n    scores, some =")),
                 mistake=7,
             ),
             WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys",
-                _leaked(how, divisor, kind="columns"),
+                answer(source, ("filled, dim=-1", "filled, dim=0")),
                 mistake=5,
             ),
             WrongAnswer(
                 "rows in which no key is allowed must be left out: all their weight lies on masked keys",
-                _leaked(how, divisor, kind="all rows"),
+                answer(source, ("closed[some]", "closed")),
                 mistake=11,
             ),
             WrongAnswer(
                 "nothing leaks: your masked keys get minus infinity; give them the fill",
-                _leaked(how, divisor, kind="infinite"),
+                answer(source, ("for fill in fills", "for fill in [-torch.inf] * len(fills)")),
             ),
         ],
         fallback_message="some numbers are not right; with a fill of minus infinity nothing leaks",

@@ -2,17 +2,15 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from attention_classroom.assignment import (
     Assignment,
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
@@ -51,14 +49,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "before": "the **scores**, after they are scaled and before the softmax",
         "after": "the **weights**, after the softmax (the rows may sum to something other than 1 then)",
     }[v["place"]]
-    which, index = {"rows": ("Row", "il"), "columns": ("Column", "li")}[v["taken"]]
+    which, index = {"rows": "Row", "columns": "Column"}[v["taken"]], INDEX[v["taken"]]
     others = f"\\sum_l \\text{{mix}}_{{{index}}}\\, \\text{{old}}_l"
     sum_of_heads = f"$\\text{{new}}_i = {v['own']:g}\\, \\text{{old}}_i + {others}$"
-    use = {"neighbours": f"i // (h // g) + {v['first']}", "rounds": f"i + {v['first']}"}[v["order"]]
-    mixing = {
-        "before": "torch.softmax(talk(scores), dim=-1)",
-        "after": "talk(torch.softmax(scores, dim=-1))",
-    }[v["place"]]
     return {
         "shared-yours": f"**Yours.** {order}",
         "mixed-yours": (
@@ -66,8 +59,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         ),
         "ranks-yours": f"**Yours.** A singular value counts if it is larger than **{v['percent']} %** of the largest.",
         "ranks-data": RANKS_DATA.format(**v),
-        "shared": SHARED.format(use=use),
-        "mixed": MIXED.format(own=v["own"], index=index, mixing=mixing),
+        "shared": SHARED.format(use=_use(v["order"], v["first"])),
+        "mixed": MIXED.format(own=v["own"], index=index, mixing=MIXING[v["place"]]),
         "ranks": RANKS.format(share=v["percent"] / 100),
         "step-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
         "step": STEP.cell(v),
@@ -83,6 +76,14 @@ w_k = torch.randn(d_model, d_model, generator=generator) / math.sqrt(d_model)
 head_counts = [h for h in range(1, d_model + 1) if d_model % h == 0]"""
 
 # The master's answers, where they hold a variant's choices.
+INDEX = {"rows": "il", "columns": "li"}
+MIXING = {"before": "torch.softmax(talk(scores), dim=-1)", "after": "talk(torch.softmax(scores, dim=-1))"}
+
+
+def _use(order: str, first: int) -> str:
+    return f"i // (h // g) + {first}" if order == "neighbours" else f"i + {first}"
+
+
 SHARED = """\
 def shared(query, key, value):
     ### BEGIN SOLUTION
@@ -120,27 +121,6 @@ def ranks(x, w_q, w_k, head_counts):
 
 # ---- 1. Heads that share their keys ----------------------------------------------------------------------------------
 
-ORDERS: dict[str, Callable[[Tensor, int], Tensor]] = {  # key heads (g, n, d) and h -> one for each query head
-    "neighbours": lambda x, h: x.repeat_interleave(h // len(x), dim=0),
-    "rounds": lambda x, h: x.repeat(h // len(x), 1, 1),
-}
-
-
-def _shared(order: str, first: int, *, values: str = "", axis: int = -1, scaled: str = "") -> Callable[..., Any]:
-    def shared(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        h, d = len(query), query.size(-1)
-        key, value = (x.roll(-first, dims=0) for x in (key, value))
-        scores = query @ ORDERS[order](key, h).mT / math.sqrt(_width(scaled, d, h))
-        weights = scores.softmax(axis)
-        return weights @ ORDERS[values or order](value, h), weights
-
-    return shared
-
-
-def _width(scaled: str, d: int, h: int) -> int:
-    """What scores are divided by the root of: d_head, or what people take in its place."""
-    return {"d_model": d * h, "not": 1}.get(scaled, d)
-
 
 def _shared_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int, int]]) -> list[Case]:
     """Cases of (h, g, m, n, d_head, d_v)."""
@@ -155,41 +135,46 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
     other = {"neighbours": "rounds", "rounds": "neighbours"}[order]
     words = {"neighbours": "neighbours share a key head", "rounds": "the key heads are taken in turns"}
 
-    def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
-        return _shared(order, first, **named)
+    source = SHARED.format(use=_use(order, v["first"]))
+    use_other = _use(other, v["first"])
 
     return judged_task(
         name="shared",
         title="Heads that share their keys",
         kind="code",
         prompt="The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
-        right=shared(order),
+        right=answer(source),
         returns=(tensor("(h, m, d_v)", "the heads"), tensor("(h, m, n)", "the weights")),
         cases=_shared_cases(v["seed"], [(10, 5, 2, 3, 7, 2)]),
         wrong_answers=[
             WrongAnswer(
                 f"in your answer {words[other]}; here {words[order]} (repeat and repeat_interleave differ in this)",
-                shared(other),
+                answer(SHARED.format(use=use_other)),
                 mistake=10,
             ),
             WrongAnswer(
-                f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g", shared(order, 0)
+                f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g",
+                answer(SHARED.format(use=_use(order, 0))),
             ),
             WrongAnswer(
                 "the weights are right, but the values are taken in another order than the keys",
-                shared(order, values=other),
+                answer(source, ("value[used]", f"value[({use_other}) % g]")),
                 mistake=10,
             ),
             WrongAnswer(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
-                shared(order, scaled="d_model"),
+                answer(source, ("math.sqrt(", "math.sqrt(h * ")),
                 mistake=1,
             ),
             WrongAnswer(
-                "your scores are not scaled; divide them by sqrt(d_head)", shared(order, scaled="not"), mistake=2
+                "your scores are not scaled; divide them by sqrt(d_head)",
+                answer(source, (" / math.sqrt(query.size(-1))", "")),
+                mistake=2,
             ),
             WrongAnswer(
-                "your softmax runs over the queries; it must run over the keys", shared(order, axis=-2), mistake=5
+                "your softmax runs over the queries; it must run over the keys",
+                answer(source, ("scores, dim=-1", "scores, dim=-2")),
+                mistake=5,
             ),
         ],
         fallback_message="write down which key head each query head uses, for keys and for values",
@@ -208,21 +193,6 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. Heads that talk ----------------------------------------------------------------------------------------------
 
 
-def _mixed(
-    place: str, taken: str, *, own: float, turned: bool = False, axis: int = -1, scaled: str = ""
-) -> Callable[..., Tensor]:
-    by_rows = (taken == "rows") != turned
-
-    def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
-        def mixing(x: Tensor) -> Tensor:
-            return own * x + torch.einsum("il,lmn->imn", mix if by_rows else mix.T, x)
-
-        scores = query @ key.mT / math.sqrt(_width(scaled, query.size(-1), len(query)))
-        return mixing(scores).softmax(axis) if place == "before" else mixing(scores.softmax(axis))
-
-    return mixed
-
-
 def _mixed_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
     """Cases of (h, m, n, d_head)."""
     return [Case((*draw_tensors(seed + 5 * i, (h, m, d), (h, n, d), (h, h)),)) for i, (h, m, n, d) in enumerate(shapes)]
@@ -234,29 +204,33 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     named = {"before": "the scores", "after": "the weights"}
     used, unused = ("row", "columns") if v["taken"] == "rows" else ("column", "rows")
 
-    def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
-        return _mixed(place, v["taken"], own=own, **named)
+    def mixed(**changed: Any) -> str:
+        return MIXED.format(**{"own": v["own"], "index": INDEX[v["taken"]], "mixing": MIXING[place]} | changed)
 
     return judged_task(
         name="mixed",
         title="Heads that talk",
         kind="code",
         prompt="The weights (h, m, n) of heads that are mixed.",
-        right=mixed(place),
+        right=answer(mixed()),
         returns=tensor("(h, m, n)", "the weights"),
         cases=_mixed_cases(v["seed"] + 3, [(3, 2, 5, 7)]),
         wrong_answers=[
-            WrongAnswer(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
+            WrongAnswer(f"you mixed {named[other]}; mix {named[place]}", answer(mixed(mixing=MIXING[other]))),
             WrongAnswer(
                 f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
-                mixed(place, turned=True),
+                answer(mixed(index=INDEX[unused])),
             ),
-            WrongAnswer("you left out the part that each new head keeps of itself", mixed(place, own=0.0)),
+            WrongAnswer("you left out the part that each new head keeps of itself", answer(mixed(own=0.0))),
             WrongAnswer(
-                "your scores are not scaled; divide them by sqrt(d_head)", mixed(place, scaled="not"), mistake=2
+                "your scores are not scaled; divide them by sqrt(d_head)",
+                answer(mixed(), (" / math.sqrt(query.size(-1))", "")),
+                mistake=2,
             ),
             WrongAnswer(
-                "your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5
+                "your softmax runs over the queries; it must run over the keys",
+                answer(mixed(), ("dim=-1", "dim=-2")),
+                mistake=5,
             ),
         ],
         fallback_message="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
@@ -270,24 +244,6 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
 
 
 # ---- 3. What narrow heads can hold -----------------------------------------------------------------------------------
-
-
-def _ranks(share: float, *, kind: str = "") -> Callable[..., Tensor]:
-    def ranks(x: Tensor, w_q: Tensor, w_k: Tensor, head_counts: Sequence[int]) -> Tensor:
-        means = []
-        for h in head_counts:
-            q, k = ((x @ w).reshape(len(x), 1 if kind == "whole" else h, -1).transpose(0, 1) for w in (w_q, w_k))
-            if kind == "scrambled":
-                q, k = ((x @ w).reshape(h, len(x), -1) for w in (w_q, w_k))
-            scores = q @ k.mT
-            scores = (scores / math.sqrt(q.size(-1))).softmax(-1) if kind == "weights" else scores
-            values = torch.linalg.svdvals(scores)
-            values = values.square() if kind == "squares" else values
-            largest = values.max() if kind == "over all" else values[:, :1]
-            means.append((values > share * largest).sum(-1).to(x.dtype).mean())
-        return torch.stack(means)
-
-    return ranks
 
 
 def _ranks_cases(
@@ -309,28 +265,30 @@ def _ranks_cases(
 
 
 def _ranks_task(v: Mapping[str, Any]) -> Task:
-    share, hidden = v["percent"] / 100, v["hidden"] + 200
+    hidden = v["hidden"] + 200
+    source = RANKS.format(share=v["percent"] / 100)
+    heads = "reshape(len(x), h, -1).transpose(0, 1)"
     wrong_answers = [
         WrongAnswer(
             "the heads are scrambled: cut the features of each position, do not reshape across positions",
-            _ranks(share, kind="scrambled"),
+            answer(source, (heads, "reshape(h, len(x), -1)")),
             mistake=9,
         ),
         WrongAnswer(
             "you did not split, or added the heads again: these are the scores of all features at once",
-            _ranks(share, kind="whole"),
+            answer(source, (heads, "unsqueeze(0)")),
         ),
         WrongAnswer(
             "you looked at the weights; the softmax changes the rank, look at the scores",
-            _ranks(share, kind="weights"),
+            answer(source, ("(q @ k.transpose(-2, -1))", "((q @ k.mT / math.sqrt(k.size(-1))).softmax(dim=-1))")),
         ),
         WrongAnswer(
             "you compared the squares of the singular values (eigenvalues?); compare the values themselves",
-            _ranks(share, kind="squares"),
+            answer(source, ("k.transpose(-2, -1))", "k.transpose(-2, -1)).square()")),
         ),
         WrongAnswer(
             "you took one line for all heads; compare with the largest singular value of the same head",
-            _ranks(share, kind="over all"),
+            answer(source, ("values[:, :1]", "values.max()")),
         ),
     ]
 
@@ -339,10 +297,10 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
         title="What narrow heads can hold",
         kind="measure",
         prompt="The mean number of singular values of the heads' scores that count, for each number of heads.",
-        right=_ranks(share),
+        right=answer(source),
         returns=numbers("the counts", "there is one for each number of heads"),
         cases=distinguishing_cases(
-            lambda seed: _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])]), v["seed"] + 7, _ranks(share), wrong_answers
+            lambda seed: _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])]), v["seed"] + 7, answer(source), wrong_answers
         ),
         wrong_answers=wrong_answers,
         fallback_message="some counts are not right; with as many heads as features every count is 1",

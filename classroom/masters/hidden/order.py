@@ -2,7 +2,7 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,12 +13,13 @@ from attention_classroom.assignment import (
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
 )
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, float64_by_default, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -57,10 +58,6 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "divided": "The scores **are divided** by $\\sqrt{d}$",
         "as they are": "The scores are **not divided** by anything",
     }[v["scaled"]]
-    cut, joined = {
-        "halves": ("x.chunk(2, dim=-1)", "torch.cat([first, second], dim=-1)"),
-        "neighbours": ("x.unflatten(-1, (-1, 2)).unbind(-1)", "torch.stack([first, second], dim=-1).flatten(-2)"),
-    }[v["pairs"]]
     key = random(WIDTH, seed=v["seed"])
     query = (12 if v["scaled"] == "divided" else 4) * _turned(key, -v["back"], v) / key.norm()
     return {
@@ -75,8 +72,8 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "held-yours": f"**Yours.** Pairs and speeds are those of task 2. {scaled}.",
         "held-data": HELD_DATA.format(back=v["back"], key=_listed(key), query=_listed(query)),
         "kinds": KINDS_ANSWER.format(**codes),
-        "ask": ASK.format(base=v["base"], cut=cut, joined=joined, length=v["length"]),
-        "held": HELD.format(root="math.sqrt(len(key))" if v["scaled"] == "divided" else "1"),
+        "ask": _ask(v),
+        "held": HELD.format(root=ROOTS[v["scaled"]]),
         "newest-yours": f"**Yours.** The base is **{v['turns']}**, so $\\omega_i = {v['turns']}^{{-2i/d}}$.",
         "newest": NEWEST.cell(v),
     }
@@ -111,6 +108,19 @@ def kinds(content, here, moved):
     return found
     ### END SOLUTION"""
 
+CUT = {"halves": "x.chunk(2, dim=-1)", "neighbours": "x.unflatten(-1, (-1, 2)).unbind(-1)"}
+JOINED = {
+    "halves": "torch.cat([first, second], dim=-1)",
+    "neighbours": "torch.stack([first, second], dim=-1).flatten(-2)",
+}
+OTHER_PAIRS = {"halves": "neighbours", "neighbours": "halves"}
+
+
+def _ask(v: Mapping[str, Any], **changed: Any) -> str:
+    v = {**v, **changed}
+    return ASK.format(base=v["base"], cut=CUT[v["pairs"]], joined=JOINED[v["pairs"]], length=v["length"])
+
+
 ASK = """\
 def ask(key, back):
     ### BEGIN SOLUTION
@@ -125,6 +135,7 @@ def turned(x, t):  # x (..., d), and t, one position or one for each row
     return {joined}
     ### END SOLUTION"""
 
+ROOTS = {"divided": "math.sqrt(len(key))", "as they are": "1"}
 HELD = """\
 def held(query, key, back, lengths):
     ### BEGIN SOLUTION
@@ -138,33 +149,6 @@ def held(query, key, back, lengths):
 
 
 # ---- 1. Which positions are these? -----------------------------------------------------------------------------------
-
-SMALL = 1e-6
-
-
-def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., Tensor]:
-    line = 0.0 if kind == "exact" else SMALL
-
-    def name(content: Tensor, here: Tensor, moved: Tensor) -> str:
-        added = here - content
-        n = len(added)
-        diagonals = [added.diagonal(k) for k in range(1 - n, n)]
-        if kind == "both sides":
-            diagonals = [torch.cat([added.diagonal(k), added.diagonal(-k)]) for k in range(n)]
-        if (moved - here).abs().max() > line and kind != "never moved":
-            return "added"
-        if max(x.max() - x.min() for x in diagonals) > line:
-            return "bias" if kind == "move alone" else "rotary"
-        return "bias" if added.abs().max() > line else "none"
-
-    def kinds(content: Tensor, here: Tensor, moved: Tensor) -> Tensor:
-        names = [name(*head) for head in zip(content, here, moved, strict=True)]
-        if kind == "exchanged":
-            names = [{"bias": "rotary", "rotary": "bias"}.get(found, found) for found in names]
-        numbers = {name: number for number, name in enumerate(KINDS, start=1)} if kind == "other codes" else codes
-        return torch.tensor([numbers[found] for found in names])
-
-    return kinds
 
 
 def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1.0) -> Case:
@@ -198,12 +182,14 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
 
 def _kinds_task(v: Mapping[str, Any]) -> Task:
     codes, hidden = v["codes"], v["hidden"]
+    source = KINDS_ANSWER.format(**codes)
+    exchanged = codes | {"bias": codes["rotary"], "rotary": codes["bias"]}
     return judged_task(
         name="kinds",
         title="Which positions are these?",
         kind="code",
         prompt="A number for each head that says which positions it has.",
-        right=_kinds(codes),
+        right=answer(source),
         returns=numbers("the kinds", "there is one for each head"),
         cases=[
             _heads_case(v["seed"], 5, 6, ["rotary", "bias", "added", "none", "alibi"]),
@@ -211,27 +197,33 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
         wrong_answers=[
             WrongAnswer(
                 "these are other numbers than yours: read which number stands for which kind",
-                _kinds(codes, kind="other codes"),
+                answer(KINDS_ANSWER.format(none=1, bias=2, rotary=3, added=4)),
             ),
             WrongAnswer(
                 "you exchanged rotary positions and biases: a bias is the same for all words",
-                _kinds(codes, kind="exchanged"),
+                answer(KINDS_ANSWER.format(**exchanged)),
             ),
             WrongAnswer(
                 "you take rotary positions for a bias: a bias is the same all along every diagonal",
-                _kinds(codes, kind="move alone"),
+                answer(KINDS_ANSWER.format(**codes | {"rotary": codes["bias"]})),
             ),
             WrongAnswer(
                 "you say that every head has added positions; scores are rounded, so small differences must not count",
-                _kinds(codes, kind="exact"),
+                answer(source.replace("1e-6", "0")),
             ),
             WrongAnswer(
                 "a learned bias may differ for keys before and after the query: follow i - j, not its absolute value",
-                _kinds(codes, kind="both sides"),
+                answer(
+                    source,
+                    (
+                        "[added.diagonal(k) for k in range(1 - n, n)]",
+                        "[torch.cat([added.diagonal(k), added.diagonal(-k)]) for k in range(n)]",
+                    ),
+                ),
             ),
             WrongAnswer(
                 "you take added positions for rotary ones: compare `moved` with `here`",
-                _kinds(codes, kind="never moved"),
+                answer(source, ("if (m - h).abs().max() > 1e-6", "if False")),
             ),
         ],
         fallback_message="some kinds are wrong; print what was added to the content, and follow its diagonals",
@@ -264,23 +256,11 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. A query that looks back --------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor, t: Any, v: Mapping[str, Any], *, exponent: float = 2.0) -> Tensor:
-    d = x.size(-1)
-    omega = float(v["base"]) ** (-torch.arange(d // 2, dtype=torch.float64) * exponent / d)
-    angles = torch.as_tensor(t, dtype=torch.float64)[..., None] * omega
-    a, b = x.chunk(2, dim=-1) if v["pairs"] == "halves" else x.unflatten(-1, (-1, 2)).unbind(-1)
-    new = [a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()]
-    return torch.cat(new, -1) if v["pairs"] == "halves" else torch.stack(new, -1).flatten(-2)
-
-
-def _ask(
-    v: Mapping[str, Any], *, ahead: bool = False, exponent: float = 2.0, own_length: bool = False
-) -> Callable[..., Tensor]:
-    def ask(key: Tensor, back: int) -> Tensor:
-        query = _turned(key, back if ahead else -back, v, exponent=exponent)
-        return query if own_length else v["length"] * query / key.norm()
-
-    return ask
+def _turned(x: Tensor, t: Any, v: Mapping[str, Any]) -> Tensor:
+    """Turn as the master's answer to task 2 does."""
+    turned = answer(_ask({"length": 1, **v}).partition("\n\n\n")[2])
+    with float64_by_default():
+        return turned(x, t)
 
 
 def _ask_cases(seed: int, sizes: Sequence[tuple[int, int]]) -> list[Case]:
@@ -288,33 +268,36 @@ def _ask_cases(seed: int, sizes: Sequence[tuple[int, int]]) -> list[Case]:
     return [Case((2 * random(d, seed=seed + i), back)) for i, (d, back) in enumerate(sizes)]
 
 
-def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**v, "pairs": {"halves": "neighbours", "neighbours": "halves"}[v["pairs"]]}
-
-
 def _ask_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
+    source = _ask(v)
     words = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
     return judged_task(
         name="ask",
         title="A query that looks back",
         kind="code",
         prompt="The query (d,) that looks a given number of places back.",
-        right=_ask(v),
+        right=answer(source),
         returns=tensor("(d,)", "the query"),
         cases=_ask_cases(v["seed"], [(6, 3), (4, 11)]),
         wrong_answers=[
             WrongAnswer(
-                "your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, ahead=True)
+                "your query looks as far ahead: its key stands before it, so s - t is negative",
+                answer(source, ("-back)", "back)")),
             ),
-            WrongAnswer(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
-            WrongAnswer("your pairs have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
-            WrongAnswer("your pairs turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
             WrongAnswer(
-                "the query has the key's length; give it the length that is asked for", _ask(v, own_length=True)
+                f"you paired other features; here {words[v['pairs']]}", answer(_ask(v, pairs=OTHER_PAIRS[v["pairs"]]))
+            ),
+            WrongAnswer("your pairs have the speeds of base 10000; take your own", answer(_ask(v, base=10000))),
+            WrongAnswer(
+                "your pairs turn too fast or too slow: the exponent is -2i/d", answer(source, (" / d)", " / (2 * d))"))
+            ),
+            WrongAnswer(
+                "the query has the key's length; give it the length that is asked for",
+                answer(source, (f"{v['length']} * turned(key, -back) / key.norm()", "turned(key, -back)")),
             ),
         ],
-        fallback_message="turned to its place, this query does not point where the turned key points; try it with four features",
+        fallback_message="turned to its place, this query does not point where the turned key points; try d = 4",
         checks=[
             Check(points=3, cases=_ask_cases(hidden, [(8, 5), (12, 2)]), says="other keys and distances"),
             Check(points=1, cases=_ask_cases(hidden + 20, [(2, 4), (32, 9)]), says="one pair, and many"),
@@ -326,46 +309,42 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. How long may the text be? ------------------------------------------------------------------------------------
 
 
-def _held(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def held(query: Tensor, key: Tensor, back: int, lengths: Sequence[int]) -> Tensor:
-        weights = []
-        for n in lengths:
-            distance = torch.arange(n) + (kind == "one too far")
-            keys = _turned(key.expand(n, -1), distance if kind == "ahead" else -distance, v)
-            scores = keys @ query / (math.sqrt(len(key)) if v["scaled"] == "divided" else 1.0)
-            at = n - 1 - back if kind == "from the beginning" else min(back, n - 1)
-            weights.append(scores.softmax(-1)[at] if back < n or kind == "clipped" else torch.tensor(0.0))
-        return torch.stack(weights).double()
-
-    return held
-
-
 def _held_case(seed: int, d: int, back: int, lengths: Sequence[int]) -> Case:
     return Case((random(d, seed=seed) / 2, random(d, seed=seed + 1), back, list(lengths)))
 
 
 def _held_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 2000
+    other_scale = {"divided": "as they are", "as they are": "divided"}[v["scaled"]]
+
+    def source(scaled: str = v["scaled"], **changed: Any) -> str:
+        return HELD.format(root=ROOTS[scaled]) + "\n\n\n" + _ask(v, **changed)
+
     scaling = {
         "divided": "your scores are not divided by sqrt(d); here they are",
         "as they are": "your scores are divided by sqrt(d); here they are not",
     }
     wrong_answers = [
+        WrongAnswer(scaling[v["scaled"]], answer(source(other_scale)), 2),
         WrongAnswer(
-            scaling[v["scaled"]],
-            _held({**v, "scaled": {"divided": "as they are", "as they are": "divided"}[v["scaled"]]}),
-            2,
+            "your keys stand after the query: for keys before it, s - t is negative",
+            answer(source(), ("-distance", "distance")),
         ),
-        WrongAnswer("your keys stand after the query: for keys before it, s - t is negative", _held(v, kind="ahead")),
-        WrongAnswer("you paired other features; the pairs are those of task 2", _held(_other_pairs(v))),
-        WrongAnswer("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
+        WrongAnswer(
+            "you paired other features; the pairs are those of task 2",
+            answer(source(pairs=OTHER_PAIRS[v["pairs"]])),
+        ),
+        WrongAnswer(
+            "the query stands one place too far: its own key is at distance 0",
+            answer(source(), ("torch.arange(n) ", "torch.arange(1, n + 1) ")),
+        ),
         WrongAnswer(
             "you count from the beginning of the text; count back from the query",
-            _held(v, kind="from the beginning"),
+            answer(source(), ("[back]", "[n - 1 - back]")),
         ),
         WrongAnswer(
             "you give a weight where the text is too short for such a key; the weight is 0 there",
-            _held(v, kind="clipped"),
+            answer(source(), ("[back].item() if back < n else 0.0", "[min(back, n - 1)].item()")),
         ),
     ]
     return judged_task(
@@ -373,13 +352,13 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         title="How long may the text be?",
         kind="measure",
         prompt="The weight on the key that stands a given number of places back, for each length of the text.",
-        right=_held(v),
+        right=answer(source()),
         returns=numbers("the weights", "there is one for each length"),
         cases=distinguishing_cases(
-            lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), wrong_answers
+            lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, answer(source()), wrong_answers
         ),
         wrong_answers=wrong_answers,
-        fallback_message="some weights are not right; print the scores of a text of three positions, and work one out by hand",
+        fallback_message="some weights are not right; work a score of a text of three positions out by hand",
         checks=[
             Check(
                 points=2,
@@ -480,7 +459,7 @@ def _newest_task(v: Mapping[str, Any]) -> Task:
         prompt="What the last positions find among all keys so far, with rotary positions and a causal mask.",
         returns=tensor("(m, d)", "the output"),
         cases=_newest_cases(v["seed"] + 5, [(2, 5, 4)]),
-        fallback_message="this is not what the last positions find; take one new position and two keys, and follow the lines",
+        fallback_message="this is not what the last positions find; follow the lines with one query and two keys",
         checks=[
             Check(points=3, cases=_newest_cases(v["hidden"] + 3000, [(3, 7, 6), (2, 9, 4)]), says="other sizes"),
             Check(

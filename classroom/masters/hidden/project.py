@@ -1,14 +1,13 @@
 """Hidden side of the project: the machine of chapter 7 on another pair of languages, drawn for each student."""
 
 import random as python_random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, judged_task
+from attention_classroom.assignment import Assignment, Check, Task, Variant, answer, distinguishing_cases, judged_task
 from attention_tutorial.exercises import Case, WrongAnswer, numbers, tensor
 
 # ---- The languages ---------------------------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "errors-yours": f"**Yours.** The four counts stand in this order: {counts}.",
         "shifted": SHIFTED,
         "translate": TRANSLATE,
-        "errors": ERRORS.format(order=", ".join(f'"{kind}"' for kind in v["counts"])),
+        "errors": _errors(v["counts"]),
     }
 
 
@@ -271,6 +270,11 @@ def translate(ids):
     return foreign_ids(written)
     ### END SOLUTION'''
 
+
+def _errors(counts: Sequence[str]) -> str:
+    return ERRORS.format(order=", ".join(f'"{kind}"' for kind in counts))
+
+
 ERRORS = """\
 def errors(written, wanted, stem):
     ### BEGIN SOLUTION
@@ -290,26 +294,6 @@ def errors(written, wanted, stem):
 # ---- 1. What goes in, and what is wanted -----------------------------------------------------------------------------
 
 
-def _shifted(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tensor, Tensor]]:
-    pad, begin, end = (v["special"].index(name) for name in SPECIAL)
-    if kind == "other ids":
-        pad, begin, end = 0, 1, 2
-
-    def shifted(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        m = 1 + max(map(len, sentences))
-        before, target = [], []
-        for ids in sentences:
-            rest = [pad] * (m - 1 - len(ids))
-            wanted = [*ids, *rest, end] if kind == "end at the end" else [*ids, end, *rest]
-            before.append(wanted if kind == "not shifted" else [begin, *ids, *rest])
-            target.append([*ids, pad, *rest] if kind == "no end" else wanted)
-        if kind == "exchanged":
-            before, target = target, before
-        return torch.tensor(before), torch.tensor(target)
-
-    return shifted
-
-
 def _sentences(v: Mapping[str, Any], size: int, seed: int, held_out: bool = False) -> list[tuple[list[int], list[int]]]:
     names = _names(v)
     drawn = names["draw"](size, seed, held_out)
@@ -318,6 +302,10 @@ def _sentences(v: Mapping[str, Any], size: int, seed: int, held_out: bool = Fals
 
 def _shifted_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"]
+
+    def shifted(*changes: tuple[str, str], special: Sequence[str] = v["special"]) -> Callable[..., Any]:
+        ids = ", ".join(str(special.index(name)) for name in SPECIAL)
+        return answer(f"PAD, BEGIN, END = {ids}\n\n\n{SHIFTED}", *changes)
 
     def case(size: int, seed: int) -> Case:
         return Case(([foreign for _, foreign in _sentences(v, size, seed)],))
@@ -335,7 +323,7 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
         title="What goes in, and what is wanted",
         kind="code",
         prompt="What the decoder reads and what it is to write, for some sentences.",
-        right=_shifted(v),
+        right=shifted(),
         returns=(tensor("(batch, m)", "target_in"), tensor("(batch, m)", "target")),
         cases=[uneven(11)],
         wrong_answers=[
@@ -345,19 +333,24 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
                 else [
                     WrongAnswer(
                         "padding, begin and end have other ids here; use PAD, BEGIN and END",
-                        _shifted(v, kind="other ids"),
+                        shifted(special=SPECIAL),
                     )
                 ]
             ),
-            WrongAnswer("the target does not end with END; put it after the last word", _shifted(v, kind="no end")),
-            WrongAnswer("END stands after the padding; it follows the last word", _shifted(v, kind="end at the end")),
+            WrongAnswer(
+                "the target does not end with END; put it after the last word", shifted(("[*ids, END]", "[*ids, PAD]"))
+            ),
+            WrongAnswer(
+                "END stands after the padding; it follows the last word",
+                shifted(("target[i, : len(ids) + 1] =", "target[i, [*range(len(ids)), -1]] =")),
+            ),
             WrongAnswer(
                 "what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
-                _shifted(v, kind="not shifted"),
+                shifted(("return target_in, target", "return target, target")),
             ),
             WrongAnswer(
                 "the two are exchanged; return what goes in first, and what is wanted second",
-                _shifted(v, kind="exchanged"),
+                shifted(("return target_in, target", "return target, target_in")),
             ),
         ],
         fallback_message="some ids are not right; write both rows of one short sentence on paper",
@@ -445,29 +438,6 @@ EXAM = 14  # of 20 sentences
 # ---- 3. What kind of errors? -----------------------------------------------------------------------------------------
 
 
-def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def error(w: Sequence[int], r: Sequence[int], stem: Sequence[int]) -> str:
-        w, r = list(w), list(r)
-        if w == r or (kind == "breaks off" and w == r[: len(w)]):
-            return "right"
-        stems = [[stem[i] for i in ids] for ids in (w, r)]
-        if stems[0] == stems[1]:
-            return "form"
-        same = sorted(w) == sorted(r)
-        if kind == "stems in any order":
-            same = sorted(stems[0]) == sorted(stems[1])
-        if kind == "sets":
-            same = set(w) == set(r)
-        return "order" if same else "other"
-
-    def errors(written: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], stem: Sequence[int]) -> Tensor:
-        counts = Counter(error(w, r, stem) for w, r in zip(written, wanted, strict=True))
-        order = COUNTS if kind == "other counts" else v["counts"]
-        return torch.tensor([counts[name] for name in order], dtype=torch.float64)
-
-    return errors
-
-
 def _errors_case(v: Mapping[str, Any], size: int, seed: int) -> Case:
     """Sentences, each spoilt in one of many ways."""
     rng, stem = python_random.Random(seed), _names(v)["STEM"]
@@ -493,15 +463,21 @@ def _errors_case(v: Mapping[str, Any], size: int, seed: int) -> Case:
 
 
 def _errors_task(v: Mapping[str, Any]) -> Task:
-    hidden = v["hidden"] + 200
+    hidden, source = v["hidden"] + 200, _errors(v["counts"])
     wrong_answers = [
-        WrongAnswer("your counts stand in another order; read under *Yours* which", _errors(v, kind="other counts")),
-        WrongAnswer("a sentence that breaks off is not right, though all its words are", _errors(v, kind="breaks off")),
+        WrongAnswer("your counts stand in another order; read under *Yours* which", answer(_errors(list(COUNTS)))),
+        WrongAnswer(
+            "a sentence that breaks off is not right, though all its words are",
+            answer(source, ("if w == r:", "if w == r[: len(w)]:")),
+        ),
         WrongAnswer(
             "you count words in other forms as wrong in the order alone; that means the same words, in the same forms",
-            _errors(v, kind="stems in any order"),
+            answer(source, ("sorted(w) == sorted(r)", "sorted(stem[i] for i in w) == sorted(stem[i] for i in r)")),
         ),
-        WrongAnswer("a word that is written twice is not an error of order: count the words", _errors(v, kind="sets")),
+        WrongAnswer(
+            "a word that is written twice is not an error of order: count the words",
+            answer(source, ("sorted(w) == sorted(r)", "set(w) == set(r)")),
+        ),
     ]
 
     return judged_task(
@@ -509,9 +485,9 @@ def _errors_task(v: Mapping[str, Any]) -> Task:
         title="What kind of errors?",
         kind="measure",
         prompt="How many sentences are wrong, and in which way.",
-        right=_errors(v),
+        right=answer(source),
         returns=numbers("the counts", "there are four"),
-        cases=distinguishing_cases(lambda seed: [_errors_case(v, 24, seed)], 31, _errors(v), wrong_answers),
+        cases=distinguishing_cases(lambda seed: [_errors_case(v, 24, seed)], 31, answer(source), wrong_answers),
         wrong_answers=wrong_answers,
         fallback_message="some counts are not right; each sentence counts once, in the first of the kinds that fits",
         checks=[

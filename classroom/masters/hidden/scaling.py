@@ -1,18 +1,17 @@
 """Hidden side of the assignment on chapter 3: right and wrong answers, hidden checks, variants."""
 
-import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attention_classroom.assignment import (
     Assignment,
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
@@ -23,16 +22,16 @@ from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, ten
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
 
-# The factor on the scores as a function of t: how it is written, its value, its derivative, and both in Python.
-FACTORS: dict[str, tuple[str, Callable[[float], float], Callable[[float], float], str, str]] = {
-    "over": (r"1 / t", lambda t: 1 / t, lambda t: -1 / t**2, "1 / t", "-1 / t**2"),
-    "root": (r"1 / \sqrt{t}", lambda t: t**-0.5, lambda t: -0.5 * t**-1.5, "t**-0.5", "-0.5 * t**-1.5"),
-    "square": ("t^2", lambda t: t**2, lambda t: 2 * t, "t**2", "2 * t"),
-    "cube": ("t^3", lambda t: t**3, lambda t: 3 * t**2, "t**3", "3 * t**2"),
-    "half": (r"\sqrt{t}", lambda t: t**0.5, lambda t: 0.5 * t**-0.5, "t**0.5", "0.5 * t**-0.5"),
-    "fourth": ("t^4", lambda t: t**4, lambda t: 4 * t**3, "t**4", "4 * t**3"),
-    "far under": (r"1 / t^3", lambda t: t**-3, lambda t: -3 * t**-4, "t**-3", "-3 * t**-4"),
-    "under": (r"1 / t^2", lambda t: t**-2, lambda t: -2 * t**-3, "t**-2", "-2 * t**-3"),
+# The factor on the scores as a function of t: how it is written, and in Python, with its derivative.
+FACTORS = {
+    "over": (r"1 / t", "1 / t", "-1 / t**2"),
+    "root": (r"1 / \sqrt{t}", "t**-0.5", "-0.5 * t**-1.5"),
+    "square": ("t^2", "t**2", "2 * t"),
+    "cube": ("t^3", "t**3", "3 * t**2"),
+    "half": (r"\sqrt{t}", "t**0.5", "0.5 * t**-0.5"),
+    "fourth": ("t^4", "t**4", "4 * t**3"),
+    "far under": (r"1 / t^3", "t**-3", "-3 * t**-4"),
+    "under": (r"1 / t^2", "t**-2", "-2 * t**-3"),
 }
 
 
@@ -53,7 +52,7 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
 
 def cells(variant: Variant) -> Mapping[str, str]:
     v = variant.values
-    written, _, _, factor, slope = FACTORS[v["factor"]]
+    written, factor, slope = FACTORS[v["factor"]]
     norm = {
         "length": "its length $\\lVert x \\rVert = \\sqrt{\\sum_c x_c^2}$",
         "mean square": "its root mean square $\\sqrt{\\frac{1}{d_k} \\sum_c x_c^2}$",
@@ -63,7 +62,7 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "slope-yours": f"**Yours.** The factor is $f(t) = {written}$.",
         "saturated-yours": f"**Yours.** A row is saturated if its largest weight is above **{v['percent'] / 100:g}**.",
         "saturated-data": SATURATED_DATA.format(**v),
-        "normed": NORMED.format(gain=v["gain"], size={"length": "sum", "mean square": "mean"}[v["norm"]]),
+        "normed": NORMED.format(gain=v["gain"], size=REDUCED[v["norm"]]),
         "slope": SLOPE.format(factor=factor, slope=slope),
         "saturated": SATURATED.format(share=v["percent"] / 100),
         "cooled-yours": f"**Yours.** The temperature is $\\tau = {v['base']:g}^\\text{{dial}}$.",
@@ -78,6 +77,7 @@ queries = [torch.randn(300, d, generator=generator) for d in widths]
 keys = [torch.randn({keys}, d, generator=generator) for d in widths]"""
 
 # The master's answers, where they hold a variant's numbers.
+REDUCED = {"length": "sum", "mean square": "mean"}
 NORMED = """\
 def normed(query, key):
     ### BEGIN SOLUTION
@@ -111,23 +111,6 @@ def saturated(queries, keys, power):
 # ---- 1. Queries and keys of one size ---------------------------------------------------------------------------------
 
 
-def _size(x: Tensor, norm: str) -> Tensor:
-    squares = x.square()
-    return (squares.sum(-1, keepdim=True) if norm == "length" else squares.mean(-1, keepdim=True)).sqrt()
-
-
-def _normed(norm: str, gain: float, *, kind: str = "", axis: int = -1) -> Callable[[Tensor, Tensor], Tensor]:
-    def unit(x: Tensor) -> Tensor:
-        size = _size(x, norm)
-        return x / (size if kind == "zeros" else torch.where(size == 0, 1.0, size))
-
-    def normed(query: Tensor, key: Tensor) -> Tensor:
-        scores = gain * unit(query) @ (key if kind == "queries alone" else unit(key)).T
-        return (scores / math.sqrt(query.size(-1)) if kind == "scaled" else scores).softmax(axis)
-
-    return normed
-
-
 def _normed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], large: float = 1.0) -> list[Case]:
     """Cases of (m, n, d_k), whose vectors have different sizes."""
     cases = []
@@ -147,13 +130,13 @@ def _zero_case(seed: int, m: int, n: int, d: int, words: str = "{found}") -> Cas
 def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
-    words = {"length": "sum", "mean square": "mean"}
+    source = NORMED.format(gain=gain, size=REDUCED[norm])
     return judged_task(
         name="normed",
         title="Queries and keys of one size",
         kind="code",
         prompt="The weights (m, n) of queries and keys that were brought to one size.",
-        right=_normed(norm, gain),
+        right=answer(source),
         returns=tensor("(m, n)", "the weights"),
         cases=[
             *_normed_cases(v["seed"], [(3, 5, 7)]),
@@ -161,27 +144,30 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         ],
         wrong_answers=[
             WrongAnswer(
-                f"your size is the root of the {words[other]} of the squares; take the root of their {words[norm]}",
-                _normed(other, gain),
+                f"your size is the root of the {REDUCED[other]} of the squares; take the root of their {REDUCED[norm]}",
+                answer(NORMED.format(gain=gain, size=REDUCED[other])),
             ),
             WrongAnswer(
                 "only the queries were brought to one size; the keys still differ",
-                _normed(norm, gain, kind="queries alone"),
+                answer(source, ("unit(key)", "key")),
             ),
-            WrongAnswer("the factor g is missing; multiply the dot products by it", _normed(norm, 1.0)),
+            WrongAnswer(
+                "the factor g is missing; multiply the dot products by it",
+                answer(NORMED.format(gain=1, size=REDUCED[norm])),
+            ),
             WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor g takes its place",
-                _normed(norm, gain, kind="scaled"),
+                answer(source, ("unit(key).T", "unit(key).T / math.sqrt(key.size(-1))")),
                 mistake=2,
             ),
             WrongAnswer(
                 "your softmax runs over the queries (down the columns); it must run over the keys",
-                _normed(norm, gain, axis=0),
+                answer(source, ("unit(key).T, dim=-1", "unit(key).T, dim=0")),
                 mistake=5,
             ),
             WrongAnswer(
                 "a vector of zeros divided by its size gives NaN; leave such a vector as it is",
-                _normed(norm, gain, kind="zeros"),
+                answer(source, ("torch.where(size == 0, 1.0, size)", "size")),
             ),
         ],
         fallback_message="these are not the weights of your scores; check that each row of both has size 1",
@@ -199,24 +185,6 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
 STEP = 0.0001  # of the difference quotient that a message names
 
 
-def _slope(name: str, *, kind: str = "") -> Callable[[Tensor, float], Tensor]:
-    _, f, derivative, _, _ = FACTORS[name]
-
-    def slope(scores: Tensor, t: float) -> Tensor:
-        weights = (f(t) * scores).softmax(-1)
-        outer = 1.0 if kind == "no slope" else derivative(t)
-        mean = (weights * scores).sum(-1, keepdim=True)
-        if kind == "no mean":
-            return outer * weights * scores
-        if kind == "diagonal":
-            return outer * weights * (1 - weights) * scores
-        if kind == "quotient":
-            return ((f(t + STEP) * scores).softmax(-1) - weights) / STEP
-        return torch.zeros_like(weights) if kind == "summed" else outer * weights * (scores - mean)
-
-    return slope
-
-
 def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[float], around: float = 0.0) -> list[Case]:
     return [
         Case((around + random(*shape, seed=seed + i), t)) for i, (shape, t) in enumerate(zip(shapes, ts, strict=True))
@@ -224,36 +192,45 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
-    name, hidden = v["factor"], v["hidden"] + 100
+    hidden = v["hidden"] + 100
+    _, factor, slope = FACTORS[v["factor"]]
+    source = SLOPE.format(factor=factor, slope=slope)
     return judged_task(
         name="slope",
         title="How the weights move",
         kind="code",
         prompt="The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
-        right=_slope(name),
+        right=answer(source),
         returns=tensor("(..., n)", "the derivatives"),
         cases=_slope_cases(v["seed"] + 3, [(3, 5), (7,)], [1.7, 0.6]),
         tolerance=1e-7,
         wrong_answers=[
             WrongAnswer(
-                "the derivative of f is missing: the chain rule multiplies by it", _slope(name, kind="no slope")
+                "the derivative of f is missing: the chain rule multiplies by it",
+                answer(source, (f"({slope}) * weights", "weights")),
             ),
             WrongAnswer(
                 "you left out that all weights share one sum: the mean of the scores under the weights is missing",
-                _slope(name, kind="no mean"),
+                answer(source, ("(scores - mean)", "scores")),
             ),
             WrongAnswer(
                 "that is the diagonal of the Jacobian alone: every score moves the other weights too",
-                _slope(name, kind="diagonal"),
+                answer(source, ("(scores - mean)", "(1 - weights) * scores")),
             ),
             WrongAnswer(
                 "all of it is 0: the weights of a row sum to 1, so their sum has no derivative (is there a `.sum()` "
                 "before your derivative?); take each weight by itself",
-                _slope(name, kind="summed"),
+                answer(source, ("(scores - mean)", "0")),
             ),
             WrongAnswer(
                 "that is a difference quotient, right to a few digits only; work the derivative out",
-                _slope(name, kind="quotient"),
+                answer(
+                    source,
+                    (
+                        f"return ({slope}) * weights * (scores - mean)",
+                        f"t = t + {STEP}\n    return (torch.softmax(({factor}) * scores, dim=-1) - weights) / {STEP}",
+                    ),
+                ),
             ),
         ],
         fallback_message="these are not the derivatives to all digits; work them out, without a difference quotient",
@@ -272,20 +249,6 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Saturated rows -----------------------------------------------------------------------------------------------
 
 
-def _saturated(share: float, *, kind: str = "") -> Callable[..., Any]:
-    def saturated(queries: Sequence[Tensor], keys: Sequence[Tensor], power: float) -> Tensor:
-        power = {"not scaled": 0.0, "root": 0.5}.get(kind, power)
-        shares = []
-        for query, key in zip(queries, keys, strict=True):
-            width = len(key) if kind == "count" else query.size(-1)
-            weights = (query @ key.T / width**power).softmax(0 if kind == "columns" else -1)
-            above = (weights if kind == "entries" else weights.amax(-1)) > share
-            shares.append(above.to(query.dtype).mean())
-        return torch.stack(shares)
-
-    return saturated
-
-
 def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: float) -> Case:
     queries = [1.6 * random(m, d, seed=seed + d) for d in widths]  # so that enough rows are saturated
     keys = [random(n, d, seed=seed + 1000 + d) for d in widths]
@@ -293,23 +256,30 @@ def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: flo
 
 
 def _saturated_task(v: Mapping[str, Any]) -> Task:
-    share, hidden = v["percent"] / 100, v["hidden"] + 200
+    hidden = v["hidden"] + 200
+    source = SATURATED.format(share=v["percent"] / 100)
     wrong_answers = [
         WrongAnswer(
-            "your scores are not scaled at all; divide them by the power of d_k", _saturated(share, kind="not scaled")
+            "your scores are not scaled at all; divide them by the power of d_k",
+            answer(source, (" / query.size(-1) ** power", "")),
         ),
-        WrongAnswer("you always divide by the square root; the power is an argument", _saturated(share, kind="root")),
+        WrongAnswer(
+            "you always divide by the square root; the power is an argument", answer(source, ("** power", "** 0.5"))
+        ),
         WrongAnswer(
             "you divide by a power of n, the number of keys; take d_k, the width",
-            _saturated(share, kind="count"),
+            answer(source, ("query.size(-1) **", "len(key) **")),
             mistake=2,
         ),
         WrongAnswer(
             "your softmax runs over the queries; it must run over the keys",
-            _saturated(share, kind="columns"),
+            answer(source, ("power, dim=-1", "power, dim=0")),
             mistake=5,
         ),
-        WrongAnswer("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
+        WrongAnswer(
+            "you count entries; count rows, by their largest weight",
+            answer(source, ("weights.max(dim=-1).values", "weights")),
+        ),
     ]
 
     return judged_task(
@@ -317,12 +287,12 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
         title="Saturated rows",
         kind="measure",
         prompt="The share of saturated rows, for each width.",
-        right=_saturated(share),
+        right=answer(source),
         returns=numbers("the shares", "there is one for each width"),
         cases=distinguishing_cases(
             lambda seed: [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)],
             v["seed"] + 7,
-            _saturated(share),
+            answer(source),
             wrong_answers,
         ),
         wrong_answers=wrong_answers,
@@ -427,7 +397,7 @@ def _cooled_task(v: Mapping[str, Any]) -> Task:
         prompt="The output (m, d_v) of attention at the temperature of a dial.",
         returns=tensor("(m, d_v)", "the output"),
         cases=_cooled_cases(v["seed"] + 9, [(3, 5, 7, 4)], [1.5]),
-        fallback_message="this is not attention at that temperature; where the dial is at 0 it must be ordinary attention",
+        fallback_message="this is not attention at that temperature; with the dial at 0 it must be ordinary attention",
         checks=[
             Check(
                 points=3,

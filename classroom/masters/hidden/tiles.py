@@ -2,7 +2,7 @@
 
 import math
 import random as python_random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from attention_classroom.assignment import (
     Check,
     Task,
     Variant,
+    answer,
     distinguishing_cases,
     draw_tensors,
     judged_task,
@@ -85,24 +86,9 @@ def cells(variant: Variant) -> Mapping[str, str]:
             times=max(1, 6 // v["wide"]),
             rule=MASKS[v["mask"]].format(near=v["near"], stride=4 * v["near"]),
         ),
-        "joined": JOINED[v["holds"]].format(
-            base="math.e" if v["base"] == "e" else v["base"],
-            log="total.log()" if v["base"] == "e" else f"total.log() / math.log({v['base']})",
-            times={"once": "1", "left out": "2"}[v["shared"]],
-        ),
-        "recent": RECENT.format(
-            sinks=v["sinks"],
-            slope=v["slope"],
-            distance={
-                "text": "last - word",
-                "cache": "torch.where(slot < {sinks}, kept.sum() - 1 - slot, last - word)".format(sinks=v["sinks"]),
-            }[v["distance"]],
-        ),
-        "visited": VISITED.format(
-            wide=v["wide"],
-            all={"pairs": "mask.numel()", "tiles": "len(tiles)"}[v["counts"]],
-            work={"pairs": "tile.numel()", "tiles": "1"}[v["counts"]],
-        ),
+        "joined": _joined(v),
+        "recent": _recent(v),
+        "visited": _visited(v),
         "tiled-yours": f"**Yours.** The score of a key falls by **{v['fall']:g}** for each step back.",
         "tiled": TILED.cell(v),
     }
@@ -115,7 +101,27 @@ i, j = torch.arange(n)[:, None], torch.arange(n)
 mask = {rule}
 sizes = [8, 16, 24, 32, 48, 64, 96, 128, 192, 384]"""
 
+
 # The master's answers, where they hold a variant's choices.
+def _joined(v: Mapping[str, Any]) -> str:
+    return JOINED[v["holds"]].format(
+        base="math.e" if v["base"] == "e" else v["base"],
+        log="total.log()" if v["base"] == "e" else f"total.log() / math.log({v['base']})",
+        times={"once": 1, "left out": 2, "twice": 0}[v["shared"]],
+    )
+
+
+def _recent(v: Mapping[str, Any]) -> str:
+    in_cache = f"torch.where(slot < {v['sinks']}, kept.sum() - 1 - slot, last - word)"
+    distance = {"text": "last - word", "cache": in_cache}[v["distance"]]
+    return RECENT.format(sinks=v["sinks"], slope=v["slope"], distance=distance)
+
+
+def _visited(v: Mapping[str, Any]) -> str:
+    every, work = {"pairs": ("mask.numel()", "tile.numel()"), "tiles": ("len(tiles)", "1")}[v["counts"]]
+    return VISITED.format(wide=v["wide"], all=every, work=work)
+
+
 JOINED = {
     "part": """\
 def joined(a, b, both):
@@ -171,26 +177,6 @@ def _log_base(v: Mapping[str, Any]) -> float:
     return 1.0 if v["base"] == "e" else math.log(int(v["base"]))
 
 
-def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tensor, Tensor]]:
-    log_base, times = _log_base(v), {"once": 1, "left out": 2}[v["shared"]]
-    times = {"twice": 0, "other": 3 - times}.get(kind, times)
-
-    def joined(a: Sequence[Tensor], b: Sequence[Tensor], both: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        parts = (a, b, both)
-        if v["holds"] == "pair":  # a total of 1, measured from its own logarithm
-            parts = tuple((log, log.isfinite().double(), output) for log, output in parts)
-        top = torch.maximum(a[0], b[0])
-        reference = torch.zeros_like(top) if kind == "not rescaled" else torch.where(top.isinf(), 0, top)
-        total, summed = torch.zeros_like(top), torch.zeros_like(parts[0][2])
-        for (t, ell, u), sign in zip(parts, (1, 1, -times), strict=True):
-            shrink = torch.ones_like(t) if kind == "not rescaled" else ((t - reference) * log_base).exp()
-            total, summed = total + sign * shrink * ell, summed + sign * shrink * u
-        log = total.log() / log_base
-        return torch.where(total > 0, summed / total, 0), log if kind == "from the top" else reference + log
-
-    return joined
-
-
 def _joined_case(
     seed: int,
     m: int,
@@ -223,6 +209,12 @@ def _joined_case(
 
 def _joined_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"]
+    source, swapped = _joined(v), {"once": "left out", "left out": "once"}
+    shrink = {
+        "part": ("shrink = ({base} ** (t - top)).nan_to_num(0.0)", "shrink = torch.ones_like(t)"),
+        "pair": ("share = ({base} ** (log - top)).nan_to_num(0.0)", "share = torch.ones_like(log)"),
+    }[v["holds"]]
+    shrink = shrink[0].format(base="math.e" if v["base"] == "e" else v["base"]), shrink[1]
     other = {
         "once": "keys on both machines are left out; count each of them once",
         "left out": "keys on both machines count once; here they are left out of both",
@@ -239,23 +231,28 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         return [_joined_case(seed, 3, (4, 2, 3), 2, v), Case(large.inputs, words)]
 
     wrong_answers = [
-        WrongAnswer("keys on both machines count twice; take the shared part away", _joined(v, kind="twice")),
-        WrongAnswer(other[v["shared"]], _joined(v, kind="other")),
+        WrongAnswer(
+            "keys on both machines count twice; take the shared part away", answer(_joined({**v, "shared": "twice"}))
+        ),
+        WrongAnswer(other[v["shared"]], answer(_joined({**v, "shared": swapped[v["shared"]]}))),
         WrongAnswer(
             f"your powers have another base; here it is {v['base']}",
-            _joined({**v, "base": "2" if v["base"] == "e" else "e"}),
+            answer(_joined({**v, "base": "2" if v["base"] == "e" else "e"})),
         ),
-        WrongAnswer(unscaled[v["holds"]], _joined(v, kind="not rescaled")),
-        WrongAnswer("your log-total is measured from the top; add the top again", _joined(v, kind="from the top")),
+        WrongAnswer(unscaled[v["holds"]], answer(source, shrink, ("top + total.log()", "total.log()"))),
+        WrongAnswer(
+            "your log-total is measured from the top; add the top again",
+            answer(source, ("top + total.log()", "total.log()")),
+        ),
     ]
     return judged_task(
         name="joined",
         title="Two machines that share keys",
         kind="code",
         prompt="The output over the keys of two machines, and its log-total.",
-        right=_joined(v),
+        right=answer(source),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, 1)", "the log-totals", finite=False)),
-        cases=distinguishing_cases(cases, v["seed"], _joined(v), wrong_answers),
+        cases=distinguishing_cases(cases, v["seed"], answer(source), wrong_answers),
         wrong_answers=wrong_answers,
         fallback_message="try three keys, one on each machine alone and one on both",
         checks=[
@@ -290,24 +287,6 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. A cache that forgets -----------------------------------------------------------------------------------------
 
 
-def _recent(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def recent(query: Tensor, keys: Tensor, values: Tensor, count: int) -> Tensor:
-        sinks, size = 0 if kind == "no sinks" else v["sinks"], len(keys)
-        slot, last = torch.arange(size), count - 1
-        word = torch.where(slot < sinks, slot, last - (last - slot) % (size - sinks))
-        present = (word <= last) & ((slot < sinks) | (word >= sinks))
-        distance = last - word
-        if v["distance"] == "cache":
-            distance = torch.where(slot < sinks, present.sum() - 1 - slot, distance)
-        if kind == "in order":
-            distance = size - 1 - slot
-        scores = keys @ query / (1.0 if kind == "no scale" else math.sqrt(len(query))) - v["slope"] * distance
-        shown = present | (kind == "rubbish")
-        return scores.masked_fill(~shown, -torch.inf).softmax(-1) @ values
-
-    return recent
-
-
 def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
     """Cases of (size, count, d, d_v)."""
     cases = []
@@ -320,7 +299,7 @@ def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 def _recent_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-    swapped = {"text": "cache", "cache": "text"}
+    source, swapped = _recent(v), {"text": "cache", "cache": "text"}
     other = {
         "text": "you count the distance in the cache; here it is counted in the text, also to the first words",
         "cache": "you count the distance in the text; here it is counted in the cache, where nothing lies between",
@@ -330,7 +309,7 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
         title="A cache that forgets",
         kind="code",
         prompt="What the newest word finds in a cache that keeps the first words and the latest.",
-        right=_recent(v),
+        right=answer(source),
         returns=tensor("(d_v,)", "the output"),
         cases=[
             *_recent_cases(
@@ -342,15 +321,23 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         wrong_answers=[
-            WrongAnswer("slots that no word has reached yet hold rubbish; leave them out", _recent(v, kind="rubbish")),
-            WrongAnswer(other[v["distance"]], _recent({**v, "distance": swapped[v["distance"]]})),
             WrongAnswer(
-                "the slots are not in the order of the words: a full ring begins again", _recent(v, kind="in order")
+                "slots that no word has reached yet hold rubbish; leave them out",
+                answer(source, ("scores.masked_fill(~kept, -torch.inf)", "scores")),
+            ),
+            WrongAnswer(other[v["distance"]], answer(_recent({**v, "distance": swapped[v["distance"]]}))),
+            WrongAnswer(
+                "the slots are not in the order of the words: a full ring begins again",
+                answer(source, ("* distance", "* (len(keys) - 1 - slot)")),
             ),
             WrongAnswer(
-                "the ring begins after the first words, which are never overwritten", _recent(v, kind="no sinks")
+                "the ring begins after the first words, which are never overwritten", answer(_recent({**v, "sinks": 0}))
             ),
-            WrongAnswer("your scores are not scaled; divide them by sqrt(d)", _recent(v, kind="no scale"), 2),
+            WrongAnswer(
+                "your scores are not scaled; divide them by sqrt(d)",
+                answer(source, (" / math.sqrt(len(query))", "")),
+                mistake=2,
+            ),
         ],
         fallback_message="this is not what the newest word finds; write down for each slot which word it holds",
         checks=[
@@ -372,26 +359,6 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Which tiles need work? ---------------------------------------------------------------------------------------
 
 
-def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
-    def visited(mask: Tensor, sizes: Sequence[int]) -> Tensor:
-        shares = []
-        for size in sizes:
-            height, width = (v["wide"] * size, size) if kind == "turned" else (size, v["wide"] * size)
-            tiles = [tile for rows in mask.split(height) for tile in rows.split(width, 1)]
-            if kind == "full tiles":
-                tiles = [tile for tile in tiles if tile.shape == (height, width)]
-            need = [tile for tile in tiles if (tile.all() if kind == "all" else tile.any())]
-            if kind == "as full":
-                shares.append(len(need) * height * width / mask.numel())
-            elif v["counts"] == "pairs":
-                shares.append(sum(tile.numel() for tile in need) / mask.numel())
-            else:
-                shares.append(len(need) / max(1, len(tiles)))
-        return torch.tensor(shares, dtype=torch.float64)
-
-    return visited
-
-
 def _visited_case(seed: int, m: int, n: int, sizes: Sequence[int]) -> Case:
     mask = random(m, n, seed=seed).abs() > 2.1
     i, j = torch.arange(m)[:, None], torch.arange(n)
@@ -404,27 +371,33 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         "pairs": "you give the share of the tiles; give that of the pairs in them: tiles at the edges are smaller",
         "tiles": "you give the share of the pairs; give that of the tiles: those at the edges count as one too",
     }
-    swapped = {"pairs": "tiles", "tiles": "pairs"}
+    source, swapped = _visited(v), {"pairs": "tiles", "tiles": "pairs"}
+    size = f"{v['wide']} * size"
     return judged_task(
         name="visited",
         title="Which tiles need work?",
         kind="measure",
         prompt="The share that needs work, for each block size.",
-        right=_visited(v),
+        right=answer(source),
         returns=numbers("the shares", "there is one for each size"),
         cases=[_visited_case(v["seed"] + 3, 23, 31, [1, 2, 3])],
         wrong_answers=[
-            WrongAnswer(other[v["counts"]], _visited({**v, "counts": swapped[v["counts"]]})),
-            WrongAnswer("the smaller tiles at the edges are left out; they count too", _visited(v, kind="full tiles")),
+            WrongAnswer(other[v["counts"]], answer(_visited({**v, "counts": swapped[v["counts"]]}))),
+            WrongAnswer(
+                "the smaller tiles at the edges are left out; they count too",
+                answer(source, ("dim=1)]", f"dim=1) if tile.shape == (size, {size})] or [torch.tensor(False)]")),
+            ),
             WrongAnswer(
                 "the smaller tiles at the edges count as if they were full; count what they hold",
-                _visited(v, kind="as full"),
+                answer(_visited({**v, "counts": "pairs"}), ("tile.numel() for", f"size * {size} for")),
             ),
             WrongAnswer(
-                "a tile needs work if any of its pairs is allowed, not only if all are", _visited(v, kind="all")
+                "a tile needs work if any of its pairs is allowed, not only if all are",
+                answer(source, ("tile.any()", "tile.all()")),
             ),
             WrongAnswer(
-                "your tiles are turned; they have B queries, and more keys than that", _visited(v, kind="turned")
+                "your tiles are turned; they have B queries, and more keys than that",
+                answer(source, ("split(size)", f"split({size})"), (f"split({size}, dim=1)", "split(size, dim=1)")),
             ),
         ],
         fallback_message="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
@@ -538,7 +511,7 @@ def _tiled_task(v: Mapping[str, Any]) -> Task:
         prompt="Causal attention (m, d_v) by tiles, where the last query stands where the last key stands.",
         returns=tensor("(m, d_v)", "the output"),
         cases=_tiled_cases(v["seed"] + 5, [(5, 11, 4, 3)]),
-        fallback_message="this is not the output; give it one query and three keys in blocks of 2, and follow every line",
+        fallback_message="this is not the output; follow every line with one query and three keys in blocks of 2",
         checks=[
             Check(points=3, cases=_tiled_cases(v["hidden"] + 3000, [(6, 11, 3, 4), (3, 10, 6, 4)]), says="other sizes"),
             Check(
