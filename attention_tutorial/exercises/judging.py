@@ -143,7 +143,7 @@ def _in_cases(exercise: Exercise, answer: Any, cases: Sequence[Case]) -> Diagnos
         try:
             diagnosis = _in_one(exercise, answer, case)
         except Mistake as mistake:
-            if case is cases[0] or mistake.kind is not Outcome.WRONG:
+            if case is cases[0] or mistake.kind is not Outcome.WRONG:  # what is no result is none in any case
                 raise
             diagnosis = _diagnosis(mistake)
         if diagnosis is not None:

@@ -19,10 +19,11 @@ import torch
 from nbformat import NotebookNode
 
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, same
+from attention_tutorial.exercises import random as random_tensor
 
 __all__ = [
     "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant",
-    "distinguishing_cases", "fill", "load", "plain_variant", "variant_for",
+    "distinguishing_cases", "draw_tensors", "fill", "judged_task", "load", "plain_variant", "variant_for",
 ]  # fmt: skip
 
 PLAIN = ""  # the student whose variant is the common release
@@ -131,6 +132,34 @@ class Task:
         return sum(check.points for check in self.checks)
 
 
+def judged_task(
+    *,
+    name: str,
+    title: str,
+    kind: str,
+    checks: Sequence[Check],
+    rubric: Sequence[tuple[float, str]] = (),
+    seconds: float = 10.0,
+    **table: Any,
+) -> Task:
+    """Return a task with the table of its visible checks.
+
+    Args:
+        name: of the answer in the student's notebook, and the task's id.
+        title: as in `Task`.
+        kind: as in `Task`.
+        checks: as in `Task`.
+        rubric: as in `Task`.
+        seconds: as in `Task`.
+        table: all other fields of the `Exercise`.
+
+    Returns:
+        The task.
+    """
+    exercise = Exercise(name=name, **table)
+    return Task(id=name, title=title, kind=kind, table=exercise, checks=checks, rubric=rubric, seconds=seconds)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
     """An assignment: one master for everybody, and what varies in it.
@@ -185,6 +214,19 @@ def load(path: Path) -> Assignment:
     if assignment.name != path.stem:
         raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
     return replace(assignment, source=path)
+
+
+def draw_tensors(seed: int, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    """Draw a tensor of each shape, the inputs of a case: the first from ``seed``, the next from ``seed + 1``, and so on.
+
+    Args:
+        seed: of the first.
+        shapes: one for each tensor.
+
+    Returns:
+        The tensors, in float64.
+    """
+    return [random_tensor(*shape, seed=seed + k) for k, shape in enumerate(shapes)]
 
 
 def distinguishing_cases(

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from attention_tutorial.exercises import Case, Exercise, Returned, WrongAnswer
+from attention_tutorial.exercises import Case, Returned, WrongAnswer
 
-from .assignment import Check, Task
+from .assignment import Check, Task, judged_task
 
 __all__ = ["STILL_THERE", "BugFixTask", "Fault"]
 
@@ -118,14 +118,15 @@ class BugFixTask:
             The task.
         """
         right = self.function(values)
-        name = right.__name__
-        exercise = Exercise(
-            name=name,
+        return judged_task(
+            name=right.__name__,
+            title=title,
+            kind="debug",
             prompt=prompt,
             right=right,
             returns=returns,
             cases=cases,
             wrong_answers=self.wrong_answers(values),
             fallback_message=fallback_message,
+            checks=checks,
         )
-        return Task(id=name, title=title, kind="debug", table=exercise, checks=checks)

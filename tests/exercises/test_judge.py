@@ -26,6 +26,7 @@ from attention_tutorial.exercises import (
     judge,
     number,
     numbers,
+    quick_question,
     random,
     runner,
     same,
@@ -176,12 +177,23 @@ def test_a_wrong_answer_that_is_right_in_a_case_is_not_seen_in_it():
         wrong_answers=[WrongAnswer("you return ones", torch.ones_like)],
     )
     assert judge(about, lambda x: x.tolist()).message.startswith("the output must be a tensor; got list")
+    first, second = (Case((x,), f"{name}: {{found}}") for x, name in ((ones, "ones"), (twos, "twos")))
+    told = judge(replace(about, cases=[first, second]), lambda x: x if x[0] == 1 else x.tolist())
+    assert told.message.startswith("twos: the output must be a tensor")  # of the first case it is said without its name
+    assert judge(replace(about, cases=[first]), lambda x: x.tolist()).message.startswith("the output must be a tensor")
     assert judge(about, torch.ones_like).message == "you return ones"
 
 
 def test_of_several_right_answers_each_is_right_if_call_gets_the_same_from_all():
     even = replace(NUMBER, call=lambda answer: answer % 2)
     assert judge(even, 6) is None and judge(even, 7).message == "not one"
+
+
+def test_to_a_typed_question_the_check_says_what_the_page_can_say():
+    several = quick_question("How much?", [0.25, 0.5], {(0.5, 0.25): "order"})
+    assert judge(several, (0.254, 0.5)) is None and judge(several, [0.5, 0.25]).message == "order"
+    assert judge(several, [0.5, 1.0]).message == "it is not the right result"
+    assert judge(quick_question("Which shape?", (2, 3), {}), [2.004, 3]).message == "it is not the right result"
 
 
 def test_the_right_value_is_not_given_away():
@@ -202,6 +214,13 @@ def test_what_pytorch_loads_at_first_use_is_not_the_answers_time():
     slow = replace(DOUBLED, extra_checks=[loads])
     assert judge(slow, lambda x: 2 * x, seconds=0.2) is judge(slow, lambda x: x + x, seconds=0.2) is None
     assert [answer is DOUBLED.right for answer in loaded] == [True, False, False]
+
+
+def test_what_an_answer_uses_is_loaded_before_its_time_begins():
+    order = []
+    exercise = replace(DOUBLED, extra_checks=[lambda answer: order.append("loaded")])
+    judge(exercise, lambda x: order.append("answered") or 2 * x)
+    assert order[:2] == ["loaded", "answered"]
 
 
 def stub(x):
@@ -544,6 +563,13 @@ def test_an_answer_is_judged_again_as_in_evaluation():
     assert torch.is_grad_enabled()
 
 
+def test_what_is_wrong_in_evaluation_alone_is_known_as_that():
+    false, dropped = WrongAnswer("it is False", lambda: False), WrongAnswer("right in training", torch.is_grad_enabled)
+    exercise = replace(SEEN, wrong_answers=[false, dropped])
+    assert judge(exercise, lambda: 1 > 2).wrong_answer is false
+    assert judge(exercise, torch.is_grad_enabled).wrong_answer is dropped
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_a_module_is_handed_back_in_the_mode_it_came_in(training):
     modes = []
@@ -578,7 +604,7 @@ def test_results_are_the_same_in_any_container_and_booleans_are_no_numbers():
 def test_results_are_the_same_up_to_rounding_in_float32_and_no_more():
     assert same(1.0, 1 + 1.9e-5) and not same(1.0, 1 + 2.1e-5)  # relative and absolute
     assert same(0.0, 9e-6) and not same(0.0, 1.1e-5)
-    assert same(1.0, 1.05, 0.1) and not same(1.0, 1.05)
+    assert same(1.0, 1.05, 0.1) and not same(1.0, 1.05) and not same(1000.0, 1001.0, 0.1)
 
 
 def test_random_numbers_depend_on_seed_and_shape():
@@ -589,7 +615,7 @@ def test_random_numbers_depend_on_seed_and_shape():
 
 SCORES = random(2, 3, 11)
 WEIGHTS = SCORES.softmax(-1)
-SOME = random(3, 11, seed=1) > -0.5
+SOME = (random(3, 11, seed=1) > -0.5) & torch.tensor([[True], [False], [True]])  # the second query may see no key
 SQUARE = random(4, 4, seed=3)
 
 
@@ -600,6 +626,7 @@ SQUARE = random(4, 4, seed=3)
         ((SCORES / 5).softmax(-1), WEIGHTS, "flatter than they should be: your scores are 0.2 times what is right"),
         ((-SCORES).softmax(-1), WEIGHTS, "the sign of your scores is turned around"),
         (masked_softmax(2 * SCORES, SOME), masked_softmax(SCORES, SOME), "your scores are 2 times what is right"),
+        (torch.where(SOME.any(-1, True), WEIGHTS, 0.0), masked_softmax(SCORES, SOME), None),
         (SCORES.softmax(-2), WEIGHTS, "each row must sum to 1; your columns do: the softmax runs over the wrong axis"),
         (SCORES.softmax(0), WEIGHTS, "each row must sum to 1; yours do along axis 0: the softmax runs over the wrong"),
         (WEIGHTS / 2, WEIGHTS, "each row must sum to 1; yours sum to 0.5"),

@@ -147,5 +147,5 @@ def test_an_answer_that_cannot_be_chosen_is_an_error():
 
 def test_a_choice_that_is_none_is_told_in_a_cell_too():
     (choice,) = (exercise for exercise in TURNS if exercise.prompt == "Which?")
-    assert judge(choice, "dog").words == "choose one of 'the', 'cat', 'mat'; got 'dog'"
-    assert judge(replace(choice, rest="that is no animal"), "the").words == "that is no animal"
+    assert judge(choice, "dog").message == "choose one of 'the', 'cat', 'mat'; got 'dog'"
+    assert judge(replace(choice, fallback_message="that is no animal"), "the").message == "that is no animal"

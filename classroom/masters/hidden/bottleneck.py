@@ -1,4 +1,4 @@
-"""Hidden side of the assignment on chapter 1: right answers, slips, the checks that give the points, the variants."""
+"""Hidden side of the assignment on chapter 1: right and wrong answers, hidden checks, variants."""
 
 import math
 import random as python_random
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -106,27 +106,17 @@ def recall(table, turn, ids):
 # ---- Look through a window -------------------------------------------------------------------------------------------
 
 
-def _look(
-    left: int,
-    right: int,
-    *,
-    shift: int = 0,
-    outside: float = -math.inf,
-    after: bool = False,
-    scale: Callable[[int], float] = lambda d: 1.0,
-    even: bool = False,
-    wrap: bool = False,
-) -> Callable[..., Any]:
+def _look(left: int, right: int, *, kind: str = "") -> Callable[..., Any]:
     def look(state: Tensor, states: Tensor, centre: int) -> tuple[Tensor, Tensor]:
-        n = len(states)
-        position = torch.arange(n)
-        inside = (position >= centre + shift - left) & (position <= centre + shift + right)
-        if wrap:
-            inside = torch.zeros(n, dtype=torch.bool)
+        position = torch.arange(len(states))
+        inside = (position >= centre - left) & (position <= centre + right)
+        if kind == "slice":
+            inside = torch.zeros_like(inside)
             inside[centre - left : centre + right + 1] = True
-        scores = states @ state * scale(states.size(1)) * (not even)
-        weights = scores.softmax(0) * inside if after else scores.masked_fill(~inside, outside).softmax(0)
-        weights = weights.nan_to_num(0.0)
+        scores = states @ state / (math.sqrt(states.size(1)) if kind == "scaled" else 1.0)
+        weights = scores.masked_fill(~inside, 0.0 if kind == "zeros" else -math.inf).softmax(0).nan_to_num(0.0)
+        if kind == "after":
+            weights = scores.softmax(0) * inside
         return weights @ states, weights
 
     return look
@@ -143,8 +133,11 @@ def _look_cases(seed: int, shapes: Sequence[tuple[int, int, int]], words: Sequen
 
 def _look_task(v: Mapping[str, Any]) -> Task:
     left, right, hidden = v["left"], v["right"], v["hidden"]
-    exercise = Exercise(
+    shapes = [(17, 7, 8), (14, 3, 9)]
+    return judged_task(
         name="look",
+        title="Look through a window",
+        kind="code",
         prompt="The context (d,) and the weights (n,) of one decoder state that looks through a window.",
         right=_look(left, right),
         returns=(tensor("(d,)", "the context"), tensor("(n,)", "the weights")),
@@ -158,53 +151,30 @@ def _look_task(v: Mapping[str, Any]) -> Task:
             ],
         ),
         wrong_answers=[
-            WrongAnswer("your window is the wrong way round: left and right are swapped", _look(right, left)),
+            WrongAnswer("your window is the wrong way round: swap left and right", _look(right, left)),
             WrongAnswer(
                 "the window ends one position too early: in Python a range leaves its end out", _look(left, right - 1)
             ),
-            WrongAnswer("the window begins one position too late", _look(left - 1, right)),
-            WrongAnswer("the window leaves out both of its ends", _look(left - 1, right - 1)),
             WrongAnswer(
-                "the window lies one position too far left; positions are counted from 0", _look(left, right, shift=-1)
-            ),
-            WrongAnswer(
-                "the window lies one position too far right; positions are counted from 0", _look(left, right, shift=1)
-            ),
-            WrongAnswer(
-                "outside the window the scores are 0, and exp(0) is 1, so those positions get weight",
-                _look(left, right, outside=0.0),
+                "outside the window the scores are 0, and exp(0) is 1, so those positions get weight; fill with -inf",
+                _look(left, right, kind="zeros"),
                 mistake=6,
             ),
             WrongAnswer(
                 "you cut the weights after the softmax, so they no longer sum to 1; cut the scores before it",
-                _look(left, right, after=True),
+                _look(left, right, kind="after"),
                 mistake=6,
-            ),
-            WrongAnswer("there is no window: all positions get weight", _look(999, 999)),
-            WrongAnswer(
-                "all weights in the window are equal; they must come from the scores", _look(left, right, even=True)
             ),
             WrongAnswer(
                 "your scores are divided by sqrt(d); this task takes the plain dot product",
-                _look(left, right, scale=lambda d: d**-0.5),
-            ),
-            WrongAnswer(
-                "your scores are divided by d; this task takes the plain dot product",
-                _look(left, right, scale=lambda d: 1 / d),
+                _look(left, right, kind="scaled"),
             ),
             WrongAnswer(
                 "a slice that begins below 0 counts from the end and comes out empty; begin it at 0 at the least",
-                _look(left, right, wrap=True),
+                _look(left, right, kind="slice"),
             ),
         ],
         fallback_message="work out a small window by hand",
-    )
-    shapes = [(17, 7, 8), (14, 3, 9)]
-    return Task(
-        id="look",
-        title="Look through a window",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_look_cases(hidden, shapes), says="centres in the middle"),
             Check(
@@ -227,20 +197,14 @@ def _look_task(v: Mapping[str, Any]) -> Task:
 def _spread(penalty: float, *, kind: str = "") -> Callable[[Tensor, Tensor], Tensor]:
     def spread(decoder: Tensor, encoder: Tensor) -> Tensor:
         covered = torch.zeros(len(encoder), dtype=decoder.dtype)
-        rows: list[Tensor] = []
-        for i, state in enumerate(decoder):
+        rows = []
+        for state in decoder:
             scores = encoder @ state
-            seen = covered / max(i, 1) if kind == "mean" else covered
-            if kind == "last":
-                seen = rows[-1] if rows else covered
+            weights = (scores - penalty * covered).softmax(0)
             if kind == "after":
-                weights = scores.softmax(0) - penalty * seen
-            elif kind == "times":
-                weights = (scores * (1 - penalty * seen)).softmax(0)
-            else:
-                weights = (scores - penalty * seen).softmax(0)
+                weights = scores.softmax(0) - penalty * covered
             rows.append(weights)
-            covered = covered + (scores if kind == "scores" else weights)
+            covered = weights if kind == "last" else covered + weights
         return torch.stack(rows)
 
     return spread
@@ -248,54 +212,38 @@ def _spread(penalty: float, *, kind: str = "") -> Callable[[Tensor, Tensor], Ten
 
 def _spread_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
     """Cases of (m, n, d)."""
-    return [
-        Case((random(m, d, seed=seed + 2 * i), random(n, d, seed=seed + 2 * i + 1)))
-        for i, (m, n, d) in enumerate(shapes)
-    ]
+    return [Case((*draw_tensors(seed + 2 * i, (m, d), (n, d)),)) for i, (m, n, d) in enumerate(shapes)]
 
 
 def _spread_task(v: Mapping[str, Any]) -> Task:
     c, hidden = v["penalty"], v["hidden"] + 100
-    exercise = Exercise(
+    return judged_task(
         name="spread",
+        title="Spread the attention",
+        kind="code",
         prompt="The weights (m, n) of decoder states that avoid what was looked at before.",
         right=_spread(c),
         returns=tensor("(m, n)", "the weights"),
         cases=_spread_cases(v["seed"] + 7, [(5, 7, 3)]),
         wrong_answers=[
-            WrongAnswer("the penalty has no effect: these are the plain weights", _spread(0.0)),
-            WrongAnswer("the sign of the penalty is turned around: what was looked at gets *more* weight", _spread(-c)),
+            WrongAnswer("the penalty has no effect: add each row of weights to what was looked at", _spread(0.0)),
+            WrongAnswer("what was looked at gets *more* weight; subtract the penalty from the scores", _spread(-c)),
             WrongAnswer(
                 "only the step before is held against a position; sum the weights of all earlier steps",
                 _spread(c, kind="last"),
             ),
-            WrongAnswer("you take the mean of the earlier weights; take their sum", _spread(c, kind="mean")),
             WrongAnswer(
                 "the penalty comes after the softmax; take it off the scores, so that each row sums to 1",
                 _spread(c, kind="after"),
                 mistake=6,
             ),
-            WrongAnswer("you multiply the scores by the penalty; subtract it", _spread(c, kind="times")),
-            WrongAnswer("you sum up earlier scores; sum up earlier weights", _spread(c, kind="scores")),
-            WrongAnswer("the penalty is 1 whatever c is; multiply what was looked at by c", _spread(1.0)),
-            WrongAnswer("the penalty is squared", _spread(c * c)),
             WrongAnswer(
                 "your softmax runs down the columns; each step shares its weight among the source positions",
                 lambda decoder, encoder: (decoder @ encoder.T).softmax(0),
                 mistake=5,
             ),
-            WrongAnswer(
-                "scores divided by sqrt(d); this task takes the plain dot product",
-                lambda decoder, encoder: _spread(c)(decoder / math.sqrt(decoder.size(1)), encoder),
-            ),
         ],
         fallback_message="the first row is that of plain attention; compute the second by hand and compare",
-    )
-    return Task(
-        id="spread",
-        title="Spread the attention",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_spread_cases(hidden, [(6, 8, 5), (9, 4, 3)]), says="several steps"),
             Check(
@@ -316,17 +264,12 @@ def _recall(fade: float, *, kind: str = "") -> Callable[[Tensor, Tensor, Tensor]
         for step in ids.T:
             h = (fade * h + letters[step]) @ turn.T if kind == "added first" else fade * h @ turn.T + letters[step]
         back = {"not back": torch.eye(len(turn), dtype=turn.dtype), "further": turn.T}.get(kind, turn)
+        h = h @ back if kind == "one too many" else h
         shares = []
         for j in reversed(range(ids.size(1))):
-            guess = ((h @ back if kind == "one too many" else h) @ letters.T).argmax(-1)
+            shares.append(((h @ letters.T).argmax(-1) == ids[:, j]).to(letters.dtype).mean())
             h = h @ back
-            shares.append((guess == ids[:, j]).to(letters.dtype).mean())
-        result = torch.stack(shares[::-1])
-        if kind == "from the end":
-            return result.flip(0)
-        if kind == "wrong":
-            return 1 - result
-        return result.mean().expand(len(shares)) if kind == "overall" else 100 * result if kind == "percent" else result
+        return torch.stack(shares if kind == "from the end" else shares[::-1])
 
     return recall
 
@@ -339,17 +282,16 @@ def _recall_case(seed: int, letters: int, d: int, batch: int, n: int) -> Case:
 
 def _recall_task(v: Mapping[str, Any]) -> Task:
     fade, hidden = v["fade"], v["hidden"] + 200
-    exercise = Exercise(
+    return judged_task(
         name="recall",
+        title="Measure what a vector remembers",
+        kind="measure",
         prompt="The share of letters that are read back correctly, at each position, (n,).",
         right=_recall(fade),
         returns=numbers("the shares", "there is one for each position"),
         cases=[_recall_case(v["seed"], 9, 14, 60, 7)],
         wrong_answers=[
-            WrongAnswer(
-                "the state does not fade; multiply the turned state by f at each step",
-                _recall(1.0),
-            ),
+            WrongAnswer("the state does not fade; multiply the turned state by f at each step", _recall(1.0)),
             WrongAnswer(
                 "you read every position from the last state as it is; turn it back first, once for each later step",
                 _recall(fade, kind="not back"),
@@ -370,17 +312,8 @@ def _recall_task(v: Mapping[str, Any]) -> Task:
                 "your list begins at the end; the first number belongs to the first letter",
                 _recall(fade, kind="from the end"),
             ),
-            WrongAnswer("these are the shares of *wrong* letters", _recall(fade, kind="wrong")),
-            WrongAnswer("you average over the positions; give a number for each", _recall(fade, kind="overall")),
-            WrongAnswer("these are percent; give shares between 0 and 1", _recall(fade, kind="percent")),
         ],
         fallback_message="some shares are not right; in a large vector a single letter always comes back",
-    )
-    return Task(
-        id="recall",
-        title="Measure what a vector remembers",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(points=2, cases=[_recall_case(hidden, 7, 10, 300, 8)], says="a small vector"),
             Check(points=1, cases=[_recall_case(hidden + 5, 11, 60, 150, 9)], says="a large vector"),
@@ -453,14 +386,6 @@ def both_ways(x, w, u, w_back, u_back):
             "each step begins again at the first state; it must go on from the state before",
         ),
     },
-    [
-        Fault(
-            "[forward, backward], dim=-1)",
-            "[forward, backward], dim=-1).flip(0)",
-            "both readings are turned around: the first goes from left to right and stays as it is",
-        ),
-        Fault("[forward, backward]", "[forward, 0 * backward]", "the second half is zero"),
-    ],
 )
 
 
@@ -504,18 +429,9 @@ def tasks(variant: Variant) -> Sequence[Task]:
             title="Room or access?",
             kind="written",
             rubric=[
-                (
-                    1,
-                    "counts the bits of the sequence (length times log2 of the letters) and of the vector",
-                ),
-                (
-                    1,
-                    "concludes that room is not what is missing: letters overlap or fade, and cannot be told apart",
-                ),
-                (
-                    1,
-                    "points to the student's curves: where letters are lost, and what the larger vector changes",
-                ),
+                (1, "counts the bits of the sequence (length times log2 of the letters) and of the vector"),
+                (1, "concludes that room is not what is missing: letters overlap or fade, and cannot be told apart"),
+                (1, "points to the student's curves: where letters are lost, and what the larger vector changes"),
             ],
         ),
         _both_ways_task(v),

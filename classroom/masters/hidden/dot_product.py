@@ -1,4 +1,4 @@
-"""Hidden side of the assignment on chapter 2: right answers, slips, the checks that give the points, the variants."""
+"""Hidden side of the assignment on chapter 2: right and wrong answers, hidden checks, variants."""
 
 import math
 import random as python_random
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -100,81 +100,57 @@ def needed(query, key, factors):
 DISTANCES: dict[str, Callable[[Tensor], Tensor]] = {
     "squared": lambda apart: apart.square().sum(-1),
     "absolute": lambda apart: apart.abs().sum(-1),
-    "root": lambda apart: apart.square().sum(-1).sqrt(),
-    "mean": lambda apart: apart.abs().mean(-1),
-    "mean square": lambda apart: apart.square().mean(-1),
 }
 
 
-def _near(distance: str, c: float, *, axis: int = -1, shares: bool = True) -> Callable[..., Any]:
+def _near(distance: str, c: float, *, axis: int = -1, power: float = 0.0) -> Callable[..., Any]:
     def near(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        scores = -c * DISTANCES[distance](query[:, None] - key[None])
-        weights = scores.softmax(axis) if shares else scores.exp()
+        scores = -c * DISTANCES[distance](query[:, None] - key[None]) / key.size(-1) ** power
+        weights = scores.softmax(axis)
         return weights @ value, weights
 
     return near
 
 
-def _dot(c: float, power: float = 0.0) -> Callable[..., Any]:
-    def near(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        weights = (c * query @ key.T / key.size(-1) ** power).softmax(-1)
-        return weights @ value, weights
-
-    return near
+def _dot_products(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    weights = (query @ key.T / math.sqrt(key.size(-1))).softmax(-1)
+    return weights @ value, weights
 
 
 def _near_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], large: float = 1.0) -> list[Case]:
     """Cases of (m, n, d_k, d_v)."""
-    return [
-        Case(
-            (
-                large * random(m, d_k, seed=seed + 3 * i),
-                large * random(n, d_k, seed=seed + 3 * i + 1),
-                random(n, d_v, seed=seed + 3 * i + 2),
-            )
-        )
-        for i, (m, n, d_k, d_v) in enumerate(shapes)
-    ]
+    cases = []
+    for i, (m, n, d_k, d_v) in enumerate(shapes):
+        query, key, value = draw_tensors(seed + 3 * i, (m, d_k), (n, d_k), (n, d_v))
+        cases.append(Case((large * query, large * key, value)))
+    return cases
 
 
 def _near_task(v: Mapping[str, Any]) -> Task:
     kind, c, hidden = v["distance"], v["sharpness"], v["hidden"]
-    other, mean = {"squared": ("absolute", "mean square"), "absolute": ("squared", "mean")}[kind]
-    exercise = Exercise(
+    other = {"squared": "absolute", "absolute": "squared"}[kind]
+    differences = {"squared": "squared differences", "absolute": "absolute differences"}
+    return judged_task(
         name="near",
+        title="Attention by distance",
+        kind="code",
         prompt="The output (m, d_v) and the weights (m, n) of attention whose scores fall with the distance.",
         right=_near(kind, c),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, n)", "the weights")),
         cases=_near_cases(v["seed"], [(3, 5, 7, 2)]),
         wrong_answers=[
-            WrongAnswer("the sign is missing: the key that is farthest away gets the most weight", _near(kind, -c)),
-            WrongAnswer("these are the weights of dot products times c; here the distance makes the score", _dot(c)),
+            WrongAnswer(
+                "the key that is farthest away gets the most weight; put a minus in front of c", _near(kind, -c)
+            ),
             WrongAnswer(
                 "this is ordinary scaled dot-product attention; here the score is the distance, times -c",
-                _dot(1.0, 0.5),
+                _dot_products,
             ),
-            WrongAnswer(
-                "you multiplied the scaled dot products by c; here the distance makes the score, in place of the "
-                "dot product and of sqrt(d_k)",
-                _dot(c, 0.5),
-            ),
-            WrongAnswer(
-                "these are the weights of plain dot products; here the score is the distance, times -c", _dot(1.0)
-            ),
-            WrongAnswer(
-                "you took the squared differences; yours are absolute ones"
-                if other == "squared"
-                else "you took the absolute differences; yours are squared ones",
-                _near(other, c),
-            ),
-            WrongAnswer("you took the root of the sum of squares", _near("root", c)),
-            WrongAnswer("the factor c is missing", _near(kind, 1.0)),
-            WrongAnswer("you divided by c; multiply the distance by it", _near(kind, 1 / c)),
-            WrongAnswer("you squared c", _near(kind, c * c)),
-            WrongAnswer("you averaged over the features; sum over them", _near(mean, c)),
+            WrongAnswer(f"your distance sums up {differences[other]}; sum up {differences[kind]}", _near(other, c)),
+            WrongAnswer("the factor c is missing; multiply the distance by it", _near(kind, 1.0)),
             WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor c takes its place here",
-                lambda q, k, value: _near(kind, c * q.size(-1) ** -0.5)(q, k, value),
+                _near(kind, c, power=0.5),
                 mistake=2,
             ),
             WrongAnswer(
@@ -182,15 +158,8 @@ def _near_task(v: Mapping[str, Any]) -> Task:
                 _near(kind, c, axis=0),
                 mistake=5,
             ),
-            WrongAnswer("these are the exponentials; divide each by the sum of its row", _near(kind, c, shares=False)),
         ],
         fallback_message="work out one row by hand",
-    )
-    return Task(
-        id="near",
-        title="Attention by distance",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_near_cases(hidden, [(4, 6, 3, 5), (2, 9, 5, 1)]), says="other sizes"),
             Check(points=1, cases=_near_cases(hidden + 20, [(1, 1, 2, 3), (5, 2, 1, 3)]), says="one key, one feature"),
@@ -211,27 +180,16 @@ def _merge(base: float, *, kind: str = "") -> Callable[..., Any]:
 
     def merge(output_a: Tensor, log_a: Tensor, output_b: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
         a, b = log_a * unit, log_b * unit
-        both = torch.logaddexp(a, b)
+        both = (a.exp() + b.exp()).log() if kind == "naive" else torch.logaddexp(a, b)
         share_a, share_b = (a - both).exp(), (b - both).exp()
         if kind == "naive":
-            both = (a.exp() + b.exp()).log()
             share_a, share_b = a.exp() / (a.exp() + b.exp()), b.exp() / (a.exp() + b.exp())
         if kind == "swapped":
             share_a, share_b = share_b, share_a
         if kind == "even":
             share_a = share_b = torch.full_like(both, 0.5)
-        if kind == "sum":
-            share_a = share_b = torch.ones_like(both)
-        if kind == "logs":
-            share_a, share_b = a / (a + b), b / (a + b)
-        log = both / unit
-        if kind == "added logs":
-            log = log_a + log_b
-        if kind == "larger":
-            log = torch.maximum(log_a, log_b)
-        if kind == "no log":
-            log = both.exp()
-        return share_a[:, None] * output_a + share_b[:, None] * output_b, log
+        output = share_a[:, None] * output_a + share_b[:, None] * output_b
+        return output, log_a + log_b if kind == "added logs" else both / unit
 
     return merge
 
@@ -255,8 +213,10 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
     other = "2" if v["base"] == "e" else "e"
     visible = _merge_cases(v["seed"] + 5, base, [(4, 3)])
     large = _merge_cases(v["seed"] + 9, base, [(3, 2)], around=900.0)
-    exercise = Exercise(
+    return judged_task(
         name="merge",
+        title="Two halves make a whole",
+        kind="code",
         prompt="The output (m, d_v) and the logarithms (m,) for all keys, from those for two parts of them.",
         right=_merge(base),
         returns=(tensor("(m, d_v)", "the output", finite=False), tensor("(m,)", "the logarithms", finite=False)),
@@ -275,25 +235,12 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer(
                 "you averaged the two evenly; the part with the larger sum weighs more", _merge(base, kind="even")
             ),
-            WrongAnswer("you added the two outputs; each needs its share first", _merge(base, kind="sum")),
-            WrongAnswer(
-                "you weighted with the logarithms; weight with what they are the logarithms of",
-                _merge(base, kind="logs"),
-            ),
             WrongAnswer(
                 "the logarithm of a sum is not the sum of the logarithms (that is the one of a product)",
                 _merge(base, kind="added logs"),
             ),
-            WrongAnswer("you kept the larger logarithm; the sums add up", _merge(base, kind="larger")),
-            WrongAnswer("you return the sum itself; its logarithm is asked for", _merge(base, kind="no log")),
         ],
         fallback_message="try it with two keys by hand",
-    )
-    return Task(
-        id="merge",
-        title="Two halves make a whole",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_merge_cases(hidden, base, [(5, 2), (1, 7)]), says="ordinary numbers"),
             Check(
@@ -316,19 +263,16 @@ def _merge_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. How many keys does it take? ----------------------------------------------------------------------------------
 
 
-def _needed(share: float, *, kind: str = "", scale: Callable[[int, int], float] = lambda d, n: d**-0.5) -> Any:
+def _needed(share: float, *, kind: str = "", power: float = 0.5) -> Callable[..., Tensor]:
     def needed(query: Tensor, key: Tensor, factors: Sequence[float]) -> Tensor:
-        scores = query @ key.T * scale(key.size(-1), len(key))
+        scores = query @ key.T / key.size(-1) ** power
         counts = []
         for factor in factors:
-            factor = 1 / factor if kind == "divided" else factor
             weights = (factor * scores).softmax(0 if kind == "columns" else -1)
             held = weights.sort(dim=-1, descending=kind != "smallest").values.cumsum(-1)
             count = (held < share).sum(-1).to(scores.dtype) + (kind != "one too few")
-            reduced = {"median": count.median(), "largest": count.max()}
-            counts.append(reduced.get(kind, count.mean()))
-        result = torch.stack(counts)
-        return result / len(key) if kind == "fraction" else result
+            counts.append(count.mean())
+        return torch.stack(counts)
 
     return needed
 
@@ -336,15 +280,16 @@ def _needed(share: float, *, kind: str = "", scale: Callable[[int, int], float] 
 def _needed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], factors: Sequence[float]) -> list[Case]:
     """Cases of (m, n, d_k)."""
     return [
-        Case((random(m, d_k, seed=seed + 2 * i), random(n, d_k, seed=seed + 2 * i + 1), list(factors)))
-        for i, (m, n, d_k) in enumerate(shapes)
+        Case((*draw_tensors(seed + 2 * i, (m, d_k), (n, d_k)), list(factors))) for i, (m, n, d_k) in enumerate(shapes)
     ]
 
 
 def _needed_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    exercise = Exercise(
+    return judged_task(
         name="needed",
+        title="How many keys does it take?",
+        kind="measure",
         prompt="The mean number of keys that hold a share of a query's weight, for each factor on the scores.",
         right=_needed(share),
         returns=numbers("the counts", "there is one for each factor"),
@@ -355,34 +300,15 @@ def _needed_task(v: Mapping[str, Any]) -> Task:
                 _needed(share, kind="one too few"),
             ),
             WrongAnswer("you begin with the smallest weights; begin with the largest", _needed(share, kind="smallest")),
-            WrongAnswer("your scores are not divided by sqrt(d_k)", _needed(share, scale=lambda d, n: 1.0), mistake=2),
-            WrongAnswer(
-                "your scores are divided by d_k; divide by its root",
-                _needed(share, scale=lambda d, n: 1 / d),
-                mistake=3,
-            ),
-            WrongAnswer(
-                "your scores are divided by sqrt(n), the number of keys",
-                _needed(share, scale=lambda d, n: n**-0.5),
-                mistake=2,
-            ),
-            WrongAnswer("you divide by the factor; the scores are multiplied by it", _needed(share, kind="divided")),
+            WrongAnswer("your scores are not scaled; divide them by sqrt(d_k)", _needed(share, power=0.0), mistake=2),
+            WrongAnswer("your scores are divided by d_k; divide by its root", _needed(share, power=1.0), mistake=3),
             WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys",
                 _needed(share, kind="columns"),
                 mistake=5,
             ),
-            WrongAnswer("you take the median over the queries; take the mean", _needed(share, kind="median")),
-            WrongAnswer("you take the largest count of all queries; take the mean", _needed(share, kind="largest")),
-            WrongAnswer("you divided by the number of keys; give the count itself", _needed(share, kind="fraction")),
         ],
         fallback_message="some counts are not right; with factor 0 all weights are equal, and you can count by hand",
-    )
-    return Task(
-        id="needed",
-        title="How many keys does it take?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2, cases=_needed_cases(hidden, [(40, 30, 11), (25, 50, 3)], [0.1, 0.7, 1.4]), says="other sizes"
@@ -454,10 +380,7 @@ def recollect(x, memory, w_q, w_k, w_v):
         ),
     },
     [
-        Fault("{kept:g} * x + {new:g} *", "{new:g} *", "x itself is lost: keep its share"),
-        Fault("{kept:g} * x", "x", "all of x is kept"),
-        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled at all", 2),
-        Fault("q @ k.T", "-q @ k.T", "the sign of the scores is turned around"),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled at all; divide them by sqrt(d_k)", 2),
     ],
 )
 
@@ -467,7 +390,7 @@ def _recollect_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]]
     cases = []
     for i, (m, n, d_model, d_memory, d_k) in enumerate(shapes):
         sizes = [(m, d_model), (n, d_memory), (d_model, d_k), (d_memory, d_k), (d_memory, d_model)]
-        cases.append(Case(tuple(random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))))
+        cases.append(Case((*draw_tensors(seed + 9 * i, *sizes),)))
     return cases
 
 
@@ -505,14 +428,8 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "explains the left end: scores near 0 give equal weights, so the share of all keys is needed"),
-                (
-                    1,
-                    "explains the right end: the largest score wins; its exponential outgrows all others together",
-                ),
-                (
-                    1,
-                    "queries twice as long are factor 2; reads both numbers off the student's curve",
-                ),
+                (1, "explains the right end: the largest score wins; its exponential outgrows all others together"),
+                (1, "queries twice as long are factor 2; reads both numbers off the student's curve"),
             ],
         ),
         _recollect_task(v),

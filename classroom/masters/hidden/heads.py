@@ -9,9 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -174,34 +182,22 @@ figure.legend(*axes[1].get_legend_handles_labels(), title="without", loc="center
 
 def _scored(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def scored(texts: Sequence[str], weights: Tensor) -> Tensor:
-        opening = "(" if kind == "round alone" else "([{"
-        closing = ")" if kind == "round alone" else ")]}"
         still_open: list[int] = []
         last, looks = -1, []
         for i, text in enumerate(texts):
-            if text and text in opening:
+            if text and text in "([{":
                 still_open.append(i)
                 last = i
-            elif text and text in closing and (still_open or (kind == "any before" and last >= 0)):
-                outer, inner = (still_open[0], still_open[-1]) if still_open else (last, last)
-                target = {"open": inner, "last": last, "outer": outer}[v["target"]]
-                far = i - target > (3 if kind == "from four" else 2)
-                if still_open and (far or kind != "near stays open"):
-                    still_open.pop()
-                if far or kind == "near too":
+            elif text and text in ")]}" and still_open:
+                target = {"open": still_open[-1], "last": last, "outer": still_open[0]}[v["target"]]
+                still_open.pop()
+                if i - target > 2 or kind == "near too":
                     decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
                     looks.append((i - (v["query"] == "before"), target, decoy))
         query, target, decoy = torch.tensor(looks).T
         weights = weights.mT if kind == "turned" else weights
-        both = torch.stack([weights[:, query, target], weights[:, query, decoy]], 1)  # (heads, 2, looks)
-        result = {"sum": both.sum(2), "largest": both.amax(2)}.get(kind, both.mean(2))
-        if kind == "columns":
-            result = result.flip(1)
-        if kind == "heads":
-            result = result.mean(0, keepdim=True).expand_as(result)
-        if kind == "less":
-            result = torch.stack([result[:, 0] - result[:, 1], result[:, 1]], 1)
-        return result
+        result = torch.stack([weights[:, query, target], weights[:, query, decoy]], 1).mean(2)  # (heads, 2)
+        return result.mean(0, keepdim=True).expand_as(result) if kind == "heads" else result
 
     return scored
 
@@ -220,22 +216,15 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         "last": "your target is the last opening bracket, also where that is closed already",
         "outer": "your target is the outermost bracket that is still open",
     }
-    decoys = {
-        "left": "your decoy stands before the target",
-        "right": "your decoy stands after the target",
-        "begin": "your decoy is the token that begins the text",
-    }
     queries = {
         "before": "your query is the closing bracket itself; read your rule again",
         "at": "your query stands before the bracket; read your rule again",
     }
     swapped = {"before": "at", "at": "before"}
-
-    def scored(kind: str) -> Callable[..., Tensor]:
-        return _scored(v, kind=kind)
-
-    exercise = Exercise(
+    return judged_task(
         name="scored",
+        title="A score and its decoy",
+        kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
         right=_scored(v),
         returns=tensor("(heads, 2)", "the weights"),
@@ -249,35 +238,15 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
                 for t in TARGETS
                 if t != v["target"]
             ),
-            *(
-                WrongAnswer(f"{decoys[d]}; read your rule again", _scored({**v, "decoy": d}))
-                for d in DECOYS
-                if d != v["decoy"]
-            ),
             WrongAnswer(queries[v["query"]], _scored({**v, "query": swapped[v["query"]]})),
-            WrongAnswer("brackets less than three places after their target are to be left out", scored("near too")),
-            WrongAnswer("a bracket three places after its target counts too", scored("from four")),
             WrongAnswer(
-                "a closing bracket that is left out closes its bracket all the same", scored("near stays open")
+                "you count brackets less than three places after their target; leave them out",
+                _scored(v, kind="near too"),
             ),
-            WrongAnswer("leave out a closing bracket where no bracket is open any more", scored("any before")),
-            WrongAnswer(
-                "only round brackets count in your answer; square and curly ones nest with them", scored("round alone")
-            ),
-            WrongAnswer("rows and columns of the weights are exchanged: rows are queries", scored("turned")),
-            WrongAnswer("you add the weights up; take their mean", scored("sum")),
-            WrongAnswer("you take the largest weight; take the mean", scored("largest")),
-            WrongAnswer("target and decoy stand in each other's column", scored("columns")),
-            WrongAnswer("all heads get one number; each has its own", scored("heads"), 15),
-            WrongAnswer("you take the decoy off the target; give both as they are", scored("less")),
+            WrongAnswer("rows and columns of the weights are exchanged: rows are queries", _scored(v, kind="turned")),
+            WrongAnswer("all heads get one number; each has its own", _scored(v, kind="heads"), 15),
         ],
         fallback_message="these are not the mean weights; take a text with one pair of brackets, and find the three places by hand",
-    )
-    return Task(
-        id="scored",
-        title="A score and its decoy",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -303,40 +272,25 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. One path between two heads -----------------------------------------------------------------------------------
 
 
-def _closed(v: Mapping[str, Any], *, kind: str = "", also: Sequence[str] = ()) -> Callable[..., Tensor]:
+def _closed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def norm(y: Tensor) -> Tensor:
-        return y if kind == "no norm" else F.layer_norm(y, y.shape[-1:])
+        return F.layer_norm(y, y.shape[-1:])
 
     def closed(x: Tensor, added: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b: Tensor) -> Tensor:
         i = torch.arange(len(x))
         back = i[:, None] - i
-        outputs, gone = [], torch.zeros_like(x)
+        outputs, before = [], torch.zeros_like(x)
         for part in added:
-            removed = {"zero": 0 * part, "mean": part.mean(0).expand_as(part), "before": part.roll(1, 0)}[v["removed"]]
+            gone = part - {"zero": 0 * part, "mean": part.mean(0), "before": part.roll(1, 0)}[v["removed"]]
             if kind == "one after another":
-                gone = gone + part - removed
-            elif kind == "kept alone":
-                gone = x - part
-            elif kind == "others gone":
-                gone = added.sum(0) - part
-            else:
-                gone = part - removed
-            streams = {}
-            for name in ("queries", "keys", "values"):
-                here = name in (also or (v["path"],)) or kind == "everywhere"
-                after = norm(x - gone)
-                if kind == "after the norm":
-                    after = norm(x) - gone
-                elif kind == "norm of both":
-                    after = norm(x) - norm(part) + norm(part - gone) * (v["removed"] != "zero")
-                streams[name] = after if here else norm(x)
-            q, k, values = streams["queries"] @ w_q, streams["keys"] @ w_k, streams["values"] @ w_v
-            scores = q @ k.T / (1 if kind == "no scale" else math.sqrt(k.size(-1)))
-            slope = 0 if kind == "no distance" else 1 if kind == "plain distance" else v["slope"]
-            scores = scores + slope * b[back.abs().flip(1) if kind == "other end" else back.clamp(min=0)]
-            if kind != "future":
-                scores = scores.masked_fill(back < 0, -torch.inf)
-            outputs.append(scores.softmax(0 if kind == "axis" else -1) @ values)
+                gone = before = before + gone
+            changed = norm(x) - gone if kind == "after the norm" else norm(x - gone)
+            projected = []
+            for name, w in (("queries", w_q), ("keys", w_k), ("values", w_v)):
+                projected.append((changed if name == v["path"] or kind == "everywhere" else norm(x)) @ w)
+            q, k, values = projected
+            scores = q @ k.T / (1 if kind == "no scale" else math.sqrt(k.size(-1))) + v["slope"] * b[back.clamp(min=0)]
+            outputs.append(scores.masked_fill(back < 0, -torch.inf).softmax(-1) @ values)
         return torch.stack(outputs)
 
     return closed
@@ -344,23 +298,16 @@ def _closed(v: Mapping[str, Any], *, kind: str = "", also: Sequence[str] = ()) -
 
 def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
     sizes = [(n, d), (heads, n, d), (d, d_head), (d, d_head), (d, d_head), (n,)]
-    x, added, *w, b = (random(*size, seed=seed + k) for k, size in enumerate(sizes))
+    x, added, *w, b = draw_tensors(seed, *sizes)
     return Case((x + added.sum(0) + 0.5, added + 0.3, *(matrix / math.sqrt(d / 3) for matrix in w), 2 * b))
 
 
 def _closed_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-    instead = {
-        "zero": "zeros stand, or one number for all features (which the norm takes away),",
-        "mean": "the mean over the places stands",
-        "before": "what was added one place before stands",
-    }
-
-    def closed(kind: str) -> Callable[..., Tensor]:
-        return _closed(v, kind=kind)
-
-    exercise = Exercise(
+    return judged_task(
         name="closed",
+        title="One path between two heads",
+        kind="code",
         prompt="What a head gives where one path from each earlier head is closed.",
         right=_closed(v),
         returns=tensor("(heads, n, d_head)", "the outputs"),
@@ -371,42 +318,18 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
                 for path in ("queries", "keys", "values")
                 if path != v["path"]
             ),
-            *(
-                WrongAnswer(
-                    f"you take it out of the {' and the '.join(also)}; here it is the {v['path']} alone",
-                    _closed(v, also=also),
-                )
-                for also in (("queries", "keys"), ("queries", "values"), ("keys", "values"))
-            ),
-            *(
-                WrongAnswer(f"in your answer {instead[r]} where something is taken out", _closed({**v, "removed": r}))
-                for r in REMOVED
-                if r != v["removed"]
+            WrongAnswer(
+                f"it is gone from queries, keys and values; only the {v['path']} lose it", _closed(v, kind="everywhere")
             ),
             WrongAnswer(
-                f"it is gone from queries, keys and values; only the {v['path']} lose it", closed("everywhere")
+                "it is taken out after the norm; the norm must see what is left", _closed(v, kind="after the norm")
             ),
-            WrongAnswer("it is taken out after the norm; the norm must see what is left", closed("after the norm")),
             WrongAnswer(
-                "you take the norm of both and then subtract; the norm must see what is left", closed("norm of both")
+                "you take out more and more heads; put each back before the next", _closed(v, kind="one after another")
             ),
-            WrongAnswer("the norm is missing", closed("no norm")),
-            WrongAnswer("you keep the part of one head alone; take it out and keep all others", closed("kept alone")),
-            WrongAnswer("you take out all other heads, and keep this one", closed("others gone")),
-            WrongAnswer("you take out more and more heads; put each back before the next", closed("one after another")),
-            WrongAnswer("the future is not masked", closed("future"), 14),
-            WrongAnswer("the softmax runs over the queries", closed("axis"), 5),
-            WrongAnswer("the scores are not scaled", closed("no scale"), 2),
-            WrongAnswer("the numbers of the distances are missing", closed("no distance")),
-            WrongAnswer(f"the numbers of the distances are not multiplied by {v['slope']:g}", closed("plain distance")),
+            WrongAnswer("your scores are not scaled; divide them by sqrt(d_head)", _closed(v, kind="no scale"), 2),
         ],
         fallback_message="these are not the outputs; set `added` to 0: if they are right then, look at how you take the share out",
-    )
-    return Task(
-        id="closed",
-        title="One path between two heads",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -424,30 +347,16 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
 
 def _lost(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def lost(rows: Tensor, whole: Tensor, without: Tensor, k: int) -> Tensor:
-        k = {"one more": k + 1, "one less": k - 1}.get(kind, k)
         again = torch.zeros(whole.shape, dtype=torch.bool)
         for row, marks in zip(rows.tolist(), again, strict=True):
             for i in range(k, len(row)):
-                context = sorted(row[i - k : i]) if kind == "any order" else row[i - k : i]
-                earlier = []
-                for j in range(k, i):
-                    before = sorted(row[j - k : j]) if kind == "any order" else row[j - k : j]
-                    if before == context:
-                        earlier.append(row[j])
+                earlier = [row[j] for j in range(k, i) if row[j - k : j] == row[i - k : i]]
                 chosen = {"last": earlier[-1:], "first": earlier[:1], "any": earlier}[v["time"]]
                 marks[i - 1] = bool(earlier) if kind == "context alone" else row[i] in chosen
-        if kind in ("shifted", "early"):
-            again = again.roll(1 if kind == "shifted" else -1, 1)
-        extra = without if kind == "not less" else whole - without if kind == "sign" else without - whole
+        again = again.roll(1, 1) if kind == "shifted" else again
         rest = ~again if v["rest"] == "others" else torch.ones_like(again)
-        if kind == "from k":
-            rest = rest & (torch.arange(1, 1 + whole.size(1)) >= k)
-        parts = [extra[:, mask].sum(1) if kind == "sum" else extra[:, mask].mean(1) for mask in (again, rest)]
-        if kind == "by text":
-            sums = ((extra * mask).sum(2) / mask.sum(1) for mask in (again, rest))
-            parts = [text_means.mean(1) for text_means in sums]
-        result = torch.stack(parts[::-1] if kind == "columns" else parts, 1)
-        return result / NATS[v["unit"]]
+        extra = (without - whole) / NATS[v["unit"]]
+        return torch.stack([extra[:, mask].mean(1) for mask in (again, rest)], 1)
 
     return lost
 
@@ -475,58 +384,32 @@ def _lost_task(v: Mapping[str, Any]) -> Task:
     }
     others = {"others": "all tokens", "all": "all other tokens"}
     swapped = {"others": "all", "all": "others"}
-    units = {
-        "nats": "leave them in nats, as they come",
-        "bits": "give bits; a bit is ln 2 nats",
-        "decimal digits": "give decimal digits; one is ln 10 nats",
-    }
 
-    def lost(kind: str) -> Callable[..., Tensor]:
-        return _lost(v, kind=kind)
-
-    slips = [
+    wrong_answers = [
         *(WrongAnswer(f"{words[t]}; read your rule again", _lost({**v, "time": t})) for t in TIMES if t != v["time"]),
         WrongAnswer(
             f"your second column is for {others[v['rest']]}; read your rule again",
             _lost({**v, "rest": swapped[v["rest"]]}),
         ),
-        *(
-            WrongAnswer(f"your numbers are in {unit}: {units[v['unit']]}", _lost({**v, "unit": unit}))
-            for unit in UNITS
-            if unit != v["unit"]
-        ),
-        WrongAnswer("you compare one token more than k", lost("one more")),
-        WrongAnswer("you compare one token less than k", lost("one less")),
-        WrongAnswer("in your answer the k tokens may stand in any order", lost("any order")),
         WrongAnswer(
             "the k tokens came before, but the token after them need not be the same in your answer",
-            lost("context alone"),
+            _lost(v, kind="context alone"),
         ),
         WrongAnswer(
-            "your marks stand one place too far on: column 0 of the losses is that of token 1", lost("shifted")
+            "your marks stand one place too far on: column 0 of the losses is that of token 1",
+            _lost(v, kind="shifted"),
         ),
-        WrongAnswer("your marks stand one place too early: column 0 of the losses is that of token 1", lost("early")),
-        WrongAnswer("you average over the texts' means; take one mean over all tokens", lost("by text")),
-        WrongAnswer("tokens with fewer than k tokens before them count in the second column too", lost("from k")),
-        WrongAnswer("the loss of the whole model is not taken away", lost("not less")),
-        WrongAnswer("the sign is turned around: what is lost without a head is positive", lost("sign")),
-        WrongAnswer("you add up; take the mean", lost("sum")),
-        WrongAnswer("the two columns are exchanged", lost("columns")),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="lost",
+        title="Which tokens miss the head",
+        kind="measure",
         prompt="What each head's absence costs at tokens that come again, and elsewhere.",
         right=_lost(v),
         returns=tensor("(heads, 2)", "the losses"),
-        cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), slips),
-        wrong_answers=slips,
+        cases=distinguishing_cases(lambda seed: [_lost_case(seed, 2, 36, 4, 3, 2)], v["seed"], _lost(v), wrong_answers),
+        wrong_answers=wrong_answers,
         fallback_message="these are not the mean losses; mark the tokens of a text of six ids by hand first",
-    )
-    return Task(
-        id="lost",
-        title="Which tokens miss the head",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -590,14 +473,12 @@ def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
         "axis": Fault("dim=-1", "dim=0", "the softmax runs over the queries", 5),
     },
     [
-        Fault(" @ w_o[h]", " @ (0 * w_o[h])", "the heads add nothing"),
         Fault(
             "norm(x) @ embedding.T",
             "(norm(x) @ embedding.T).softmax(dim=-1)",
             "logits are asked for, without a softmax",
         ),
-        Fault("{share:g} * b[h]", "b[h]", "the numbers of the distances are not multiplied by your factor"),
-        Fault(" / math.sqrt(k.size(-1))", "", "the scores are not scaled", 2),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled; divide them by sqrt(d_head)", 2),
     ],
 )
 
@@ -607,15 +488,8 @@ def _expected_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int]])
     cases = []
     for number, (n, tokens, heads, d, d_head) in enumerate(shapes):
         ids = torch.randint(tokens, (n,), generator=torch.Generator().manual_seed(seed + number))
-        sizes = [
-            (tokens, d),
-            (heads, d, d_head),
-            (heads, d, d_head),
-            (heads, d, d_head),
-            (heads, d_head, d),
-            (heads, n),
-        ]
-        embedding, *w, b = (random(*size, seed=seed + 9 * number + k) for k, size in enumerate(sizes))
+        sizes = [(tokens, d), *[(heads, d, d_head)] * 3, (heads, d_head, d), (heads, n)]
+        embedding, *w, b = draw_tensors(seed + 9 * number, *sizes)
         cases.append(Case((ids, embedding, *(matrix / math.sqrt(matrix.size(-2)) for matrix in w), 2 * b)))
     return cases
 
@@ -658,10 +532,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                     "names the head of each layer that costs most at k = 2 in the student's own passages, with both "
                     "its numbers, again and in the second column",
                 ),
-                (
-                    1,
-                    "says how the cost changes with k, how few tokens are left, and which changes such means can show",
-                ),
+                (1, "says how the cost changes with k, how few tokens are left, and which changes such means can show"),
                 (
                     1,
                     "no proof that two heads work together: that takes the path between them closed, in the keys, say, "

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.assignment import Assignment, Check, Task, Variant, draw_tensors, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -187,36 +187,19 @@ plt.legend()
 def _allowed(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def allowed(source: Tensor, target: Tensor) -> Tensor:
         n, m = source.size(1), target.size(1)
-        if kind == "causal":
-            return torch.ones(len(source), n + m, n + m, dtype=torch.bool).tril()
         real = torch.ones_like(source, dtype=torch.bool) if kind == "padding" else source != v["padding"]
-        is_source = torch.arange(n + m) < n
+        key = torch.arange(n + m) < n  # whether it is of the source
+        query = key[:, None]
         place = torch.cat([torch.arange(n), torch.arange(m)])
-        query, key = is_source[:, None], is_source[None]
-        before = place[:, None] >= place[None]
-        if kind == "not itself":
-            before = place[:, None] > place[None]
-        own = query & key & (before if v["reads"] == "backwards" else torch.tensor(True))
-        past = ~query & ~key & (torch.tensor(True) if kind == "future" else before)
-        over = ~query & key
-        if kind == "up to its place":
-            over = over & before
-        mask = own | past | over
-        if kind == "source sees target":
-            mask = mask | (query & ~key)
-        if kind == "target alone":
-            mask = own | past
-        columns = torch.cat([real, torch.ones_like(target, dtype=torch.bool)], 1)
-        mask = mask[None] & columns[:, None]
+        before = place[:, None] >= place
+        own = query & key & (before | (v["reads"] == "both ways"))
+        past = ~query & ~key & (before | (kind == "future"))
+        over = ~query & key & (kind != "target alone")
+        shown = torch.cat([real, torch.ones_like(target, dtype=torch.bool)], 1)
+        mask = (own | past | over) & shown[:, None]
         if kind == "rows too":
-            mask = mask & columns[:, :, None]
-        if kind == "padding of target":
-            mask = mask & torch.cat([real, target != v["padding"]], 1)[:, None]
-        if kind == "turned":
-            mask = mask.mT
-        if v["order"] == "target":
-            mask = mask.roll((m, m), (1, 2))
-        return ~mask if kind == "closed" else mask
+            mask = mask & shown[:, :, None]
+        return mask.roll((m, m), (1, 2)) if v["order"] == "target" else mask
 
     return allowed
 
@@ -241,51 +224,31 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         "both ways": "your source positions see only the source up to themselves; here each sees the whole source",
         "backwards": "your source positions see the whole source; here each sees it up to itself",
     }
-    exercise = Exercise(
+    return judged_task(
         name="allowed",
+        title="One row in place of two halves",
+        kind="code",
         prompt="The mask (batch, n + m, n + m) of one row of source and target, True = may attend.",
         right=_allowed(v),
         returns=mask("(batch, n + m, n + m)"),
         cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
         wrong_answers=[
-            WrongAnswer("your mask is the wrong way round: True means may attend", _allowed(v, kind="closed"), 7),
-            WrongAnswer("your mask is transposed: rows are queries, columns are keys", _allowed(v, kind="turned")),
-            WrongAnswer("source and target stand in the other order", _allowed(other_order)),
-            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
-            WrongAnswer("the target sees its own future", _allowed(v, kind="future"), 14),
-            WrongAnswer("a position may attend to itself", _allowed(v, kind="not itself"), 14),
             WrongAnswer(
-                "the source sees the target, which is not written yet", _allowed(v, kind="source sees target"), 14
+                "source and target stand in the other order; read under *Yours* which comes first",
+                _allowed(other_order),
             ),
+            WrongAnswer(reading[v["reads"]], _allowed(other_reading)),
+            WrongAnswer("the target sees its own future; allow the past alone", _allowed(v, kind="future"), 14),
             WrongAnswer(
                 "the target does not see the source: this is where the cross-attention is",
                 _allowed(v, kind="target alone"),
             ),
-            WrongAnswer(
-                "a target position sees the whole source, not only the source up to the same place",
-                _allowed(v, kind="up to its place"),
-            ),
-            WrongAnswer("the source's padding is allowed", _allowed(v, kind="padding")),
+            WrongAnswer("the source's padding is allowed; mask it as keys", _allowed(v, kind="padding")),
             WrongAnswer(
                 "rows of padding are masked as well; only padding among the keys is", _allowed(v, kind="rows too"), 12
             ),
-            WrongAnswer(
-                "the target's padding is masked too; it stands at the end, where the past hides it already",
-                _allowed(v, kind="padding of target"),
-            ),
-            *(
-                []
-                if (v["order"], v["reads"]) == ("source", "backwards")  # then only the padding is at fault
-                else [WrongAnswer("that is the plain causal mask of the whole row", _allowed(v, kind="causal"), 14)]
-            ),
         ],
         fallback_message="some places are not right; draw the four blocks of the mask on paper: who asks, and whose keys",
-    )
-    return Task(
-        id="allowed",
-        title="One row in place of two halves",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -313,35 +276,20 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
 
 
 def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
+    sign = (1 if v["sign"] == "for" else -1) * (-1 if kind == "sign" else 1)
+
     def credit(
         parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, right: Tensor, wrong: Tensor
     ) -> Tensor:
-        sign = (1 if v["sign"] == "for" else -1) * (-1 if kind == "sign" else 1)
-        path = parts.sum(0)
-        of = parts if kind == "own" else path
-        variance = of.var(-1, correction=1 if kind == "one less" else 0, keepdim=True)
-        deviation = {
-            "variance": variance,
-            "raw": torch.ones_like(variance),
-            "across": path.std(0, correction=0, keepdim=True),
-            "length": path.norm(dim=-1, keepdim=True),
-        }.get(kind, (variance + 1e-5).sqrt())
-        centre = parts.mean(1 if kind == "across" else -1, keepdim=True)
-        centred = parts if kind == "no centre" else parts - centre
-        apart = readout[right] - (0 if kind == "right alone" else readout[wrong])
-        weights = torch.ones_like(gain) if kind == "no gain" else gain
-        credits = sign * (centred / deviation * weights * apart).sum(-1)
-        rest = sign * (
-            (0 if kind == "no shift" else apart @ shift) + bias[right] - (0 if kind == "right alone" else bias[wrong])
-        )
-        if kind == "no bias":
-            rest = sign * apart @ shift
-        if kind == "shift in each":
-            credits = credits + sign * apart @ shift
-        if kind == "normed":
-            credits = sign * (F.layer_norm(parts, parts.shape[-1:], gain, shift) * apart).sum(-1)
-        rows = {"first": [rest[None], credits], "last": [credits, rest[None]], "left out": [credits]}[v["rest"]]
-        result = torch.cat(rows)
+        of = parts if kind == "own" else parts.sum(0)
+        deviation = (of.var(-1, correction=1 if kind == "one less" else 0, keepdim=True) + 1e-5).sqrt()
+        margin, biases = readout[right], bias[right]
+        if kind != "right alone":
+            margin, biases = margin - readout[wrong], biases - bias[wrong]
+        centred = parts - parts.mean(-1, keepdim=True)
+        credits = sign * (centred / deviation * gain * margin).sum(-1)
+        rest = sign * (margin @ shift + biases)[None]
+        result = torch.cat({"first": [rest, credits], "last": [credits, rest], "left out": [credits]}[v["rest"]])
         return result if v["axes"] == "parts" else result.T
 
     return credit
@@ -349,7 +297,7 @@ def _credit(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
 
 def _path_inputs(seed: int, p: int, m: int, d: int, ids: int) -> tuple[Tensor, ...]:
     sizes = [(p, m, d), (d,), (d,), (ids, d), (ids,)]
-    parts, gain, shift, readout, bias = (random(*size, seed=seed + k) for k, size in enumerate(sizes))
+    parts, gain, shift, readout, bias = draw_tensors(seed, *sizes)
     return 8 * parts + 0.5, 1 + 0.3 * gain, shift, readout, bias  # so large that an epsilon outside the root passes
 
 
@@ -364,58 +312,36 @@ def _credit_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 def _credit_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-
-    def credit(kind: str) -> Callable[..., Tensor]:
-        return _credit(v, kind=kind)
-
-    exercise = Exercise(
+    return judged_task(
         name="credit",
+        title="The path is a sum",
+        kind="code",
         prompt="How much each part of the path gives to the margin between two words.",
         right=_credit(v),
         returns=tensor("as your rule says", "the credits"),
         cases=_credit_cases(v["seed"], [(3, 4, 7, 6)]),
         wrong_answers=[
-            WrongAnswer("your signs are turned around: read again for which word you ask", credit("sign")),
-            WrongAnswer("each part is divided by its own deviation; divide by that of the whole path", credit("own")),
+            WrongAnswer("your signs are turned around: read again for which word you ask", _credit(v, kind="sign")),
             WrongAnswer(
-                "the norm sees each part by itself; its deviation must be that of the whole path", credit("normed")
+                "each part is divided by its own deviation; divide by that of the whole path", _credit(v, kind="own")
             ),
             WrongAnswer(
-                "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)", credit("one less")
+                "the deviation divides by d - 1; a LayerNorm divides by d (torch's correction=0)",
+                _credit(v, kind="one less"),
             ),
-            WrongAnswer("you divide by the variance; divide by its root", credit("variance")),
-            WrongAnswer("you do not divide by the deviation of the path", credit("raw")),
-            WrongAnswer("you divide by the length of the path; divide by its deviation", credit("length")),
-            WrongAnswer(
-                "mean and deviation run over the positions; a LayerNorm looks at one position alone", credit("across")
-            ),
-            WrongAnswer("the mean over the features is not taken away from the parts", credit("no centre")),
-            WrongAnswer("the gain is missing", credit("no gain")),
             WrongAnswer(
                 "you give the logit of the right word; its margin over the wrong one is asked for",
-                credit("right alone"),
+                _credit(v, kind="right alone"),
             ),
-            WrongAnswer("the shift is given to every part; it belongs to none of them", credit("shift in each")),
             *(
-                []
-                if v["rest"] == "left out"
-                else [
-                    WrongAnswer("the rest lacks what the bias of the read-out gives", credit("no bias")),
-                    WrongAnswer("the rest lacks what the shift of the norm gives", credit("no shift")),
-                    WrongAnswer(
-                        "the rest stands at the other end",
-                        _credit({**v, "rest": {"first": "last", "last": "first"}[v["rest"]]}),
-                    ),
-                ]
+                WrongAnswer(
+                    f"the rest stands at the other end; put it {v['rest']}",
+                    _credit({**v, "rest": other}),
+                )
+                for other in {"first": ["last"], "last": ["first"], "left out": []}[v["rest"]]
             ),
         ],
         fallback_message="these are not the credits; with the rest, they must add up to the margin of the whole machine",
-    )
-    return Task(
-        id="credit",
-        title="The path is a sum",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_credit_cases(hidden, [(5, 3, 8, 10), (2, 6, 5, 4)]), says="other sizes"),
             Check(points=1, cases=_credit_cases(hidden + 30, [(4, 1, 6, 3)]), says="one position"),
@@ -429,36 +355,23 @@ def _credit_task(v: Mapping[str, Any]) -> Task:
 
 def _losses(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def losses(parts: Tensor, gain: Tensor, shift: Tensor, readout: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        real = torch.ones_like(target, dtype=torch.bool) if kind == "padding" else target != 0
-        path = parts.sum(0)
-        mean = parts[:, (target >= 0) if kind == "mean of all" else target != 0].mean(1, keepdim=True)
+        real, path = target != 0, parts.sum(0)
+        mean = parts[:, real].mean(1, keepdim=True)
         instead = {"mean": mean, "zero": torch.zeros_like(mean), "another": parts.roll(1, 1)}[v["removed"]]
+        deviation = (path.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
 
         def loss(x: Tensor) -> Tensor:
+            normed = F.layer_norm(x, x.shape[-1:], gain, shift)
             if kind == "kept norm":
-                normed = (x - x.mean(-1, keepdim=True)) / (path.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
-                normed = normed * gain + shift
-            elif kind == "no norm":
-                normed = x
-            elif kind == "plain norm":
-                normed = F.layer_norm(x, x.shape[-1:])
-            else:
-                normed = F.layer_norm(x, x.shape[-1:], gain, shift)
-            logits = normed @ readout.T + (0 if kind == "no bias" else bias)
+                normed = (x - x.mean(-1, keepdim=True)) / deviation * gain + shift
+            logits = normed @ readout.T + bias
             logits = logits.softmax(-1) if kind == "softmax twice" else logits
-            total = F.cross_entropy(logits[real], target[real], reduction="sum" if kind == "sum" else "mean")
-            return total / NATS[v["unit"]]
+            counts = slice(None) if kind == "padding" else real
+            return F.cross_entropy(logits[counts], target[counts]) / NATS[v["unit"]]
 
-        rows = [path]
-        for k in range(len(parts)):
-            if kind == "kept alone":
-                rows.append(parts[k])
-            elif kind == "one after another":
-                rows.append(rows[-1] - parts[k] + instead[k])
-            else:
-                rows.append(path - parts[k] + instead[k])
-        result = torch.stack([loss(row) for row in rows])
-        return result - result[0] if kind == "differences" else result
+        return torch.stack(
+            [loss(path), *(loss(path - part + other) for part, other in zip(parts, instead, strict=True))]
+        )
 
     return losses
 
@@ -477,17 +390,11 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         "another": "that of the position before takes its place",
     }
     theirs = {"zero": "zeros do, or one number for all features, which the norm takes away"}
-    units = {
-        "nats": "leave them in nats, as cross_entropy gives them",
-        "bits": "give bits; a bit is ln 2 nats",
-        "decimal digits": "give decimal digits; one is ln 10 nats",
-    }
 
-    def losses(kind: str) -> Callable[..., Tensor]:
-        return _losses(v, kind=kind)
-
-    exercise = Exercise(
+    return judged_task(
         name="losses",
+        title="Predicted, then measured",
+        kind="measure",
         prompt="The loss of the whole path, then the loss without each part.",
         right=_losses(v),
         returns=numbers("the losses", "there is one for the whole path, and one for each part"),
@@ -495,9 +402,9 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
         wrong_answers=[
             WrongAnswer(
                 "you kept mean and deviation of the whole path: that is the prediction; compute the norm anew",
-                losses("kept norm"),
+                _losses(v, kind="kept norm"),
             ),
-            WrongAnswer("padding counts in your loss", losses("padding")),
+            WrongAnswer("padding counts in your loss; leave out where the target is 0", _losses(v, kind="padding")),
             *(
                 WrongAnswer(
                     f"where a part is taken away, {words[v['removed']]}; in yours {theirs.get(other, words[other])}",
@@ -507,31 +414,12 @@ def _losses_task(v: Mapping[str, Any]) -> Task:
                 if other != v["removed"]
             ),
             *(
-                WrongAnswer(f"your losses are in {unit}: {units[v['unit']]}", _losses({**v, "unit": unit}))
-                for unit in UNITS
-                if unit != v["unit"]
+                WrongAnswer(f"your losses are in nats; divide them by {number:.4f}", _losses({**v, "unit": "nats"}))
+                for number in {NATS[v["unit"]]} - {1.0}
             ),
-            WrongAnswer("you kept one part at a time and took all others away", losses("kept alone")),
-            WrongAnswer("you took one part after the other away; take away one at a time", losses("one after another")),
-            WrongAnswer("you sum over the positions; take the mean", losses("sum")),
-            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", losses("softmax twice")),
-            WrongAnswer("the last norm is missing", losses("no norm")),
-            WrongAnswer("gain and shift of the norm are missing", losses("plain norm")),
-            WrongAnswer("the bias of the read-out is missing", losses("no bias")),
-            WrongAnswer("give the losses themselves, not how much they rise", losses("differences")),
-            *(
-                [WrongAnswer("padding counts in the mean that takes a part's place", losses("mean of all"))]
-                if v["removed"] == "mean"
-                else []
-            ),
+            WrongAnswer("cross_entropy takes logits; it makes the softmax itself", _losses(v, kind="softmax twice")),
         ],
         fallback_message="some losses are not right; take two parts at one position, and work out the loss without one by hand",
-    )
-    return Task(
-        id="losses",
-        title="Predicted, then measured",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -613,24 +501,7 @@ def layer(x, memory, real, w_past, w_cross, w_1, w_2):
         ),
     },
     [
-        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled", 2),
-        Fault(
-            "x = x + {share:g} * attend(z, memory, w_cross, real[None, :])",
-            "pass",
-            "the cross-attention is missing",
-        ),
-        Fault(
-            "attend(z, memory, w_cross",
-            "attend(z, norm(memory), w_cross",
-            "the memory has passed its norm already: leave it",
-        ),
-        Fault("attend(z, memory, w_cross", "attend(z, memory, w_past", "both attentions use the matrices of the first"),
-        Fault("return x + {share:g} * hidden @ w_2", "return x", "the feed-forward part is missing"),
-        Fault(
-            "return x + {share:g} * hidden @ w_2",
-            "return norm(x + {share:g} * hidden @ w_2)",
-            "the result is normalised at the end; the path itself stays as it is",
-        ),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled; divide them by sqrt(d)", 2),
     ],
 )
 
@@ -640,7 +511,7 @@ def _layer_cases(seed: int, shapes: Sequence[tuple[int, str, int, int]]) -> list
     cases = []
     for i, (m, source, d, wide) in enumerate(shapes):
         sizes = [(m, d), (len(source), d), (3, d, d), (3, d, d), (d, wide), (wide, d)]
-        x, memory, *w = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
+        x, memory, *w = draw_tensors(seed + 9 * i, *sizes)
         real = torch.tensor([sign != "." for sign in source])
         cases.append(Case((x, memory, real, *(matrix / math.sqrt(matrix.size(-2)) for matrix in w))))
     return cases
@@ -681,10 +552,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             rubric=[
                 (1, "names the part that costs most and the one that costs least, with both numbers of each"),
                 (1, "names the part whose ratio is farthest from 1, and why: the norm divides by another deviation"),
-                (
-                    1,
-                    "not the same as training without it: later steps have read the part, and the others would adapt",
-                ),
+                (1, "not the same as training without it: later steps have read the part, and the others would adapt"),
             ],
         ),
         _layer_task(v),

@@ -3,15 +3,14 @@
 import math
 import random as python_random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
+from attention_classroom.assignment import Assignment, Check, Task, Variant, judged_task
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, mask, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, mask, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -104,69 +103,53 @@ def leaked(scores, mask, fills):
 # ---- 1. A window that keeps the beginning ----------------------------------------------------------------------------
 
 
-def _window(
-    window: int, sinks: int, *, ahead: bool = False, both: bool = False, closed: bool = False, turned: bool = False
-) -> Callable[[int], Tensor]:
+def _window(window: int, sinks: int, *, ahead: bool = False, both: bool = False) -> Callable[[int], Tensor]:
     def window_mask(n: int) -> Tensor:
         i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
         near = (i - j).abs() < window if both else (j <= i) & (i - j < window)
-        sink = (j < sinks) & (i >= 0) if ahead else (j < sinks) & (j <= i)
-        mask = near | sink
-        mask = mask.T if turned else mask
-        return ~mask if closed else mask
+        return near | ((j < sinks) & ((j <= i) | ahead))
 
     return window_mask
 
 
 def _window_mask_task(v: Mapping[str, Any]) -> Task:
     window, sinks = v["window"], v["sinks"]
-    exercise = Exercise(
+    return judged_task(
         name="window_mask",
+        title="A window that keeps the beginning",
+        kind="code",
         prompt="The mask (n, n) of a window that keeps the first positions allowed, True = may attend.",
         right=_window(window, sinks),
         returns=mask("(n, n)"),
         cases=[Case((15,)), Case((2,), "correct for 15 positions, but not for 2: {found}")],
         wrong_answers=[
             WrongAnswer(
-                "your mask is the wrong way round: True means may attend",
-                _window(window, sinks, closed=True),
-                mistake=7,
-            ),
-            WrongAnswer(
-                "your mask is transposed: rows are queries, columns are keys", _window(window, sinks, turned=True)
-            ),
-            WrongAnswer(
                 "your window is one too long: the query's own position is one of those it holds",
                 _window(window + 1, sinks),
                 mistake=14,
             ),
-            WrongAnswer("your window is one too short", _window(window - 1, sinks), mistake=14),
             WrongAnswer(
-                "the first positions are allowed to queries that come before them: nobody may see the future",
-                _window(window, max(sinks, 2), ahead=True) if sinks == 1 else _window(window, sinks, ahead=True),
+                "your window is one too short; count the query's own position and those before it",
+                _window(window - 1, sinks),
                 mistake=14,
             ),
-            WrongAnswer("the first positions do not stay allowed; only the window is there", _window(window, 0)),
+            WrongAnswer(
+                "the first positions are allowed to queries that come before them: nobody may see the future",
+                _window(window, max(sinks, 2), ahead=True),
+                mistake=14,
+            ),
+            WrongAnswer("the first positions are not kept; they stay allowed for good", _window(window, 0)),
             WrongAnswer(
                 "one position too many stays allowed at the beginning; they are counted from 0",
                 _window(window, sinks + 1),
             ),
-            *(
-                [WrongAnswer("one position too few stays allowed at the beginning", _window(window, sinks - 1))]
-                if sinks > 1
-                else [WrongAnswer("two positions too many stay allowed at the beginning", _window(window, 3))]
+            WrongAnswer(
+                "the window reaches into the future as well; let j be at most i",
+                _window(window, sinks, both=True),
+                mistake=14,
             ),
-            WrongAnswer("the window reaches into the future as well", _window(window, sinks, both=True), mistake=14),
-            WrongAnswer("there is no window: this is the plain causal mask", _window(99, sinks)),
-            WrongAnswer("everything is allowed", lambda n: torch.ones(n, n, dtype=torch.bool), mistake=14),
         ],
         fallback_message="some places are not right; draw the mask for n = 8 on paper and compare row by row",
-    )
-    return Task(
-        id="window_mask",
-        title="A window that keeps the beginning",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=[Case((17,)), Case((24,))], says="long rows"),
             Check(
@@ -187,25 +170,12 @@ def _packed(separator: int, side: str, *, kind: str = "") -> Callable[[Tensor], 
         is_separator = (ids == separator).long()
         document = is_separator.cumsum(0) - (is_separator if side == "ends" else 0)
         same = document[:, None] == document[None, :]
-        past = torch.ones_like(same).tril()
+        past = torch.ones_like(same).tril(-1 if kind == "not itself" else 0)
         if kind == "both ways":
             return same
         if kind == "one document":
             return past
-        if kind == "not itself":
-            return same & past.tril(-1)
-        if kind == "future":
-            return same & past.T
-        if kind == "everything before":
-            return past & (document[:, None] >= document[None, :]) & (document[:, None] - document[None, :] <= 1)
-        if kind == "alone":
-            plain = ids != separator
-            return same & past & plain[None, :] & plain[:, None]
-        if kind == "no keys":
-            return same & past & (ids != separator)[None, :]
-        if kind == "parity":
-            return (document[:, None] % 2 == document[None, :] % 2) & past
-        return ~(same & past) if kind == "closed" else same & past
+        return same & past & (ids != separator)[None, :] if kind == "no keys" else same & past
 
     return packed_mask
 
@@ -222,8 +192,11 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
     separator, side, hidden = v["separator"], v["side"], v["hidden"] + 100
     other = {"ends": "begins", "begins": "ends"}[side]
     words = {"ends": "ends a document and belongs to it", "begins": "begins a document and belongs to it"}[side]
-    exercise = Exercise(
+    rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
+    return judged_task(
         name="packed_mask",
+        title="Several documents in one row",
+        kind="code",
         prompt="The mask (n, n) of a row of several documents, True = may attend.",
         right=_packed(separator, side),
         returns=mask("(n, n)"),
@@ -234,7 +207,7 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 _packed(separator, other),
             ),
             WrongAnswer(
-                "the documents are told apart, but each position sees its future",
+                "the documents are told apart, but each position sees its future; allow the past alone",
                 _packed(separator, side, kind="both ways"),
                 14,
             ),
@@ -242,42 +215,17 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
                 "the past is allowed across all documents; only that of its own may be",
                 _packed(separator, side, kind="one document"),
             ),
-            WrongAnswer("a position may attend to itself", _packed(separator, side, kind="not itself"), 14),
-            WrongAnswer("this shows the future and hides the past", _packed(separator, side, kind="future"), 7),
             WrongAnswer(
-                "the document before is allowed as well; only its own may be",
-                _packed(separator, side, kind="everything before"),
-            ),
-            *(
-                [
-                    WrongAnswer(
-                        "the separators are cut off; they are part of their documents",
-                        _packed(separator, side, kind="alone"),
-                    )
-                ]
-                if side == "ends"  # at a beginning it would be the same as the next slip
-                else []
+                "your mask hides each position from itself; a position may attend to itself",
+                _packed(separator, side, kind="not itself"),
+                14,
             ),
             WrongAnswer(
                 "with your mask nobody sees the separators; they are part of their documents",
                 _packed(separator, side, kind="no keys"),
             ),
-            WrongAnswer(
-                "every second document is allowed; give each its own number",
-                _packed(separator, side, kind="parity"),
-            ),
-            WrongAnswer(
-                "your mask is the wrong way round: True means may attend", _packed(separator, side, kind="closed"), 7
-            ),
         ],
         fallback_message="some places are not right; print the number of the document of each position first",
-    )
-    rows = ["abcd|ef|ghijk|lm", "a|b|c|d|e|f|g"]
-    return Task(
-        id="packed_mask",
-        title="Several documents in one row",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -301,47 +249,18 @@ def _packed_mask_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. How much leaks? ----------------------------------------------------------------------------------------------
 
 
-def _leaked(how: str, *, kind: str = "") -> Callable[..., Tensor]:
+def _leaked(how: str, divisor: float, *, kind: str = "") -> Callable[..., Tensor]:
     def leaked(scores: Tensor, mask: Tensor, fills: Sequence[float]) -> Tensor:
-        mask = ~mask if kind == "polarity" else mask
-        some = mask.any(-1)
+        scores, mask = scores / divisor, ~mask if kind == "polarity" else mask
+        some = torch.ones_like(mask[:, 0]) if kind == "all rows" else mask.any(-1)
         shares = []
-        for fill in fills:
-            filled = torch.where(mask, scores, {"put": torch.full_like(scores, fill), "added": scores + fill}[how])
+        for fill in [-math.inf] * len(fills) if kind == "infinite" else fills:
+            filled = torch.where(mask, scores, torch.full_like(scores, fill) if how == "put" else scores + fill)
             weights = filled.softmax(0 if kind == "columns" else -1)
-            if kind in ("scaled", "infinite"):
-                filled = (
-                    filled / math.sqrt(scores.size(-1)) if kind == "scaled" else filled.masked_fill(~mask, -math.inf)
-                )
-                weights = filled.softmax(-1).nan_to_num(0.0)
-            closed = (weights * ~mask).amax(-1) if kind == "one key" else (weights * ~mask).sum(-1)
-            counted = closed if kind == "all rows" else closed[some]
-            if kind == "ratio":
-                counted = counted / (1 - counted)
-            result = {
-                "open": 1 - counted.mean(),
-                "largest": counted.max(),
-                "median": counted.median(),
-                "entries": weights[some][~mask[some]].mean(),
-                "sum": counted.sum(),
-                "over all": counted.sum() / len(mask),
-                "all entries": counted.mean() / mask.size(-1),
-            }.get(kind, counted.mean())
-            shares.append(result)
+            shares.append((weights * ~mask).sum(-1)[some].mean())
         return torch.stack(shares)
 
     return leaked
-
-
-def _divided(exercise: Exercise, divisor: float) -> Exercise:
-    """Return a table whose answers all divide the scores first, and a slip that does not."""
-
-    def first(answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda scores, mask, fills: answer(scores / divisor, mask, fills)
-
-    forgotten = WrongAnswer(f"you did not divide the scores by {divisor:g}", exercise.right)
-    slips = [replace(slip, answer=first(slip.answer)) for slip in exercise.wrong_answers]
-    return replace(exercise, right=first(exercise.right), wrong_answers=(forgotten, *slips))
 
 
 def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float], empty: int = 1) -> Case:
@@ -353,79 +272,41 @@ def _leaked_case(seed: int, m: int, n: int, spread: float, fills: Sequence[float
 
 
 def _leaked_task(v: Mapping[str, Any]) -> Task:
-    how, hidden = v["how"], v["hidden"] + 200
+    how, divisor, hidden = v["how"], v["divisor"], v["hidden"] + 200
     other = {"put": "added", "added": "put"}[how]
     words = {"put": "put in place of the scores", "added": "added to the scores"}
-    exercise = Exercise(
+    return judged_task(
         name="leaked",
+        title="How much leaks?",
+        kind="measure",
         prompt="The mean weight that leaks to masked keys, for each fill.",
-        right=_leaked(how),
+        right=_leaked(how, divisor),
         returns=numbers("the shares", "there is one for each fill"),
         cases=[_leaked_case(v["seed"] + 3, 13, 7, 2.0, [-0.5, -3.0, -8.0])],
         wrong_answers=[
-            WrongAnswer(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other)),
+            WrongAnswer(f"your scores are not divided by {divisor:g}; divide them before the mask", _leaked(how, 1.0)),
+            WrongAnswer(f"in your answer the fill is {words[other]}; here it is {words[how]}", _leaked(other, divisor)),
             WrongAnswer(
-                "you read the mask the wrong way round: True means may attend", _leaked(how, kind="polarity"), mistake=7
-            ),
-            WrongAnswer(
-                "your softmax runs over the queries; it must run over the keys", _leaked(how, kind="columns"), mistake=5
-            ),
-            WrongAnswer("that is the weight on *allowed* keys", _leaked(how, kind="open")),
-            WrongAnswer(
-                "rows in which no key is allowed must be left out: all their weight lies on masked keys",
-                _leaked(how, kind="all rows"),
-                mistake=11,
-            ),
-            WrongAnswer("you take the largest leak of any row; take the mean", _leaked(how, kind="largest")),
-            WrongAnswer("you take the median over the rows; take the mean", _leaked(how, kind="median")),
-            WrongAnswer(
-                "you average over masked keys one by one; sum them up in each row, and average over the rows",
-                _leaked(how, kind="entries"),
-            ),
-            WrongAnswer("you sum over the rows; take the mean", _leaked(how, kind="sum")),
-            WrongAnswer(
-                "you divide by the number of all rows; those without an allowed key are left out of the mean as well",
-                _leaked(how, kind="over all"),
-            ),
-            WrongAnswer(
-                "you average over all entries of a row; sum the weight on its masked keys",
-                _leaked(how, kind="all entries"),
-            ),
-            WrongAnswer(
-                "you take the largest weight on a masked key of each row; sum them", _leaked(how, kind="one key")
-            ),
-            WrongAnswer(
-                "that is the weight on masked keys over that on allowed ones; give its share of the whole row",
-                _leaked(how, kind="ratio"),
-            ),
-            WrongAnswer("you divided by sqrt(n) as well; the task says by what", _leaked(how, kind="scaled")),
-            WrongAnswer(
-                "nothing leaks: your masked keys get minus infinity; give them the fill", _leaked(how, kind="infinite")
-            ),
-            WrongAnswer(
-                f"two things: the fill is {words[other]}, and here it is {words[how]}; and the mask is read the "
-                "wrong way round, where True means may attend",
-                _leaked(other, kind="polarity"),
+                "you read the mask the wrong way round: True means may attend",
+                _leaked(how, divisor, kind="polarity"),
                 mistake=7,
             ),
             WrongAnswer(
-                f"two things: the fill is {words[other]}, and here it is {words[how]}; and rows without an allowed key "
-                "must be left out",
-                _leaked(other, kind="all rows"),
+                "your softmax runs over the queries; it must run over the keys",
+                _leaked(how, divisor, kind="columns"),
+                mistake=5,
+            ),
+            WrongAnswer(
+                "rows in which no key is allowed must be left out: all their weight lies on masked keys",
+                _leaked(how, divisor, kind="all rows"),
                 mistake=11,
             ),
             WrongAnswer(
-                "you give the logarithm; give the weight itself, and let the figure have a logarithmic axis",
-                lambda scores, mask, fills: _leaked(how)(scores, mask, fills).log(),
+                "nothing leaks: your masked keys get minus infinity; give them the fill",
+                _leaked(how, divisor, kind="infinite"),
             ),
         ],
         fallback_message="some numbers are not right; with a fill of minus infinity nothing leaks",
-    )
-    return Task(
-        id="leaked",
-        title="How much leaks?",
-        kind="measure",
-        table=_divided(exercise, v["divisor"]),
         checks=[
             Check(points=2, cases=[_leaked_case(hidden, 23, 11, 1.0, [0.0, -1.5, -4.0, -7.0])], says="moderate fills"),
             Check(
@@ -496,19 +377,7 @@ def sentence(x, real):
         ),
     },
     [
-        Fault(
-            "masked_fill(~real[None, :], -torch.inf)\n    weights = torch.softmax(scores, dim=-1)\n"
-            "    output = weights @ x + {share:g} * x\n    return output[real]",
-            "softmax(dim=-1)\n    output = scores @ x + {share:g} * x\n    return output",
-            "nothing is masked, neither keys nor rows",
-        ),
-        Fault("mean(dim=0)", "sum(dim=0)", "you sum over the real positions; take their mean"),
-        Fault(
-            "output[real]",
-            "((1 + {share:g}) * x)[real]",
-            "the mean runs over the input; it must run over what attention made of it",
-        ),
-        Fault(" / math.sqrt(x.size(-1))", "", "your scores are not divided by sqrt(d)", 2),
+        Fault(" / math.sqrt(x.size(-1))", "", "your scores are not scaled; divide them by sqrt(d)", 2),
     ],
 )
 
@@ -557,10 +426,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "reads the law off the figure: each step of 1 in the fill divides the leak by e, once it is small"),
-                (
-                    1,
-                    "float64 and float32 round exp(-1e9) to 0, so nothing leaks while allowed scores are ordinary",
-                ),
+                (1, "float64 and float32 round exp(-1e9) to 0, so nothing leaks while allowed scores are ordinary"),
                 (
                     1,
                     "names a place where it fails: float16 cannot hold it, a row that sees nothing, or very low scores",

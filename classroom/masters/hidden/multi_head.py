@@ -1,4 +1,4 @@
-"""Hidden side of the assignment on chapter 4: right answers, slips, the checks that give the points, the variants."""
+"""Hidden side of the assignment on chapter 4: right and wrong answers, hidden checks, variants."""
 
 import math
 import random as python_random
@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -112,41 +120,34 @@ def ranks(x, w_q, w_k, head_counts):
 
 # ---- 1. Heads that share their keys ----------------------------------------------------------------------------------
 
-Assign = Callable[[Tensor, int], Tensor]  # key heads (g, n, d) and h -> a key head for each query head, (h, n, d)
-ORDERS: dict[str, Assign] = {
+ORDERS: dict[str, Callable[[Tensor, int], Tensor]] = {  # key heads (g, n, d) and h -> one for each query head
     "neighbours": lambda x, h: x.repeat_interleave(h // len(x), dim=0),
     "rounds": lambda x, h: x.repeat(h // len(x), 1, 1),
-    "one": lambda x, h: x[:1].expand(h, -1, -1),
-    "mean": lambda x, h: x.mean(0, keepdim=True).expand(h, -1, -1),
-    "backwards": lambda x, h: x.flip(0).repeat_interleave(h // len(x), dim=0),
 }
 
 
-def _shared(
-    order: str,
-    first: int,
-    *,
-    values: str = "",
-    axis: int = -1,
-    scale: Callable[[int, int, int], float] = lambda d, h, n: d**-0.5,
-) -> Callable[..., Any]:
+def _shared(order: str, first: int, *, values: str = "", axis: int = -1, scaled: str = "") -> Callable[..., Any]:
     def shared(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        h = len(query)
+        h, d = len(query), query.size(-1)
         key, value = (x.roll(-first, dims=0) for x in (key, value))
-        scores = query @ ORDERS[order](key, h).mT * scale(query.size(-1), h, key.size(1))
+        scores = query @ ORDERS[order](key, h).mT / math.sqrt(_width(scaled, d, h))
         weights = scores.softmax(axis)
         return weights @ ORDERS[values or order](value, h), weights
 
     return shared
 
 
+def _width(scaled: str, d: int, h: int) -> int:
+    """What scores are divided by the root of: d_head, or what people take in its place."""
+    return {"d_model": d * h, "not": 1}.get(scaled, d)
+
+
 def _shared_cases(seed: int, shapes: Sequence[tuple[int, int, int, int, int, int]]) -> list[Case]:
     """Cases of (h, g, m, n, d_head, d_v)."""
-    cases = []
-    for i, (h, g, m, n, d, d_v) in enumerate(shapes):
-        sizes = [(h, m, d), (g, n, d), (g, n, d_v)]
-        cases.append(Case(tuple(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes))))
-    return cases
+    return [
+        Case((*draw_tensors(seed + 5 * i, (h, m, d), (g, n, d), (g, n, d_v)),))
+        for i, (h, g, m, n, d, d_v) in enumerate(shapes)
+    ]
 
 
 def _shared_task(v: Mapping[str, Any]) -> Task:
@@ -157,8 +158,10 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
     def shared(order: str, first: int = v["first"], **named: Any) -> Callable[..., Any]:
         return _shared(order, first, **named)
 
-    exercise = Exercise(
+    return judged_task(
         name="shared",
+        title="Heads that share their keys",
+        kind="code",
         prompt="The heads (h, m, d_v) and their weights (h, m, n), where key heads serve several query heads.",
         right=shared(order),
         returns=(tensor("(h, m, d_v)", "the heads"), tensor("(h, m, n)", "the weights")),
@@ -172,50 +175,24 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
             WrongAnswer(
                 f"query head 0 uses key head 0 in your answer; it uses key head {v['first']} mod g", shared(order, 0)
             ),
-            WrongAnswer("every query head uses the same key head", shared("one")),
-            WrongAnswer("you averaged the key heads; each query head uses one of them", shared("mean")),
-            WrongAnswer("the key heads come in the opposite order", shared("backwards")),
             WrongAnswer(
                 "the weights are right, but the values are taken in another order than the keys",
                 shared(order, values=other),
                 mistake=10,
             ),
             WrongAnswer(
-                "the weights are right, but all query heads read the values of one head",
-                shared(order, values="one"),
-            ),
-            WrongAnswer(
                 "your scores are divided by the root of the width of all heads together; divide by that of d_head",
-                shared(order, scale=lambda d, h, n: (d * h) ** -0.5),
+                shared(order, scaled="d_model"),
                 mistake=1,
             ),
             WrongAnswer(
-                "your scores are not divided by sqrt(d_head)", shared(order, scale=lambda d, h, n: 1.0), mistake=2
-            ),
-            WrongAnswer(
-                "your scores are divided by the root of the number of heads; divide by that of d_head",
-                shared(order, scale=lambda d, h, n: h**-0.5),
-                mistake=2,
-            ),
-            WrongAnswer(
-                "your scores are divided by d_head; divide by its root",
-                shared(order, scale=lambda d, h, n: 1 / d),
-                mistake=3,
+                "your scores are not scaled; divide them by sqrt(d_head)", shared(order, scaled="not"), mistake=2
             ),
             WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys", shared(order, axis=-2), mistake=5
             ),
-            WrongAnswer(
-                "your softmax runs over the heads; it must run over the keys", shared(order, axis=0), mistake=5
-            ),
         ],
         fallback_message="write down which key head each query head uses, for keys and for values",
-    )
-    return Task(
-        id="shared",
-        title="Heads that share their keys",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -232,47 +209,23 @@ def _shared_task(v: Mapping[str, Any]) -> Task:
 
 
 def _mixed(
-    place: str,
-    *,
-    own: float = 0.0,
-    turned: bool = False,
-    axis: int = -1,
-    again: bool = False,
-    scale: Callable[[int, int], float] = lambda d, h: d**-0.5,
+    place: str, taken: str, *, own: float, turned: bool = False, axis: int = -1, scaled: str = ""
 ) -> Callable[..., Tensor]:
+    by_rows = (taken == "rows") != turned
+
     def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
         def mixing(x: Tensor) -> Tensor:
-            return own * x + torch.einsum("li,lmn->imn" if turned else "il,lmn->imn", mix, x)
+            return own * x + torch.einsum("il,lmn->imn", mix if by_rows else mix.T, x)
 
-        scores = query @ key.mT * scale(query.size(-1), len(query))
-        before, after = place in ("before", "both"), place in ("after", "both")
-        weights = (mixing(scores) if before else scores).softmax(axis)
-        weights = mixing(weights) if after else weights
-        return weights / weights.sum(-1, keepdim=True) if again else weights
-
-    return mixed
-
-
-def _no_softmax(own: float) -> Callable[..., Tensor]:
-    def mixed(query: Tensor, key: Tensor, mix: Tensor) -> Tensor:
-        scores = query @ key.mT / math.sqrt(query.size(-1))
-        return own * scores + torch.einsum("il,lmn->imn", mix, scores)
+        scores = query @ key.mT / math.sqrt(_width(scaled, query.size(-1), len(query)))
+        return mixing(scores).softmax(axis) if place == "before" else mixing(scores.softmax(axis))
 
     return mixed
 
 
 def _mixed_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[Case]:
     """Cases of (h, m, n, d_head)."""
-    cases = []
-    for i, (h, m, n, d) in enumerate(shapes):
-        sizes = [(h, m, d), (h, n, d), (h, h)]
-        cases.append(Case(tuple(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes))))
-    return cases
-
-
-def _as_taken(taken: str, answer: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return an answer that takes its heads from the rows of mix, or from its columns."""
-    return answer if taken == "rows" else lambda query, key, mix: answer(query, key, mix.T)
+    return [Case((*draw_tensors(seed + 5 * i, (h, m, d), (h, n, d), (h, h)),)) for i, (h, m, n, d) in enumerate(shapes)]
 
 
 def _mixed_task(v: Mapping[str, Any]) -> Task:
@@ -282,64 +235,31 @@ def _mixed_task(v: Mapping[str, Any]) -> Task:
     used, unused = ("row", "columns") if v["taken"] == "rows" else ("column", "rows")
 
     def mixed(place: str, own: float = v["own"], **named: Any) -> Callable[..., Tensor]:
-        return _as_taken(v["taken"], _mixed(place, own=own, **named))
+        return _mixed(place, v["taken"], own=own, **named)
 
-    exercise = Exercise(
+    return judged_task(
         name="mixed",
+        title="Heads that talk",
+        kind="code",
         prompt="The weights (h, m, n) of heads that are mixed.",
         right=mixed(place),
         returns=tensor("(h, m, n)", "the weights"),
         cases=_mixed_cases(v["seed"] + 3, [(3, 2, 5, 7)]),
         wrong_answers=[
             WrongAnswer(f"you mixed {named[other]}; mix {named[place]}", mixed(other)),
-            WrongAnswer("you mixed twice, before the softmax and after it", mixed("both")),
-            WrongAnswer("nothing is mixed: these are the heads as they were", mixed("not")),
             WrongAnswer(
                 f"you used the {unused} of mix: {used} i says what the new head i takes from each old one",
                 mixed(place, turned=True),
             ),
+            WrongAnswer("you left out the part that each new head keeps of itself", mixed(place, own=0.0)),
             WrongAnswer(
-                "you left out the part that each new head keeps of itself",
-                mixed(place, own=0.0),
-            ),
-            WrongAnswer("the softmax is missing", _as_taken(v["taken"], _no_softmax(v["own"]))),
-            WrongAnswer("your scores are not divided by sqrt(d_head)", mixed(place, scale=lambda d, h: 1.0), mistake=2),
-            WrongAnswer(
-                "your scores are divided by the root of the width of all heads together; divide by that of d_head",
-                mixed(place, scale=lambda d, h: (d * h) ** -0.5),
-                mistake=1,
-            ),
-            WrongAnswer(
-                "your scores are divided by d_head; divide by its root",
-                mixed(place, scale=lambda d, h: 1 / d),
-                mistake=3,
+                "your scores are not scaled; divide them by sqrt(d_head)", mixed(place, scaled="not"), mistake=2
             ),
             WrongAnswer(
                 "your softmax runs over the queries; it must run over the keys", mixed(place, axis=-2), mistake=5
             ),
-            WrongAnswer("your softmax runs over the heads; it must run over the keys", mixed(place, axis=0), mistake=5),
-            *(
-                [
-                    WrongAnswer(
-                        "you divided by the sum of each row at the end; leave it as it is", mixed(place, again=True)
-                    )
-                ]
-                if place == "after"
-                else [
-                    WrongAnswer(
-                        "you mixed the scores and divided by the number of heads; a sum is asked for, not a mean",
-                        lambda query, key, mix: mixed(place)(query, key, mix / len(mix)),
-                    )
-                ]
-            ),
         ],
         fallback_message="these are not mixed heads; with zeros for mix every head keeps its own part and nothing else",
-    )
-    return Task(
-        id="mixed",
-        title="Heads that talk",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=4, cases=_mixed_cases(hidden, [(4, 3, 6, 5), (2, 5, 3, 4)]), says="other sizes"),
             Check(
@@ -356,30 +276,15 @@ def _ranks(share: float, *, kind: str = "") -> Callable[..., Tensor]:
     def ranks(x: Tensor, w_q: Tensor, w_k: Tensor, head_counts: Sequence[int]) -> Tensor:
         means = []
         for h in head_counts:
-            q, k = ((x @ w).reshape(len(x), h, -1).transpose(0, 1) for w in (w_q, w_k))
+            q, k = ((x @ w).reshape(len(x), 1 if kind == "whole" else h, -1).transpose(0, 1) for w in (w_q, w_k))
             if kind == "scrambled":
                 q, k = ((x @ w).reshape(h, len(x), -1) for w in (w_q, w_k))
-            if kind == "whole":
-                q, k = ((x @ w)[None] for w in (w_q, w_k))
             scores = q @ k.mT
             scores = (scores / math.sqrt(q.size(-1))).softmax(-1) if kind == "weights" else scores
-            scores = q if kind == "queries" else scores
             values = torch.linalg.svdvals(scores)
             values = values.square() if kind == "squares" else values
-            line = {
-                "all": torch.full_like(values[:, :1], 0.01 * share),
-                "mean": share * values.mean(-1, keepdim=True),
-                "over all": (share * values.max()).expand(len(values), 1),
-            }.get(kind, share * values[:, :1])
-            counted = (values > line).sum(-1).to(x.dtype)
-            if kind == "together":
-                held = values.cumsum(-1) / values.sum(-1, keepdim=True).clamp(min=1e-12)
-                counted = (held < share).sum(-1).to(x.dtype) + 1
-            if kind == "rest":
-                counted = len(x) - counted
-            means.append(
-                {"sum": counted.sum(), "largest": counted.max(), "smallest": counted.min()}.get(kind, counted.mean())
-            )
+            largest = values.max() if kind == "over all" else values[:, :1]
+            means.append((values > share * largest).sum(-1).to(x.dtype).mean())
         return torch.stack(means)
 
     return ranks
@@ -405,7 +310,7 @@ def _ranks_cases(
 
 def _ranks_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    slips = [
+    wrong_answers = [
         WrongAnswer(
             "the heads are scrambled: cut the features of each position, do not reshape across positions",
             _ranks(share, kind="scrambled"),
@@ -424,45 +329,23 @@ def _ranks_task(v: Mapping[str, Any]) -> Task:
             _ranks(share, kind="squares"),
         ),
         WrongAnswer(
-            "you count nearly all singular values; the line is a share of the largest", _ranks(share, kind="all")
-        ),
-        WrongAnswer("you count the singular values *below* the line", _ranks(share, kind="rest")),
-        WrongAnswer("you sum over the heads; take the mean", _ranks(share, kind="sum")),
-        WrongAnswer("you take the largest count of any head; take the mean", _ranks(share, kind="largest")),
-        WrongAnswer("you take the smallest count of any head; take the mean", _ranks(share, kind="smallest")),
-        WrongAnswer(
-            "you looked at the queries of a head; look at its scores, queries times keys", _ranks(share, kind="queries")
-        ),
-        WrongAnswer(
-            "the line is a share of the mean singular value; take that of the largest, which comes first",
-            _ranks(share, kind="mean"),
-        ),
-        WrongAnswer(
-            "one line for all heads: the largest singular value is that of its own head", _ranks(share, kind="over all")
-        ),
-        WrongAnswer(
-            "you count until the largest hold a share of the sum; count those above a share of the largest",
-            _ranks(share, kind="together"),
+            "you took one line for all heads; compare with the largest singular value of the same head",
+            _ranks(share, kind="over all"),
         ),
     ]
 
-    def drawn(seed: int) -> list[Case]:
-        return _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])])
-
-    exercise = Exercise(
+    return judged_task(
         name="ranks",
+        title="What narrow heads can hold",
+        kind="measure",
         prompt="The mean number of singular values of the heads' scores that count, for each number of heads.",
         right=_ranks(share),
         returns=numbers("the counts", "there is one for each number of heads"),
-        cases=distinguishing_cases(drawn, v["seed"] + 7, _ranks(share), slips),
-        wrong_answers=slips,
+        cases=distinguishing_cases(
+            lambda seed: _ranks_cases(seed, [(19, 24, [2, 3, 4, 6, 8])]), v["seed"] + 7, _ranks(share), wrong_answers
+        ),
+        wrong_answers=wrong_answers,
         fallback_message="some counts are not right; with as many heads as features every count is 1",
-    )
-    return Task(
-        id="ranks",
-        title="What narrow heads can hold",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -541,9 +424,7 @@ def step(x, w_q, w_k, w_v, past_keys, past_values):
         ),
     },
     [
-        Fault(" / math.sqrt(q.size(-1))", "", "your scores are not scaled at all", 2),
-        Fault("(w_q, w_k, w_v)", "(w_q, w_k, w_k)", "the newest value is made with w_k; it needs w_v"),
-        Fault("(w_q, w_k, w_v)", "(w_k, w_k, w_v)", "the query is made with w_k; it needs w_q"),
+        Fault(" / math.sqrt(q.size(-1))", "", "your scores are not scaled at all; divide them by sqrt(d_head)", 2),
     ],
 )
 
@@ -553,7 +434,7 @@ def _step_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list[
     cases = []
     for i, (h, n, d, d_model) in enumerate(shapes):
         sizes = [(d_model,), *[(d_model, h * d)] * 3, (h, n, d), (h, n, d)]
-        x, *w, keys, values = (random(*size, seed=seed + 9 * i + k) for k, size in enumerate(sizes))
+        x, *w, keys, values = draw_tensors(seed + 9 * i, *sizes)
         cases.append(Case((x, *(matrix / math.sqrt(d_model) for matrix in w), keys, values)))
     return cases
 
@@ -588,10 +469,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (1, "the scores of a head are a product through d_head features, so their rank is at most d_head"),
-                (
-                    1,
-                    "with d_head below n some scores are out of reach; names the number of heads in the figure",
-                ),
+                (1, "with d_head below n some scores are out of reach; names the number of heads in the figure"),
                 (1, "weighs it: more heads are more averages side by side; d_head need not be d_model / h, at a price"),
             ],
         ),

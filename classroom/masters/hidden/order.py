@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -135,29 +143,26 @@ SMALL = 1e-6
 
 
 def _kinds(codes: Mapping[str, int], *, kind: str = "") -> Callable[..., Tensor]:
+    line = 0.0 if kind == "exact" else SMALL
+
     def name(content: Tensor, here: Tensor, moved: Tensor) -> str:
-        added = here if kind == "whole" else here - content
+        added = here - content
         n = len(added)
-        line = 0.0 if kind == "exact" else SMALL
-        change = (moved - (content if kind == "from content" else here)).abs().max()
         diagonals = [added.diagonal(k) for k in range(1 - n, n)]
         if kind == "both sides":
             diagonals = [torch.cat([added.diagonal(k), added.diagonal(-k)]) for k in range(n)]
-        if change > line and kind != "never moved":
+        if (moved - here).abs().max() > line and kind != "never moved":
             return "added"
         if max(x.max() - x.min() for x in diagonals) > line:
             return "bias" if kind == "move alone" else "rotary"
-        if kind == "no bias":
-            return "none"
         return "bias" if added.abs().max() > line else "none"
 
     def kinds(content: Tensor, here: Tensor, moved: Tensor) -> Tensor:
         names = [name(*head) for head in zip(content, here, moved, strict=True)]
         if kind == "exchanged":
-            names = [{"bias": "rotary", "rotary": "bias"}.get(drawn, drawn) for drawn in names]
-        if kind == "other codes":
-            return torch.tensor([1 + KINDS.index(drawn) for drawn in names])
-        return torch.tensor([codes["none"] if kind == "all none" else codes[drawn] for drawn in names])
+            names = [{"bias": "rotary", "rotary": "bias"}.get(found, found) for found in names]
+        numbers = {name: number for number, name in enumerate(KINDS, start=1)} if kind == "other codes" else codes
+        return torch.tensor([numbers[found] for found in names])
 
     return kinds
 
@@ -193,8 +198,10 @@ def _heads_case(seed: int, n: int, d: int, names: Sequence[str], size: float = 1
 
 def _kinds_task(v: Mapping[str, Any]) -> Task:
     codes, hidden = v["codes"], v["hidden"]
-    exercise = Exercise(
+    return judged_task(
         name="kinds",
+        title="Which positions are these?",
+        kind="code",
         prompt="A number for each head that says which positions it has.",
         right=_kinds(codes),
         returns=numbers("the kinds", "there is one for each head"),
@@ -223,29 +230,11 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
                 _kinds(codes, kind="both sides"),
             ),
             WrongAnswer(
-                "look at what positions *added* to the content, not at whole scores", _kinds(codes, kind="whole")
-            ),
-            WrongAnswer(
                 "you take added positions for rotary ones: compare `moved` with `here`",
                 _kinds(codes, kind="never moved"),
             ),
-            WrongAnswer(
-                "compare the scores after the move with those before it, not with the content",
-                _kinds(codes, kind="from content"),
-            ),
-            WrongAnswer(
-                "heads with a bias are taken for heads without positions: a bias also changes the scores",
-                _kinds(codes, kind="no bias"),
-            ),
-            WrongAnswer("you say of every head that it has no positions", _kinds(codes, kind="all none")),
         ],
         fallback_message="some kinds are wrong; print what was added to the content, and follow its diagonals",
-    )
-    return Task(
-        id="kinds",
-        title="Which positions are these?",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=4,
@@ -275,29 +264,21 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. A query that looks back --------------------------------------------------------------------------------------
 
 
-def _turned(
-    x: Tensor,
-    t: Any,
-    v: Mapping[str, Any],
-    *,
-    exponent: float = 2.0,
-    degrees: bool = False,
-    put_back: str = "",
-) -> Tensor:
+def _turned(x: Tensor, t: Any, v: Mapping[str, Any], *, exponent: float = 2.0) -> Tensor:
     d = x.size(-1)
     omega = float(v["base"]) ** (-torch.arange(d // 2, dtype=torch.float64) * exponent / d)
-    angles = torch.as_tensor(t, dtype=torch.float64)[..., None] * (omega * math.pi / 180 if degrees else omega)
+    angles = torch.as_tensor(t, dtype=torch.float64)[..., None] * omega
     a, b = x.chunk(2, dim=-1) if v["pairs"] == "halves" else x.unflatten(-1, (-1, 2)).unbind(-1)
     new = [a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()]
-    return torch.cat(new, -1) if (put_back or v["pairs"]) == "halves" else torch.stack(new, -1).flatten(-2)
+    return torch.cat(new, -1) if v["pairs"] == "halves" else torch.stack(new, -1).flatten(-2)
 
 
 def _ask(
-    v: Mapping[str, Any], *, times: int = -1, more: int = 0, size: float | None = None, **turning: Any
+    v: Mapping[str, Any], *, ahead: bool = False, exponent: float = 2.0, own_length: bool = False
 ) -> Callable[..., Tensor]:
     def ask(key: Tensor, back: int) -> Tensor:
-        turned = _turned(key, times * (back + more), v, **turning)
-        return turned / key.norm() * (v["length"] if size is None else size)
+        query = _turned(key, back if ahead else -back, v, exponent=exponent)
+        return query if own_length else v["length"] * query / key.norm()
 
     return ask
 
@@ -307,56 +288,33 @@ def _ask_cases(seed: int, sizes: Sequence[tuple[int, int]]) -> list[Case]:
     return [Case((2 * random(d, seed=seed + i), back)) for i, (d, back) in enumerate(sizes)]
 
 
-OTHER_PAIRS = {"halves": "neighbours", "neighbours": "halves"}
-
-
 def _other_pairs(v: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**v, "pairs": OTHER_PAIRS[v["pairs"]]}
+    return {**v, "pairs": {"halves": "neighbours", "neighbours": "halves"}[v["pairs"]]}
 
 
 def _ask_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
     words = {"halves": "a feature of each half makes a pair", "neighbours": "neighbours make a pair"}
-    exercise = Exercise(
+    return judged_task(
         name="ask",
+        title="A query that looks back",
+        kind="code",
         prompt="The query (d,) that looks a given number of places back.",
         right=_ask(v),
         returns=tensor("(d,)", "the query"),
         cases=_ask_cases(v["seed"], [(6, 3), (4, 11)]),
         wrong_answers=[
             WrongAnswer(
-                "your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, times=1)
+                "your query looks as far ahead: its key stands before it, so s - t is negative", _ask(v, ahead=True)
             ),
             WrongAnswer(f"you paired other features; here {words[v['pairs']]}", _ask(_other_pairs(v))),
-            WrongAnswer(
-                "your pairs are the right ones, but once turned their features stand in other places than before",
-                _ask(v, put_back=OTHER_PAIRS[v["pairs"]]),
-            ),
             WrongAnswer("your pairs have the speeds of base 10000; take your own", _ask({**v, "base": 10000})),
             WrongAnswer("your pairs turn too fast or too slow: the exponent is -2i/d", _ask(v, exponent=1.0)),
-            WrongAnswer("the exponent is -2i/d, and d counts all features, not the pairs", _ask(v, exponent=4.0)),
             WrongAnswer(
-                "the query has the key's length; give it the length that is asked for",
-                lambda key, back: _ask(v)(key, back) * key.norm() / v["length"],
+                "the query has the key's length; give it the length that is asked for", _ask(v, own_length=True)
             ),
-            WrongAnswer("the query has length 1; give it the length that is asked for", _ask(v, size=1.0)),
-            WrongAnswer("that is the key itself, not turned: this query looks at its own place", _ask(v, times=0)),
-            WrongAnswer("your query looks one place too far", _ask(v, more=1)),
-            WrongAnswer("your query looks one place too few back", _ask(v, more=-1)),
-            WrongAnswer("your angles are in degrees; sine and cosine take radians", _ask(v, degrees=True)),
-            WrongAnswer(
-                "you multiplied by the key's length; divide by it",
-                lambda key, back: _ask(v)(key, back) * key.norm() ** 2,
-            ),
-            WrongAnswer("your query gets the lowest score of all: the sign is wrong", _ask(v, size=-v["length"])),
         ],
         fallback_message="turned to its place, this query does not point where the turned key points; try it with four features",
-    )
-    return Task(
-        id="ask",
-        title="A query that looks back",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_ask_cases(hidden, [(8, 5), (12, 2)]), says="other keys and distances"),
             Check(points=1, cases=_ask_cases(hidden + 20, [(2, 4), (32, 9)]), says="one pair, and many"),
@@ -370,31 +328,13 @@ def _ask_task(v: Mapping[str, Any]) -> Task:
 
 def _held(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def held(query: Tensor, key: Tensor, back: int, lengths: Sequence[int]) -> Tensor:
-        d, weights = len(key), []
+        weights = []
         for n in lengths:
-            distance = torch.arange(n)
-            if kind == "one too far":
-                distance = distance + 1
-            sign = 1 if kind == "ahead" else -1
-            keys = key.expand(n, -1) if kind == "not turned" else _turned(key.expand(n, -1), sign * distance, v)
-            divided = (v["scaled"] == "divided") != (kind == "other scale")
-            scores = keys @ query / (math.sqrt(d / 2) if kind == "pairs" else math.sqrt(d) if divided else 1.0)
-            if kind == "not itself":
-                scores[0] = -torch.inf
-            if kind == "only before":
-                scores[:back] = -torch.inf
-            result = scores if kind == "score" else scores.softmax(-1)
-            at = {"from the beginning": n - 1 - back, "too near": back - 1, "further": min(back + 1, n - 1)}.get(
-                kind, back
-            )
-            if kind == "largest":
-                weights.append(result.max())
-            elif kind == "clipped":
-                weights.append(result[min(back, n - 1)])
-            elif kind == "just as long" and n == back:
-                weights.append(result[0])
-            else:
-                weights.append(result[at] if back < n else torch.tensor(0.0))
+            distance = torch.arange(n) + (kind == "one too far")
+            keys = _turned(key.expand(n, -1), distance if kind == "ahead" else -distance, v)
+            scores = keys @ query / (math.sqrt(len(key)) if v["scaled"] == "divided" else 1.0)
+            at = n - 1 - back if kind == "from the beginning" else min(back, n - 1)
+            weights.append(scores.softmax(-1)[at] if back < n or kind == "clipped" else torch.tensor(0.0))
         return torch.stack(weights).double()
 
     return held
@@ -410,49 +350,36 @@ def _held_task(v: Mapping[str, Any]) -> Task:
         "divided": "your scores are not divided by sqrt(d); here they are",
         "as they are": "your scores are divided by sqrt(d); here they are not",
     }
-    slips = [
-        WrongAnswer(scaling[v["scaled"]], _held(v, kind="other scale"), 2),
+    wrong_answers = [
+        WrongAnswer(
+            scaling[v["scaled"]],
+            _held({**v, "scaled": {"divided": "as they are", "as they are": "divided"}[v["scaled"]]}),
+            2,
+        ),
         WrongAnswer("your keys stand after the query: for keys before it, s - t is negative", _held(v, kind="ahead")),
-        WrongAnswer("the features are paired in the other way", _held(_other_pairs(v))),
-        WrongAnswer("your pairs have the speeds of base 10000; take your own", _held({**v, "base": 10000})),
-        WrongAnswer("nothing is turned: all keys get the same weight", _held(v, kind="not turned")),
+        WrongAnswer("you paired other features; the pairs are those of task 2", _held(_other_pairs(v))),
         WrongAnswer("the query stands one place too far: its own key is at distance 0", _held(v, kind="one too far")),
-        WrongAnswer(
-            "that is the weight of the key `back` - 1 places before: the query's own is 0 before",
-            _held(v, kind="too near"),
-        ),
-        WrongAnswer(
-            "that is the weight of the key `back` + 1 places before: the query's own is 0 before",
-            _held(v, kind="further"),
-        ),
-        WrongAnswer("your scores are divided by the root of the number of pairs", _held(v, kind="pairs"), 2),
-        WrongAnswer("the query does not look at its own key", _held(v, kind="not itself")),
-        WrongAnswer("keys that stand nearer than the one asked for compete too", _held(v, kind="only before")),
-        WrongAnswer("that is the score; return its weight, after the softmax", _held(v, kind="score")),
         WrongAnswer(
             "you count from the beginning of the text; count back from the query",
             _held(v, kind="from the beginning"),
         ),
-        WrongAnswer("that is the largest weight; it may lie on another key", _held(v, kind="largest")),
-        WrongAnswer("where the text is too short for such a key, the weight is 0", _held(v, kind="clipped")),
-        WrongAnswer("a text of `back` positions has no such key yet: the weight is 0", _held(v, kind="just as long")),
+        WrongAnswer(
+            "you give a weight where the text is too short for such a key; the weight is 0 there",
+            _held(v, kind="clipped"),
+        ),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="held",
+        title="How long may the text be?",
+        kind="measure",
         prompt="The weight on the key that stands a given number of places back, for each length of the text.",
         right=_held(v),
         returns=numbers("the weights", "there is one for each length"),
         cases=distinguishing_cases(
-            lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), slips
+            lambda seed: [_held_case(seed, 6, 4, [9, 5, 20, 3, 4])], v["seed"] + 3, _held(v), wrong_answers
         ),
-        wrong_answers=slips,
+        wrong_answers=wrong_answers,
         fallback_message="some weights are not right; print the scores of a text of three positions, and work one out by hand",
-    )
-    return Task(
-        id="held",
-        title="How long may the text be?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -536,32 +463,14 @@ def newest(query, keys, values):
             "nothing is masked: a query sees keys that come later",
             14,
         ),
-        Fault("s > t[:, None]", "s >= t[:, None]", "no query sees the key at its own place", 14),
-        Fault(" / math.sqrt(d)", "", "your scores are not divided by sqrt(d)", 2),
-        Fault("math.sqrt(d)", "math.sqrt(m)", "the scores are divided by the root of the number of queries", 2),
-        Fault("turn(query, t)", "query", "the queries are not turned"),
-        Fault(
-            "torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1)",
-            "torch.cat([a * angles.cos() + b * angles.sin(), b * angles.cos() - a * angles.sin()], dim=-1)",
-            "your turn goes the other way round, or is a mirror: compare the signs of both halves with section 6.6",
-        ),
-        Fault(
-            "x.chunk(2, dim=-1)",
-            "x.unflatten(-1, (-1, 2)).unbind(-1)",
-            "here a pair is one feature of each half, as in section 6.6, not two neighbours",
-        ),
-        Fault("{turns}.0", "10000.0", "the speeds are those of base 10000; the base stands under *Yours*"),
+        Fault(" / math.sqrt(d)", "", "your scores are not scaled; divide them by sqrt(d)", 2),
     ],
 )
 
 
 def _newest_cases(seed: int, shapes: Sequence[tuple[int, int, int]]) -> list[Case]:
     """Cases of (m, n, d)."""
-    cases = []
-    for i, (m, n, d) in enumerate(shapes):
-        sizes = [(m, d), (n, d), (n, d)]
-        cases.append(Case(tuple(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes))))
-    return cases
+    return [Case((*draw_tensors(seed + 5 * i, (m, d), (n, d), (n, d)),)) for i, (m, n, d) in enumerate(shapes)]
 
 
 def _newest_task(v: Mapping[str, Any]) -> Task:

@@ -1,6 +1,5 @@
 """Hidden side of the project: the machine of chapter 7 on another pair of languages, drawn for each student."""
 
-import itertools
 import random as python_random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, tensor
+from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases, judged_task
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, tensor
 
 # ---- The languages ---------------------------------------------------------------------------------------------------
 
@@ -298,24 +297,15 @@ def _shifted(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Ten
 
     def shifted(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         m = 1 + max(map(len, sentences))
-        rows_in, rows = [], []
+        before, target = [], []
         for ids in sentences:
             rest = [pad] * (m - 1 - len(ids))
-            target = [*ids, *rest, end] if kind == "end at the end" else [*ids, end, *rest]
-            target = [*ids, pad, *rest] if kind == "no end" else target
-            before = [*ids, end, *rest] if kind == "not shifted" else [begin, *ids, *rest]
-            if kind == "no begin":
-                before = [pad, *ids, *rest]
-            if kind == "begin last":
-                before = [*ids, begin, *rest]
-            if kind == "padding first":
-                before, target = [*rest, begin, *ids], [*rest, *ids, end]
-            if kind == "two steps":
-                target = [*ids[1:], end, *rest, pad] if ids else target
-            rows_in.append(before)
-            rows.append(target)
-        result = torch.tensor(rows_in), torch.tensor(rows)
-        return result[::-1] if kind == "exchanged" else result  # type: ignore[return-value]
+            wanted = [*ids, *rest, end] if kind == "end at the end" else [*ids, end, *rest]
+            before.append(wanted if kind == "not shifted" else [begin, *ids, *rest])
+            target.append([*ids, pad, *rest] if kind == "no end" else wanted)
+        if kind == "exchanged":
+            before, target = target, before
+        return torch.tensor(before), torch.tensor(target)
 
     return shifted
 
@@ -329,22 +319,21 @@ def _sentences(v: Mapping[str, Any], size: int, seed: int, held_out: bool = Fals
 def _shifted_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"]
 
-    def shifted(kind: str) -> Callable[..., tuple[Tensor, Tensor]]:
-        return _shifted(v, kind=kind)
-
     def case(size: int, seed: int) -> Case:
         return Case(([foreign for _, foreign in _sentences(v, size, seed)],))
 
     def uneven(seed: int) -> Case:
-        """Sentences of several lengths, since on equal ones some slips are right."""
+        """Sentences of several lengths, since on equal ones some wrong answers are right."""
         while True:
             exercise = case(4, seed)
             if len({len(ids) for ids in exercise.inputs[0]}) > 2:
                 return exercise
             seed += 1
 
-    exercise = Exercise(
+    return judged_task(
         name="shifted",
+        title="What goes in, and what is wanted",
+        kind="code",
         prompt="What the decoder reads and what it is to write, for some sentences.",
         right=_shifted(v),
         returns=(tensor("(batch, m)", "target_in"), tensor("(batch, m)", "target")),
@@ -353,27 +342,25 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
             *(
                 []
                 if v["special"] == list(SPECIAL)
-                else [WrongAnswer("padding, begin and end have other ids here", shifted("other ids"))]
+                else [
+                    WrongAnswer(
+                        "padding, begin and end have other ids here; use PAD, BEGIN and END",
+                        _shifted(v, kind="other ids"),
+                    )
+                ]
             ),
-            WrongAnswer("the target does not end with END", shifted("no end")),
-            WrongAnswer("END stands after the padding; it follows the last word", shifted("end at the end")),
+            WrongAnswer("the target does not end with END; put it after the last word", _shifted(v, kind="no end")),
+            WrongAnswer("END stands after the padding; it follows the last word", _shifted(v, kind="end at the end")),
             WrongAnswer(
                 "what goes in is the target itself; it must be shifted by one, and begin with BEGIN",
-                shifted("not shifted"),
+                _shifted(v, kind="not shifted"),
             ),
-            WrongAnswer("what goes in does not begin with BEGIN", shifted("no begin")),
-            WrongAnswer("BEGIN stands at the end of what goes in", shifted("begin last")),
-            WrongAnswer("padding stands at the beginning; here it stands at the end", shifted("padding first")),
-            WrongAnswer("the target runs ahead by two words", shifted("two steps")),
-            WrongAnswer("return what goes in first, and what is wanted second", shifted("exchanged")),
+            WrongAnswer(
+                "the two are exchanged; return what goes in first, and what is wanted second",
+                _shifted(v, kind="exchanged"),
+            ),
         ],
         fallback_message="some ids are not right; write both rows of one short sentence on paper",
-    )
-    return Task(
-        id="shifted",
-        title="What goes in, and what is wanted",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=[case(7, hidden), case(3, hidden + 1)], says="several sentences"),
             Check(points=1, cases=[case(1, hidden + 2)], says="one sentence"),
@@ -386,84 +373,52 @@ def _shifted_task(v: Mapping[str, Any]) -> Task:
 
 def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[int]], Tensor]:
     names = _names(v)
-    solution = TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", "")
-    if kind in ("masculine", "one role", "no article", "adjective behind or before"):
-        plain = names["phrase"]
+    phrase, nouns = names["phrase"], dict(names["NOUNS"])
 
-        def phrase(article: str, adjective: str | None, noun: str, role: str) -> list[str]:
-            if kind == "masculine":
-                word, gender = names["NOUNS"][noun]
-                names["NOUNS"][noun] = word, 0
-                words = plain(article, adjective, noun, role)
-                names["NOUNS"][noun] = word, gender
-                return list(words)
-            words = plain(article, adjective, noun, "acts" if kind == "one role" else role)
-            if kind == "no article":
-                return list(words[1:])
-            return [words[0], *words[:0:-1]]
+    def other_phrase(article: str, adjective: str | None, noun: str, role: str) -> list[str]:
+        if kind == "masculine":
+            names["NOUNS"][noun] = nouns[noun][0], 0
+        words = phrase(article, adjective, noun, "acts" if kind == "one role" else role)
+        return [words[0], *words[:0:-1]] if kind == "other side" else list(words)
 
-        names["phrase"] = phrase
-    exec(solution, names)
-    right: Callable[[Sequence[int]], list[int]] = names["translate"]
-    first = names["ENGLISH"].index
-    the, a, both = first("the"), first("a"), first("and")
-    adjectives = {first(word) for word in names["ADJECTIVES"]}
+    names["phrase"] = other_phrase
+    exec(TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", ""), names)
+    both = names["ENGLISH"].index("and")
 
     def translate(ids: Sequence[int]) -> Tensor:
         ids = list(ids)
-        if kind == "exchanged":
-            ids = [{the: a, a: the}.get(i, i) for i in ids]
-        if kind == "plain":
-            ids = [i for i in ids if i not in adjectives]
-        if kind == "breaks off":
-            ids = ids[: ids.index(both)] if both in ids else ids
-        written = right(ids)
-        if kind == "end":
-            written = [*written, names["END"]]
-        if kind == "begin":
-            written = [names["BEGIN"], *written]
-        if kind == "padded":
-            written = [*written, names["END"], names["PAD"], names["PAD"]]
-        return torch.tensor(written[:1] if kind == "one word" else written)
+        if kind == "breaks off" and both in ids:
+            ids = ids[: ids.index(both)]
+        return torch.tensor([*names["translate"](ids), *([names["END"]] if kind == "end" else [])])
 
     return translate
 
 
-TRANSLATION_SLIPS = {
+WRONG_TRANSLATIONS = {
     "end": "END is part of what you return; leave it out",
-    "begin": "BEGIN is part of what you return; leave it out",
-    "padded": "you return what was written after END, too",
     "masculine": "articles and adjectives have their first form everywhere; they agree with the noun",
     "one role": "what is acted on has the articles of who acts; in German they differ",
-    "adjective behind or before": "adjectives stand on the wrong side of their nouns",
-    "exchanged": "the and a are exchanged",
-    "plain": "the adjectives are missing",
-    "breaks off": "the sentence breaks off before its second verb",
-    "no article": "the articles are missing",
-    "one word": "only one word is written: does your loop go on?",
+    "other side": "adjectives stand on the wrong side of their nouns; look at `phrase`",
+    "breaks off": "the sentence breaks off before its second verb; go on until END",
 }
-
-
-def _telling_sentence(v: Mapping[str, Any], slips: Sequence[WrongAnswer]) -> list[int]:
-    """Return a sentence on which every slip gives something of its own."""
-    right = _translate(v)
-    for seed in range(100, 400):
-        for ids, _ in _sentences(v, 20, seed):
-            results = {str(slip.answer(ids)) for slip in slips} | {str(right(ids))}
-            if len(results) == len(slips) + 1:
-                return ids
-    raise AssertionError("there is no such sentence")
 
 
 def _translate_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 100
-    slips = [
+    wrong_answers = [
         WrongAnswer(words, _translate(v, kind=kind))
-        for kind, words in TRANSLATION_SLIPS.items()
+        for kind, words in WRONG_TRANSLATIONS.items()
         if kind != "one role" or v["language"] == "German"
     ]
-    exercise = Exercise(
+    (telling,) = distinguishing_cases(
+        lambda seed: [Case((_sentences(v, 1, seed)[0][0],))], 100, _translate(v), wrong_answers
+    )
+    unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
+    seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
+    return judged_task(
         name="translate",
+        title="The translator",
+        kind="code",
         prompt="The foreign ids of one English sentence.",
         right=_translate(v),
         returns=numbers(
@@ -471,17 +426,9 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
             "your translation has another number of words; if it goes on after the last, your loop does not "
             "stop at END, or `real` hides an English word (English padding is 0)",
         ),
-        cases=[Case((_telling_sentence(v, slips),)), Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
-        wrong_answers=slips,
+        cases=[telling, Case((_sentences(v, 1, 7, held_out=True)[0][0],))],
+        wrong_answers=wrong_answers,
         fallback_message="your translation has a wrong word; look at it with [FOREIGN[i] for i in translate(ids)]",
-    )
-    unseen = [ids for ids, _ in _sentences(v, EXAM, hidden, held_out=True)]
-    seen = [ids for ids, _ in _sentences(v, 20 - EXAM, hidden + 1)]
-    return Task(
-        id="translate",
-        title="The translator",
-        kind="code",
-        table=exercise,
         checks=[
             *(
                 Check(points=0.5, cases=[Case((ids,))], says=f"held-out sentence {i}")
@@ -500,14 +447,11 @@ EXAM = 14  # of 20 sentences
 
 def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def error(w: Sequence[int], r: Sequence[int], stem: Sequence[int]) -> str:
+        w, r = list(w), list(r)
+        if w == r or (kind == "breaks off" and w == r[: len(w)]):
+            return "right"
         stems = [[stem[i] for i in ids] for ids in (w, r)]
-        if list(w) == list(r) or (kind == "breaks off" and list(w) == list(r)[: len(w)]):
-            return "form" if kind == "right is form" else "right"
-        if kind == "all other":
-            return "other"
-        if kind == "order first" and sorted(w) == sorted(r):
-            return "order"
-        if stems[0] == stems[1] or (kind == "stems anywhere" and sorted(stems[0]) == sorted(stems[1])):
+        if stems[0] == stems[1]:
             return "form"
         same = sorted(w) == sorted(r)
         if kind == "stems in any order":
@@ -519,8 +463,7 @@ def _errors(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def errors(written: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], stem: Sequence[int]) -> Tensor:
         counts = Counter(error(w, r, stem) for w, r in zip(written, wanted, strict=True))
         order = COUNTS if kind == "other counts" else v["counts"]
-        result = torch.tensor([counts[name] for name in order], dtype=torch.float64)
-        return result / len(written) if kind == "shares" else result
+        return torch.tensor([counts[name] for name in order], dtype=torch.float64)
 
     return errors
 
@@ -551,39 +494,26 @@ def _errors_case(v: Mapping[str, Any], size: int, seed: int) -> Case:
 
 def _errors_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 200
-
-    def errors(kind: str) -> Callable[..., Tensor]:
-        return _errors(v, kind=kind)
-
-    slips = [
-        WrongAnswer("your counts stand in another order", errors("other counts")),
-        WrongAnswer("a sentence that breaks off is not right, though all its words are", errors("breaks off")),
-        WrongAnswer("you count sentences that are right among those with wrong forms", errors("right is form")),
-        WrongAnswer("words in another order *and* in other forms are wrong in another way", errors("stems anywhere")),
-        WrongAnswer("wrong in the order alone means: the same words, in the same forms", errors("stems in any order")),
-        WrongAnswer("a word that is written twice is not an error of order: count the words", errors("sets")),
-        WrongAnswer("give counts, not shares", errors("shares")),
-        WrongAnswer("you count all that is not right as wrong in another way", errors("all other")),
+    wrong_answers = [
+        WrongAnswer("your counts stand in another order; read under *Yours* which", _errors(v, kind="other counts")),
+        WrongAnswer("a sentence that breaks off is not right, though all its words are", _errors(v, kind="breaks off")),
+        WrongAnswer(
+            "you count words in other forms as wrong in the order alone; that means the same words, in the same forms",
+            _errors(v, kind="stems in any order"),
+        ),
+        WrongAnswer("a word that is written twice is not an error of order: count the words", _errors(v, kind="sets")),
     ]
 
-    def tells_apart(case: Case) -> bool:
-        answers = [_errors(v), *(slip.answer for slip in slips)]
-        return len({str(answer(*case.inputs)) for answer in answers}) == len(answers)
-
-    exercise = Exercise(
+    return judged_task(
         name="errors",
+        title="What kind of errors?",
+        kind="measure",
         prompt="How many sentences are wrong, and in which way.",
         right=_errors(v),
         returns=numbers("the counts", "there are four"),
-        cases=[next(filter(tells_apart, (_errors_case(v, 24, seed) for seed in itertools.count(31))))],
-        wrong_answers=slips,
+        cases=distinguishing_cases(lambda seed: [_errors_case(v, 24, seed)], 31, _errors(v), wrong_answers),
+        wrong_answers=wrong_answers,
         fallback_message="some counts are not right; each sentence counts once, in the first of the kinds that fits",
-    )
-    return Task(
-        id="errors",
-        title="What kind of errors?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=3, cases=[_errors_case(v, 40, hidden), _errors_case(v, 30, hidden + 1)], says="many sentences"
@@ -618,10 +548,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
             kind="written",
             rubric=[
                 (2, "one clear question about agreement, order or roles, and a prediction with a reason, made before"),
-                (
-                    3,
-                    "an experiment that could fail: an edge masked, a part removed, or a word exchanged",
-                ),
+                (3, "an experiment that could fail: an edge masked, a part removed, or a word exchanged"),
                 (2, "its numbers, from how many sentences, beside those of the machine left alone"),
                 (1, "says what the numbers do not show, such as other ways that the information can take"),
             ],
@@ -636,10 +563,7 @@ def tasks(variant: Variant) -> Sequence[Task]:
                     "the machine and its training: sizes, steps, rate, first and last loss, the first beside ln of "
                     "the number of ids",
                 ),
-                (
-                    2,
-                    "exact match on held-out and other sentences, on enough of them, and how sure it is",
-                ),
+                (2, "exact match on held-out and other sentences, on enough of them, and how sure it is"),
                 (2, "one error met while working: how it showed, what it was, how it was found"),
                 (2, "what a reader could build on: clear sentences, no number without its measurement"),
             ],

@@ -1,5 +1,6 @@
-"""Hidden side of the assignment on chapter 3: right answers, slips, the checks that give the points, the variants."""
+"""Hidden side of the assignment on chapter 3: right and wrong answers, hidden checks, variants."""
 
+import math
 import random as python_random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -102,33 +111,19 @@ def saturated(queries, keys, power):
 # ---- 1. Queries and keys of one size ---------------------------------------------------------------------------------
 
 
-def _unit(x: Tensor, norm: str, axis: int = -1) -> Tensor:
-    size = {
-        "length": x.square().sum(axis, keepdim=True).sqrt(),
-        "mean square": x.square().mean(axis, keepdim=True).sqrt(),
-        "absolute": x.abs().sum(axis, keepdim=True),
-        "square": x.square().sum(axis, keepdim=True),
-        "none": torch.ones_like(x),
-    }[norm]
-    return x / torch.where(size == 0, 1.0, size)
+def _size(x: Tensor, norm: str) -> Tensor:
+    squares = x.square()
+    return (squares.sum(-1, keepdim=True) if norm == "length" else squares.mean(-1, keepdim=True)).sqrt()
 
 
-def _normed(
-    norm: str,
-    gain: float,
-    *,
-    key_norm: str = "",
-    axis: int = -1,
-    softmax: int = -1,
-    scale: Callable[[int], float] = lambda d: 1.0,
-    naive: bool = False,
-) -> Callable[[Tensor, Tensor], Tensor]:
+def _normed(norm: str, gain: float, *, kind: str = "", axis: int = -1) -> Callable[[Tensor, Tensor], Tensor]:
+    def unit(x: Tensor) -> Tensor:
+        size = _size(x, norm)
+        return x / (size if kind == "zeros" else torch.where(size == 0, 1.0, size))
+
     def normed(query: Tensor, key: Tensor) -> Tensor:
-        q, k = _unit(query, norm, axis), _unit(key, key_norm or norm, axis)
-        if naive:
-            q, k = (x / x.norm(dim=-1, keepdim=True) for x in (query, key))
-        weights: Tensor = (gain * scale(query.size(-1)) * q @ k.T).softmax(softmax)
-        return weights
+        scores = gain * unit(query) @ (key if kind == "queries alone" else unit(key)).T
+        return (scores / math.sqrt(query.size(-1)) if kind == "scaled" else scores).softmax(axis)
 
     return normed
 
@@ -137,7 +132,7 @@ def _normed_cases(seed: int, shapes: Sequence[tuple[int, int, int]], large: floa
     """Cases of (m, n, d_k), whose vectors have different sizes."""
     cases = []
     for i, (m, n, d) in enumerate(shapes):
-        q, k = (random(size, d, seed=seed + 2 * i + which) for which, size in enumerate((m, n)))
+        q, k = draw_tensors(seed + 2 * i, (m, d), (n, d))
         stretched = torch.arange(1, n + 1, dtype=torch.float64)[:, None] / 2
         cases.append(Case((large * q, large * k * stretched)))
     return cases
@@ -152,8 +147,11 @@ def _zero_case(seed: int, m: int, n: int, d: int, words: str = "{found}") -> Cas
 def _normed_task(v: Mapping[str, Any]) -> Task:
     norm, gain, hidden = v["norm"], v["gain"], v["hidden"]
     other = {"length": "mean square", "mean square": "length"}[norm]
-    exercise = Exercise(
+    words = {"length": "sum", "mean square": "mean"}
+    return judged_task(
         name="normed",
+        title="Queries and keys of one size",
+        kind="code",
         prompt="The weights (m, n) of queries and keys that were brought to one size.",
         right=_normed(norm, gain),
         returns=tensor("(m, n)", "the weights"),
@@ -163,46 +161,30 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
         ],
         wrong_answers=[
             WrongAnswer(
-                "you divided by the root of the mean of the squares; the size here is the root of their sum"
-                if other == "mean square"
-                else "you divided by the root of the sum of the squares; the size here is the root of their mean",
+                f"your size is the root of the {words[other]} of the squares; take the root of their {words[norm]}",
                 _normed(other, gain),
             ),
-            WrongAnswer("you divided by the squared size; divide by the size", _normed("square", gain)),
-            WrongAnswer("you divided by the sum of absolute entries", _normed("absolute", gain)),
             WrongAnswer(
-                "only the queries were brought to one size; the keys still differ", _normed(norm, gain, key_norm="none")
+                "only the queries were brought to one size; the keys still differ",
+                _normed(norm, gain, kind="queries alone"),
             ),
-            WrongAnswer(
-                "only the keys were brought to one size; the queries still differ",
-                _normed("none", gain, key_norm=norm),
-            ),
-            WrongAnswer("nothing was brought to one size: these are plain dot products", _normed("none", gain)),
-            WrongAnswer(
-                "you took the size of each column; take that of each row, one query or one key",
-                _normed(norm, gain, axis=0),
-            ),
-            WrongAnswer("the factor g is missing", _normed(norm, 1.0)),
-            WrongAnswer("you divided by g; multiply by it", _normed(norm, 1 / gain)),
+            WrongAnswer("the factor g is missing; multiply the dot products by it", _normed(norm, 1.0)),
             WrongAnswer(
                 "you divided by sqrt(d_k) as well; the factor g takes its place",
-                _normed(norm, gain, scale=lambda d: d**-0.5),
+                _normed(norm, gain, kind="scaled"),
                 mistake=2,
             ),
             WrongAnswer(
                 "your softmax runs over the queries (down the columns); it must run over the keys",
-                _normed(norm, gain, softmax=0),
+                _normed(norm, gain, axis=0),
                 mistake=5,
             ),
-            WrongAnswer("the weights hold NaN", _normed(norm, gain * (1.0 if norm == "length" else 7.0), naive=True)),
+            WrongAnswer(
+                "a vector of zeros divided by its size gives NaN; leave such a vector as it is",
+                _normed(norm, gain, kind="zeros"),
+            ),
         ],
         fallback_message="these are not the weights of your scores; check that each row of both has size 1",
-    )
-    return Task(
-        id="normed",
-        title="Queries and keys of one size",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_normed_cases(hidden, [(4, 6, 3), (2, 7, 11)]), says="other sizes"),
             Check(points=1, cases=_normed_cases(hidden + 20, [(3, 4, 5)], large=1e4), says="very long vectors"),
@@ -214,30 +196,23 @@ def _normed_task(v: Mapping[str, Any]) -> Task:
 # ---- 2. How the weights move -----------------------------------------------------------------------------------------
 
 
-STEP = 0.0001  # of the difference quotient that the words name
+STEP = 0.0001  # of the difference quotient that a message names
 
 
 def _slope(name: str, *, kind: str = "") -> Callable[[Tensor, float], Tensor]:
-    _, f, d, _, _ = FACTORS[name]
+    _, f, derivative, _, _ = FACTORS[name]
 
     def slope(scores: Tensor, t: float) -> Tensor:
-        a = ((1.0 if kind == "plain weights" else f(t)) * scores).softmax(-1)
-        outer = {"sign": -d(t), "no slope": 1.0, "value": f(t), "twice": f(t) * d(t)}.get(kind, d(t))
-        mean = scores.mean(-1, keepdim=True) if kind == "plain mean" else (a * scores).sum(-1, keepdim=True)
+        weights = (f(t) * scores).softmax(-1)
+        outer = 1.0 if kind == "no slope" else derivative(t)
+        mean = (weights * scores).sum(-1, keepdim=True)
         if kind == "no mean":
-            return outer * a * scores
-        if kind in ("difference", "quotient"):
-            return ((f(t + STEP) * scores).softmax(-1) - a) / (STEP if kind == "quotient" else 1.0)
-        if kind in ("weights", "summed", "own score", "weights times"):
-            return {
-                "weights": a,
-                "summed": torch.zeros_like(a),
-                "own score": outer * a * (1 - a),
-                "weights times": outer * a,
-            }[kind]
-        if kind == "logs":
-            return outer * (scores - mean)
-        return outer * a * (1 - a) * scores if kind == "diagonal" else outer * a * (scores - mean)
+            return outer * weights * scores
+        if kind == "diagonal":
+            return outer * weights * (1 - weights) * scores
+        if kind == "quotient":
+            return ((f(t + STEP) * scores).softmax(-1) - weights) / STEP
+        return torch.zeros_like(weights) if kind == "summed" else outer * weights * (scores - mean)
 
     return slope
 
@@ -250,26 +225,19 @@ def _slope_cases(seed: int, shapes: Sequence[tuple[int, ...]], ts: Sequence[floa
 
 def _slope_task(v: Mapping[str, Any]) -> Task:
     name, hidden = v["factor"], v["hidden"] + 100
-    exercise = Exercise(
+    return judged_task(
         name="slope",
+        title="How the weights move",
+        kind="code",
         prompt="The derivative by t of the weights softmax(f(t) s), of the shape of the scores.",
         right=_slope(name),
         returns=tensor("(..., n)", "the derivatives"),
         cases=_slope_cases(v["seed"] + 3, [(3, 5), (7,)], [1.7, 0.6]),
         tolerance=1e-7,
         wrong_answers=[
-            WrongAnswer("the sign is turned around", _slope(name, kind="sign")),
             WrongAnswer(
                 "the derivative of f is missing: the chain rule multiplies by it", _slope(name, kind="no slope")
             ),
-            WrongAnswer(
-                "you multiplied by f itself; the chain rule asks for its derivative", _slope(name, kind="value")
-            ),
-            WrongAnswer(
-                "you multiplied by f as well: in s - mean the scores stand as they are, not times f",
-                _slope(name, kind="twice"),
-            ),
-            WrongAnswer("subtract the mean under the weights, not the plain one", _slope(name, kind="plain mean")),
             WrongAnswer(
                 "you left out that all weights share one sum: the mean of the scores under the weights is missing",
                 _slope(name, kind="no mean"),
@@ -279,46 +247,16 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
                 _slope(name, kind="diagonal"),
             ),
             WrongAnswer(
-                "that is the derivative of the *logarithms* of the weights; multiply by the weights",
-                _slope(name, kind="logs"),
-            ),
-            WrongAnswer(
-                "your weights are those of the plain scores; take those at f(t) times s",
-                _slope(name, kind="plain weights"),
-            ),
-            WrongAnswer(
-                "these are the weights themselves; how fast they move with t is asked for", _slope(name, kind="weights")
-            ),
-            WrongAnswer(
                 "all of it is 0: the weights of a row sum to 1, so their sum has no derivative (is there a `.sum()` "
                 "before your derivative?); take each weight by itself",
                 _slope(name, kind="summed"),
-            ),
-            WrongAnswer(
-                "that is how a weight moves with its own score; the scores move with t by f'(t) s, and every score "
-                "moves every weight",
-                _slope(name, kind="own score"),
-            ),
-            WrongAnswer(
-                "you multiplied the weights by the derivative of f; the factor s - mean is missing",
-                _slope(name, kind="weights times"),
-            ),
-            WrongAnswer(
-                "that is the difference of two rows of weights; divide it by the step",
-                _slope(name, kind="difference"),
             ),
             WrongAnswer(
                 "that is a difference quotient, right to a few digits only; work the derivative out",
                 _slope(name, kind="quotient"),
             ),
         ],
-        fallback_message="wrong, or right to a few digits only, as a difference quotient is; work the derivative out",
-    )
-    return Task(
-        id="slope",
-        title="How the weights move",
-        kind="code",
-        table=exercise,
+        fallback_message="these are not the derivatives to all digits; work them out, without a difference quotient",
         checks=[
             Check(points=4, cases=_slope_cases(hidden, [(4, 6), (9,)], [0.8, 2.3]), says="one row and several"),
             Check(points=1, cases=_slope_cases(hidden + 20, [(2, 3, 5)], [1.4]), says="further axes in front"),
@@ -334,29 +272,15 @@ def _slope_task(v: Mapping[str, Any]) -> Task:
 # ---- 3. Saturated rows -----------------------------------------------------------------------------------------------
 
 
-def _saturated(share: float, *, kind: str = "", power_of: Callable[[float], float] = lambda p: p) -> Callable[..., Any]:
+def _saturated(share: float, *, kind: str = "") -> Callable[..., Any]:
     def saturated(queries: Sequence[Tensor], keys: Sequence[Tensor], power: float) -> Tensor:
+        power = {"not scaled": 0.0, "root": 0.5}.get(kind, power)
         shares = []
         for query, key in zip(queries, keys, strict=True):
             width = len(key) if kind == "count" else query.size(-1)
-            weights = (query @ key.T / width ** power_of(power)).softmax(0 if kind == "columns" else -1)
-            largest = weights.amax(0 if kind == "of columns" else -1)
-            scores = query @ key.T / width ** power_of(power)
-            counted = {
-                "entries": weights > share,
-                "below": largest <= share,
-                "scores": scores.amax(-1) > share,
-                "a percentage": largest > 100 * share,
-            }.get(kind, largest > share)
-            result = counted.to(query.dtype).mean()
-            shares.append(
-                {
-                    "mean": largest.mean(),
-                    "median": largest.median(),
-                    "percent": 100 * result,
-                    "rows": counted.sum().to(query.dtype),
-                }.get(kind, result)
-            )
+            weights = (query @ key.T / width**power).softmax(0 if kind == "columns" else -1)
+            above = (weights if kind == "entries" else weights.amax(-1)) > share
+            shares.append(above.to(query.dtype).mean())
         return torch.stack(shares)
 
     return saturated
@@ -370,17 +294,11 @@ def _saturated_case(seed: int, widths: Sequence[int], m: int, n: int, power: flo
 
 def _saturated_task(v: Mapping[str, Any]) -> Task:
     share, hidden = v["percent"] / 100, v["hidden"] + 200
-    slips = [
+    wrong_answers = [
         WrongAnswer(
-            "the power has no effect: these scores are not divided at all",
-            _saturated(share, power_of=lambda p: 0.0),
+            "your scores are not scaled at all; divide them by the power of d_k", _saturated(share, kind="not scaled")
         ),
-        WrongAnswer("you multiply by the power of d_k; divide by it", _saturated(share, power_of=lambda p: -p)),
-        WrongAnswer(
-            "you always divide by the square root; the power is an argument",
-            _saturated(share, power_of=lambda p: 0.5),
-        ),
-        WrongAnswer("you took the power of sqrt(d_k); take that of d_k", _saturated(share, power_of=lambda p: p / 2)),
+        WrongAnswer("you always divide by the square root; the power is an argument", _saturated(share, kind="root")),
         WrongAnswer(
             "you divide by a power of n, the number of keys; take d_k, the width",
             _saturated(share, kind="count"),
@@ -391,54 +309,24 @@ def _saturated_task(v: Mapping[str, Any]) -> Task:
             _saturated(share, kind="columns"),
             mistake=5,
         ),
-        WrongAnswer(
-            "you look for the largest weight of each column; look in each row", _saturated(share, kind="of columns")
-        ),
         WrongAnswer("you count entries; count rows, by their largest weight", _saturated(share, kind="entries")),
-        WrongAnswer("you count the rows that are *not* saturated", _saturated(share, kind="below")),
-        WrongAnswer(
-            "that is the mean of the largest weights; count how many are above the line",
-            _saturated(share, kind="mean"),
-        ),
-        WrongAnswer(
-            "that is the median of the largest weights; count how many are above", _saturated(share, kind="median")
-        ),
-        WrongAnswer("these are percent; give shares between 0 and 1", _saturated(share, kind="percent")),
-        WrongAnswer(
-            "that is how many rows are saturated; give their share of all rows", _saturated(share, kind="rows")
-        ),
-        WrongAnswer(
-            f"no weight is above {100 * share:g}, since none is above 1; the line is {share:g}",
-            _saturated(share, kind="a percentage"),
-        ),
-        WrongAnswer(
-            "you compare the scores with the line; take the softmax first, its weights are what is compared",
-            _saturated(share, kind="scores"),
-        ),
-        *(
-            WrongAnswer(f"you call a row saturated above {line}; your line is {share:g}", _saturated(line))
-            for line in (0.5, 0.9)
-            if line != share
-        ),
     ]
 
-    def drawn(seed: int) -> list[Case]:
-        return [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)]
-
-    exercise = Exercise(
+    return judged_task(
         name="saturated",
+        title="Saturated rows",
+        kind="measure",
         prompt="The share of saturated rows, for each width.",
         right=_saturated(share),
         returns=numbers("the shares", "there is one for each width"),
-        cases=distinguishing_cases(drawn, v["seed"] + 7, _saturated(share), slips),
-        wrong_answers=slips,
+        cases=distinguishing_cases(
+            lambda seed: [_saturated_case(seed, [2, 11, 23], 37, 5, 0.3)],
+            v["seed"] + 7,
+            _saturated(share),
+            wrong_answers,
+        ),
+        wrong_answers=wrong_answers,
         fallback_message="some shares are not right; with one key every row is saturated, try that",
-    )
-    return Task(
-        id="saturated",
-        title="Saturated rows",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -514,20 +402,22 @@ def cooled(query, key, value, dial):
         ),
     },
     [
-        Fault("{base:g}**dial", "1.0", "the temperature has no effect"),
-        Fault("{base:g}**dial", "{base:g} ** (2 * dial)", "the temperature is squared"),
-        Fault(" * math.sqrt(key.size(-1))", "", "your scores are not divided by sqrt(d_k)", 2),
+        Fault(
+            " * math.sqrt(key.size(-1))",
+            "",
+            "your scores are not divided by sqrt(d_k); the temperature comes on top",
+            2,
+        ),
     ],
 )
 
 
 def _cooled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]], dials: Sequence[float]) -> list[Case]:
     """Cases of (m, n, d_k, d_v)."""
-    cases = []
-    for i, ((m, n, d_k, d_v), dial) in enumerate(zip(shapes, dials, strict=True)):
-        sizes = [(m, d_k), (n, d_k), (n, d_v)]
-        cases.append(Case((*(random(*size, seed=seed + 5 * i + k) for k, size in enumerate(sizes)), dial)))
-    return cases
+    return [
+        Case((*draw_tensors(seed + 5 * i, (m, d_k), (n, d_k), (n, d_v)), dial))
+        for i, ((m, n, d_k, d_v), dial) in enumerate(zip(shapes, dials, strict=True))
+    ]
 
 
 def _cooled_task(v: Mapping[str, Any]) -> Task:

@@ -8,9 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_classroom.assignment import Assignment, Check, Task, Variant, distinguishing_cases
+from attention_classroom.assignment import (
+    Assignment,
+    Check,
+    Task,
+    Variant,
+    distinguishing_cases,
+    draw_tensors,
+    judged_task,
+)
 from attention_classroom.bug_fix_task import BugFixTask, Fault
-from attention_tutorial.exercises import Case, Exercise, WrongAnswer, numbers, random, tensor
+from attention_tutorial.exercises import Case, WrongAnswer, numbers, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
@@ -164,34 +172,21 @@ def _log_base(v: Mapping[str, Any]) -> float:
 
 
 def _joined(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., tuple[Tensor, Tensor]]:
+    log_base, times = _log_base(v), {"once": 1, "left out": 2}[v["shared"]]
+    times = {"twice": 0, "other": 3 - times}.get(kind, times)
+
     def joined(a: Sequence[Tensor], b: Sequence[Tensor], both: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        log_base = _log_base(v)
-        if kind == "other base":
-            log_base = math.log(2) if v["base"] == "e" else 1.0
-        log_of_result = {"nats": 1.0, "bits": math.log(2)}.get(kind, log_base)
         parts = (a, b, both)
         if v["holds"] == "pair":  # a total of 1, measured from its own logarithm
             parts = tuple((log, log.isfinite().double(), output) for log, output in parts)
-        tops, totals, sums = zip(*parts, strict=True)
-        top = torch.maximum(tops[0], tops[1])
-        reference = torch.where(top.isinf(), 0, top)
-        times = {"once": 1, "left out": 2}[v["shared"]]
-        times = {"twice": 0, "other": 3 - times, "added": -1}.get(kind, times)
-        signs = (1, 0, 0) if kind == "first alone" else (1, 1, -times)
-        if kind == "not rescaled":
-            reference = torch.zeros_like(top)
-        shrinks = [((t - reference) * log_base).exp() for t in tops]
-        if kind == "not rescaled":
-            shrinks = [torch.ones_like(t) for t in tops]
-        signed = [sign * shrink for sign, shrink in zip(signs, shrinks, strict=True)]
-        total = torch.stack([x * y for x, y in zip(signed, totals, strict=True)]).sum(0)
-        last = 0 if kind == "shared output stays" else signed[2]
-        summed = signed[0] * sums[0] + signed[1] * sums[1] + last * sums[2]
-        output = torch.where(total > 0, summed / (1 if kind == "not divided" else total), 0)
-        if kind == "evenly":
-            output = sum(torch.where(totals[i] > 0, sums[i] / totals[i], 0) for i in (0, 1)) / 2
-        from_top = total.log() / log_of_result
-        return output, from_top if kind == "from the top" else reference + from_top
+        top = torch.maximum(a[0], b[0])
+        reference = torch.zeros_like(top) if kind == "not rescaled" else torch.where(top.isinf(), 0, top)
+        total, summed = torch.zeros_like(top), torch.zeros_like(parts[0][2])
+        for (t, ell, u), sign in zip(parts, (1, 1, -times), strict=True):
+            shrink = torch.ones_like(t) if kind == "not rescaled" else ((t - reference) * log_base).exp()
+            total, summed = total + sign * shrink * ell, summed + sign * shrink * u
+        log = total.log() / log_base
+        return torch.where(total > 0, summed / total, 0), log if kind == "from the top" else reference + log
 
     return joined
 
@@ -228,10 +223,6 @@ def _joined_case(
 
 def _joined_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"]
-
-    def joined(kind: str) -> Callable[..., tuple[Tensor, Tensor]]:
-        return _joined(v, kind=kind)
-
     other = {
         "once": "keys on both machines are left out; count each of them once",
         "left out": "keys on both machines count once; here they are left out of both",
@@ -247,37 +238,26 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
         words = "correct for small scores, but not for very large ones or for queries without a key: {found}"
         return [_joined_case(seed, 3, (4, 2, 3), 2, v), Case(large.inputs, words)]
 
-    slips = [
-        WrongAnswer("keys on both machines count twice", joined("twice")),
-        WrongAnswer(other[v["shared"]], joined("other")),
-        WrongAnswer("the shared part is added; it is in both others already, so take it away", joined("added")),
-        WrongAnswer(f"your powers have another base; here it is {v['base']}", joined("other base")),
-        WrongAnswer(unscaled[v["holds"]], joined("not rescaled")),
-        WrongAnswer("only the first machine counts", joined("first alone")),
-        WrongAnswer("the sum is not divided by the total", joined("not divided")),
-        WrongAnswer("the two outputs are averaged evenly; the larger total must count more", joined("evenly")),
-        WrongAnswer("the shared keys are taken from the total, but not from the sum", joined("shared output stays")),
-        WrongAnswer("your log-total is measured from the top; add the top again", joined("from the top")),
-        *(
-            WrongAnswer(f"your log-total is a logarithm to base {base}; here the base is {v['base']}", joined(kind))
-            for base, kind in (("e", "nats"), ("2", "bits"))
-            if base != v["base"]
+    wrong_answers = [
+        WrongAnswer("keys on both machines count twice; take the shared part away", _joined(v, kind="twice")),
+        WrongAnswer(other[v["shared"]], _joined(v, kind="other")),
+        WrongAnswer(
+            f"your powers have another base; here it is {v['base']}",
+            _joined({**v, "base": "2" if v["base"] == "e" else "e"}),
         ),
+        WrongAnswer(unscaled[v["holds"]], _joined(v, kind="not rescaled")),
+        WrongAnswer("your log-total is measured from the top; add the top again", _joined(v, kind="from the top")),
     ]
-    exercise = Exercise(
+    return judged_task(
         name="joined",
+        title="Two machines that share keys",
+        kind="code",
         prompt="The output over the keys of two machines, and its log-total.",
         right=_joined(v),
         returns=(tensor("(m, d_v)", "the output"), tensor("(m, 1)", "the log-totals", finite=False)),
-        cases=distinguishing_cases(cases, v["seed"], _joined(v), slips),
-        wrong_answers=slips,
+        cases=distinguishing_cases(cases, v["seed"], _joined(v), wrong_answers),
+        wrong_answers=wrong_answers,
         fallback_message="try three keys, one on each machine alone and one on both",
-    )
-    return Task(
-        id="joined",
-        title="Two machines that share keys",
-        kind="code",
-        table=exercise,
         checks=[
             Check(
                 points=3,
@@ -312,29 +292,17 @@ def _joined_task(v: Mapping[str, Any]) -> Task:
 
 def _recent(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def recent(query: Tensor, keys: Tensor, values: Tensor, count: int) -> Tensor:
-        sinks, slope, size = v["sinks"], v["slope"], len(keys)
-        sinks = {"no sinks": 0, "one more sink": sinks + 1}.get(kind, sinks)
+        sinks, size = 0 if kind == "no sinks" else v["sinks"], len(keys)
         slot, last = torch.arange(size), count - 1
         word = torch.where(slot < sinks, slot, last - (last - slot) % (size - sinks))
         present = (word <= last) & ((slot < sinks) | (word >= sinks))
-        rank = torch.where(slot < sinks, present.sum() - 1 - slot, last - word)
-        cache = (v["distance"] == "cache") != (kind == "other distance")
-        distance = rank if cache else last - word
+        distance = last - word
+        if v["distance"] == "cache":
+            distance = torch.where(slot < sinks, present.sum() - 1 - slot, distance)
         if kind == "in order":
             distance = size - 1 - slot
-        if kind == "no bias":
-            slope = 0.0
-        if kind == "far is near":
-            slope = -slope
-        scores = keys @ query
-        scores = scores / (1.0 if kind == "no scale" else math.sqrt(len(query))) - slope * distance
-        if kind == "bias scaled too":
-            scores = (keys @ query - slope * distance) / math.sqrt(len(query))
-        shown = torch.ones_like(present) if kind == "rubbish" else present
-        if kind == "not itself":
-            shown = shown & ((word != last) | (present.sum() == 1))
-        if kind == "sinks dropped":
-            shown = shown & ((slot >= sinks) | (present.sum() <= sinks))
+        scores = keys @ query / (1.0 if kind == "no scale" else math.sqrt(len(query))) - v["slope"] * distance
+        shown = present | (kind == "rubbish")
         return scores.masked_fill(~shown, -torch.inf).softmax(-1) @ values
 
     return recent
@@ -344,7 +312,7 @@ def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
     """Cases of (size, count, d, d_v)."""
     cases = []
     for i, (size, count, d, d_v) in enumerate(shapes):
-        query, keys, values = (random(*s, seed=seed + 5 * i + k) for k, s in enumerate([(d,), (size, d), (size, d_v)]))
+        query, keys, values = draw_tensors(seed + 5 * i, (d,), (size, d), (size, d_v))
         values[count:] *= 100  # rubbish
         cases.append(Case((query, keys, values, count)))
     return cases
@@ -352,16 +320,15 @@ def _recent_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> lis
 
 def _recent_task(v: Mapping[str, Any]) -> Task:
     hidden = v["hidden"] + 1000
-
-    def recent(kind: str) -> Callable[..., Tensor]:
-        return _recent(v, kind=kind)
-
+    swapped = {"text": "cache", "cache": "text"}
     other = {
         "text": "you count the distance in the cache; here it is counted in the text, also to the first words",
         "cache": "you count the distance in the text; here it is counted in the cache, where nothing lies between",
     }
-    exercise = Exercise(
+    return judged_task(
         name="recent",
+        title="A cache that forgets",
+        kind="code",
         prompt="What the newest word finds in a cache that keeps the first words and the latest.",
         right=_recent(v),
         returns=tensor("(d_v,)", "the output"),
@@ -375,25 +342,17 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
             ),
         ],
         wrong_answers=[
-            WrongAnswer("slots that no word has reached yet hold rubbish; leave them out", recent("rubbish")),
-            WrongAnswer(other[v["distance"]], recent("other distance")),
-            WrongAnswer("the slots are not in the order of the words: a full ring begins again", recent("in order")),
-            WrongAnswer("the ring begins after the first words, which are never overwritten", recent("no sinks")),
-            WrongAnswer("your ring begins one slot too late", recent("one more sink")),
-            WrongAnswer("the first words are left out; they stay in the cache", recent("sinks dropped")),
-            WrongAnswer("the distance makes no difference", recent("no bias")),
-            WrongAnswer("far words get more weight than near ones: the penalty is subtracted", recent("far is near")),
-            WrongAnswer("your scores are not divided by sqrt(d)", recent("no scale"), 2),
-            WrongAnswer("the penalty is divided by sqrt(d) too; divide the product alone", recent("bias scaled too")),
-            WrongAnswer("the newest word does not look at itself", recent("not itself"), 14),
+            WrongAnswer("slots that no word has reached yet hold rubbish; leave them out", _recent(v, kind="rubbish")),
+            WrongAnswer(other[v["distance"]], _recent({**v, "distance": swapped[v["distance"]]})),
+            WrongAnswer(
+                "the slots are not in the order of the words: a full ring begins again", _recent(v, kind="in order")
+            ),
+            WrongAnswer(
+                "the ring begins after the first words, which are never overwritten", _recent(v, kind="no sinks")
+            ),
+            WrongAnswer("your scores are not scaled; divide them by sqrt(d)", _recent(v, kind="no scale"), 2),
         ],
         fallback_message="this is not what the newest word finds; write down for each slot which word it holds",
-    )
-    return Task(
-        id="recent",
-        title="A cache that forgets",
-        kind="code",
-        table=exercise,
         checks=[
             Check(points=3, cases=_recent_cases(hidden, [(8, 21, 3, 2), (6, 40, 5, 4)]), says="caches that are full"),
             Check(
@@ -415,35 +374,20 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
 
 def _visited(v: Mapping[str, Any], *, kind: str = "") -> Callable[..., Tensor]:
     def visited(mask: Tensor, sizes: Sequence[int]) -> Tensor:
-        shares, (m, n) = [], mask.shape
+        shares = []
         for size in sizes:
-            wide = 1 if kind == "square" else v["wide"]
-            height, width = (wide * size, size) if kind == "turned" else (size, wide * size)
-            if kind == "twice":
-                width = 2 * width
+            height, width = (v["wide"] * size, size) if kind == "turned" else (size, v["wide"] * size)
             tiles = [tile for rows in mask.split(height) for tile in rows.split(width, 1)]
             if kind == "full tiles":
                 tiles = [tile for tile in tiles if tile.shape == (height, width)]
-            need = [
-                tile
-                for tile in tiles
-                if bool(tile.all() if kind == "all" else tile.double().mean() >= 0.5 if kind == "half" else tile.any())
-            ]
-            by_pairs = (v["counts"] == "pairs") != (kind == "other")
-            if kind == "allowed":
-                shares.append(mask.double().mean().item())
-            elif kind == "number of tiles":
-                shares.append(len(need))
-            elif kind == "number of pairs":
-                shares.append(sum(tile.numel() for tile in need))
-            elif by_pairs:
-                pairs = len(need) * height * width if kind == "as full" else sum(tile.numel() for tile in need)
-                shares.append(pairs / (m * n))
+            need = [tile for tile in tiles if (tile.all() if kind == "all" else tile.any())]
+            if kind == "as full":
+                shares.append(len(need) * height * width / mask.numel())
+            elif v["counts"] == "pairs":
+                shares.append(sum(tile.numel() for tile in need) / mask.numel())
             else:
-                every = m * n / (height * width) if kind == "as full" else len(tiles)
-                shares.append(len(need) / max(every, 1e-9))
-        result = torch.tensor(shares, dtype=torch.float64)
-        return 1 - result if kind == "skipped" else result
+                shares.append(len(need) / max(1, len(tiles)))
+        return torch.tensor(shares, dtype=torch.float64)
 
     return visited
 
@@ -460,39 +404,30 @@ def _visited_task(v: Mapping[str, Any]) -> Task:
         "pairs": "you give the share of the tiles; give that of the pairs in them: tiles at the edges are smaller",
         "tiles": "you give the share of the pairs; give that of the tiles: those at the edges count as one too",
     }
-
-    def visited(kind: str) -> Callable[..., Tensor]:
-        return _visited(v, kind=kind)
-
-    exercise = Exercise(
+    swapped = {"pairs": "tiles", "tiles": "pairs"}
+    return judged_task(
         name="visited",
+        title="Which tiles need work?",
+        kind="measure",
         prompt="The share that needs work, for each block size.",
         right=_visited(v),
         returns=numbers("the shares", "there is one for each size"),
         cases=[_visited_case(v["seed"] + 3, 23, 31, [1, 2, 3])],
         wrong_answers=[
-            WrongAnswer(other[v["counts"]], visited("other")),
-            WrongAnswer("the smaller tiles at the edges are left out", visited("full tiles")),
-            WrongAnswer("the smaller tiles at the edges count as if they were full", visited("as full")),
-            WrongAnswer("a tile needs work if any of its pairs is allowed, not only if all are", visited("all")),
+            WrongAnswer(other[v["counts"]], _visited({**v, "counts": swapped[v["counts"]]})),
+            WrongAnswer("the smaller tiles at the edges are left out; they count too", _visited(v, kind="full tiles")),
             WrongAnswer(
-                "a tile needs work if any of its pairs is allowed, not only if half of them are", visited("half")
+                "the smaller tiles at the edges count as if they were full; count what they hold",
+                _visited(v, kind="as full"),
             ),
-            WrongAnswer("your tiles are square", visited("square")),
-            WrongAnswer("your tiles are turned: B queries, and more keys than that", visited("turned")),
-            WrongAnswer("your tiles have too many keys", visited("twice")),
-            WrongAnswer("that is the share that can be skipped", visited("skipped")),
-            WrongAnswer("that is a number of tiles; give the share", visited("number of tiles")),
-            WrongAnswer("that is a number of pairs; give the share", visited("number of pairs")),
-            WrongAnswer("that is the share of the allowed pairs; tiles are visited as a whole", visited("allowed")),
+            WrongAnswer(
+                "a tile needs work if any of its pairs is allowed, not only if all are", _visited(v, kind="all")
+            ),
+            WrongAnswer(
+                "your tiles are turned; they have B queries, and more keys than that", _visited(v, kind="turned")
+            ),
         ],
         fallback_message="some shares are not right; draw a mask of 5 x 17 pairs, and cut it by hand with B = 1",
-    )
-    return Task(
-        id="visited",
-        title="Which tiles need work?",
-        kind="measure",
-        table=exercise,
         checks=[
             Check(
                 points=2,
@@ -582,21 +517,7 @@ def tiled(query, key, value, size):
             "nothing is masked, and no score falls",
             14,
         ),
-        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not divided by sqrt(d)", 2),
-        Fault(
-            "math.sqrt(k.size(-1))",
-            "math.sqrt(v.size(-1))",
-            "the scores are divided by the root of d_v; divide by that of d",
-            2,
-        ),
-        Fault(" - {fall:g} * steps_back", "", "the scores do not fall with the distance"),
-        Fault("+ n - m", "+ n - m - 1", "no query sees the key at its own place: each stands one place too early", 14),
-        Fault(
-            "+ n - m", "+ n - m + 1", "each query sees the key after its own place: it stands one place too late", 14
-        ),
-        Fault(
-            "steps_back < 0", "steps_back + n - m < 0", "the mask lets the queries see keys after their own place", 14
-        ),
+        Fault(" / math.sqrt(k.size(-1))", "", "your scores are not scaled; divide them by sqrt(d)", 2),
     ],
 )
 
@@ -605,7 +526,7 @@ def _tiled_cases(seed: int, shapes: Sequence[tuple[int, int, int, int]]) -> list
     """Cases of (m, n, d, block size)."""
     cases = []
     for i, (m, n, d, block) in enumerate(shapes):
-        q, k, x = (random(*s, seed=seed + 5 * i + j) for j, s in enumerate([(m, d), (n, d), (n, d + 2)]))
+        q, k, x = draw_tensors(seed + 5 * i, (m, d), (n, d), (n, d + 2))
         cases.append(Case((2 * q, k, x, block)))
     return cases
 
