@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from . import Answers, Wrong
+from . import Answers
 
 
 def probabilities_by_sorting(logits, temperature, top_k):
@@ -17,16 +17,6 @@ def probabilities_by_sorting(logits, temperature, top_k):
 def probabilities_by_topk(logits, temperature, top_k):
     best = logits.topk(top_k)
     return torch.zeros_like(logits).scatter(0, best.indices, (best.values / temperature).softmax(-1))
-
-
-def previous_by_places(weights):
-    places = torch.arange(1, weights.size(-1))
-    return weights[:, places, places - 1].mean(dim=1)
-
-
-def previous_in_a_loop(weights):
-    n = weights.size(1)
-    return sum(weights[:, i, i - 1] for i in range(1, n)) / (n - 1)
 
 
 def pair_loss_by_matrix(train, test, size):
@@ -62,11 +52,6 @@ def bracket_score_by_lists(texts, weights):
     return weights[:, queries, keys].mean(dim=-1)
 
 
-def copying_by_diagonal(weights):
-    half = weights.size(-1) // 2
-    return weights.diagonal(1 - half, -2, -1)[:, 2:].mean(dim=-1)
-
-
 def copying_in_a_loop(weights):
     half = weights.size(-1) // 2
     return sum(weights[:, i, i - half + 1] for i in range(half + 1, 2 * half + 1)) / half
@@ -87,38 +72,27 @@ def keys_without_by_parts(x, added, w_q, w_k):
 
 
 BANK = {
-    "next_pair": Answers(right={"choice": "s + el"}, wrong=[Wrong("choose one of", "e + l")]),
-    "bits_a_byte": Answers(
-        right={"decimal": 1.6, "computed": 2.77 / 0.693 / 2.5}, wrong=[Wrong("divide by ln 2", 3.0)]
-    ),
-    "next_probabilities": Answers(
-        right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk},
-    ),
+    "bits_a_byte": Answers(right={"computed": 2.77 / 0.693 / 2.5}),
+    "next_probabilities": Answers(right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk}),
     "previous_score": Answers(
-        right={"places": previous_by_places, "loop": previous_in_a_loop},
-        wrong=[Wrong("it is not the right result", lambda weights: previous_by_places(weights) ** 2)],
+        right={
+            "places": lambda weights: weights[:, range(1, weights.size(1)), range(weights.size(1) - 1)].mean(dim=1),
+            "loop": lambda weights: torch.stack([head.diagonal(-1).mean() for head in weights]),
+        }
     ),
     "temperature_of_odds": Answers(
         right={
             "base 10": lambda difference, times: difference * math.log10(math.e) / math.log10(times),
             "tensor": lambda difference, times: difference / torch.tensor(times, dtype=torch.float64).log(),
         },
-        wrong=[Wrong("it is not the right result", lambda difference, times: difference + times)],
     ),
-    "pair_loss": Answers(
-        right={"matrix": pair_loss_by_matrix, "loop": pair_loss_in_a_loop},
-        wrong=[Wrong("it is not the right result", lambda *a: pair_loss_in_a_loop(*a) + 1)],
-    ),
-    "bracket_score": Answers(
-        right={"search": bracket_score_by_search, "lists": bracket_score_by_lists},
-        wrong=[Wrong("it is not the right result", lambda texts, w: 1 - bracket_score_by_lists(texts, w))],
-    ),
+    "pair_loss": Answers(right={"matrix": pair_loss_by_matrix, "loop": pair_loss_in_a_loop}),
+    "bracket_score": Answers(right={"search": bracket_score_by_search, "lists": bracket_score_by_lists}),
     "copying_score": Answers(
-        right={"diagonal": copying_by_diagonal, "loop": copying_in_a_loop},
-        wrong=[Wrong("it is not the right result", lambda weights: weights.amax(dim=(1, 2)))],
+        right={
+            "diagonal": lambda weights: weights.diagonal(1 - weights.size(-1) // 2, -2, -1)[:, 2:].mean(dim=-1),
+            "loop": copying_in_a_loop,
+        }
     ),
-    "keys_without": Answers(
-        right={"loop": keys_without_in_a_loop, "parts": keys_without_by_parts},
-        wrong=[Wrong("it is not the right result", lambda x, *a: keys_without_by_parts(x * 2, *a))],
-    ),
+    "keys_without": Answers(right={"loop": keys_without_in_a_loop, "parts": keys_without_by_parts}),
 }
