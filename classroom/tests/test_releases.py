@@ -185,9 +185,7 @@ PLANTED = {
     "hidden inputs as bytes, in single precision": in_metadata(packed(QUERY.float().numpy().tobytes())),
     "hidden inputs, compressed": in_metadata(packed(zlib.compress(json.dumps(QUERY.tolist()).encode()))),
     "a hidden case among the visible ones": in_the_visible_checks,
-    "a line of the hidden module": code_cell(
-        "x = 1\nq, k = (_unit(query,norm,axis), _unit(key, key_norm or norm, axis))"
-    ),
+    "a line of the hidden module": code_cell("x = 1\nkeys = [random(n,d,seed=seed + 1000 + d) for d in widths]"),
     "an output": as_output,
 }
 

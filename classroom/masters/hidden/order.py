@@ -212,17 +212,11 @@ def _kinds_task(v: Mapping[str, Any]) -> Task:
                 answer(source.replace("1e-6", "0")),
             ),
             WrongAnswer(
-                "a learned bias may differ for keys before and after the query: follow i - j, not its absolute value",
-                answer(
-                    source,
-                    (
-                        "[added.diagonal(k) for k in range(1 - n, n)]",
-                        "[torch.cat([added.diagonal(k), added.diagonal(-k)]) for k in range(n)]",
-                    ),
-                ),
+                "you say that heads with added positions have none: compare `moved` with `here`",
+                answer(source, (f"found.append({codes['added']})", f"found.append({codes['none']})")),
             ),
             WrongAnswer(
-                "you take added positions for rotary ones: compare `moved` with `here`",
+                "you take added positions for rotary ones: those do not change when all words move",
                 answer(source, ("if (m - h).abs().max() > 1e-6", "if False")),
             ),
         ],

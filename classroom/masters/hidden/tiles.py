@@ -331,6 +331,10 @@ def _recent_task(v: Mapping[str, Any]) -> Task:
                 answer(source, ("* distance", "* (len(keys) - 1 - slot)")),
             ),
             WrongAnswer(
+                "far words get more weight than near ones; subtract the penalty",
+                answer(_recent({**v, "slope": -v["slope"]})),
+            ),
+            WrongAnswer(
                 "the ring begins after the first words, which are never overwritten", answer(_recent({**v, "sinks": 0}))
             ),
             WrongAnswer(
