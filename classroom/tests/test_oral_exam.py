@@ -81,7 +81,7 @@ def test_every_assignment_has_a_sheet_without_its_solutions(name):
         assert question.answer not in question.asks
         assert len(re.findall("<td>", question.asks)) <= 40, "small enough to be computed by hand"
         if "Compute" in question.asks:
-            assert question.answer.count("<br>") >= 2, "it tells wrong answers from the right one"
+            assert question.answer.count("<br>") >= 1, "it tells a wrong answer from the right one"
     for cell in master.cells:
         if cell.cell_type == "markdown" and cell.metadata.get("nbgrader", {}).get("solution"):
             for line in cell.source.splitlines():
