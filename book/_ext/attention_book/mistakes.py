@@ -66,7 +66,7 @@ class MistakesDirective(SphinxDirective):
             self.env.note_dependency(str(path))
         places = self._places()
         tables = exercises.exercises()
-        wrong = [told for table in tables.values() for told in self._wrong(table)]
+        wrong = [entry for table in tables.values() for entry in self._wrong(table)]
         count = f"{len(tables)} checks, {len(wrong)} wrong answers, each told what is wrong with it."
         return [
             nodes.paragraph("", count, classes=["mistakes-count"]),
@@ -101,7 +101,7 @@ class MistakesDirective(SphinxDirective):
         rows = []
         for number, words in exercises.MISTAKES.items():
             links: list[nodes.Node] = []
-            for exercise in sorted({told.exercise for told in wrong if told.mistake == number}, key=list(places).index):
+            for exercise in sorted({entry.exercise for entry in wrong if entry.mistake == number}, key=list(places).index):
                 links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
             rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], self._symptom(number), links]))
         head = (("", 5), ("Mistake", 45), ("In your own model", 20), ("Exercises whose checks name it", 30))
@@ -119,16 +119,16 @@ class MistakesDirective(SphinxDirective):
     def _chapters(self, wrong: list[Told], places: dict[str, Place]) -> list[nodes.Node]:
         """Set a section for each notebook, in their order, with a folded list for each exercise."""
         chapters: dict[str, nodes.section] = {}
-        for exercise in sorted({told.exercise for told in wrong}, key=list(places).index):
+        for exercise in sorted({entry.exercise for entry in wrong}, key=list(places).index):
             _, _, title, chapter = places[exercise]
             if chapter not in chapters:
                 ids = [nodes.make_id(f"mistakes-of-{chapter}")]
                 chapters[chapter] = nodes.section("", nodes.title("", "", *inline(chapter)), ids=ids)
             diagnoses = nodes.bullet_list(classes=["mistakes-said"])
-            for told in wrong:
-                if told.exercise == exercise:
-                    common = f" (Mistake {told.mistake}.)" if told.mistake else ""
-                    words = nodes.Text(judging.sentence(told.words) + common)
+            for entry in wrong:
+                if entry.exercise == exercise:
+                    common = f" (Mistake {entry.mistake}.)" if entry.mistake else ""
+                    words = nodes.Text(judging.sentence(entry.words) + common)
                     diagnoses += nodes.list_item("", nodes.paragraph("", "", words))
             name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
             count = f"What the check says about {len(diagnoses)} wrong answers"

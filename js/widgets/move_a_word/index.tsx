@@ -9,7 +9,7 @@ import { Folded, Panel, ReservedHeight, TextAlternative } from "../../kit/panel.
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, named, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
-import { type Computed, compute, type Kept, moveAll, moveWord, type State, settle } from "./maths.ts";
+import { type Computed, compute, moveAll, moveWord, type OfKind, type State, settle } from "./maths.ts";
 import "./style.css";
 import { describe, nameOf, questions, showChange, showScore, signed, stays } from "./words.ts";
 
@@ -74,7 +74,7 @@ function Whole(props: Props) {
 }
 
 /** Which scores noticed that all words have moved together: a number for each kind. */
-function Changes({ state, kinds }: { state: State; kinds: Kept[] }) {
+function Changes({ state, kinds }: { state: State; kinds: OfKind[] }) {
   return (
     <span class="bw-wrap mw-changes">
       {kinds.map(({ kind, change }) => (
@@ -294,7 +294,7 @@ function Together({ state, write }: Props) {
 interface PlotsProps {
   state: State;
   data: Computed;
-  kinds: Kept[];
+  kinds: OfKind[];
 }
 
 function Plots({ state, data, kinds }: PlotsProps) {
@@ -346,7 +346,7 @@ function ticksIn(least: number, most: number): number[] {
 
 interface PlotProps {
   state: State;
-  one: Kept;
+  one: OfKind;
   distance: number;
   width: number;
 }

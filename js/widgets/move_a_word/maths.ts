@@ -168,7 +168,7 @@ export function scoreOf(kind: Kind, state: State): number | null {
   return scores(kind, [[...query[0]], query[1]], [[...key[0]], key[1]], settingOf(state))[0]![0]!;
 }
 
-export interface Kept {
+export interface OfKind {
   kind: Kind;
   /** The score of query and key where they stand, and where they stood before all words moved together. */
   score: number | null;
@@ -188,7 +188,7 @@ export function compute(state: State) {
   const lab = everywhere(JSON.stringify({ ...state, places: [], shift: 0, predict: false, compact: false }));
   const before = state.places.map((place) => place - state.shift);
   const [t, s] = [state.places[state.query]!, state.places[state.key]!];
-  const kinds = KINDS.map((kind): Kept => {
+  const kinds = KINDS.map((kind): OfKind => {
     const of = (places: number[]) => scores(kind, [lab.x, places], [lab.x, places], lab.setting);
     const { all, band: between } = lab.of[kind];
     return {

@@ -2,7 +2,7 @@
 
 import type { Staged } from "../../kit/quiz.tsx";
 import { minus, named, raised, show } from "../../kit/text.ts";
-import { type Kept, KINDS, type Kind, type State, scoreOf } from "./maths.ts";
+import { KINDS, type Kind, type OfKind, type State, scoreOf } from "./maths.ts";
 
 /** A number that is next to nothing is a rounding error, and said to be none. */
 export const stays = (change: number): boolean => change < 1e-9;
@@ -21,7 +21,7 @@ export const showScore = (score: number | null): string => (score === null ? "no
 export const nameOf = (state: State, kind: Kind): string => state.kinds[kind];
 
 /** What a picture shows, in a sentence or two. */
-export function describe(state: State, { kind, score, change, width }: Kept, distance: number): string {
+export function describe(state: State, { kind, score, change, width }: OfKind, distance: number): string {
   const words = named(state.sentence.split(" "));
   const moved = state.shift === 0 ? "" : ` Moved together by ${signed(state.shift)}: ${describeChange(change, score)}.`;
   const wide = stays(width)

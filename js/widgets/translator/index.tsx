@@ -18,6 +18,7 @@ import {
   type Edge,
   END,
   encode,
+  type Intervention,
   type Kind,
   type Machine,
   MOST_WRITTEN,
@@ -25,7 +26,6 @@ import {
   NOTHING,
   rowOf,
   type Sheet,
-  type Touch,
   weightsOf,
   write as writeOn,
 } from "./machine.ts";
@@ -50,7 +50,7 @@ export * from "./language.ts";
 export * from "./machine.ts";
 export * from "./words.ts";
 
-interface Example extends Touch {
+interface Example extends Intervention {
   label: string;
   sentence: string;
   step: number;
@@ -58,7 +58,7 @@ interface Example extends Touch {
   head: number;
 }
 
-interface State extends Touch {
+interface State extends Intervention {
   /** What stands in the field, and the last text in it that the machine could read. */
   text: string;
   sentence: string;
@@ -89,15 +89,15 @@ const layersOf = (machine: Machine, kind: Kind) =>
   kind === "encoder" ? machine.sizes.encoder_layers : machine.sizes.decoder_layers;
 
 const untouched = memoizeLast((machine: Machine, sentence: string) => {
-  const patient = encode(machine, idsOf(sentence, machine));
-  return { patient, written: writeOn(patient) };
+  const encoded = encode(machine, idsOf(sentence, machine));
+  return { encoded, written: writeOn(encoded) };
 });
 
-function touchOf({ closed, heads_off, swapped, shift, padding, unmasked, changes }: Touch): Touch {
+function interventionOf({ closed, heads_off, swapped, shift, padding, unmasked, changes }: Intervention): Intervention {
   return { closed, heads_off, swapped, shift, padding, unmasked, changes };
 }
 
-const isTouched = (touch: Touch): boolean => JSON.stringify(touch) !== JSON.stringify(NOTHING);
+const isChanged = (intervention: Intervention): boolean => JSON.stringify(intervention) !== JSON.stringify(NOTHING);
 
 /** What comes after a number of words: the row of probabilities of the next one. */
 const likely = (trace: Map<string, Sheet>, step: number) => rowOf(trace.get("probabilities")!, step - 1);
@@ -106,17 +106,17 @@ function compute(state: State) {
   const machine = machineOf(state.machine);
   const words = wordsOf(state.sentence);
   const plain = untouched(machine, state.sentence);
-  const touch = touchOf(state);
-  const touched = isTouched(touch);
-  const patient = touched ? encode(machine, idsOf(state.sentence, machine), touch) : plain.patient;
-  const written = touched ? writeOn(patient) : plain.written;
+  const intervention = interventionOf(state);
+  const isIntervened = isChanged(intervention);
+  const encoded = isIntervened ? encode(machine, idsOf(state.sentence, machine), intervention) : plain.encoded;
+  const written = isIntervened ? writeOn(encoded) : plain.written;
   const steps = written.ids.length;
   const step = Math.min(Math.max(state.step, 1), steps);
   const shown = state.rest ? steps : step;
   const readUntil = (last: number) => [BEGIN, ...written.ids.slice(0, last - 1)];
-  const trace = decode(patient, readUntil(shown));
-  const now = shown === step ? trace : decode(patient, readUntil(step));
-  const beside = decode(plain.patient, readUntil(shown));
+  const trace = decode(encoded, readUntil(shown));
+  const now = shown === step ? trace : decode(encoded, readUntil(step));
+  const beside = decode(plain.encoded, readUntil(shown));
   const axes = axesOf(words, state.padding, written, machine);
   const layer = Math.min(state.layer, layersOf(machine, state.attention) - 1);
   const parsed = parse(words, machine.grammar);
@@ -125,19 +125,19 @@ function compute(state: State) {
     words,
     parsed,
     plain: plain.written,
-    patient,
+    encoded,
     written,
-    touched,
+    isIntervened,
     step,
     shown,
     trace,
     beside,
     now: likely(now, step),
-    before: likely(shown === step ? beside : decode(plain.patient, readUntil(step)), step),
+    before: likely(shown === step ? beside : decode(plain.encoded, readUntil(step)), step),
     axes: { ...axes, steps: axes.steps.slice(0, shown), read: axes.read.slice(0, shown) },
     every: axes,
     layer,
-    done: listDone(touch, axes, Math.max(machine.sizes.encoder_layers, machine.sizes.decoder_layers)),
+    done: listDone(intervention, axes, Math.max(machine.sizes.encoder_layers, machine.sizes.decoder_layers)),
   };
 }
 
@@ -152,7 +152,7 @@ const closes = ([kind, layer, head, row, column]: Edge, [k, l, h, r, c]: Edge): 
 
 const inAllHeads = ([kind, layer, , row, column]: Edge): Edge => [kind, layer, 0, row, column];
 
-/** Close an edge; where it is closed, open it, with all that was closed by the same touch. */
+/** Close an edge; where it is closed, open it, with all that was closed by the same press. */
 function turn(state: State, edge: Edge): Partial<State> {
   const open = state.closed.filter((one) => !closes(one, edge));
   if (open.length < state.closed.length) return { closed: open };
@@ -225,10 +225,10 @@ function Whole(props: Props) {
   );
 }
 
-/** What the touched machine writes, against the untouched one, in a sentence. */
-function sumUp({ plain, written, machine, touched }: Data): string {
+/** What the isIntervened machine writes, against the untouched one, in a sentence. */
+function sumUp({ plain, written, machine, isIntervened }: Data): string {
   const [before, now] = [spell(plain.ids, machine), spell(written.ids, machine)];
-  if (!touched) return "";
+  if (!isIntervened) return "";
   return before === now ? "It still writes the same." : `Now it writes “${now || "nothing"}”.`;
 }
 
@@ -375,7 +375,7 @@ const PAUSE = 700; // milliseconds from one word to the next
 
 /** What the untouched machine writes, and what this one writes, word by word. */
 function Writing({ state, data, write }: Props) {
-  const { plain, written, machine, step, every, touched, parsed } = data;
+  const { plain, written, machine, step, every, isIntervened, parsed } = data;
   const [playing, play] = useStateFor(state.sentence, false);
   const steps = written.ids.length;
   const [inBoth, kept] = [common(written.ids, plain.ids), common(plain.ids, written.ids)];
@@ -425,12 +425,12 @@ function Writing({ state, data, write }: Props) {
         ))}
       </p>
       <p class="tr-title">
-        <b>{touched ? "Changed, it writes" : "Word by word"}</b> {touched && verdict(written.ids)}{" "}
-        {!touched && <span class="bw-quiet">tap a word to see how it came about</span>}
+        <b>{isIntervened ? "Changed, it writes" : "Word by word"}</b> {isIntervened && verdict(written.ids)}{" "}
+        {!isIntervened && <span class="bw-quiet">tap a word to see how it came about</span>}
       </p>
       <RovingRow
         kind="bw-wrap tr-words"
-        label={touched ? "Italian words of the changed machine" : "Italian words"}
+        label={isIntervened ? "Italian words of the changed machine" : "Italian words"}
         stop={step}
       >
         {written.ids.map((id, i) => {
@@ -474,7 +474,7 @@ function Writing({ state, data, write }: Props) {
         <span class="bw-quiet">
           word {step} of {steps}
         </span>
-        <Button name="undo" kind="plain" disabled={!touched} onClick={() => write({ ...NOTHING })}>
+        <Button name="undo" kind="plain" disabled={!isIntervened} onClick={() => write({ ...NOTHING })}>
           Undo everything
         </Button>
       </div>
@@ -730,9 +730,9 @@ const [MOST_ROWS, MOST_COLUMNS] = [10, 8];
 const FIRST = "decoder.0.cross_attention.q.1";
 
 /** The matrix that is open, as it is and as it would be untouched. */
-function openMatrix({ matrix }: State, { trace, beside, patient, machine }: Data) {
-  const name = trace.has(matrix) || patient.parameters.has(matrix) ? matrix : FIRST;
-  const sheet = trace.get(name) ?? patient.parameters.get(name)!;
+function openMatrix({ matrix }: State, { trace, beside, encoded, machine }: Data) {
+  const name = trace.has(matrix) || encoded.parameters.has(matrix) ? matrix : FIRST;
+  const sheet = trace.get(name) ?? encoded.parameters.get(name)!;
   return { name, sheet, plain: beside.get(name) ?? machine.parameters.get(name)! };
 }
 
@@ -855,9 +855,9 @@ function Paging({ name, first, most, all, go }: PagingProps) {
 type AboutProps = Pick<Props, "state" | "data"> & { looked: Looked | null; invalid: boolean };
 
 function About({ state, data, looked, invalid }: AboutProps) {
-  const { machine, trace, beside, axes, layer, written, plain, touched } = data;
+  const { machine, trace, beside, axes, layer, written, plain, isIntervened } = data;
   const [now, before] = [spell(written.ids, machine), spell(plain.ids, machine)];
-  const result = touched
+  const result = isIntervened
     ? now === before
       ? "Changed, it writes the same."
       : `Changed, it writes: ${now || "(nothing)"}`
@@ -874,7 +874,7 @@ function About({ state, data, looked, invalid }: AboutProps) {
       const same = i < other.rows && j < other.columns ? other.data[i * other.columns + j]! : null;
       return (
         <Panel
-          title={`${state.head ? `Head ${state.head}` : "Mean of the heads"}: “${row}” looks at “${column}” with ${show(value)}${touched && same !== null ? `; unchanged ${show(same)}` : ""}.`}
+          title={`${state.head ? `Head ${state.head}` : "Mean of the heads"}: “${row}” looks at “${column}” with ${show(value)}${isIntervened && same !== null ? `; unchanged ${show(same)}` : ""}.`}
         >
           {result}
         </Panel>
@@ -889,14 +889,14 @@ function About({ state, data, looked, invalid }: AboutProps) {
       const inPlain = i < other.rows && j < other.columns ? other.data[i * other.columns + j]! : null;
       return (
         <Panel
-          title={`${sayWhole(name)} [${i + 1}, ${j + 1}]: ${Number(sheet.data[at]!.toPrecision(9))}${touched && inPlain !== null ? `; unchanged ${Number(inPlain.toPrecision(9))}` : ""}.`}
+          title={`${sayWhole(name)} [${i + 1}, ${j + 1}]: ${Number(sheet.data[at]!.toPrecision(9))}${isIntervened && inPlain !== null ? `; unchanged ${Number(inPlain.toPrecision(9))}` : ""}.`}
         >
           {result}
         </Panel>
       );
     }
   }
-  return <Panel title={touched ? `Unchanged, it writes: ${before}` : "Unchanged, it writes"}>{result}</Panel>;
+  return <Panel title={isIntervened ? `Unchanged, it writes: ${before}` : "Unchanged, it writes"}>{result}</Panel>;
 }
 
 /** Each step: what is written, how likely, and where each head looks most. */

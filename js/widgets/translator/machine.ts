@@ -50,7 +50,7 @@ export type Part = readonly [kind: Kind, layer: number];
 export type Change = readonly [matrix: string, row: number, column: number, value: number];
 
 /** What is done to the machine; head 0 stands for all heads, row or column −1 for all rows or columns. */
-export interface Touch {
+export interface Intervention {
   closed: readonly Edge[];
   heads_off: readonly Head[];
   swapped: readonly Part[];
@@ -63,7 +63,7 @@ export interface Touch {
   changes: readonly Change[];
 }
 
-export const NOTHING: Touch = {
+export const NOTHING: Intervention = {
   closed: [],
   heads_off: [],
   swapped: [],
@@ -197,9 +197,9 @@ function positionsOf(n: number, d: number): Sheet {
 export type Trace = Map<string, Sheet>;
 
 /** A machine with something done to it, for one source. */
-export interface Patient {
+export interface Encoded {
   machine: Machine;
-  touch: Touch;
+  intervention: Intervention;
   parameters: Map<string, Sheet>;
   source: readonly number[];
   /** All matrices of the encoder, by their names. */
@@ -216,7 +216,7 @@ function changed(name: string, x: Sheet, changes: readonly Change[]): Sheet {
 }
 
 interface Work {
-  touch: Touch;
+  intervention: Intervention;
   sizes: Sizes;
   /** A parameter by its name. */
   own: (name: string) => Sheet;
@@ -224,14 +224,14 @@ interface Work {
   note: (name: string, x: Sheet) => Sheet;
 }
 
-function begin(patient: Pick<Patient, "machine" | "touch" | "parameters">, trace: Trace): Work {
-  const { touch, machine, parameters } = patient;
+function begin(encoded: Pick<Encoded, "machine" | "intervention" | "parameters">, trace: Trace): Work {
+  const { intervention, machine, parameters } = encoded;
   return {
-    touch,
+    intervention,
     sizes: machine.sizes,
     own: (name) => parameters.get(name)!,
     note: (name, x) => {
-      const kept = changed(name, x, touch.changes);
+      const kept = changed(name, x, intervention.changes);
       trace.set(name, kept);
       return kept;
     },
@@ -260,11 +260,11 @@ function attend(
   memory: Sheet,
   seen: (i: number, j: number) => boolean,
 ): Sheet {
-  const { touch, sizes, note } = work;
+  const { intervention, sizes, note } = work;
   const width = work.own(`${name}.w_q.weight`).rows / sizes.num_heads;
   const q = project(work, `${name}.w_q`, x);
   let [k, v] = [project(work, `${name}.w_k`, memory), project(work, `${name}.w_v`, memory)];
-  if (touch.swapped.some(([which, where]) => which === kind && where === layer)) [k, v] = [v, k];
+  if (intervention.swapped.some(([which, where]) => which === kind && where === layer)) [k, v] = [v, k];
   const merged = sheet(x.rows, width * sizes.num_heads);
   for (let head = 1; head <= sizes.num_heads; head++) {
     const [qs, ks, vs] = (
@@ -287,13 +287,13 @@ function attend(
       }
     }
     const scores = note(`${name}.scores.${head}`, raw);
-    const closed = touch.closed.filter(
+    const closed = intervention.closed.filter(
       ([which, where, one]) => which === kind && where === layer && (one === 0 || one === head),
     );
     const isOpen = (i: number, j: number) =>
       seen(i, j) && !closed.some(([, , , r, c]) => (r < 0 || r === i) && (c < 0 || c === j));
     const weights = note(`${name}.weights.${head}`, softmax(scores, isOpen));
-    const off = touch.heads_off.some(([which, where, one]) => which === kind && where === layer && one === head);
+    const off = intervention.heads_off.some(([which, where, one]) => which === kind && where === layer && one === head);
     const mixed = sheet(x.rows, width);
     for (let i = 0; i < x.rows && !off; i++) {
       for (let j = 0; j < memory.rows; j++) {
@@ -322,17 +322,17 @@ function feed(work: Work, name: string, x: Sheet): Sheet {
 }
 
 /** Have the encoder read a sentence. */
-export function encode(machine: Machine, sentence: readonly number[], touch: Touch = NOTHING): Patient {
-  const source = [...sentence, ...range(touch.padding).map(() => PAD)];
+export function encode(machine: Machine, sentence: readonly number[], intervention: Intervention = NOTHING): Encoded {
+  const source = [...sentence, ...range(intervention.padding).map(() => PAD)];
   const parameters = new Map(machine.parameters);
-  for (const [name] of touch.changes) {
+  for (const [name] of intervention.changes) {
     const x = machine.parameters.get(name);
-    if (x) parameters.set(name, changed(name, x, touch.changes));
+    if (x) parameters.set(name, changed(name, x, intervention.changes));
   }
-  const patient: Patient = { machine, touch, parameters, source, trace: new Map() };
-  const work = begin(patient, patient.trace);
+  const encoded: Encoded = { machine, intervention, parameters, source, trace: new Map() };
+  const work = begin(encoded, encoded.trace);
   const { note } = work;
-  const open = touch.unmasked.includes("encoder");
+  const open = intervention.unmasked.includes("encoder");
   let x = embed(work, "source", source);
   for (let layer = 0; layer < machine.sizes.encoder_layers; layer++) {
     const name = `encoder.${layer}`;
@@ -343,25 +343,25 @@ export function encode(machine: Machine, sentence: readonly number[], touch: Tou
     x = feed(work, name, x);
   }
   note("encoder_norm", norm(work, "encoder_norm", x));
-  return patient;
+  return encoded;
 }
 
 /** Have the decoder read target ids: all matrices, those of the encoder among them. */
-export function decode(patient: Patient, target: readonly number[]): Trace {
-  const trace: Trace = new Map(patient.trace);
-  const work = begin(patient, trace);
-  const { note, touch } = work;
+export function decode(encoded: Encoded, target: readonly number[]): Trace {
+  const trace: Trace = new Map(encoded.trace);
+  const work = begin(encoded, trace);
+  const { note, intervention } = work;
   const memory = trace.get("encoder_norm")!;
-  const open = touch.unmasked.includes("cross");
+  const open = intervention.unmasked.includes("cross");
   let x = embed(work, "target", target);
-  for (let layer = 0; layer < patient.machine.sizes.decoder_layers; layer++) {
+  for (let layer = 0; layer < encoded.machine.sizes.decoder_layers; layer++) {
     const name = `decoder.${layer}`;
     let normed = note(`${name}.attention_norm`, norm(work, `${name}.attention_norm`, x));
-    const past = (i: number, j: number) => j <= i + touch.shift;
+    const past = (i: number, j: number) => j <= i + intervention.shift;
     let output = attend(work, `${name}.attention`, ["decoder", layer], normed, normed, past);
     x = note(`${name}.after_attention`, plus(x, output));
     normed = note(`${name}.cross_norm`, norm(work, `${name}.cross_norm`, x));
-    const seen = (_: number, j: number) => open || patient.source[j] !== PAD;
+    const seen = (_: number, j: number) => open || encoded.source[j] !== PAD;
     output = attend(work, `${name}.cross_attention`, ["cross", layer], normed, memory, seen);
     x = note(`${name}.after_cross_attention`, plus(x, output));
     x = feed(work, name, x);
@@ -393,11 +393,11 @@ export interface Written {
 export const MOST_WRITTEN = 30;
 
 /** Write the likeliest next word, again and again; all words so far are read anew at every step. */
-export function write(patient: Patient, most = MOST_WRITTEN): Written {
+export function write(encoded: Encoded, most = MOST_WRITTEN): Written {
   const read = [BEGIN];
   const sure: number[] = [];
   while (sure.length < most && read.at(-1) !== END) {
-    const last = rowOf(decode(patient, read).get("probabilities")!, read.length - 1);
+    const last = rowOf(decode(encoded, read).get("probabilities")!, read.length - 1);
     let best = END; // where no number is one, it ends
     for (let id = 0; id < last.length; id++) if (last[id]! > last[best]!) best = id;
     if (Number.isNaN(last[best]!)) best = END;

@@ -2,7 +2,7 @@
 
 import { count, show } from "../../kit/text.ts";
 import { joinWords } from "./language.ts";
-import { type Edge, END, type Kind, type Machine, type Touch, type Written } from "./machine.ts";
+import { type Edge, END, type Intervention, type Kind, type Machine, type Written } from "./machine.ts";
 
 export const KINDS: readonly { value: Kind; text: string; about: string }[] = [
   { value: "encoder", text: "encoder", about: "Each English word looks at the English words." },
@@ -71,7 +71,7 @@ export function common<T>(a: readonly T[], b: readonly T[]): boolean[] {
 /** Something that was done, in words, and the machine's state without it. */
 export interface Done {
   text: string;
-  without: Partial<Touch>;
+  without: Partial<Intervention>;
 }
 
 const where = (kind: Kind, layer: number, layers: number) =>
@@ -89,38 +89,38 @@ function sayEdge([kind, layer, head, row, column]: Edge, axes: Axes, layers: num
 const without = <T>(all: readonly T[], place: number): T[] => all.filter((_, i) => i !== place);
 
 /** All that was done, one entry for each. */
-export function listDone(touch: Touch, axes: Axes, layers: number): Done[] {
+export function listDone(intervention: Intervention, axes: Axes, layers: number): Done[] {
   return [
-    ...touch.closed.map((edge, i) => ({
+    ...intervention.closed.map((edge, i) => ({
       text: sayEdge(edge, axes, layers),
-      without: { closed: without(touch.closed, i) },
+      without: { closed: without(intervention.closed, i) },
     })),
-    ...touch.heads_off.map(([kind, layer, head], i) => ({
+    ...intervention.heads_off.map(([kind, layer, head], i) => ({
       text: `${where(kind, layer, layers)}: head ${head} removed`,
-      without: { heads_off: without(touch.heads_off, i) },
+      without: { heads_off: without(intervention.heads_off, i) },
     })),
-    ...touch.swapped.map(([kind, layer], i) => ({
+    ...intervention.swapped.map(([kind, layer], i) => ({
       text: `${where(kind, layer, layers)}: keys and values swapped`,
-      without: { swapped: without(touch.swapped, i) },
+      without: { swapped: without(intervention.swapped, i) },
     })),
-    ...(touch.shift
+    ...(intervention.shift
       ? [
           {
-            text: `causal mask shifted by ${touch.shift > 0 ? "one: the next word is visible" : "minus one: the last word read is hidden"}`,
+            text: `causal mask shifted by ${intervention.shift > 0 ? "one: the next word is visible" : "minus one: the last word read is hidden"}`,
             without: { shift: 0 },
           },
         ]
       : []),
-    ...(touch.padding
-      ? [{ text: `${count(touch.padding, "position")} of padding after the sentence`, without: { padding: 0 } }]
+    ...(intervention.padding
+      ? [{ text: `${count(intervention.padding, "position")} of padding after the sentence`, without: { padding: 0 } }]
       : []),
-    ...touch.unmasked.map((kind, i) => ({
+    ...intervention.unmasked.map((kind, i) => ({
       text: `${IN_WORDS[kind]}: padding visible`,
-      without: { unmasked: without(touch.unmasked, i) },
+      without: { unmasked: without(intervention.unmasked, i) },
     })),
-    ...touch.changes.map(([name, row, column, value], i) => ({
+    ...intervention.changes.map(([name, row, column, value], i) => ({
       text: `${sayWhole(name)} [${row + 1}, ${column + 1}] = ${show(value)}`,
-      without: { changes: without(touch.changes, i) },
+      without: { changes: without(intervention.changes, i) },
     })),
   ];
 }

@@ -67,6 +67,6 @@ export function reply(state: State): Reply | null {
   const answer = read(state, state.given);
   if (answer === null) return { right: false, words: HOW[state.kind] };
   if (isSame(answer, state.right, state.tolerance)) return { right: true, words: "Right." };
-  const slip = state.wrong.find((one) => isSame(answer, one.answer, state.tolerance));
-  return { right: false, words: `Not yet. ${sentence(slip ? slip.words : state.rest)}` };
+  const wrong = state.wrong.find((one) => isSame(answer, one.answer, state.tolerance));
+  return { right: false, words: `Not yet. ${sentence(wrong ? wrong.words : state.rest)}` };
 }
