@@ -101,7 +101,8 @@ class MistakesDirective(SphinxDirective):
         rows = []
         for number, words in exercises.MISTAKES.items():
             links: list[nodes.Node] = []
-            for exercise in sorted({entry.exercise for entry in wrong if entry.mistake == number}, key=list(places).index):
+            found_in = {entry.exercise for entry in wrong if entry.mistake == number}
+            for exercise in sorted(found_in, key=list(places).index):
                 links += [nodes.Text(", ")] * bool(links) + [self._link(exercise, places)]
             rows.append(make_row([[nodes.Text(str(number))], [nodes.Text(words)], self._symptom(number), links]))
         head = (("", 5), ("Mistake", 45), ("In your own model", 20), ("Exercises whose checks name it", 30))
