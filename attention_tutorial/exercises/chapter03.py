@@ -116,18 +116,8 @@ DOT_PRODUCT_VARIANCE = Exercise(
             lambda d, mq, a, mk, b: d * (a**2 * b**2 + mq**2 * a**2 + mk**2 * b**2),
         ),
         WrongAnswer(
-            "multiply the parts with the means by d_k as well: each of the d_k products has them",
-            lambda d, mq, a, mk, b: d * a**2 * b**2 + mq**2 * b**2 + a**2 * mk**2,
-        ),
-        WrongAnswer(
             "these are the mean squares of the products; subtract the square of each product's mean", _mean_square
         ),
-        WrongAnswer(
-            "subtract the squared mean of *each* product, d_k times mean_q² mean_k²; you subtracted the square of the "
-            "whole mean, which has d_k squared",
-            lambda d, mq, a, mk, b: _mean_square(d, mq, a, mk, b) - (d * mq * mk) ** 2,
-        ),
-        WrongAnswer("that is the mean of the dot product", lambda d, mq, a, mk, b: d * mq * mk),
         WrongAnswer(
             "draw no random numbers",
             lambda d, mq, a, mk, b: ((mq + a * torch.randn(500, d)) * (mk + b * torch.randn(500, d))).sum(-1).var(),
@@ -176,15 +166,7 @@ JACOBIAN = Exercise(
             _of_weights(lambda a: torch.diag(a * (1 - a))),
         ),
         WrongAnswer("subtract a aᵀ, do not add it", _of_weights(lambda a: torch.diag(a) + torch.outer(a, a))),
-        WrongAnswer(
-            "you subtracted a aᵀ from the identity matrix; subtract it from diag(a)",
-            _of_weights(lambda a: torch.eye(len(a)) - torch.outer(a, a)),
-        ),
         WrongAnswer("you put the scores in place of the weights: the softmax is missing", jacobian_of),
-        WrongAnswer(
-            "the weights belong on the diagonal only; broadcasting put them into every row",
-            _of_weights(lambda a: a[None] - torch.outer(a, a)),
-        ),
         WrongAnswer("large ones overflow", lambda scores: jacobian_of(_naive_softmax(scores))),
         WrongAnswer("but not for large ones", lambda scores: jacobian_of(_naive_softmax(scores.clamp(max=50)))),
     ],
@@ -220,10 +202,6 @@ THROUGH_SOFTMAX = Exercise(
     wrong_answers=[
         WrongAnswer("that is diag(a) u alone; subtract a (aᵀu)", lambda a, u: a * u),
         WrongAnswer("multiply by the weights once more: J u = a (u - aᵀu)", lambda a, u: u - a @ u),
-        WrongAnswer(
-            "that is the diagonal of the Jacobian alone: every score moves the other weights too",
-            lambda a, u: a * (1 - a) * u,
-        ),
         WrongAnswer(
             "subtract the average under the weights, aᵀu, not the plain average", lambda a, u: a * (u - u.mean())
         ),
@@ -272,11 +250,6 @@ def _with(split: Split = split_heads, divisor: Divisor = _by_head) -> Callable[.
     return lambda x, w_q, w_k, heads: _head_scores(x, w_q, w_k, heads, split, divisor)
 
 
-def _narrow_heads(x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> Tensor:
-    width = heads * (x.size(2) // heads)
-    return _head_scores(x, w_q[:, :width], w_k[:, :width], heads)
-
-
 def _not_split(x: Tensor, w_q: Tensor, w_k: Tensor, heads: int) -> Tensor:
     scores = (x @ w_q) @ (x @ w_k).mT / math.sqrt(w_q.size(1) // heads)
     return scores[:, None].expand(-1, heads, -1, -1)
@@ -301,7 +274,6 @@ OTHER_SCORES = [
         "feature",
         _with(split=_by_stride),
     ),
-    WrongAnswer("a head has w_q.size(1) // num_heads features; you gave it d_model // num_heads", _narrow_heads),
     WrongAnswer("each head gets the same scores, those of all features together", _not_split),
 ]
 
@@ -313,9 +285,6 @@ HEAD_SCORES = Exercise(
     wrong_answers=[
         *OTHER_SCORES,
         *(WrongAnswer(words, _with(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
-        WrongAnswer(
-            "these are weights; only the scores are asked for", lambda *inputs: _head_scores(*inputs).softmax(-1)
-        ),
     ],
     fallback_message="the shape is right, but the numbers are not; check the projections, then the split into heads",
 )
@@ -340,12 +309,6 @@ INITIAL_STD = Exercise(
         ),
         WrongAnswer("each entry of a query is a sum of d_model terms, not of d_k", lambda m, d, s: d**-0.5 / s),
         WrongAnswer("d_k does not occur: the scaling takes care of it", lambda m, d, s: (m * d) ** -0.5 / s),
-        WrongAnswer(
-            "that is Xavier's rule for one matrix; it ignores the size of the input and gives variance 1 only if "
-            "d_k = d_model",
-            lambda m, d, s: math.sqrt(2 / (m + d)),
-        ),
-        WrongAnswer("divide by the square root of d_model, not by d_model", lambda m, d, s: 1 / (m * s)),
         WrongAnswer(
             "one number does not fit every width",
             lambda m, d, s: 0.02,
@@ -386,22 +349,12 @@ REPAIR = Exercise(
             mistake=5,
         ),
         WrongAnswer(
-            "these are the weights as they came, still too flat; multiplying all of them by a number and dividing by "
-            "the sum changes nothing",
-            lambda w, m, d: _root(m, d) * w / (_root(m, d) * w).sum(-1, keepdim=True),
-        ),
-        WrongAnswer(
             "multiply the logarithms by sqrt(d_model / d_head), you divided by it: the weights must get sharper",
             _logs_times(lambda m, d: 1 / _root(m, d)),
         ),
         WrongAnswer(
             "the divisors are square roots: multiply the logarithms by sqrt(d_model / d_head), not by d_model / d_head",
             _logs_times(lambda m, d: m / d),
-        ),
-        WrongAnswer(
-            "you multiplied by sqrt(d_model) and stopped there: these are the weights without any scaling; divide by "
-            "sqrt(d_head)",
-            _logs_times(lambda m, d: math.sqrt(m)),
         ),
     ],
 )
@@ -475,7 +428,6 @@ TEMPERATURE_FOR = Exercise(
             "your entropy is in bits (logarithm to base 2); it is wanted in nats (natural logarithm)",
             lambda s, h: _temperature_for(s, h * math.log(2)),
         ),
-        WrongAnswer("you returned the entropy in place of the temperature", lambda s, h: h),
         WrongAnswer("100 times the temperature", lambda s, h: min(_temperature_for(s, h), 100.0)),
     ],
     extra_checks=[_other_scores],
@@ -491,11 +443,7 @@ def _attention(
     factor: Callable[[int], float] = math.sqrt,
     divisor: Divisor = _by_head,
     *,
-    axis: int = -1,
     keys: str = "w_k",
-    queries: str = "w_q",
-    values: str = "w_v",
-    split_values: Split = split_heads,
     merge: Callable[[Tensor], Tensor] = merge_heads,
 ) -> type[nn.Module]:
     """A class with the embedding times factor(d_model), scores divided by divisor(...), and other parts as told."""
@@ -510,10 +458,10 @@ def _attention(
 
         def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
             x = self.embedding(ids) * factor(self.embedding.embedding_dim)
-            q, k = (split_heads(getattr(self, name)(x), self.num_heads) for name in (queries, keys))
-            v = split_values(getattr(self, values)(x), self.num_heads)
+            q, k = (split_heads(getattr(self, name)(x), self.num_heads) for name in ("w_q", keys))
+            v = split_heads(self.w_v(x), self.num_heads)
             scores = q @ k.mT / divisor(q.size(-1), x.size(-1), self.num_heads, ids.size(1))
-            weights = scores.softmax(axis)
+            weights = scores.softmax(-1)
             return merge(weights @ v), weights
 
     return Attention
@@ -574,11 +522,8 @@ DEBUG_THE_SCALES = Exercise(
             _attention(merge=lambda x: x.reshape(len(x), x.size(2), -1)),
             mistake=9,
         ),
-        WrongAnswer("you averaged the keys; the output averages the values", _attention(values="w_k")),
         WrongAnswer("the embedding is still divided by sqrt(d_model)", _attention(lambda m: m**-0.5), mistake=4),
-        WrongAnswer("the embedding's factor is gone", _attention(lambda m: 1.0), mistake=4),
         *(WrongAnswer(words, _attention(divisor=divisor), mistake) for words, divisor, mistake in SCALES),
-        WrongAnswer("your softmax runs over the queries", _attention(axis=-2), mistake=5),
     ],
     fallback_message="the output is not the weighted average of the values under the weights you returned",
 )
