@@ -2,8 +2,8 @@
 
 Only that can change what a claim measures, so only that makes the record of a replication old. Names lead from the
 chapter's code to the functions, classes and constants of the package (a class counts as a whole), from these to others
-that they name, and to the data that they read. Docstrings, comments, layout, annotations and the text of errors,
-warnings, prints and claims are left out, and so are the parts of the package that only show things.
+that they name, and to the data that they read. Docstrings, comments, layout, annotations, the place of an import and the
+text of errors, warnings, prints and claims are left out, and so are the parts of the package that only show things.
 """
 
 import ast
@@ -29,7 +29,9 @@ def fingerprint(notebook: NotebookNode) -> str:
     imported = _imports(code, "")
     shown = {name for name, (module, _) in imported.items() if _only_shows(module)}
     code = _Wordless(shown - {"claim"}).visit(code)
-    parts = [syntax(code), *sorted(set(reached(code, imported)))]
+    imports = {syntax(node) for node in code.body if isinstance(node, ast.Import | ast.ImportFrom)}
+    code.body = [node for node in code.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    parts = [syntax(code), *sorted(imports), *sorted(set(reached(code, imported)))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

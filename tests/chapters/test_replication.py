@@ -168,6 +168,7 @@ from attention_tutorial import attend
 from attention_tutorial import plotting
 from attention_tutorial.data import load
 from attention_tutorial.notebook import claim, show_source
+import math
 x = attend(load.numbers())
 show_source(attend)
 drawn = plotting.draw(x)
@@ -266,6 +267,8 @@ def test_what_a_chapter_calls_makes_a_record_old_where_it_does_something_else(pa
         ('"never"', '"not once"', False),
         ("x = attend", "# a comment\nx  =  attend", False),
         ("show_source(attend)", "", False),
+        ("import math", "import cmath as math", True),
+        ("import math\nx = attend(load.numbers())", "x = attend(load.numbers())\nimport math", False),
         ("import plotting", "import plotting, attend as unused", False),
     ],
 )
