@@ -16,7 +16,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from tools.book import ROOT, syntax
-from tools.colab import INSTALL
+from tools.colab import own_code
 
 PACKAGE = ROOT / "attention_tutorial"
 SHOWS = {f"attention_tutorial.{part}" for part in ("exercises", "notebook", "plotting", "widgets")}
@@ -36,9 +36,9 @@ def fingerprint(notebook: NotebookNode) -> str:
 
 
 def chapter_code(notebook: NotebookNode) -> ast.Module:
-    """Return the statements of a chapter, less the cell that installs and the exercises, which measure nothing."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL]
-    sources = [cell.source for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
+    """Return the statements of a chapter, less the lines that install and the exercises, which measure nothing."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    sources = [own_code(cell) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
     return ast.parse("\n".join(sources))
 
 

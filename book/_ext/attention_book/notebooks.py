@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import nbformat
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
+from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 PREDICTION = re.compile(
@@ -19,11 +21,36 @@ PREDICTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+# The title of a folded cell, which tools/folds.py writes, and the lines that install the package, of tools/colab.py
+ONLY_LIVE = re.compile(
+    r"\A(?:# @title .*\n)?(?:# Installs this book's package(?s:.*?)\nif not find_spec\((?s:.*?)\n(?=\S))?"
+)
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
-    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    """Return the notebook as it stands in the file, less what is only for live ones."""
+    return nbformat.v4.reads(without_what_is_live(path.read_text(encoding="utf-8")))
+
+
+def without_what_is_live(text: str) -> str:
+    r"""Return the text of a notebook without what its cells have only for live front ends.
+
+    Example:
+        >>> text = '{"cells": [{"cell_type": "code", "source": ["# @title Draw the figure\\n", "draw(1)"]}]}'
+        >>> without_what_is_live(text)
+        '{"cells": [{"cell_type": "code", "source": "draw(1)"}]}'
+    """
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["source"] = ONLY_LIVE.sub("", "".join(cell["source"]))
+    return json.dumps(notebook)
+
+
+def leave_out_what_is_live(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Let a page show a notebook without what is only for live ones."""
+    if app.env.doc2path(docname).endswith(".ipynb"):
+        source[0] = without_what_is_live(source[0])
 
 
 @functools.cache
