@@ -57,8 +57,9 @@ if not find_spec("attention_tutorial"):
         if subprocess.call([*pip, *packages]):
             raise RuntimeError(
                 "The book's package could not be installed; pip says why above. "
-                "Is this runtime connected to the internet? (In Kaggle, switch Internet on "
-                "in the notebook's settings.) Then run this cell again."
+                "Is this runtime connected to the internet? "
+                "(In Kaggle, you switch that on in the notebook's settings.) "
+                "Then run this cell again."
             )
     print("Installed.")
 """.strip()
