@@ -2,9 +2,10 @@
 
 import copy
 import json
+from types import SimpleNamespace
 
 import pytest
-from attention_book.notebooks import read_notebook
+from attention_book.notebooks import read_notebook, show_own_code
 from nbformat.v4 import new_code_cell
 from notebook_rules import BOOK, CHAPTERS
 
@@ -57,9 +58,14 @@ def test_a_title_says_what_kind_of_cell_it_is_unless_the_author_says_more(metada
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_the_site_reads_a_chapters_own_code_and_no_titles(path):
-    on_the_site = read_notebook(path)
-    assert not any(words in json.dumps(on_the_site) for words in ("@title", "find_spec"))
-    for cell, live in zip(on_the_site.cells, BOOK[path].cells, strict=True):
-        assert cell == (live | {"source": own_code(live)} if cell.cell_type == "code" else live)
+def test_a_page_shows_a_chapters_own_code_and_a_script_installs_too(path):
+    source = [path.read_text(encoding="utf-8")]
+    show_own_code(SimpleNamespace(env=SimpleNamespace(doc2path=lambda _: str(path))), path.stem, source)
+    for live, page, script in zip(
+        BOOK[path].cells, json.loads(source[0])["cells"], read_notebook(path).cells, strict=True
+    ):
+        code = live.cell_type == "code"
+        assert page["source"] == (own_code(live) if code else live.source)
+        assert script.source == (folds.split(live.source)[1] if code else live.source)
         assert folds.split(live.source)[0] != folds.OF_ANY_CODE, "give it a title that says what it does"
+    assert "@title" not in source[0] and "find_spec" not in source[0]

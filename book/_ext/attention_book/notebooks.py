@@ -22,35 +22,25 @@ PREDICTION = re.compile(
 )
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 # The title of a folded cell, which tools/folds.py writes, and the lines that install the package, of tools/colab.py
-ONLY_LIVE = re.compile(
-    r"\A(?:# @title .*\n)?(?:# Installs this book's package(?s:.*?)\nif not find_spec\((?s:.*?)\n(?=\S))?"
-)
+TITLE = re.compile(r"\A# @title .*\n")
+INSTALLING = re.compile(r"\A# Installs this book's package.*?\nif not find_spec\(.*?\n(?=\S)", re.DOTALL)
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """Return the notebook as it stands in the file, less what is only for live ones."""
-    return nbformat.v4.reads(without_what_is_live(path.read_text(encoding="utf-8")))
+    """Return the notebook as it stands in the file, less its titles (`nbformat.read` would quietly repair it)."""
+    notebook = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    for cell in notebook.cells:
+        cell.source = TITLE.sub("", cell.source)
+    return notebook
 
 
-def without_what_is_live(text: str) -> str:
-    r"""Return the text of a notebook without what its cells have only for live front ends.
-
-    Example:
-        >>> text = '{"cells": [{"cell_type": "code", "source": ["# @title Draw the figure\\n", "draw(1)"]}]}'
-        >>> without_what_is_live(text)
-        '{"cells": [{"cell_type": "code", "source": "draw(1)"}]}'
-    """
-    notebook = json.loads(text)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell["source"] = ONLY_LIVE.sub("", "".join(cell["source"]))
-    return json.dumps(notebook)
-
-
-def leave_out_what_is_live(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Let a page show a notebook without what is only for live ones."""
+def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Have the page of a notebook show neither titles nor the lines that install the package."""
     if app.env.doc2path(docname).endswith(".ipynb"):
-        source[0] = without_what_is_live(source[0])
+        notebook = json.loads(source[0])
+        for cell in notebook["cells"]:
+            cell["source"] = INSTALLING.sub("", TITLE.sub("", "".join(cell["source"])))
+        source[0] = json.dumps(notebook)
 
 
 @functools.cache
