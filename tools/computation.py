@@ -2,8 +2,8 @@
 
 Only that can change what a claim measures, so only that makes the record of a replication old. Names lead from the
 chapter's code to the functions, classes and constants of the package (a class counts as a whole), from these to others
-that they name, and to the data that they read. Docstrings, comments, layout, annotations, the place of an import and the
-text of errors, warnings, prints and claims are left out, and so are the parts of the package that only show things.
+that they name, and to the data that they read. Docstrings, comments, layout, annotations, the place of an import and
+the text of errors, warnings, prints and claims are left out, and so are the parts of the package that only show things.
 """
 
 import ast
