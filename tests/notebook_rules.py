@@ -10,6 +10,7 @@ under a decorator, and plant the fault it is for in test_notebook_rules.py.
 """
 
 import ast
+import copy
 import functools
 import io
 import itertools
@@ -30,6 +31,7 @@ from nbformat.v4 import new_code_cell
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import METADATA_KEY
 from tools import execution as tool
+from tools import folds
 from tools.book import ROOT, chapters, read
 
 CHAPTERS = chapters()
@@ -73,7 +75,7 @@ def cells(notebook: NotebookNode, kind: str) -> Iterator[tuple[str, NotebookNode
     """Yield the cells of a kind with a name to find each one by: "code cell 3 (`import torch`)"."""
     chosen = (cell for cell in notebook.cells if cell.cell_type == kind)
     for number, cell in enumerate(chosen, start=1):
-        first_line = (cell.source.strip().splitlines() or [""])[0]
+        first_line = (folds.split(cell.source)[1].strip().splitlines() or [""])[0]
         yield f"{kind} cell {number} (`{first_line[:60]}`)", cell
 
 
@@ -376,8 +378,18 @@ def metadata_is_normal(notebook, path):
         if count > 1 or not tool.VALID_CELL_ID.fullmatch(cell_id):
             yield f"cell id {cell_id!r} is missing, invalid or used {count} times"
     for cell in notebook.cells:
-        if extra := cell.metadata.keys() - set(tool.KEPT_CELL_METADATA):
+        if extra := cell.metadata.keys() - {*tool.KEPT_CELL_METADATA, *folds.METADATA}:
             yield f"cell {cell.get('id')} has extra metadata: {', '.join(sorted(extra))}"
+
+
+@rule
+def folds_are_the_same_live(notebook, path):
+    """Live front ends fold what the site folds, under a title; `make notebooks` sees to it."""
+    for where, cell in cells(notebook, "code"):
+        folded = copy.deepcopy(cell)
+        folds.fold(folded)
+        if folded != cell:
+            yield f"{where} is not folded live as its tags say"
 
 
 # ---- The text ----------------------------------------------------------------------------------------------------

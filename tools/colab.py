@@ -1,11 +1,11 @@
-"""Give every chapter the two cells that let it run in Colab: the link that opens it there, and the installing cell.
+"""Give every chapter what lets it run in Colab: the link that opens it there, and the lines that install the package.
 
     python -m tools.colab
 
-Both cells are made from the address of the repository, which is written once, in _config.yml. So are the installing
-cell of every assignment, and [project.urls]. The cells keep their ids, and where nothing has changed the file stays as
-it is, outputs included. The link comes first, and is left out on the site, whose pages have launch buttons. The
-installing cell comes before the first code cell and prints nothing; new ones need executing, by `make notebooks`.
+Both are made from the address of the repository, which is written once, in _config.yml. So are the installing cell of
+every assignment, and [project.urls]. Where nothing has changed the file stays as it is, outputs included. The link is
+the first cell, and is left out on the site, whose pages have launch buttons. The installing lines are the head of the
+first code cell, which sets the chapter up. They print nothing where the package is there; the site leaves them out.
 """
 
 import copy
@@ -16,14 +16,15 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_markdown_cell
 
+from tools import folds
 from tools.book import ROOT, chapters, read, settings
 
 LINK = "open-in-colab"
 # What single chapters import besides, and what comes with it: only their own installing cell asks for it.
 ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
-INSTALL = "install-the-package"
+INSTALL = "install-the-package"  # the id of the cell in assignments that installs
 NOT_ON_THE_SITE = "remove-cell"
 URLS = {"Source": "{url}", "Issues": "{url}/issues", "Changelog": "{url}/blob/{branch}/CHANGELOG.md"}
 
@@ -39,16 +40,30 @@ if not find_spec("attention_tutorial"):
         "ATTENTION_TUTORIAL_SOURCE",
         "git+{url}@{branch}",
     )
-    pip = [sys.executable, "-m", "pip", "install", "-qq"]
     needed = ["torch", "matplotlib", "tqdm", "anywidget"]
     missing = [name for name in needed if not find_spec(name)]
-    failed = subprocess.call([*pip, "--no-deps", source])
-    if failed or (missing and subprocess.call([*pip, *missing])):
+    steps = {{"the book's package: about a minute": ["--no-deps", source]}}
+    if missing:
+        wait = "some minutes" if "torch" in missing else "half a minute"
+        steps[f"{{', '.join(missing)}}: {{wait}}"] = missing
+    if not find_spec("pip"):
         raise RuntimeError(
-            "The book's package could not be installed; pip says why above. "
-            "Is this runtime connected to the internet? Then run this cell again."
+            "The book's package could not be installed: this Python has no pip. "
+            "Choose another kernel, or install pip, and run this cell again."
         )
+    for step, packages in steps.items():
+        print(f"Installing {{step}} ...", flush=True)
+        pip = [sys.executable, "-m", "pip", "install", "-qq"]
+        if subprocess.call([*pip, *packages]):
+            raise RuntimeError(
+                "The book's package could not be installed; pip says why above. "
+                "Is this runtime connected to the internet? "
+                "(In Kaggle, you switch that on in the notebook's settings.) "
+                "Then run this cell again."
+            )
+    print("Installed.")
 """.strip()
+INSTALLING = re.compile(r"# Installs this book's package.*?\nif not find_spec\(.*?\n(?=\S)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -76,35 +91,37 @@ class Address:
 
 def also_imported(notebook: NotebookNode) -> list[str]:
     """Return which packages of `ALSO` a notebook imports."""
-    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL)
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return [name for name in ALSO if re.search(rf"^\s*(?:import|from) {name}\b", code, re.MULTILINE)]
 
 
-def own_cells(path: str, address: Address, also: Sequence[str] = ()) -> tuple[NotebookNode, NotebookNode]:
-    """Return the link and the installing cell for the notebook at `path`, relative to the repository's root."""
+def link_cell(path: str, address: Address) -> NotebookNode:
+    """Return the cell that leads to Colab from the notebook at `path`, relative to the repository's root."""
     link = new_markdown_cell(f"[Open this notebook in Colab]({address.in_colab(path)})", id=LINK)
+    link.metadata.tags = [NOT_ON_THE_SITE]
+    return link
+
+
+def install_source(address: Address, also: Sequence[str] = ()) -> str:
+    """Return the lines that install the package, and some more packages where they are missing."""
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
-    source = source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
-    install = new_code_cell(source, id=INSTALL)
-    for cell in (link, install):
-        cell.metadata.tags = [NOT_ON_THE_SITE]
-    return link, install
+    return source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
+
+
+def own_code(cell: NotebookNode) -> str:
+    """Return the code of a cell without its title and the installing lines."""
+    return INSTALLING.sub("", folds.split(cell.source)[1], count=1)
 
 
 def put_own_cells(notebook: NotebookNode, path: str, address: Address) -> None:
-    """Put the two cells where they belong, in place; one that is right already keeps its execution count."""
-    there = {cell.get("id"): cell for cell in notebook.cells}
-    link, install = (
-        there[cell.id] if cell.id in there and _same(there[cell.id], cell) else cell
-        for cell in own_cells(path, address, also_imported(notebook))
-    )
-    others = [cell for cell in notebook.cells if cell.get("id") not in (LINK, INSTALL)]
-    first_code = next((number for number, cell in enumerate(others) if cell.cell_type == "code"), len(others))
-    notebook.cells = [link, *others[:first_code], install, *others[first_code:]]
-
-
-def _same(first: NotebookNode, other: NotebookNode) -> bool:
-    return all(first[part] == other[part] for part in ("cell_type", "source", "metadata"))
+    """Put the link and the installing lines where they belong, in place."""
+    others = [cell for cell in notebook.cells if cell.get("id") != LINK]
+    head = f"{install_source(address, also_imported(notebook))}\n\n"
+    for cell in others:
+        if cell.cell_type == "code":
+            title = cell.source.removesuffix(folds.split(cell.source)[1])
+            cell.source, head = title + head + own_code(cell), ""
+    notebook.cells = [link_cell(path, address), *others]
 
 
 def stale(root: Path = ROOT) -> dict[Path, str]:
@@ -116,7 +133,7 @@ def stale(root: Path = ROOT) -> dict[Path, str]:
         before = copy.deepcopy(notebook)
         if path in masters:  # its other cells and their metadata belong to nbgrader
             (cell,) = (cell for cell in notebook.cells if cell.get("id") == INSTALL)
-            cell.source = own_cells("", address)[1].source
+            cell.source = install_source(address)
         else:
             put_own_cells(notebook, path.relative_to(root).as_posix(), address)
         if notebook != before:

@@ -107,8 +107,9 @@ def texts(cell: NotebookNode, rules: list[tuple[str, str]]) -> list[str]:
 
 
 def chapter(path: Path, address: colab.Address, python: Path, source: str) -> Iterator[str]:
-    """Run one notebook, with the cells for Colab that it has or will have, and say where it is not as stored."""
+    """Run one notebook, with what it has or will have for Colab, and say where it is not as stored."""
     rules = re.findall(r"^regex: (.*)\nreplace: (.*)$", SANITISING.read_text(encoding="utf-8"), re.MULTILINE)
+    rules.append((r"(?m)^Install(ing|ed).*\n", ""))  # what the first cell says where it has to install
     stored = read(path)
     colab.put_own_cells(stored, path.name, address)
     fresh = copy.deepcopy(stored)

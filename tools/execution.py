@@ -23,6 +23,7 @@ from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from nbval.plugin import get_sanitize_patterns
 
+from tools import folds
 from tools.book import SANITISING
 
 # What every kernel of this book runs with, here and under the tests (conftest.py).
@@ -56,12 +57,17 @@ def render(notebook: NotebookNode) -> str:
 
 
 def normalise(notebook: NotebookNode) -> NotebookNode:
-    """Drop, in place, everything that depends on the editor, the time or the machine; give each cell one lasting id."""
+    """Drop, in place, everything that depends on the editor, the time or the machine; fold what the tags say.
+
+    Each cell gets one lasting id.
+    """
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
     seen: set[str] = set()
     for cell in notebook.cells:
         cell.metadata = {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
+        if cell.cell_type == "code":
+            folds.fold(cell)
         cell.id = _cell_id(cell, seen)
         seen.add(cell.id)
         for output in cell.get("outputs", []):

@@ -1,4 +1,4 @@
-"""Laws of the two cells that let a notebook run in Colab: made from one address, and doing no more than they should."""
+"""Laws of what lets a notebook run in Colab: made from one address, and doing no more than it should."""
 
 import ast
 import copy
@@ -17,7 +17,8 @@ from tools import colab
 from tools.book import ROOT, files_of_the_working_tree
 
 ADDRESS = colab.Address("https://github.com/some-school/some-book", "v1.2.3", "https://colab.example")
-LINK, INSTALL = colab.own_cells("notebooks/01_chapter.ipynb", ADDRESS)
+LINK = colab.link_cell("notebooks/01_chapter.ipynb", ADDRESS)
+INSTALL = colab.install_source(ADDRESS)
 
 
 # ---- The cells in the notebooks ----------------------------------------------------------------------------------
@@ -36,6 +37,8 @@ def test_the_address_of_the_repository_is_written_once():
         if name.endswith(".ipynb"):
             notebook = reads(text)
             notebook.cells = [c for c in notebook.cells if c.id not in (colab.LINK, colab.INSTALL)]
+            for cell in notebook.cells:
+                cell.source = colab.own_code(cell)
             text = writes(notebook)
         if url.removeprefix("https://") in text:
             holding.add(name)
@@ -61,14 +64,13 @@ def notebook_of(book):
     return reads((book / "notebooks" / "01_chapter.ipynb").read_text())
 
 
-def test_the_cells_come_first_and_before_the_first_code_and_stay_when_they_are_right(book, capsys):
+def test_the_link_comes_first_and_the_first_code_installs_and_both_stay_when_they_are_right(book, capsys):
     before = notebook_of(book).cells
     colab.main(book)
     notebook = notebook_of(book)
-    assert [cell.id for cell in notebook.cells] == [colab.LINK, "title", "words", colab.INSTALL, "sum"]
-    assert [notebook.cells[1], notebook.cells[2], notebook.cells[4]] == before
+    assert notebook.cells[:3] == [LINK, *before[:2]]
+    assert notebook.cells[3] == before[2] | {"source": f"{INSTALL}\n\n1 + 1"}
     assert capsys.readouterr().out.splitlines() == ["notebooks/01_chapter.ipynb: updated", "Now run: make notebooks"]
-    notebook.cells[3].execution_count = 1
     path = book / "notebooks" / "01_chapter.ipynb"
     path.write_text(writes(notebook) + "\n\n")
     stays = path.read_bytes()
@@ -76,17 +78,28 @@ def test_the_cells_come_first_and_before_the_first_code_and_stay_when_they_are_r
     assert path.read_bytes() == stays
 
 
-@pytest.mark.parametrize("spoil", ["source", "metadata", "place", "cell_type"])
-def test_cells_that_are_old_or_displaced_are_renewed(book, spoil):
+def test_a_title_stays_above_the_lines_that_install():
+    cell = new_code_cell("# @title Set up\n1 + 1")
+    colab.put_own_cells(new_notebook(cells=[cell]), "notebooks/01_chapter.ipynb", ADDRESS)
+    assert cell.source == f"# @title Set up\n{INSTALL}\n\n1 + 1"
+    assert colab.own_code(cell) == "1 + 1"
+
+
+@pytest.mark.parametrize("spoil", ["link", "lines", "first code", "place"])
+def test_what_is_old_or_displaced_is_renewed(book, spoil):
     colab.main(book)
     right = notebook_of(book)
     wrong = copy.deepcopy(right)
-    if spoil == "place":
-        wrong.cells.append(wrong.cells.pop(3))
-    elif spoil == "cell_type":
-        wrong.cells[3] = new_markdown_cell("Nothing.", id=colab.INSTALL)
+    if spoil == "link":
+        wrong.cells[0].metadata = {}
+    elif spoil == "lines":
+        wrong.cells[3].source = wrong.cells[3].source.replace("torch", "an old one")
+    elif spoil == "first code":
+        wrong.cells.insert(3, new_code_cell("2", id="first"))
+        right.cells.insert(3, new_code_cell(f"{INSTALL}\n\n2", id="first"))
+        right.cells[4].source = "1 + 1"
     else:
-        wrong.cells[3][spoil] = {"source": "old", "metadata": {}}[spoil]
+        wrong.cells.append(wrong.cells.pop(0))
     (book / "notebooks" / "01_chapter.ipynb").write_text(writes(wrong))
     colab.main(book)
     assert notebook_of(book) == right
@@ -103,7 +116,7 @@ def test_an_assignment_gets_its_installing_cell_and_a_project_its_address_and_th
     (book / "pyproject.toml").write_text(project.format("old"))
     colab.main(book)
     after = reads(path.read_text())
-    assert after.cells[0].source == INSTALL.source
+    assert after.cells[0].source == INSTALL
     after.cells[0].source = "old"
     assert after == master
     assert (book / "pyproject.toml").read_text() == project.format(f"{ADDRESS.url}/issues")
@@ -115,7 +128,7 @@ def test_the_cells_are_made_from_the_address():
     assert LINK.source.endswith(
         "](https://colab.example/github/some-school/some-book/blob/v1.2.3/notebooks/01_chapter.ipynb)"
     )
-    assert '"git+https://github.com/some-school/some-book@v1.2.3"' in INSTALL.source
+    assert '"git+https://github.com/some-school/some-book@v1.2.3"' in INSTALL
     elsewhere = colab.Address("https://git.example/book", "main", "https://colab.example")
     with pytest.raises(
         ValueError, match=re.escape("must begin with https://github.com/, which Colab reads; got https://git")
@@ -123,16 +136,16 @@ def test_the_cells_are_made_from_the_address():
         elsewhere.in_colab("a.ipynb")
 
 
-def test_neither_cell_is_shown_on_the_site():
-    assert LINK.metadata == INSTALL.metadata == {"tags": ["remove-cell"]}
+def test_the_link_is_not_shown_on_the_site():
+    assert LINK.metadata == {"tags": ["remove-cell"]}
 
 
-# ---- What the installing cell does -------------------------------------------------------------------------------
+# ---- What the installing lines do ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def execute(monkeypatch):
-    """Run the installing cell where some packages are missing; return the pip commands that it gives."""
+    """Run the installing lines where some packages are missing; return the pip commands that it gives."""
 
     def execute(missing, *, exit_status=0):
         commands = []
@@ -143,7 +156,7 @@ def execute(monkeypatch):
 
         monkeypatch.setattr(util, "find_spec", lambda name: None if name in missing else "there")
         monkeypatch.setattr(subprocess, "call", call)
-        exec(INSTALL.source, {})
+        exec(INSTALL, {})
         return commands
 
     monkeypatch.delenv("ATTENTION_TUTORIAL_SOURCE", raising=False)
@@ -159,6 +172,8 @@ def test_only_what_is_missing_is_installed_the_package_alone_and_from_the_addres
     package = [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
     assert execute({"attention_tutorial"}) == [package]
     assert execute({"attention_tutorial", "anywidget", "tqdm"}) == [package, [*PIP, "tqdm", "anywidget"]]
+    said = "Installing the book's package: about a minute ...\n{}Installed.\n"
+    assert capfd.readouterr().out == said.format("") + said.format("Installing tqdm, anywidget: half a minute ...\n")
     monkeypatch.setenv("ATTENTION_TUTORIAL_SOURCE", "somewhere/attention.whl")
     assert execute({"attention_tutorial"}) == [[*PIP, "--no-deps", "somewhere/attention.whl"]]
 
@@ -167,6 +182,8 @@ def test_only_what_is_missing_is_installed_the_package_alone_and_from_the_addres
 def test_a_failure_says_what_to_do(execute, missing):
     with pytest.raises(RuntimeError, match=r"could not be installed.*connected to the internet.*run this cell again"):
         execute(missing, exit_status=1)
+    with pytest.raises(RuntimeError, match=r"could not be installed: this Python has no pip.*run this cell again"):
+        execute({*missing, "pip"})
 
 
 @functools.cache
@@ -188,7 +205,7 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
     others = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
     others -= {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "traitlets", "triton"}
     needed = sorted(others, key=["torch", "matplotlib", "tqdm", "anywidget"].index)
-    assert f"needed = {needed}".replace("'", '"') in INSTALL.source
+    assert f"needed = {needed}".replace("'", '"') in INSTALL
 
 
 # ---- What the cells look like ------------------------------------------------------------------------------------
@@ -196,7 +213,7 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
 
 def test_the_cell_keeps_the_format_whatever_the_address(tmp_path):
     long = colab.Address("https://github.com/" + "a-long-name" * 6, "main", ADDRESS.colab)
-    cells = [colab.own_cells("a.ipynb", long)[1], LINK]
+    cells = [new_code_cell(f"{colab.install_source(long)}\n\nimport math\n\nmath.pi"), LINK]
     path = tmp_path / "cell.ipynb"
     path.write_text(writes(new_notebook(cells=cells)))
     config = ["--config", ROOT / "notebooks" / "ruff.toml", "--no-cache"]
@@ -204,12 +221,11 @@ def test_the_cell_keeps_the_format_whatever_the_address(tmp_path):
         command = [sys.executable, "-m", "ruff", *command, *config, path]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
-    assert all(len(line) <= 84 for line in INSTALL.source.splitlines())
+    assert all(len(line) <= 84 for line in INSTALL.splitlines())
 
 
 def test_the_cells_keep_the_rules_for_notebooks():
-    cells = [*copy.deepcopy([LINK, INSTALL])]
-    cells[1].execution_count = 1
+    cells = [copy.deepcopy(LINK), new_code_cell(INSTALL, execution_count=1)]
     bare = new_notebook(cells=[])
     path = ROOT / "notebooks" / "01_chapter.ipynb"
 
@@ -240,5 +256,5 @@ def test_only_a_chapter_that_imports_more_installs_more():
     plain, more = (new_notebook(cells=[new_code_cell(code)]) for code in ("x = 1", "from sacrebleu.metrics import X"))
     for notebook in (plain, more):
         colab.put_own_cells(notebook, "notebooks/01_chapter.ipynb", ADDRESS)
-    assert plain.cells[1].source == INSTALL.source
-    assert more.cells[1].source == INSTALL.source.replace('"anywidget"]', '"anywidget", "sacrebleu"]')
+    assert plain.cells[1].source.startswith(INSTALL)
+    assert more.cells[1].source.startswith(INSTALL.replace('"anywidget"]', '"anywidget", "sacrebleu"]'))

@@ -101,7 +101,8 @@ CELLS = {
 def comparison(tmp_path_factory):
     """Compare one notebook with this project's options, in one kernel; return each cell's failure, or None."""
     project = tmp_path_factory.mktemp("project")
-    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", "tools/book.py", "tools/execution.py"):
+    tools = ("tools/book.py", "tools/execution.py", "tools/folds.py")
+    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", *tools):
         (project / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, project / file)
     cells = [

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_rules import BOOK, BOOK_RULES, CHAPTERS, EXEMPT_CELLS, RULES, cells, tags
 
 from attention_tutorial.notebook.claims import Claim, Kind
-from tools import colab
+from tools import folds
 from tools.book import ROOT
 from tools.execution import normalise, render
 from tools.notebooks import figures
@@ -39,7 +39,7 @@ def test_the_book_keeps_every_rule():
 
 @every
 def test_the_first_code_of_a_chapter_sets_the_session_up(path):
-    first = next(cell for _, cell in cells(BOOK[path], "code") if cell.id != colab.INSTALL)
+    _, first = next(cells(BOOK[path], "code"))
     assert re.search(r"\bsetup\(\)", first.source) and "setup" in tags(first), "call setup() there, and tag it setup"
 
 
@@ -242,6 +242,16 @@ def says(words):
     return edit("Words.", words)
 
 
+def live(words, **metadata):
+    """Change what live front ends read of a cell; None takes it away."""
+
+    def spoil(notebook):
+        cell = cell_of(notebook, words)
+        cell.metadata = {key: value for key, value in (cell.metadata | metadata).items() if value is not None}
+
+    return spoil
+
+
 def tagged(tag):
     return put("MaskBuilder()", metadata={"tags": [tag]})
 
@@ -334,6 +344,13 @@ FAULTS = [
     (R.metadata_is_normal, "used 2 times", lambda nb: nb.cells[1].update(id=nb.cells[0].id)),
     (R.metadata_is_normal, "cell id 'a b'", lambda nb: nb.cells[0].update(id="a b")),
     (R.metadata_is_normal, "extra metadata: execution", put("# %time", metadata={"execution": {"now": 1}})),
+    *[(R.folds_are_the_same_live, "not folded live", spoil, PRIMER) for spoil in (
+      *(live("heatmap_of", **{name: None}) for name in ("jupyter", "cellView", "_kg_hide-input", "is_code_hidden")),
+      *(live("x = 1", **{name: None}) for name in ("collapsed", "_kg_hide-output", "is_output_hidden")),
+      live("x = 1", jupyter={"source_hidden": True}), live("# %time", cellView="form"),
+      live("# %time", jupyter={"outputs_hidden": False}), live("heatmap_of", tags=["setup"]),
+      edit("# @title Draw the figure\n", ""), edit("# @title Draw the figure", "# @title Answer"),
+      edit("# %time", "# @title Draw the figure\n# %time"))],
     (R.headings_in_order, "only level-1 heading", says("Another title\n=====")),
     (R.headings_in_order, "only level-1 heading", moves("## Part two", 0)),
     (R.headings_in_order, "from level 2 to level 4", says("#### Too deep")),
@@ -393,7 +410,11 @@ FAULTS = [
      for number, fault in enumerate(FAULTS)],
 )  # fmt: skip
 def test_planted_fault_is_found_by_its_rule_alone(book, rule, expected, spoil, page):
-    spoil(next(notebook for path, notebook in book.items() if path.stem == page))
+    notebook = next(notebook for path, notebook in book.items() if path.stem == page)
+    spoil(notebook)
+    for cell in notebook.cells if rule is not R.folds_are_the_same_live else ():
+        if cell.cell_type == "code":
+            folds.fold(cell)
     findings = findings_in(book)
     assert expected.lower() in " / ".join(findings.pop(rule)).lower()
     others = [findings[other] for other in (RULES if rule in RULES else BOOK_RULES) if other in findings]

@@ -161,3 +161,9 @@ def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(p
     assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
     for page, soup in pages.items():
         assert not re.search("://REPOSITORY|PYTHONS", soup.get_text()), page
+
+
+def test_only_the_live_notebooks_hold_the_titles_of_folded_cells(site):
+    texts = (path for path in site.rglob("*") if path.suffix in {".html", ".js", ".json", ".py", ".txt", ".xml"})
+    assert not [path.name for path in texts if "@title" in path.read_text(encoding="utf-8")]
+    assert "@title" in (site / "_sources" / "notebooks" / "01_bottleneck.ipynb").read_text(encoding="utf-8")

@@ -35,6 +35,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         figures,
         formulas,
         levels,
+        notebooks,
         search,
         slides,
         theme,
@@ -69,6 +70,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in)
+    app.connect("source-read", notebooks.show_own_code)
     app.add_transform(LastingIds)
     app.connect("doctree-read", theme.mark_callouts)
     app.connect("doctree-read", search.note_records)

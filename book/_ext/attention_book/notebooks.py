@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import nbformat
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
+from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 PREDICTION = re.compile(
@@ -19,11 +21,26 @@ PREDICTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+# The title of a folded cell, which tools/folds.py writes, and the lines that install the package, of tools/colab.py
+TITLE = re.compile(r"\A# @title .*\n")
+INSTALLING = re.compile(r"\A# Installs this book's package.*?\nif not find_spec\(.*?\n(?=\S)", re.DOTALL)
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """Return the notebook as it stands in the file (`nbformat.read` would quietly repair it)."""
-    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    """Return the notebook as it stands in the file, less its titles (`nbformat.read` would quietly repair it)."""
+    notebook = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    for cell in notebook.cells:
+        cell.source = TITLE.sub("", cell.source)
+    return notebook
+
+
+def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Have the page of a notebook show neither titles nor the lines that install the package."""
+    if app.env.doc2path(docname).endswith(".ipynb"):
+        notebook = json.loads(source[0])
+        for cell in notebook["cells"]:
+            cell["source"] = INSTALLING.sub("", TITLE.sub("", "".join(cell["source"])))
+        source[0] = json.dumps(notebook)
 
 
 @functools.cache
