@@ -88,10 +88,9 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         IS_CAUSAL: whether the future is masked.
         HAS_MASK: whether there is a mask.
     """
-    blocks = tl.cdiv(m, BLOCK_M)
-    block = tl.program_id(0) % blocks
-    rows = block * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]  # which queries: (BLOCK_M, 1)
-    head = (tl.program_id(0) // blocks).to(tl.int64)  # which head, over the batch
+    program, blocks = tl.program_id(0), tl.cdiv(m, BLOCK_M)
+    rows = program % blocks * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]  # which queries: (BLOCK_M, 1)
+    head = (program // blocks).to(tl.int64)  # which head, over the batch
     shared = head // HEADS * (HEADS // GROUP) + head % HEADS // GROUP  # whose keys it reads
     at_k, at_v = tl.arange(0, WIDTH_K)[None, :], tl.arange(0, WIDTH_V)[None, :]
     q = tl.load(query + (head * m + rows) * D_K + at_k, mask=(rows < m) & (at_k < D_K), other=0.0)
@@ -101,7 +100,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
     seen = tl.full([BLOCK_M, 1], 0, tl.int32)  # how many keys were allowed
     stop = n
     if IS_CAUSAL:  # no query of this block sees further than its last one
-        stop = tl.minimum(n, (block + 1) * BLOCK_M + n - m)
+        stop = tl.minimum(n, (program % blocks + 1) * BLOCK_M + n - m)
     for start in range(0, stop, BLOCK_N):
         columns = start + tl.arange(0, BLOCK_N)[:, None]  # which keys: (BLOCK_N, 1)
         across = tl.trans(columns)  # (1, BLOCK_N)
@@ -124,7 +123,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         acc = old * acc + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
         seen += tl.sum(allowed.to(tl.int32), axis=1, keep_dims=True)
         m_i = new_m
-    average = tl.where(seen == 0, 0.0, acc / tl.where(seen == 0, 1.0, l_i))
+    average = tl.where(seen == 0, 0.0, acc / tl.where(seen == 0, 1.0, l_i))  # 0 where no key was allowed
     tl.store(output + (head * m + rows) * D_V + at_v, average.to(q.dtype), mask=(rows < m) & (at_v < D_V))
     tl.store(logsumexp + head * m + rows, m_i + tl.log(tl.where(l_i == 0.0, 1.0, l_i)), mask=rows < m)
 
