@@ -227,11 +227,14 @@ MIXTURES = {
     "numpy": lambda here, there: there.numpy(),
     "generator": lambda here, there: torch.rand(3, device="cuda", generator=torch.Generator()),
     "generator in place": lambda here, there: there.uniform_(generator=torch.Generator()),
+    "to float64": lambda here, there: there.double(),
+    "float64 moved": lambda here, there: here.double().to("cuda"),
+    "made in float64": lambda here, there: torch.arange(3, dtype=torch.float64, device="cuda"),
 }
 
 
 @pytest.mark.parametrize("mix", MIXTURES.values(), ids=MIXTURES.keys())
-def test_the_pretended_device_does_not_mix_with_the_cpu(mix, pretended):
+def test_the_pretended_device_refuses_the_cpu_s_tensors_and_float64(mix, pretended):
     here, there = torch.zeros(3), torch.zeros(3, device=pretended)
     with pytest.raises((RuntimeError, TypeError)):
         mix(here, there)
@@ -270,10 +273,10 @@ def test_a_kernel_elsewhere_is_given_no_empty_row(make_mask, is_causal, pretende
         return kernel(*args, **kwargs)
 
     monkeypatch.setattr(functional.F, "scaled_dot_product_attention", recorded)
-    tensors, mask = inputs(generator, "cpu", torch.float64), make_mask(generator, torch.float64)
+    tensors, mask = inputs(generator, "cpu", torch.float32), make_mask(generator, torch.float32)
     here = fused_attention(*tensors, mask, is_causal=is_causal)
     there = fused_attention(*to(pretended, *tensors, mask), is_causal=is_causal)
-    assert_close(there.cpu(), here, rtol=1e-12, atol=1e-12)
+    assert_close(there.cpu(), here, rtol=1e-5, atol=1e-5)
     if masks[-1] is not None:
         allowed = masks[-1] if masks[-1].dtype == torch.bool else masks[-1] > -torch.inf
         assert allowed.cpu().any(dim=-1).all()
