@@ -31,8 +31,11 @@ from attention_tutorial import (
 from attention_tutorial.analysis.probe import linear_probe
 from attention_tutorial.analysis.weights import entropy
 from attention_tutorial.data.copying import CopyBatches
+from attention_tutorial.data.sentences import who_where
 from attention_tutorial.models.seq2seq import ATTENTION_KINDS, Seq2Seq
+from attention_tutorial.models.tasks.who_where_reader import Reader, reader_accuracy
 from attention_tutorial.models.training import token_accuracy, train
+from attention_tutorial.positions import RotaryMultiHeadAttention, alibi_bias, apply_rotary, sinusoidal_positions
 from attention_tutorial.tiled import tiled_attention
 
 D_MODEL, VOCAB = 24, 11
@@ -290,6 +293,25 @@ def test_modules_stay_on_the_device(need_weights, pretended, generator):
     output.sum().backward()
     assert {parameter.grad.device.type for parameter in module.parameters()} == {"cuda"}
     assert AdditiveAttention(D_MODEL, D_MODEL, D_HIDDEN).to(pretended)(x, x)[0].device.type == "cuda"
+
+
+def test_positions_need_no_float64_on_the_device(pretended, generator):
+    x = draw(generator, BATCH, N, D_MODEL, dtype=torch.float32, device=pretended)
+    for positions in (None, torch.arange(N), torch.arange(N, device=pretended), torch.rand(N, device=pretended)):
+        turned = apply_rotary(x, positions)
+        assert turned.device.type == "cuda"
+        assert torch.equal(turned.cpu(), apply_rotary(x.cpu(), None if positions is None else positions.cpu()))
+    module = RotaryMultiHeadAttention(D_MODEL, HEADS).to(pretended)
+    bias = alibi_bias(N, N, HEADS, device=pretended)
+    output, _ = module(x + sinusoidal_positions(N, D_MODEL, device=pretended), mask=bias, is_causal=True)
+    output.sum().backward()
+    assert {parameter.grad.device.type for parameter in module.parameters()} == {"cuda"}
+
+
+def test_a_reader_s_accuracy_needs_no_float64_on_the_device(pretended, generator):
+    sentences, reader = who_where(8, generator=generator), Reader(generator)
+    here = reader_accuracy(reader, sentences)
+    assert reader_accuracy(reader.to(pretended), sentences) == here
 
 
 @pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 cannot say what lies below a `vmap`")
