@@ -4,6 +4,7 @@ It stands in the root because it is for the notebooks, the packages' doctests an
 tests/conftest.py.
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.execution import KERNEL_ENVIRONMENT, snap_outputs
+from tools.execution import kernel_environment, snap_outputs
 
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -70,7 +71,10 @@ def pytest_report_header():
 
 def pytest_configure(config):
     """Prepare the environment of the notebooks' kernels: nbval hands on that of this process."""
-    os.environ.update(KERNEL_ENVIRONMENT, ATTENTION_TUTORIAL_DEVICE=config.getoption("--device"))
+    environment = contextlib.ExitStack()
+    config.add_cleanup(environment.close)
+    os.environ.update(environment.enter_context(kernel_environment()))
+    os.environ["ATTENTION_TUTORIAL_DEVICE"] = config.getoption("--device")
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
     if config.getoption("--device") == "cpu":  # Triton reads it when it is imported, and torch may import it any time

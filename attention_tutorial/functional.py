@@ -149,9 +149,17 @@ def unchecked_attention(
     query, key, value = upcast(query), upcast(key), upcast(value)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (..., m, n)
+    output, weights = _average(scores, value, mask)  # (..., m, d_v), (..., m, n)
+    return downcast(output, dtype), downcast(weights, dtype)
+
+
+def _average(scores: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the average of the values and its weights; in rows without an allowed key both are zero."""
     weights = _masked_softmax(scores, mask)  # (..., m, n)
     output = weights @ value  # (..., m, d_v)
-    return downcast(output, dtype), downcast(weights, dtype)
+    if mask is not None:
+        output = output.masked_fill(~allowed_keys(mask)[1], 0.0)  # 0 times NaN would be NaN
+    return output, weights
 
 
 def fused_attention(
@@ -335,6 +343,4 @@ def additive_attention(
     """
     check_attention_inputs(query, key, value, mask, same_features=False)
     scores = additive_scores(query, key, w_query, w_key, v)  # (..., m, n)
-    weights = _masked_softmax(scores, mask)  # (..., m, n)
-    output = weights @ value  # (..., m, d_v)
-    return output, weights
+    return _average(scores, value, mask)

@@ -88,8 +88,9 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         IS_CAUSAL: whether the future is masked.
         HAS_MASK: whether there is a mask.
     """
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]  # which queries: (BLOCK_M, 1)
-    head = tl.program_id(1).to(tl.int64)  # which head, over the batch
+    program, blocks = tl.program_id(0), tl.cdiv(m, BLOCK_M)
+    rows = program % blocks * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]  # which queries: (BLOCK_M, 1)
+    head = (program // blocks).to(tl.int64)  # which head, over the batch
     shared = head // HEADS * (HEADS // GROUP) + head % HEADS // GROUP  # whose keys it reads
     at_k, at_v = tl.arange(0, WIDTH_K)[None, :], tl.arange(0, WIDTH_V)[None, :]
     q = tl.load(query + (head * m + rows) * D_K + at_k, mask=(rows < m) & (at_k < D_K), other=0.0)
@@ -99,7 +100,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
     seen = tl.full([BLOCK_M, 1], 0, tl.int32)  # how many keys were allowed
     stop = n
     if IS_CAUSAL:  # no query of this block sees further than its last one
-        stop = tl.minimum(n, (tl.program_id(0) + 1) * BLOCK_M + n - m)
+        stop = tl.minimum(n, (program % blocks + 1) * BLOCK_M + n - m)
     for start in range(0, stop, BLOCK_N):
         columns = start + tl.arange(0, BLOCK_N)[:, None]  # which keys: (BLOCK_N, 1)
         across = tl.trans(columns)  # (1, BLOCK_N)
@@ -122,7 +123,7 @@ def attend_block(  # type: ignore[no-untyped-def]  # its arguments are Triton's
         acc = old * acc + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
         seen += tl.sum(allowed.to(tl.int32), axis=1, keep_dims=True)
         m_i = new_m
-    average = acc / tl.where(seen == 0, 1.0, l_i)  # 0 where no key was allowed
+    average = tl.where(seen == 0, 0.0, acc / tl.where(seen == 0, 1.0, l_i))  # 0 where no key was allowed
     tl.store(output + (head * m + rows) * D_V + at_v, average.to(q.dtype), mask=(rows < m) & (at_v < D_V))
     tl.store(logsumexp + head * m + rows, m_i + tl.log(tl.where(l_i == 0.0, 1.0, l_i)), mask=rows < m)
 
@@ -265,7 +266,7 @@ def _launch(
         if query.dtype == torch.bfloat16:  # the interpreter multiplies its bits as if they were whole numbers
             output, logsumexp = _launch(query.float(), key.float(), value.float(), mask, is_causal, scale, blocks)
             return output.to(torch.bfloat16), logsumexp
-    kernel[(math.ceil(m / blocks[0]), batch * heads)](
+    kernel[(math.ceil(m / blocks[0]) * batch * heads,)](  # one axis, since CUDA ends the others at 65,535
         query.contiguous(), key.contiguous(), value.contiguous(), output if stretched is None else stretched,
         output, logsumexp, *((0, 0, 0, 0) if stretched is None else stretched.stride()), m, n, scale,
         HEADS=heads, GROUP=heads // key.size(1), D_K=d_k, D_V=d_v, WIDTH_K=_width(d_k), WIDTH_V=_width(d_v),

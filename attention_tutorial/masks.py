@@ -155,9 +155,19 @@ def padding_mask(
         raise ValueError(f"pad_id goes with ids (batch, n); got pad_id={pad_id} with lengths {shape_of(given)}")
     n = int(given.max()) if n is None and given.numel() else n or 0
     check_size("n", n)
-    if not torch.compiler.is_compiling() and bool(((given < 0) | (given > n)).any()):
+    if _some_lie_outside(given, n):
         raise ValueError(f"lengths must lie between 0 and n={n}; got {given.tolist()}")
     return (torch.arange(n, device=given.device) < given[:, None])[:, None, None, :]
+
+
+def _some_lie_outside(lengths: Tensor, n: int) -> bool:
+    """Say whether a length is not from 0 to n. Where there are no numbers to look at, none is."""
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        return bool(((lengths < 0) | (lengths > n)).any())
+    except RuntimeError:  # `vmap`, meta tensors and fake ones
+        return False
 
 
 def _as_tensor(ids_or_lengths: Any) -> Tensor:

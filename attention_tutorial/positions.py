@@ -63,7 +63,8 @@ def frequencies(d: int, base: float = BASE) -> Tensor:
         >>> frequencies(4, base=100.0).tolist()
         [1.0, 0.1]
     """
-    return torch.tensor(base, dtype=torch.float64) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    exponents = -torch.arange(0, d, 2, dtype=torch.float64, device="cpu") / d
+    return torch.tensor(base, dtype=torch.float64, device="cpu") ** exponents
 
 
 def sinusoidal_positions(
@@ -225,7 +226,8 @@ def apply_rotary(
 
     Args:
         x: queries or keys (..., n, d), d even.
-        positions: integers or floats that broadcast to (..., n), such as (n,); 0 to n - 1 when left out.
+        positions: integers or floats that broadcast to (..., n), such as (n,), on the device of x or on the CPU, where
+            the angles are computed; 0 to n - 1 when left out.
         pairing: ``"halves"`` pairs feature i with i + d/2, ``"interleaved"`` 2i with 2i + 1. Weights trained with one
             give nonsense with the other; :func:`permute_rotary` converts them.
         base: see :func:`frequencies`.
@@ -244,7 +246,8 @@ def apply_rotary(
         [[1.0, 0.0], [0.54, 0.84]]
 
     Source:
-        Su et al. (2021), arXiv:2104.09864, equations (14) and (15) ("interleaved"); "halves" as in GPT-NeoX and Llama.
+        Su et al. (2021), arXiv:2104.09864, equations (14) and (15) ("interleaved", as in Meta's Llama); "halves" as in
+        GPT-NeoX and in Hugging Face's Llama, whose rows of W^Q and W^K were reordered for it.
     """
     check_axes("x", x, "(..., n, d)")
     if x.size(-1) == 0 or x.size(-1) % 2:
@@ -252,12 +255,13 @@ def apply_rotary(
     _check_pairing("pairing", pairing)
     check_positive(base=base)
     if positions is None:
-        positions = torch.arange(x.size(-2), device=x.device)
+        positions = torch.arange(x.size(-2), device="cpu")
     else:
         _check_positions(positions, x)
-    angles = positions.to(torch.float64).unsqueeze(-1) * frequencies(x.size(-1), base).to(x.device)  # (..., n, d/2)
+    here = positions if positions.is_meta else positions.cpu()  # not every device has float64
+    angles = here.double().unsqueeze(-1) * frequencies(x.size(-1), base).to(here.device)  # (..., n, d/2)
     dtype = torch.float32 if x.dtype in HALF_PRECISION else x.dtype
-    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    cos, sin = angles.cos().to(dtype).to(x.device), angles.sin().to(dtype).to(x.device)
     pairs = x.to(dtype).unflatten(-1, (-1, 2) if pairing == "interleaved" else (2, -1))
     a, b = pairs.unbind(-1 if pairing == "interleaved" else -2)  # (..., n, d/2) each
     turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1 if pairing == "interleaved" else -2)
@@ -354,7 +358,7 @@ class RotaryMultiHeadAttention(MultiHeadAttention):
 
     def apply_positions(self, x: Tensor, first: int) -> Tensor:
         """Turn queries or keys (batch, heads, n, d_head) by their positions, from ``first`` on."""
-        positions = torch.arange(first, first + x.size(-2), device=x.device)
+        positions = torch.arange(first, first + x.size(-2), device="cpu")
         return apply_rotary(x, positions, pairing=self.pairing, base=self.base)
 
     def extra_repr(self) -> str:
@@ -465,5 +469,5 @@ def _check_positions(positions: Any, x: Tensor) -> None:
     if not broadcasts_to(shape_of(positions), shape_of(x)[:-1]):
         raise ValueError("positions must broadcast to (..., n); expected something that broadcasts to "
                          f"{shape_of(x)[:-1]}, got {shape_of(positions)}")  # fmt: skip
-    if positions.device != x.device:
-        raise ValueError(f"positions must be on the device of x; expected {x.device}, got {positions.device}")
+    if positions.device not in (x.device, torch.device("cpu")):
+        raise ValueError(f"positions must be on the CPU or the device of x, {x.device}; got {positions.device}")

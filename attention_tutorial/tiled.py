@@ -57,7 +57,8 @@ class SoftmaxState(NamedTuple):
     @property
     def output(self) -> Tensor:
         """The average of the values over these keys, (..., m, d_v); zero where no key was allowed."""
-        return self.acc / self.l.masked_fill(self.l == 0, 1.0)
+        is_empty = self.l == 0
+        return (self.acc / self.l.masked_fill(is_empty, 1.0)).masked_fill(is_empty, 0.0)
 
     @property
     def logsumexp(self) -> Tensor:
@@ -200,8 +201,8 @@ def tiled_attention(
     The largest tensor that it makes has ``block_size`` x ``block_size`` numbers for each leading axis, or is as large
     as an input or the output, stretched over the leading axes. What is kept for the backward pass is the inputs, the
     output and one number for each query; the backward pass computes the weights again, block by block. Autograd
-    and ``torch.compile`` are supported. Gradients of gradients and ``torch.func`` raise an error, and autocast rounds
-    the products within a block; for these there is ``scaled_dot_product_attention``.
+    and ``torch.compile`` are supported. Gradients of gradients, derivatives forward and ``torch.func`` raise an error,
+    and autocast rounds the products within a block; for these there is ``scaled_dot_product_attention``.
 
     Causal, window and sinks are worked out for each block from the positions. Blocks that they mask whole are not read.
 
@@ -323,13 +324,14 @@ def attention_gradients(
     for rows in _blocks(block_mask.m, size):
         q = upcast(query[..., rows, :]) * scale
         row_sum = logsumexp[..., rows, :]
-        d_out = upcast(grad[..., rows, :]).masked_fill(row_sum == -torch.inf, 0.0)  # no allowed key: no gradient
+        is_empty = row_sum == -torch.inf  # no allowed key: no gradient
+        d_out = upcast(grad[..., rows, :]).masked_fill(is_empty, 0.0)
         along = (d_out * upcast(output[..., rows, :])).sum(dim=-1, keepdim=True)
         for columns in block_mask.blocks(rows, size):
             k, v = upcast(key[..., columns, :]), upcast(value[..., columns, :])
             scores, _ = _scores(q, key, mask, block_mask, rows, columns)
             weights = (scores - _finite(row_sum)).exp()  # the softmax again, at once: its sum is known
-            d_scores = weights * (d_out @ v.mT - along)
+            d_scores = (weights * (d_out @ v.mT - along)).masked_fill(is_empty, 0.0)
             d_value[..., columns, :] += weights.mT @ d_out
             d_key[..., columns, :] += d_scores.mT @ q
             d_query[..., rows, :] += d_scores @ k * scale

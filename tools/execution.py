@@ -5,12 +5,13 @@ time or the machine is stored, and cell ids are kept.
 """
 
 import base64
+import contextlib
 import copy
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,7 +27,6 @@ from nbval.plugin import get_sanitize_patterns
 from tools import folds
 from tools.book import SANITISING
 
-# What every kernel of this book runs with, here and under the tests (conftest.py).
 KERNEL_ENVIRONMENT = {
     "IPYKERNEL_CELL_NAME": "cell",  # else a cell's file name holds the process number
     "ATTENTION_TUTORIAL_PROGRESS": "0",  # progress bars print to outputs
@@ -35,7 +35,7 @@ KERNEL_ENVIRONMENT = {
     "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
 }
 # The stored outputs are made on the CPU; the tests may compare them on other devices.
-REFERENCE_ENVIRONMENT = KERNEL_ENVIRONMENT | {"ATTENTION_TUTORIAL_DEVICE": "cpu", "PYTHONHASHSEED": "0"}
+REFERENCE_ENVIRONMENT = {"ATTENTION_TUTORIAL_DEVICE": "cpu", "PYTHONHASHSEED": "0"}
 
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -48,6 +48,16 @@ VALID_CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 class CellFailed(Exception):
     """A cell raised, ran out of time or took the kernel down; the message says which cell and why."""
+
+
+@contextlib.contextmanager
+def kernel_environment() -> Iterator[dict[str, str]]:
+    """Yield what every kernel of this book runs with, here and under the tests (conftest.py).
+
+    No settings, start-up files or history of the person who runs it are read.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:  # a kernel that ends may still write there
+        yield KERNEL_ENVIRONMENT | {"IPYTHONDIR": empty}
 
 
 def render(notebook: NotebookNode) -> str:
@@ -108,11 +118,9 @@ def execute(notebook: NotebookNode, folder: Path, variables: Mapping[str, str] =
         extra_arguments=["--log-level=ERROR"],  # its warnings about transports mean nothing here
         on_cell_start=lambda cell, cell_index: current.update(cell=cell, index=cell_index),
     )
-    # No start-up files or history of the person who runs this; a kernel that ends may still write there.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        environment = {**os.environ, **REFERENCE_ENVIRONMENT, **variables, "IPYTHONDIR": profile}
+    with kernel_environment() as environment:
         try:
-            client.execute(env=environment, cleanup_kc=True)
+            client.execute(env={**os.environ, **environment, **REFERENCE_ENVIRONMENT, **variables}, cleanup_kc=True)
         except CellExecutionError as error:
             raise CellFailed(_where(current, notebook) + f"{error.ename}: {error.evalue}") from error
         except (CellTimeoutError, DeadKernelError) as error:

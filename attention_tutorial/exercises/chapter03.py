@@ -50,7 +50,6 @@ WRONG_ROOT = quick_question(
         64 / 768**0.5: "the raw scores have the variance 64, so their deviation is 8",
         768**0.5 / 8: "upside down: the raw deviation stands above, the divisor below",
     },
-    tolerance=0.0026,
 )
 
 # Inputs are d_k, mean and standard deviation of the query's entries, and of the key's.
@@ -302,9 +301,9 @@ INITIAL_STD = Exercise(
             "the size of the input counts too: larger inputs need smaller matrices (you did not use std_x)",
             lambda m, d, s: m**-0.5,
         ),
-        WrongAnswer("larger inputs need *smaller* matrices: divide by std_x", lambda m, d, s: m**-0.5 * s),
+        WrongAnswer("larger inputs need smaller matrices: divide by std_x", lambda m, d, s: m**-0.5 * s),
         WrongAnswer(
-            "that gives the *raw* scores variance 1; dividing by sqrt(d_k) takes care of d_k already",
+            "that gives the raw scores variance 1; dividing by sqrt(d_k) takes care of d_k already",
             lambda m, d, s: m**-0.5 / s * d**-0.25,
         ),
         WrongAnswer("each entry of a query is a sum of d_model terms, not of d_k", lambda m, d, s: d**-0.5 / s),
@@ -421,7 +420,7 @@ TEMPERATURE_FOR = Exercise(
     tolerance=2e-3,
     wrong_answers=[
         WrongAnswer(
-            "you returned the factor 1/temperature: the scores are *divided* by the temperature",
+            "you returned the factor 1/temperature: divide the scores by the temperature",
             lambda s, h: 1 / _temperature_for(s, h),
         ),
         WrongAnswer(

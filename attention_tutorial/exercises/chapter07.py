@@ -74,7 +74,7 @@ LOSS_AT_THE_START = quick_question(
     {
         math.log2(125): "that is in bits, with the logarithm to the base 2; a nat has the base e",
         1 / 125: "that is the probability of each id; the loss is minus its logarithm",
-        -math.log(125): "the sign: the loss is *minus* the logarithm of the probability",
+        -math.log(125): "the sign: the loss is minus the logarithm of the probability",
     },
 )
 
@@ -337,8 +337,8 @@ def _no_output_in_cross_attention(network: Transformer) -> None:
 # skips; how the translator is made, where it is not as all others
 WARD: dict[str, tuple[str, str, dict[str, Any]]] = {
     "it misses a translator whose decoder reads the very word it must predict, though the network itself sees no later "
-    "word: change a word of the *target* and compare what `step` predicts for that word": ("no shift", "step", {}),
-    "it misses a network that sees one word too far: change a word of what it *reads*, and compare the logits before "
+    "word: change a word of the target and compare what `step` predicts for that word": ("no shift", "step", {}),
+    "it misses a network that sees one word too far: change a word of what it reads, and compare the logits before "
     "it": ("mask too far", "network", {}),
     "it misses a leak that sits in the second of two decoder layers: compare the network's logits at every position "
     "before the changed one": ("mask too far", "", {"decoder_layers": 2, "change": _second_layer_alone}),
@@ -366,7 +366,7 @@ WARD: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "it finds a fault in a translator that had only five steps of training; to have learned little is no fault in the "
     "code": ("healthy", "", {"steps": 5}),
-    "it finds a fault in a translator whose keys and values were exchanged *before* training, which is only a change "
+    "it finds a fault in a translator whose keys and values were exchanged before training, which is only a change "
     "of names": ("healthy", "", {"steps": 80, "change": swap_keys_and_values}),
 }
 

@@ -1,5 +1,7 @@
 """What a wrong result shows when it is compared with the right one, whatever the exercise."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -80,6 +82,18 @@ def explain_rounding(got: Tensor, expected: Tensor, tolerance: float = 1e-5) -> 
     if off < 5e-3 * largest:
         return f"nearly right, but off by up to {off:.1g}, more than rounding in float32 explains; keep full precision"
     return None
+
+
+def explain_missing_decimals(got: Tensor, expected: Tensor, tolerance: float) -> str | None:
+    """Say that the numbers given are the right ones with fewer decimals than asked for, or cut off; None if not."""
+    if got.shape != expected.shape or _whole(expected):
+        return None
+    most, off = math.ceil(-math.log10(2 * tolerance)), (expected - got) * expected.sign()
+    fits = off.abs() <= tolerance
+    for step, rounded in ((10.0**-n, got.round(decimals=n)) for n in range(most + 1)):
+        known = (got == rounded) & (got * expected > 0) & (expected.abs() >= step)
+        fits |= known & (off > -0.5 * step - 1e-9) & (off < step - 1e-9)
+    return f"right so far; give {most} decimals, rounded" if fits.all() else None
 
 
 def _whole(x: Tensor) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .diagnosis import explain, first_wrong_place
+from .diagnosis import explain, explain_missing_decimals, first_wrong_place
 from .parse import expect_pair, is_plural, same
 from .runner import Mistake, Outcome, does_something, float64_by_default, in_time
 from .table import Case, Exercise, Known, WrongAnswer
@@ -248,11 +248,13 @@ def _explain(
     exercise: Exercise, case: Case, got: Any, expected: Any, part: int | None = None, other_is_right: bool = False
 ) -> str:
     """Say what is wrong with a result that no wrong answer of the table gives."""
-    if exercise.typed or isinstance(got, str):
+    if isinstance(got, str):
         return exercise.fallback_message
     name = exercise.parts[part or 0].name.removeprefix("the ")
     expected = torch.as_tensor(expected)
     expected = expected if got.dtype == torch.bool else expected.double()
+    if exercise.typed:
+        return explain_missing_decimals(got, expected, exercise.tolerance) or exercise.fallback_message
     message = explain(got, expected, name, exercise.tolerance)
     if message is None:
         place = _place(exercise, case, got, expected, name)

@@ -150,17 +150,17 @@ def quick_question(
     wrong: Mapping[Any, str],
     *,
     choices: Sequence[str] = (),
-    tolerance: float = 0.0051,
     fallback_message: str = "it is not the right result",
 ) -> Exercise:
     """Return the table of a *Your turn*: a question whose answer is typed, in a cell or on the page.
+
+    Of a number, two digits after the point are enough.
 
     Args:
         prompt: the question, a sentence that stands alone.
         right: a number, several of them, a shape (whole numbers), or one of the choices.
         wrong: the answers of those who err, each with what is said to them.
         choices: what can be chosen, where the answer is a text.
-        tolerance: how far a number may be off, so that two digits after the point are enough.
         fallback_message: what is said to any other wrong answer.
 
     Returns:
@@ -178,6 +178,6 @@ def quick_question(
         returns=returns,
         wrong_answers=[WrongAnswer(message, answer) for answer, message in wrong.items()],
         fallback_message=fallback_message,
-        tolerance=0.0 if whole or isinstance(right, str) else tolerance,
+        tolerance=0.0 if whole or isinstance(right, str) else 0.0051,
         typed=True,
     )

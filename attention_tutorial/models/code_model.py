@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .._validation import check_generator, check_ids, check_positive, check_size, shape_of
 from ..data.byte_pairs import BEGIN, BytePairs
-from ..functional import masked_softmax
+from ..functional import masked_softmax, upcast
 from ..layers import split_heads
 from ..masks import causal_mask
 from .translator import load_numbers, pack_state, read_trained
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Head = tuple[int, int]
+COLDEST = 1e-30  # below this temperature logits would overflow; only the likeliest token is left there
 
 
 class DistanceAttention(nn.Module):
@@ -258,9 +259,9 @@ class CodeModel(nn.Module):
         ids = [BEGIN, *self.tokens.encode(text)]
         start = len(ids)
         for _ in range(length):
-            recent = ids if len(ids) <= self.context else [BEGIN, *ids[1 - self.context :]]
+            recent = ids if len(ids) <= self.context else [BEGIN, *ids[len(ids) - self.context + 1 :]]
             seen = torch.tensor([recent], device=self.embedding.weight.device)
-            logits = self(seen, without).logits[0, -1].cpu() / temperature
+            logits = upcast(self(seen, without).logits[0, -1].cpu()) / max(temperature, COLDEST)
             best = logits.topk(min(top_k or len(logits), len(logits)))
             choice = torch.multinomial(best.values.softmax(dim=-1), 1, generator=generator)
             ids.append(int(best.indices[choice]))

@@ -39,7 +39,7 @@ def sequence_loss(logits: Tensor, target: Tensor, *, padding: int | None = None)
         padding: the id that fills up short targets; its positions do not count. ``None`` counts all.
 
     Returns:
-        One number, the mean over positions and sequences.
+        One number, the mean over positions and sequences; 0 where no position counts.
 
     Raises:
         TypeError: if ``logits`` is not a float tensor, or ``target`` not an int64 tensor.
@@ -55,7 +55,8 @@ def sequence_loss(logits: Tensor, target: Tensor, *, padding: int | None = None)
         raise ValueError("logits must be (batch, m, vocab_size) for target (batch, m); "
                          f"got logits {shape_of(logits)}, target {shape_of(target)}")  # fmt: skip
     ignored = -100 if padding is None else padding  # (-100 is no id)
-    return F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=ignored)
+    loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=ignored)
+    return loss.masked_fill((target == ignored).all(), 0.0)
 
 
 def train(

@@ -12,7 +12,6 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._validation import (
@@ -316,14 +315,16 @@ def _copy(cls: type[Any], layer: Any, kind: Any) -> Any:
     """Copy all but the attentions from a layer of torch's, with its dtype, device and mode."""
     if not isinstance(layer, kind):
         raise TypeError(f"layer must be a torch.nn.{kind.__name__}; got {type(layer).__name__}")
-    if layer.activation is not F.relu:
-        raise ValueError("layer must have activation='relu'")
     w_1, w_2 = layer.linear1, layer.linear2
+    x = torch.linspace(-100, 100, 99 * w_1.out_features).view(99, -1)
+    if not torch.equal(layer.activation(x.clone()), x.relu()):  # it may be a module, or write in place
+        raise ValueError("layer must have activation='relu'")
     ours = cls(w_1.in_features, layer.self_attn.num_heads, w_1.out_features, norm_first=layer.norm_first)
     ours.to(w_1.weight.device, w_1.weight.dtype)
     norms = [module for module in ours.children() if isinstance(module, nn.LayerNorm)]
     theirs = [module for module in layer.children() if isinstance(module, nn.LayerNorm)]
     for mine, other in ((ours.feed_forward.w_1, w_1), (ours.feed_forward.w_2, w_2), *zip(norms, theirs, strict=True)):
+        mine.bias = None if other.bias is None else mine.bias
         mine.load_state_dict(other.state_dict())
     for mine, other in zip(norms, theirs, strict=True):
         mine.eps = other.eps

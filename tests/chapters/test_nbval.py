@@ -43,6 +43,8 @@ def state_of(*numbers):
 WIDGET = """from IPython.display import HTML, display
 from attention_tutorial.widgets.base import encode_floats
 display(HTML(f"<div data-state='{encode_floats([0.25, 0.5])}'></div>"))"""
+SETTINGS = """c.InteractiveShell.ast_node_interactivity = "all"
+c.InlineBackend.figure_formats = {"svg"}"""
 ENVIRONMENT = [*PORTABLE, "ATTENTION_TUTORIAL_PROGRESS", "ATTENTION_TUTORIAL_DEVICE", "IPYKERNEL_CELL_NAME"]
 
 # name -> (source, stored outputs, whether the comparison should pass)
@@ -94,6 +96,7 @@ CELLS = {
         [printed("True\n")],
         True,
     ),
+    "the last of two expressions": ("1 + 1\n2 + 2", [new_output("execute_result", data={"text/plain": "4"})], True),
 }
 
 
@@ -116,6 +119,10 @@ def comparison(tmp_path_factory):
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     # What people have set for other work must not reach the kernels.
     surroundings = {"MPLBACKEND": "agg", "ATTENTION_TUTORIAL_PROGRESS": "1", "ATTENTION_TUTORIAL_DEVICE": "cpu"}
+    settings = tmp_path_factory.mktemp("ipython") / "profile_default" / "ipython_kernel_config.py"
+    settings.parent.mkdir()
+    settings.write_text(SETTINGS, encoding="utf-8")
+    surroundings["IPYTHONDIR"] = str(settings.parents[1])
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "notebooks/planted.ipynb", "--junit-xml=result.xml", "-p", "no:cacheprovider"],
         cwd=project,

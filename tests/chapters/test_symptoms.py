@@ -172,6 +172,7 @@ def spoilt(heading, number):
         ("The loss does not fall", 0): lambda: {"model": Half(translator())},
         ("The loss is NaN", 0): lambda: {"mask": causal_mask(6) & padding_mask(torch.tensor([6, 0]), n=6)},
         ("The loss is NaN", 1): lambda: {"scores": (400 * torch.ones(4, 4)).half() @ (400 * torch.ones(4, 4)).half()},
+        ("The loss is NaN", 2): lambda: {"labels": torch.full_like(names["labels"], PAD)},
         ("The loss is too good", 0): lambda: {"model": faulty("mask too far")},
         ("The loss is too good", 1): lambda: {"labels": names["target_in"]},
         ("It works in training, but repeats a word or writes nonsense", 0): lambda: {"model": faulty("mask too far")},

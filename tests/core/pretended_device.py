@@ -2,7 +2,7 @@
 
 Everything is computed on the CPU. What `to("cuda")` or `device="cuda"` makes is remembered by its memory, says that it
 is on "cuda:0", and raises CUDA's errors where it meets a tensor that was left on the CPU, a generator of the CPU, or
-NumPy. It knows nothing of how a real GPU rounds, nor of which operations it lacks.
+NumPy. Like Apple's it has no float64. It knows nothing of how a real GPU rounds, nor of the operations it lacks.
 """
 
 import weakref
@@ -44,6 +44,8 @@ class Memory:
         return set(map(memory_of, tensors))
 
     def put(self, tensor, there):
+        if there and tensor.dtype == torch.float64:
+            raise TypeError("Cannot convert a tensor to float64 dtype, which the device has not")
         (self._there.add if there else self._there.discard)(memory_of(tensor))
 
     def move(self, tensor, there):

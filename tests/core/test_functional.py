@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from attention_tutorial import (
     padding_mask,
     scaled_dot_product_attention,
 )
+from attention_tutorial.tiled import tiled_attention
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-11}
 # About the rounding of one number in each dtype, with room for what is summed up.
@@ -495,6 +497,35 @@ def test_empty_axes_give_empty_axes_and_zeros(attend, is_causal, q, k, v, shape,
         output = attend(*tensors, mask if mask is None else mask.to(device), is_causal=is_causal)
         assert output.shape == shape
         assert k[-2] or not (output.any() or gradients(output, tensors)[0].any())
+
+
+def additive(query, key, value, mask):
+    return additive_attention(query, key, value, torch.ones(3, D_K), torch.ones(3, D_K), torch.ones(3), mask)[0]
+
+
+EVERY_PATH = {
+    "eager": eager,
+    "fused": fused_attention,
+    "tiled": partial(tiled_attention, block_size=2),
+    "additive": additive,
+    "multiplicative": lambda *args: multiplicative_attention(*args)[0],
+}
+
+
+@pytest.mark.parametrize("attend", EVERY_PATH.values(), ids=EVERY_PATH.keys())
+@pytest.mark.parametrize("kind", ["bool", "float"])
+@pytest.mark.parametrize("spoilt", [math.nan, math.inf])
+def test_a_row_without_an_allowed_key_is_zero_whatever_the_values_hold(attend, kind, spoilt, generator):
+    query, key, value = inputs(generator, dtype=torch.float32)
+    value[:, :, 1] = spoilt
+    mask = torch.ones(M, N, dtype=torch.bool)
+    mask[2] = False
+    mask = mask if kind == "bool" else torch.zeros(M, N).masked_fill(~mask, -math.inf)
+    query.requires_grad_()
+    output = attend(query, key, value, mask)
+    assert not output[..., 2, :].any() and not output[..., [0, 1, 3, 4], :].isfinite().any()
+    if attend is not fused_attention:  # its kernels want finite values
+        assert not torch.autograd.grad(output[..., 2, :].sum(), query)[0][..., 2, :].any()
 
 
 @pytest.mark.parametrize("lowest", [torch.finfo(torch.float32).min, -1e9])

@@ -12,7 +12,7 @@ import torch
 from oracles import draw, draw_bool
 from torch.testing import assert_close
 
-from attention_tutorial import repeat_heads, scaled_dot_product_attention
+from attention_tutorial import kernel, repeat_heads, scaled_dot_product_attention
 from attention_tutorial.kernel import has_triton, kernel_attention
 
 triton = pytest.mark.skipif(not has_triton(), reason="needs Triton, which only Linux has: pip install triton")
@@ -126,6 +126,34 @@ def test_gradients_are_those_of_the_naive_attention(generator, device):
     for a, b in zip(torch.autograd.grad(actual, tensors, upstream), torch.autograd.grad(wanted, tensors, upstream),
                     strict=True):  # fmt: skip
         assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@triton
+def test_a_row_without_an_allowed_key_is_zero_whatever_the_values_hold(generator, device):
+    q, k, v = inputs(generator, 19, 19, device)
+    v[:, :, 7] = torch.nan
+    mask = (torch.arange(19, device=device) != 3)[:, None]
+    q.requires_grad_()
+    output = kernel_attention(q, k, v, mask, block_m=16, block_n=16)
+    assert output.isnan().any(dim=-1)[0, 0].tolist() == [row != 3 for row in range(19)] and not output[:, :, 3].any()
+    assert not torch.autograd.grad(output[:, :, 3].sum(), q)[0][:, :, 3].any()
+
+
+@pytest.mark.parametrize("shape", [(65_536, 1, 1, 1), (8_192, 8, 1, 1), (1, 1, 16 * 65_536, 1)], ids=str)
+def test_the_grid_is_one_that_cuda_takes(shape, monkeypatch):
+    """All axes but the first end at 65,535. No kernel runs here, and no Triton is needed."""
+    grids = []
+
+    class Recorder:
+        def __getitem__(self, grid):
+            return lambda *args, **kwargs: grids.append(grid)
+
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(kernel, "has_triton", lambda: True)
+    monkeypatch.setattr(kernel, "_compiled", Recorder)
+    x = torch.zeros(shape)
+    kernel_attention(x, x[:, :, :1], x[:, :, :1], block_m=16)
+    assert grids == [(65_536,)]
 
 
 COMPILE = """

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import BATCH, HEADS, M, N, assert_raises, draw, draw_bool, mistakes
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from attention_tutorial import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
 
@@ -44,6 +47,19 @@ def test_padding_mask_of_ids_hides_the_pad_id_wherever_it_stands(ids, pad):
     mask = padding_mask(torch.tensor(ids), pad_id=pad)
     assert mask.shape == (len(ids), 1, 1, 3)
     assert mask[:, 0, 0].tolist() == [[token != pad for token in row] for row in ids]
+
+
+def test_lengths_are_read_where_nothing_can_look_at_them():
+    lengths = torch.tensor([[3, 1], [2, 4]])
+    mask = partial(padding_mask, n=4)
+    each = torch.stack([mask(row) for row in lengths])
+    assert torch.equal(torch.func.vmap(mask)(lengths), each)
+    for mode in ("real", "fake", "symbolic"):
+        assert torch.equal(make_fx(mask, tracing_mode=mode)(lengths[0])(lengths[1]), each[1])
+    assert torch.equal(torch.compile(mask, backend="eager", fullgraph=True)(lengths[1]), each[1])
+    with FakeTensorMode() as fake:
+        for nowhere in (torch.empty(2, dtype=torch.long, device="meta"), fake.from_tensor(torch.tensor([3, 1]))):
+            assert mask(nowhere).shape == (2, 1, 1, 4)
 
 
 def test_two_masks_by_hand():

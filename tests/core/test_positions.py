@@ -273,7 +273,7 @@ X = torch.zeros(2, 4)
         (lambda: apply_rotary(X[None], torch.zeros(2, 1, 2)),
          "positions must broadcast to (..., n); expected something that broadcasts to (1, 2), got (2, 1, 2)"),
         (lambda: apply_rotary(X, torch.zeros(2, device="meta")),
-         "positions must be on the device of x; expected cpu, got meta"),
+         "positions must be on the CPU or the device of x, cpu; got meta"),
         (lambda: shift_matrix(2, 5), "d_model must be even, since features come in pairs; got 5"),
         (lambda: shift_matrix(2, 4, base=0), "base must be above 0; got 0"),
         (lambda: LearnedPositions(3, 0), "d_model must be at least 1; got 0"),

@@ -1,6 +1,7 @@
 """Laws of all tables of exercises: the right answer passes, and each wrong one gets its own message."""
 
 import functools
+import re
 
 import pytest
 import torch
@@ -50,6 +51,12 @@ def test_different_wrong_answers_of_an_exercise_have_different_messages():
     for name, exercise in TABLES.items():
         messages = [wrong.message_for(exercise.cases[0]) for wrong in exercise.wrong_answers]
         assert len(set(messages)) == len(messages), name
+
+
+def test_messages_are_plain_text_without_the_asterisks_of_markdown():
+    messages = [wrong.message_for(exercise.cases[0]) for exercise, wrong in WRONG]
+    messages += [text for exercise in TABLES.values() for text in (exercise.prompt, exercise.fallback_message)]
+    assert not [message for message in messages if re.search(r"\*\w[^*]*\w\*", message)]
 
 
 def test_each_common_mistake_is_a_wrong_answer_of_some_exercise():

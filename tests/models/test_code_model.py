@@ -149,6 +149,19 @@ def test_the_first_of_one_is_the_most_likely_token_every_time(model):
     assert model.write("never", 0) == ""
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_colder_it_writes_the_likelier_every_token_is(shipped, dtype):
+    model = copy.deepcopy(shipped).to(dtype)
+    texts = {model.write("    def __init__(", 2, temperature=cold) for cold in (1e-6, 1e-37, 1e-39, 1e-46, 5e-324)}
+    assert texts == {"self, "}
+
+
+def test_with_a_context_of_one_a_model_sees_the_beginning_alone(generator):
+    model = fill(CodeModel(BytePairs([]), d_model=D_MODEL, num_heads=HEADS, context=1), generator)
+    best = int(model(torch.tensor([[BEGIN]])).logits[0, -1].argmax())
+    assert model.write("never", 3, top_k=1) == model.write("", 3, top_k=1) == model.tokens.decode([best] * 3)
+
+
 @pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (1.5, 4)])
 def test_draws_have_the_probabilities_of_the_formula(temperature, top_k, generator):
     """1,500 draws of one token: each share is within 4.5 standard errors of softmax(logits / T) over the largest."""

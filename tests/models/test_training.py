@@ -5,10 +5,11 @@ The oracle of the loop is a plain loop, one model at a time.
 
 import math
 import sys
+from functools import partial
 
 import pytest
 import torch
-from oracles import assert_raises, mistakes
+from oracles import assert_raises, draw, mistakes
 from torch import nn
 
 from attention_tutorial.data.copying import CopyBatches, copy_examples, shift_right
@@ -71,6 +72,19 @@ def test_some_gradients_were_clipped_and_some_were_not():
             gradients = torch.autograd.grad(loss, list(model.parameters()))
             norms.append(math.sqrt(sum(g.square().sum().item() for g in gradients)))
     assert min(norms) < 0.5 < max(norms)
+
+
+def test_a_batch_of_padding_alone_costs_nothing_and_changes_nothing_else(generator):
+    logits = draw(generator, 3, 2, 4, 6).requires_grad_()
+    target = torch.randint(1, 6, (3, 2, 4), generator=generator)
+    target[1] = 0
+    losses = torch.func.vmap(partial(sequence_loss, padding=0))(logits, target)
+    assert losses[1] == sequence_loss(logits[1], target[1], padding=0) == 0
+    alone = [nn.functional.cross_entropy(logits[i].mT, target[i]).item() for i in (0, 2)]
+    assert losses[::2].tolist() == pytest.approx(alone)
+    assert torch.autograd.grad(losses.sum(), logits)[0].any(dim=-1).tolist() == (target > 0).tolist()
+    batches = [(target[i], target[i]) for i in range(3)]
+    assert train(make(), batches, padding=0)[1] == 0
 
 
 def test_training_is_repeatable_and_leaves_the_batches_alone():

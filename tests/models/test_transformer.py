@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from oracles import assert_raises, draw, mistakes
 from torch import nn
 from torch.testing import assert_close
@@ -15,6 +16,7 @@ from attention_tutorial.positions import sinusoidal_positions
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 BATCH, N, M, D_MODEL, HEADS, D_FF, SOURCE, TARGET = 2, 7, 5, 12, 3, 17, 11, 13
 norms = pytest.mark.parametrize("norm_first", [True, False], ids=["norm first", "norm last"])
+biases = pytest.mark.parametrize("bias", [True, False], ids=["biases", "no biases"])
 
 
 def fill(module, generator):
@@ -22,6 +24,10 @@ def fill(module, generator):
         for parameter in module.parameters():
             parameter.copy_(draw(generator, *parameter.shape) / math.sqrt(D_MODEL) * (2 if parameter.dim() > 1 else 1))
     return module.double().eval()
+
+
+def count(module):
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def make(generator, **options):
@@ -43,12 +49,11 @@ def target_in():
 
 
 @norms
+@biases
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_an_encoder_layer_is_torch_s(generator, norm_first, batch_first):
-    theirs = nn.TransformerEncoderLayer(
-        D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=norm_first, batch_first=batch_first, layer_norm_eps=1e-3
-    )
-    fill(theirs, generator)
+def test_an_encoder_layer_is_torch_s(generator, norm_first, bias, batch_first):
+    options = {"dropout": 0.3, "norm_first": norm_first, "bias": bias, "layer_norm_eps": 1e-3}
+    theirs = fill(nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, batch_first=batch_first, **options), generator)
     ours = EncoderLayer.from_torch(theirs)
     x = draw(generator, BATCH, N, D_MODEL)
     padded = torch.zeros(BATCH, N, dtype=torch.bool)
@@ -61,14 +66,14 @@ def test_an_encoder_layer_is_torch_s(generator, norm_first, batch_first):
     assert weights.shape == (BATCH, HEADS, N, N)
     assert_close(ours(x, ~padded[:, None, None], need_weights=False)[0], output, **TIGHT)
     assert not ours.training
+    assert count(ours) == count(theirs)
 
 
 @norms
-def test_a_decoder_layer_is_torch_s(generator, norm_first):
-    theirs = fill(
-        nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=norm_first, batch_first=True),
-        generator,
-    )
+@biases
+def test_a_decoder_layer_is_torch_s(generator, norm_first, bias):
+    options = {"dropout": 0.3, "norm_first": norm_first, "bias": bias, "batch_first": True}
+    theirs = fill(nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, **options), generator)
     ours = DecoderLayer.from_torch(theirs)
     x, memory = draw(generator, BATCH, M, D_MODEL), draw(generator, BATCH, N, D_MODEL)
     padded = torch.zeros(BATCH, N, dtype=torch.bool)
@@ -79,6 +84,7 @@ def test_a_decoder_layer_is_torch_s(generator, norm_first):
     assert_close(output, expected, **TIGHT)
     assert torch.equal(written == 0, closed.expand_as(written))
     assert torch.equal(read == 0, padded[:, None, None].expand_as(read))
+    assert count(ours) == count(theirs)
 
 
 def test_a_layer_keeps_the_dtype_and_is_a_copy():
@@ -92,12 +98,24 @@ def test_a_layer_keeps_the_dtype_and_is_a_copy():
     assert torch.equal(ours.feed_forward.w_1.weight, before)
 
 
-@pytest.mark.parametrize(
+layers = pytest.mark.parametrize(
     ("ours", "theirs"), [(EncoderLayer, nn.TransformerEncoderLayer), (DecoderLayer, nn.TransformerDecoderLayer)]
 )
+RELUS = ["relu", torch.relu, F.relu_, nn.ReLU(), nn.ReLU(inplace=True), lambda x: x.clamp(min=0)]
+OTHERS = ["gelu", nn.ReLU6(), nn.LeakyReLU(), nn.PReLU(6), nn.GLU(), nn.Softplus(), lambda x: x.relu() ** 2]
+
+
+@layers
+def test_an_activation_is_a_relu_if_it_does_what_a_relu_does(ours, theirs):
+    for relu in RELUS:
+        assert isinstance(ours.from_torch(theirs(4, 2, 6, activation=relu)), ours)
+    for other in OTHERS:
+        layer = theirs(4, 2, 6, activation=other)
+        assert_raises(lambda layer=layer: ours.from_torch(layer), ValueError, "layer must have activation='relu'")
+
+
+@layers
 def test_a_layer_that_is_another_is_refused(ours, theirs):
-    assert_raises(lambda: ours.from_torch(theirs(4, 2, 6, activation="gelu")), ValueError,
-                  "layer must have activation='relu'")  # fmt: skip
     message = f"layer must be a torch.nn.{theirs.__name__}; got Linear"
     assert_raises(lambda: ours.from_torch(nn.Linear(2, 2)), TypeError, message)
 

@@ -149,4 +149,4 @@ def reader_accuracy(reader: nn.Module, sentences: WhoWhere) -> float:
     """
     device = next(reader.parameters()).device
     logits, _ = reader(sentences.ids.to(device), sentences.asked.to(device))
-    return (logits.argmax(dim=-1) == sentences.answers.to(device)).double().mean().item()
+    return (logits.argmax(dim=-1).cpu() == sentences.answers.cpu()).double().mean().item()

@@ -209,7 +209,7 @@ def _spread_task(v: Mapping[str, Any]) -> Task:
                 answer(SPREAD.format(penalty=0)),
             ),
             WrongAnswer(
-                "what was looked at gets *more* weight; subtract the penalty from the scores",
+                "what was looked at gets more weight; subtract the penalty from the scores",
                 answer(SPREAD.format(penalty=-c)),
             ),
             WrongAnswer(

@@ -221,7 +221,7 @@ def _allowed_task(v: Mapping[str, Any]) -> Task:
         cases=[_allowed_case(v["seed"], ["abcd", "ab.."], ["abc", "ab."], v)],
         wrong_answers=[
             WrongAnswer(
-                "source and target stand in the other order; read under *Yours* which comes first",
+                'source and target stand in the other order; read under "Yours" which comes first',
                 answer(_allowed(other_order)),
             ),
             WrongAnswer(reading[v["reads"]], answer(_allowed(other_reading))),

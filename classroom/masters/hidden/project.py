@@ -465,7 +465,7 @@ def _errors_case(v: Mapping[str, Any], size: int, seed: int) -> Case:
 def _errors_task(v: Mapping[str, Any]) -> Task:
     hidden, source = v["hidden"] + 200, _errors(v["counts"])
     wrong_answers = [
-        WrongAnswer("your counts stand in another order; read under *Yours* which", answer(_errors(list(COUNTS)))),
+        WrongAnswer('your counts stand in another order; read under "Yours" which', answer(_errors(list(COUNTS)))),
         WrongAnswer(
             "a sentence that breaks off is not right, though all its words are",
             answer(source, ("if w == r:", "if w == r[: len(w)]:")),

@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import { Button, Choice } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { defineWidget, useIds, type ViewProps } from "../../kit/widget.tsx";
-import { type Reply, reply, type State } from "./maths.ts";
+import { decimals, type Reply, reply, type State } from "./maths.ts";
 import "./style.css";
 
 export * from "./maths.ts";
@@ -25,7 +25,7 @@ function View({ state, data, write }: Props) {
       ) : (
         <Field state={state} write={write} />
       )}
-      <p class={data === null ? "" : data.right ? "bw-good" : "bw-bad"} role="status">
+      <p class={{ true: "bw-good", false: "bw-bad", null: "" }[`${data?.right ?? null}`]} role="status">
         {data?.words}
       </p>
     </>
@@ -33,17 +33,23 @@ function View({ state, data, write }: Props) {
 }
 
 function Field({ state, write }: Pick<Props, "state" | "write">) {
-  const id = useIds()("answer");
+  const ids = useIds();
+  const id = ids("answer");
   const field = useRef<HTMLInputElement>(null);
-  const send = () => write({ given: field.current?.value ?? "" });
+  const most = decimals(state);
+  const send = () => write({ given: field.current!.value });
+  const check = () => write({ given: field.current!.value || " " });
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        send();
+        check();
       }}
     >
-      <label for={id}>{state.question}</label>
+      <label for={id}>{state.question}</label>{" "}
+      <span id={ids("decimals")} class="bw-quiet">
+        {most > 0 && `Give ${most} decimals.`}
+      </span>
       <div class="bw-options">
         <input
           type="text"
@@ -52,10 +58,11 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
           ref={field}
           autocomplete="off"
           placeholder={{ number: "0.25", numbers: "0.25, 0.5, 0.25", shape: "3, 4", choice: "" }[state.kind]}
-          value={state.given}
+          aria-describedby={ids("decimals")}
+          value={state.given.trim()}
           onBlur={send}
         />
-        <Button kind="main" onClick={send}>
+        <Button kind="main" onClick={check}>
           Check
         </Button>
       </div>

@@ -1,4 +1,7 @@
-/* Reading an answer and saying what is wrong with it, in the order in which the package's tables do. */
+/* Judging an answer and saying what is wrong with it, in the order in which the package's tables do. */
+
+import { range } from "../../kit/maths.ts";
+import { type Reading, read } from "./reading.ts";
 
 export interface State {
   question: string;
@@ -9,51 +12,36 @@ export interface State {
   wrong: { answer: number[]; words: string }[];
   tolerance: number;
   rest: string;
-  /** What the reader has typed or chosen. */
+  /** What the reader has typed or chosen; a blank stands for an empty field that was checked. */
   given: string;
 }
 
 export interface Reply {
-  right: boolean;
+  /** Null where there is nothing to judge yet. */
+  right: boolean | null;
   words: string;
 }
 
-const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(\/\d+\.?\d*)?$/;
-
-function readNumber(text: string): number | null {
-  if (!NUMBER.test(text)) return null;
-  const [above = NaN, below = 1] = text.split("/").map(Number);
-  return below === 0 ? null : above / below;
-}
-
-const isComplete = <T>(all: (T | null)[]): all is T[] => all.length > 0 && !all.includes(null);
-
-/** What a reader typed or chose, as numbers; null where it is no answer of this kind. */
-export function read({ kind, choices }: Pick<State, "kind" | "choices">, given: string): number[] | null {
-  const plain = given.trim().replaceAll("−", "-");
-  if (kind === "choice") return choices.includes(given) ? [choices.indexOf(given)] : null;
-  if (kind === "number") {
-    const thousands = /^[-+]?[1-9]\d{0,2}(,\d{3})+$/.test(plain); // as in 1,920; any other comma is a point
-    const number = readNumber((thousands ? plain.replaceAll(",", "") : plain.replace(",", ".")).replaceAll(" ", ""));
-    return number === null ? null : [number];
-  }
-  const parts = plain
-    .replace(/^(torch\.Size|tensor)?[([]+|[)\]]+$/g, "")
-    .split(kind === "shape" ? /[\s,×x*]+/ : /[\s,;]+/)
-    .filter((part) => part !== "");
-  const numbers = parts.map((part) => (kind === "shape" && !/^\d+$/.test(part) ? null : readNumber(part)));
-  return isComplete(numbers) ? numbers : null;
-}
-
 const HOW = {
-  number: "Type a number, such as 0.25 or 1/4.",
-  numbers: "Type the numbers with commas between them, such as 0.25, 0.5, 1/4.",
-  shape: "Type the sizes with commas between them, such as 3, 4.",
-  choice: "Choose one of the answers.",
+  number: "type the number itself, worked out and without words, such as 0.25 or 1/4.",
+  numbers: "type the numbers themselves, worked out and without words, such as 0.25, 0.5, 1/4.",
+  shape: "type the whole numbers, worked out and without words, such as 3, 4.",
+  choice: "choose one of the answers.",
 };
 
-const isSame = (a: number[], b: number[], tolerance: number): boolean =>
-  a.length === b.length && a.every((x, i) => Math.abs(x - b[i]!) <= tolerance);
+/** How many decimals are enough; none are asked for where the answer is whole. */
+export const decimals = ({ right, tolerance }: Pick<State, "right" | "tolerance">): number =>
+  right.every(Number.isInteger) ? 0 : Math.ceil(-Math.log10(2 * tolerance));
+
+/** Whether a number is the right one with fewer decimals than asked for, or cut off where it is to be rounded. */
+function isRightSoFar(x: number, right: number, most: number): boolean {
+  const off = (right - x) * Math.sign(right);
+  return range(most + 1).some((n) => {
+    const step = 10 ** -n;
+    const known = x === Number(x.toFixed(n)) && x * right > 0 && Math.abs(right) >= step;
+    return known && off > -0.5 * step - 1e-9 && off < step - 1e-9;
+  });
+}
 
 /** A diagnosis as a sentence, as in `judging.py`: names of code and symbols stay as they are. */
 function sentence(words: string): string {
@@ -63,10 +51,21 @@ function sentence(words: string): string {
 
 /** What there is to say about an answer; null before one is given. */
 export function reply(state: State): Reply | null {
-  if (state.given.trim() === "") return null;
-  const answer = read(state, state.given);
-  if (answer === null) return { right: false, words: HOW[state.kind] };
-  if (isSame(answer, state.right, state.tolerance)) return { right: true, words: "Right." };
-  const wrong = state.wrong.find((one) => isSame(answer, one.answer, state.tolerance));
-  return { right: false, words: `Not yet. ${sentence(wrong ? wrong.words : state.rest)}` };
+  const { kind, choices, right, wrong, tolerance, rest, given } = state;
+  if (given === "") return null;
+  if (given.trim() === "") return { right: null, words: `The field is empty: ${HOW[kind]}` };
+  const place = choices.indexOf(given);
+  const readings: Reading[] = kind !== "choice" ? read(kind, given) : place >= 0 ? [[[place]]] : [];
+  if (readings.length === 0) return { right: null, words: sentence(HOW[kind]) };
+
+  const isNear = (x: number, y: number) => Math.abs(x - y) <= tolerance;
+  const fits = (answer: number[], isSame = isNear) =>
+    readings.some((way) => way.length === answer.length && answer.every((y, i) => way[i]!.some((x) => isSame(x, y))));
+  if (fits(right)) return { right: true, words: "Right." };
+  const known = wrong.find(({ answer }) => fits(answer));
+  if (known) return { right: false, words: `Not yet. ${sentence(known.words)}` };
+  const most = decimals(state);
+  if (most > 0 && fits(right, (x, y) => isNear(x, y) || isRightSoFar(x, y, most)))
+    return { right: null, words: `Right so far; give ${most} decimals, rounded.` };
+  return { right: false, words: `Not yet. ${sentence(rest)}` };
 }
