@@ -21,6 +21,20 @@ PIECES_OF_PLAYFULLY = quick_question(
 )
 
 
+SHARE_OF_CLS = quick_question(
+    "A query gives [CLS] the weight 0.6, with length 0.1 for each unit of weight; all other pieces have length 1. "
+    "Which share of the lengths has [CLS]?",
+    0.06 / 0.46,
+    {
+        0.6: "that is its share of the weight; multiply each weight by its length",
+        0.06: "that is what [CLS] carries; divide by what all carry, 0.06 + 0.4",
+        0.15: "that is what [CLS] carries against the others; divide by the sum of both",
+        0.1: "that is the length for a unit of weight; [CLS] has 0.6 of the weight",
+    },
+    fallback_message="[CLS] carries 0.6 times 0.1, the others carry 0.4 times 1; divide the first by the sum",
+)
+
+
 def _weights(query: Tensor, key: Tensor, scale: float | None = None, dim: int = -1) -> Tensor:
     return (query @ key.mT / (query.size(-1) ** 0.5 if scale is None else scale)).softmax(dim)
 

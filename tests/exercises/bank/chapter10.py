@@ -103,6 +103,8 @@ BANK = {
     "cut_a_word": Answers(right={"recursively": cut_recursively, "by sorting": cut_by_sorting}),
     "next_score": Answers(right={"score by index": next_score_by_index, "score in a loop": next_score_in_a_loop}),
     "gap_of_senses": Answers(right={"by pairs": gap_by_pairs, "by one matrix": gap_by_one_matrix}),
-    "between_words": Answers(right={"words in loops": between_words_in_loops, "words by adding": between_words_by_adding}),
+    "between_words": Answers(
+        right={"words in loops": between_words_in_loops, "words by adding": between_words_by_adding}
+    ),
     "shares_of_length": Answers(right={"by einsum": shares_by_einsum, "edge by edge": shares_edge_by_edge}),
 }
