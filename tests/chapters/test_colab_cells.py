@@ -198,8 +198,8 @@ def statements():
 def test_what_the_cell_looks_for_is_what_the_package_imports():
     """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell.
 
-    Triton is of the kernel alone, which does without; Colab's PyTorch brings it. Who reads the encoder's weights asks for
-    safetensors.
+    Triton is of the kernel alone, which does without; Colab's PyTorch brings it. Who reads the encoder's weights asks
+    for safetensors.
     """
     imported = {alias.name for _, node in statements() if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for _, node in statements() if isinstance(node, ast.ImportFrom) and not node.level}
