@@ -112,7 +112,7 @@ def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress
     }
     assert users["matplotlib"] <= {"plotting"}
     assert users["tqdm"] <= {"models.training"}
-    assert users["IPython"] <= {"notebook.claims", "notebook.session"}
+    assert users["IPython"] <= {"notebook.display", "notebook.session"}
     assert users["ipywidgets"] <= {"notebook.session"}
     assert users["anywidget"] <= {"widgets", "widgets.base"}
 
