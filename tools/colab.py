@@ -40,7 +40,7 @@ if not find_spec("attention_tutorial"):
         "git+{url}@{branch}",
     )
     pip = [sys.executable, "-m", "pip", "install", "-qq"]
-    needed = ["torch", "matplotlib", "tqdm", "anywidget"]
+    needed = ["torch", "matplotlib", "tqdm", "ipywidgets"]
     missing = [name for name in needed if not find_spec(name)]
     failed = subprocess.call([*pip, "--no-deps", source])
     if failed or (missing and subprocess.call([*pip, *missing])):
@@ -84,7 +84,7 @@ def own_cells(path: str, address: Address, also: Sequence[str] = ()) -> tuple[No
     """Return the link and the installing cell for the notebook at `path`, relative to the repository's root."""
     link = new_markdown_cell(f"[Open this notebook in Colab]({address.in_colab(path)})", id=LINK)
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
-    source = source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
+    source = source.replace('"ipywidgets"]', ", ".join(f'"{name}"' for name in ("ipywidgets", *also)) + "]")
     install = new_code_cell(source, id=INSTALL)
     for cell in (link, install):
         cell.metadata.tags = [NOT_ON_THE_SITE]

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .figures import describe_figures
+
 __all__ = ["controls", "setup"]
 
 WIDGETS = "ATTENTION_TUTORIAL_WIDGETS"  # "static": leave no live widget behind; the book's notebooks are executed so
@@ -62,6 +64,12 @@ def _style_figures() -> None:
     from .. import plotting
 
     plotting.use_style()
+    try:
+        shell = get_ipython()  # type: ignore[name-defined]
+    except NameError:
+        return
+    if not static_widgets():  # what is stored has the same bytes everywhere, and the tool describes it
+        describe_figures(shell)
 
 
 def controls(function: Callable[..., object], /, **choices: Any) -> None:
