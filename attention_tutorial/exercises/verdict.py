@@ -12,7 +12,7 @@ __all__ = ["Verdict", "sentence"]
 
 # Letters have the colours of the front end; the line at the side can be seen on a light and on a dark page.
 RIGHT, WRONG, OPEN = "#009e73", "#d55e00", "#848d97"
-CARD = "margin: 0.5em 0; padding: 0.5em 0.9em; border: 1px solid #848d9766; border-left: 4px solid {}; border-radius: 8px"
+CARD = "margin: 8px 0; padding: 8px 14px; border: 1px solid #848d9766; border-left: 4px solid {}; border-radius: 8px"
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Claim:
         return f"✓ {self.sentence} — {self._values}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, str], dict[str, Any]]:
-        # Markdown is what every front end sets, formulas included, in its own colours; the site makes a line of its own.
+        # Markdown is what every front end sets, with formulas and in its own colours; the site makes a line of its own.
         sentence = self.sentence.replace("<", "&lt;")
         sentence = f"**{sentence}**" if self.finding else sentence
         line = f'✓ {sentence} — <small title="claim {self.id}">{self._values}</small>'

@@ -11,9 +11,9 @@ __all__ = ["describe_figures"]
 def describe_figures(shell: Any) -> None:
     """Have a notebook's shell show figures with twice the pixels, and with their cell's description.
 
-    JupyterLab and Notebook send a cell's metadata along with its code, and so the description that the site reads there
-    (``mystnb.image.alt``). They give a PNG no alternative text, so the figure is shown as HTML; VS Code takes it from the
-    plain text. The PNG stays beside them, for what cannot show HTML.
+    JupyterLab and Notebook send a cell's metadata with its code, and so the description, which the site reads there too
+    (``mystnb.image.alt``). They give a PNG no alternative text, so the figure is shown as HTML; VS Code takes the plain
+    text for one. The PNG stays beside them, for what cannot show HTML.
     """
     from matplotlib.figure import Figure
 

@@ -76,8 +76,8 @@ def controls(function: Callable[..., object], /, **choices: Any) -> None:
     """Show controls that call a function again, with the arguments that the reader chooses.
 
     In a notebook that runs in Jupyter or Colab these are sliders, menus and boxes of ipywidgets; every change calls the
-    function, and what it prints or draws stands below them. A sentence before them says what they are; without a kernel,
-    on the site and in a saved notebook, it stands alone, so a figure of the same thing goes before.
+    function, and what it prints or draws stands below them. A sentence says what they are. Without a kernel, on the
+    site and in a saved notebook, it stands alone, so a figure of the same thing goes before.
 
     Args:
         function: what to call. Each of its parameters has a default, at which the controls begin.
@@ -128,7 +128,8 @@ def _say_what_is_there(choices: dict[str, Any]) -> None:
     from IPython.display import display
 
     offers = ", ".join(f"{name} ({_offer(choice)})" for name, choice in choices.items())
-    text = f"While this notebook runs in Jupyter or in Colab, here are controls for {offers}. Each change runs the code again."
+    where = "While this notebook runs in Jupyter or in Colab, here are controls for"
+    text = f"{where} {offers}. Each change runs the code again."
     page = f'<p class="attention-controls"><em>{html.escape(text)}</em></p>'
     display({"text/html": page if static_widgets() else page + NO_DEAD_CONTROLS, "text/plain": text}, raw=True)
 

@@ -1,8 +1,8 @@
 """Widgets: demonstrations that compute in the reader's browser.
 
 A widget is one class here and one ES module beside it. A cell leaves HTML behind that holds the state. In a notebook it
-holds the module, too, and needs no kernel: it works in JupyterLab, in Colab and in a saved notebook. On the site the page
-brings the modules; where no script runs, the HTML still has the results as a table. The numbers on the screen are those of
+holds the module, too, and needs no kernel: it works in JupyterLab, in Colab and in a saved notebook. On the site the
+page brings the modules. Where no script runs, the HTML has the results as a table. The numbers on screen are those of
 :func:`~attention_tutorial.functional.scaled_dot_product_attention`, which the tests hold them against.
 """
 

@@ -48,8 +48,8 @@ def read_letters(letters: str, width: int) -> Tensor:
     return ((places - _MIDDLE) / _PER_UNIT).view(-1, width)
 
 
-#: Mounts the widget before it, in a shadow root, which the front end's styles do not reach. It is dark where JupyterLab,
-#: Colab or VS Code says so. The two texts are the widget's bundle and its style sheet.
+#: Mounts the widget before it in a shadow root, which the front end's styles do not reach, and makes it dark where
+#: JupyterLab, Colab or VS Code is. The two texts are the widget's bundle and its style sheet.
 MOUNT = """<script>(async (bundle, sheet) => {
   const element = document.currentScript.parentElement.querySelector("[data-widget]:not([data-mounted])");
   element.dataset.mounted = "loading";
@@ -78,7 +78,7 @@ class BookWidget(traitlets.HasTraits):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # What help shows; else it finds the (*args, **kwargs) of traitlets.
         parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        cls.__signature__ = inspect.Signature(parameters)
+        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         super().__init_subclass__(**kwargs)
 
     @classmethod

@@ -135,7 +135,8 @@ def turn(number):
     name = f"turn_{number}"
     blank = new_code_cell(f'x = ...\n\ncheck("{name}", x)', metadata={"tags": ["turn"]})
     answer = new_code_cell(f'x = 1\n\ncheck("{name}", x, ours=True)', metadata={"tags": ["answer", "hide-cell"]})
-    blank.outputs, answer.outputs = [shown(f"{name}: not filled in yet.")], [shown(f"{name}: the book's answer is right.")]
+    blank.outputs = [shown(f"{name}: not filled in yet.")]
+    answer.outputs = [shown(f"{name}: the book's answer is right.")]
     return [new_markdown_cell(f"**Your turn.** Is it {number}?"), blank, answer]
 
 
@@ -146,7 +147,7 @@ def code_cells():
         ("ax = heatmap_of(mask(3))", [PICTURE]),
         ("### Exercise 1.7 is a comment\nprint('accuracy', 0.38)", [printed("accuracy 0.38\n")]),
         ("claim('B3a', 'It is small', 0.38, at_most=0.5)", [measured()]),
-        ("show_source(mask)", [shown("torch.tensor(1, device='cpu')", **{"text/markdown": "```python\ntensor(1, 'cpu')"})]),
+        ("show_source(mask)", [shown("torch.tensor(1, device='cpu')", **{"text/markdown": "```\ntensor(1, 'cpu')"})]),
         ("MaskBuilder()", [shown("MaskBuilder()", **{"text/html": '<div data-state="torch.tensor(1)"></div>'})]),
         ("fails()", [RAISED]),
     ]

@@ -175,7 +175,7 @@ SHOWN = Claim("X1a", "Scores < 1 & > 0, in $d_k$", "at most 1", "0.5", Kind.BOUN
 
 
 def test_a_notebook_gets_a_sentence_that_reads_well_everywhere_and_metadata():
-    """In Markdown: every front end sets it with its formulas, in its own colours, and GitHub's viewer strips nothing."""
+    """In Markdown: every front end sets it with formulas, in its own colours, and GitHub's viewer strips nothing."""
     data, metadata = DisplayFormatter().format(SHOWN)
     values = "measured 0.5 (accepted if at most 1)"
     assert data == {

@@ -1,7 +1,7 @@
 """What every widget keeps, whatever it shows. A new widget is tested here as soon as its class is in `widgets.__all__`.
 
-What a cell leaves behind, live and in the book; light and dark, desk and phone; keyboard; a shadow root; no script; a page
-that is served and one that is opened as a file. The laws of one widget stand in its own file.
+What a cell leaves behind, live and in the book; light and dark, desk and phone; keyboard; a shadow root; no script; a
+page that is served and one that is opened as a file. The laws of one widget stand in its own file.
 """
 
 import inspect
@@ -79,8 +79,10 @@ TRUSTED = """(page) => {
 
 
 @every
-@pytest.mark.parametrize(("mark", "scheme"), [("data-jp-theme-light=true", "light"), ("data-jp-theme-light=false", "dark"),
-                                              ("class=vscode-dark", "dark"), ("", "light")])  # fmt: skip
+@pytest.mark.parametrize(("mark", "scheme"), [
+    ("", "light"), ("data-jp-theme-light=true", "light"), ("data-jp-theme-light=false", "dark"),
+    ("class=vscode-dark", "dark"),
+])  # fmt: skip
 def test_in_a_notebook_it_comes_up_without_a_kernel_in_the_front_ends_theme(pages, live, widget, mark, scheme):
     page = pages.take(viewport={"width": DESK, "height": 900})
     page.set_content(FRONT_END % mark)

@@ -135,7 +135,7 @@ def test_a_filled_cell_gets_words_and_an_empty_one_the_widget(capsys):
     assert capsys.readouterr().out == ""
     assert check("sat_without_cat", 0.2) is None
     assert capsys.readouterr().out == "sat_without_cat: right.\n"
-    with pytest.raises(AssertionError, match="sat_without_cat: not filled in yet."):
+    with pytest.raises(AssertionError, match="sat_without_cat: not filled in yet"):
         check("sat_without_cat", ..., ours=True)
     assert check("weights_by_hand", ...) is None, "several numbers are not typed on the page"
 

@@ -1,7 +1,7 @@
 """Show claims so that they can be found and do not shout.
 
-A notebook shows each claim as a line. On the site the line has a link to itself, and the claims of one cell, or of cells
-with nothing between them, become a table that folds, with their code at its foot:
+A notebook shows each claim as a line. On the site a line links to itself, and the claims of one cell, or of cells with
+nothing between them, become a table that folds, with their code at its foot:
 
 - A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
 - An identity, two sides that are equal to rounding, is marked as one; a table of nothing else opens folded.
