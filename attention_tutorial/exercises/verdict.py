@@ -8,10 +8,10 @@ from .judging import Diagnosis
 from .runner import Outcome
 from .table import SYMPTOMS
 
-__all__ = ["Verdict", "sentence"]
+__all__ = ["Verdict"]
 
 # Letters have the colours of the front end; the line at the side can be seen on a light and on a dark page.
-RIGHT, WRONG, OPEN = "#009e73", "#d55e00", "#848d97"
+RIGHT, WRONG, OPEN = "#2da44e", "#e16f24", "#848d97"
 CARD = "margin: 8px 0; padding: 8px 14px; border: 1px solid #848d9766; border-left: 4px solid {}; border-radius: 8px"
 
 

@@ -14,6 +14,9 @@ def describe_figures(shell: Any) -> None:
     JupyterLab and Notebook send a cell's metadata with its code, and so the description, which the site reads there too
     (``mystnb.image.alt``). They give a PNG no alternative text, so the figure is shown as HTML; VS Code takes the plain
     text for one. The PNG stays beside them, for what cannot show HTML.
+
+    Args:
+        shell: of IPython, such as ``get_ipython()``.
     """
     from matplotlib.figure import Figure
 

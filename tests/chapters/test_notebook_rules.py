@@ -319,7 +319,7 @@ FAULTS = [
       "", "_images/a-very-long-name-of-a-file.png", "accuracy-by-length-and-model", "A figure")],
     (R.figures_are_described, "draws 2 figures", put("heatmap_of", outputs=[PICTURE, PICTURE])),
     (R.figures_are_described, "no number of it", put("print(", outputs=[])),
-    (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "1"})])),
+    (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "```\n1"})])),
     (R.pictures_come_from_code, "embeds a picture", says("![A map](../book/notation.md)")),
     (R.pictures_come_from_code, "embeds a picture", says("<img src='a.png'>")),
     (R.pictures_come_from_code, "embeds a picture", put("Words.", attachments={"a.png": {}})),

@@ -63,6 +63,7 @@ def test_a_live_cell_leaves_all_that_the_widget_needs_and_nothing_of_a_kernel(li
     soup = BeautifulSoup(data["text/html"], "html.parser")
     assert state_in(data["text/html"]) == widget().state() and soup.select("table caption")
     assert len(soup.select("script:not([src])")) == 1
+    assert data["text/html"].partition("<script>")[2].count("<") == 1, "nothing in it ends the script"
 
 
 FRONT_END = """<!doctype html><html lang=en><title>A notebook</title>
@@ -102,7 +103,7 @@ def test_several_widgets_of_one_output_each_come_up(pages, live):
     page = pages.take(viewport={"width": DESK, "height": 900})
     page.set_content(FRONT_END % "")
     page.evaluate(TRUSTED, CLASSES[0]()._repr_html_() * 2)
-    page.wait_for_function("document.querySelectorAll('[data-mounted=yes]').length === 2")
+    page.wait_for_function("document.querySelectorAll('[data-mounted=yes]').length === 2", timeout=30_000)
     assert page.locator(".bw").count() == 2
     pages.give_back(page)
 
