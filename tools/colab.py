@@ -40,7 +40,7 @@ if not find_spec("attention_tutorial"):
         "ATTENTION_TUTORIAL_SOURCE",
         "git+{url}@{branch}",
     )
-    needed = ["torch", "matplotlib", "tqdm", "anywidget"]
+    needed = ["torch", "matplotlib", "tqdm", "ipywidgets"]
     missing = [name for name in needed if not find_spec(name)]
     steps = {{"the book's package: about a minute": ["--no-deps", source]}}
     if missing:
@@ -105,7 +105,7 @@ def link_cell(path: str, address: Address) -> NotebookNode:
 def install_source(address: Address, also: Sequence[str] = ()) -> str:
     """Return the lines that install the package, and some more packages where they are missing."""
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
-    return source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
+    return source.replace('"ipywidgets"]', ", ".join(f'"{name}"' for name in ("ipywidgets", *also)) + "]")
 
 
 def own_code(cell: NotebookNode) -> str:
