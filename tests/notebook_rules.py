@@ -28,6 +28,7 @@ from markdown_it.token import Token
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from attention_tutorial.exercises.verdict import Verdict
 from attention_tutorial.notebook import Claim
 from attention_tutorial.notebook.claims import METADATA_KEY
 from tools import execution as tool
@@ -101,7 +102,7 @@ def texts(output: NotebookNode) -> Iterator[str]:
 
 def results(output: NotebookNode) -> Iterator[str]:
     """Yield the texts that were computed: all but source code shown as a listing."""
-    if "text/markdown" not in output.get("data", {}):
+    if not output.get("data", {}).get("text/markdown", "").startswith("```"):
         yield from texts(output)
 
 
@@ -523,7 +524,7 @@ TURN = re.compile(r"^(?:> )?\*\*Your turn", re.MULTILINE)
 
 @rule
 def turns_can_be_taken(notebook, path):
-    """After each *Your turn* come a cell to fill in, which calls its check, and a folded answer that passes it."""
+    """After each *Your turn* come a cell to fill in, which calls its check, and a folded answer of ours that passes."""
     after = [*notebook.cells, new_code_cell(), new_code_cell()]
     for cell, blank, answer in zip(after, after[1:], after[2:], strict=False):
         if "turn" in tags(blank) and not (cell.cell_type == "markdown" and TURN.search(cell.source)):
@@ -535,8 +536,10 @@ def turns_can_be_taken(notebook, path):
             yield f'the cell after {cell.id} is not tagged turn, or lacks the dots or check("its_name", ...)'
         elif not {"answer", "hide-cell"} <= tags(answer):
             yield f"the answer of {name[1]} is not tagged answer and hide-cell"
-        elif [text for output in answer.outputs for text in texts(output)] != [f"{name[1]}: right.\n"]:
-            yield f"the answer of {name[1]} does not print that it is right, and that alone"
+        elif [output.get("data", {}).get("text/plain") for output in answer.outputs] != [
+            repr(Verdict(name[1], None, ours=True))
+        ]:
+            yield f"the answer of {name[1]} does not say with `ours=True` that it is right, and that alone"
 
 
 @book_rule

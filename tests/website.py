@@ -250,7 +250,7 @@ def visit(visit_widget, request):
 
 @pytest.fixture
 def live(monkeypatch):
-    """Widgets speak with the kernel, as in a notebook that nobody builds a book from."""
+    """Widgets bring their script, as in a notebook that nobody builds a book from."""
     monkeypatch.delenv("ATTENTION_TUTORIAL_WIDGETS", raising=False)
 
 
@@ -271,7 +271,7 @@ def run_in_node(tmp_path_factory):
 
     def run(module, body, given=None):
         folder = tmp_path_factory.mktemp("node")
-        (folder / "widget.mjs").write_text(str(WIDGETS[module]._esm), encoding="utf-8")
+        (folder / "widget.mjs").write_text(WIDGETS[module].bundle("js"), encoding="utf-8")
         (folder / "test.mjs").write_text(IN_NODE.replace("BODY", body), encoding="utf-8")
         command, text = [node(), "test.mjs"], json.dumps(given)
         done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=600)
@@ -302,8 +302,8 @@ def state_in(page):
 def put(page, widget):
     """Show a widget on a page of its own, which holds nothing else."""
     shown = widget.to_html().replace("data-later-widget=", "data-widget=")  # its bundle is there at once
-    page.set_content(f"<style>{widget._css}</style><body style='margin: 20px'>{shown}")
-    sources = json.dumps({widget.module: str(widget._esm)})
+    page.set_content(f"<style>{widget.bundle('css')}</style><body style='margin: 20px'>{shown}")
+    sources = json.dumps({widget.module: widget.bundle("js")})
     page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
     page.wait_for_selector("[data-mounted=yes]")
 

@@ -45,7 +45,7 @@ if not find_spec("attention_tutorial"):
         "ATTENTION_TUTORIAL_SOURCE",
         "git+{url}@{branch}",
     )
-    needed = ["torch", "matplotlib", "tqdm", "anywidget"]
+    needed = ["torch", "matplotlib", "tqdm", "ipywidgets"]
     missing = [name for name in needed if not find_spec(name)]
     steps = {{"the book's package: about a minute": ["--no-deps", source]}}
     if missing:
@@ -113,7 +113,7 @@ def install_source(address: Address, also: Sequence[str] = ()) -> str:
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
     if "safetensors" in also:
         source = source.replace("    if missing:\n", f"{WEIGHTS}    if missing:\n")
-    return source.replace('"anywidget"]', ", ".join(f'"{name}"' for name in ("anywidget", *also)) + "]")
+    return source.replace('"ipywidgets"]', ", ".join(f'"{name}"' for name in ("ipywidgets", *also)) + "]")
 
 
 def own_code(cell: NotebookNode) -> str:

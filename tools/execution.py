@@ -80,7 +80,10 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
             folds.fold(cell)
         cell.id = _cell_id(cell, seen)
         seen.add(cell.id)
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", []):
+            if alt and "image/png" in output.get("data", {}):
+                output.metadata["image/png"] = {"alt": alt}  # where nbconvert and others look for it
             if output.output_type == "error":
                 # The frames name files of this machine. What a reader needs, and nbval compares, is the last line.
                 output.traceback = [f"{output.ename}: {output.evalue}"]

@@ -30,9 +30,7 @@ def stored_states() -> list[dict[str, Any]]:
 def record_of() -> dict[str, Any]:
     """Return the record of the networks that the large widget of the chapter shows."""
     (state,) = [state for state in stored_states() if not state["compact"]]
-    widget = Bottleneck()
-    widget.set_state(state)
-    return widget.record()
+    return Bottleneck._showing(**state).record()
 
 
 if __name__ == "__main__":

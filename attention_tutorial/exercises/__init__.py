@@ -14,10 +14,12 @@ import pkgutil
 from dataclasses import replace
 from typing import Any
 
-from .judging import SECONDS, Diagnosis, judge, verdict
+from ..notebook.display import show
+from .judging import SECONDS, Diagnosis, judge
 from .parse import Returned, mask, number, numbers, random, same, tensor
 from .runner import Mistake, Outcome, float64_by_default
 from .table import MISTAKES, SYMPTOMS, Case, Exercise, WrongAnswer, quick_question
+from .verdict import Verdict
 
 __all__ = [
     "MISTAKES",
@@ -83,19 +85,21 @@ def diagnose(name: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
     return None if diagnosis is None else diagnosis.message
 
 
-def check(name: str, answer: Any) -> Any:
-    """Print what there is to say about an answer to an exercise.
+def check(name: str, answer: Any, *, ours: bool = False) -> Any:
+    """Show what there is to say about an answer to an exercise.
 
     Where a *Your turn* is not filled in, there is a widget instead. Its answer can be typed there, on the site too.
 
     Args:
         name: such as ``"weights_by_hand"``, the exercise's name.
         answer: what the exercise asks for: a value, a function or a class.
+        ours: whether it is the book's own answer, which has to be right.
 
     Returns:
         The widget of a *Your turn* that is not filled in; else nothing.
 
     Raises:
+        AssertionError: if the book's own answer is wrong.
         ValueError: if there is no such exercise.
 
     Example:
@@ -106,6 +110,9 @@ def check(name: str, answer: Any) -> Any:
     """
     exercise = _exercise(name)
     diagnosis = judge(exercise, answer)
+    verdict = Verdict(name, diagnosis, ours)
+    if ours and diagnosis is not None:
+        raise AssertionError(verdict)
     if exercise.typed and diagnosis is not None and diagnosis.kind is Outcome.NOT_FILLED_IN:
         from ..widgets import YourTurn
 
@@ -117,10 +124,7 @@ def check(name: str, answer: Any) -> Any:
             tolerance=exercise.tolerance,
             rest=exercise.fallback_message,
         )
-    print(verdict(name, diagnosis))
-    wrong = diagnosis and diagnosis.wrong_answer
-    if wrong and wrong.mistake in SYMPTOMS:
-        print(f'How to find it in a model of your own: "{SYMPTOMS[wrong.mistake]}" on the page "My model misbehaves".')
+    show(verdict)
     return None
 
 

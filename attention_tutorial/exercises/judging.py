@@ -1,7 +1,6 @@
 """Judging an answer by the table of its exercise."""
 
 import functools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,32 +40,6 @@ NOT_FILLED_IN = Diagnosis("not filled in yet", kind=Outcome.NOT_FILLED_IN)
 
 def _diagnosis(mistake: Mistake) -> Diagnosis:
     return Diagnosis(str(mistake), None, mistake.kind, mistake.error)
-
-
-def sentence(message: str) -> str:
-    """Write a diagnosis as a sentence, as `check` prints it.
-
-    Example:
-        >>> sentence("weights sum to 1; yours sum to 1.1")
-        'Weights sum to 1; yours sum to 1.1.'
-    """
-    if re.match(r"(a|[a-z]{2,})([ ,:;'.]|$)", message):  # a word; names of code and symbols stay as they are
-        message = message[0].upper() + message[1:]
-    return message if message.endswith("?") else f"{message.rstrip('.')}."
-
-
-def verdict(name: str, diagnosis: Diagnosis | None) -> str:
-    """Say how it stands with an exercise, as `check` prints it.
-
-    Example:
-        >>> verdict("bits", None), verdict("bits", NOT_FILLED_IN), verdict("bits", Diagnosis("that counts digits"))
-        ('bits: right.', 'bits: not filled in yet.', 'bits: not yet. That counts digits.')
-    """
-    if diagnosis is None:
-        return f"{name}: right."
-    if diagnosis.kind is Outcome.NOT_FILLED_IN:
-        return f"{name}: {diagnosis.message}."
-    return f"{name}: not yet. {sentence(diagnosis.message)}"
 
 
 def judge(

@@ -20,10 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .judging import SECONDS, compile_case, judge, verdict
+from .judging import SECONDS, compile_case, judge
 from .parse import Returned
 from .runner import float64_by_default
 from .table import Case, Exercise, Known, WrongAnswer
+from .verdict import Verdict
 
 __all__ = ["check", "diagnose", "load", "pack", "unpack"]
 
@@ -248,4 +249,4 @@ def check(task_id: str, answer: Any) -> None:
     if diagnosis is None:
         print(f"{task_id}: right on all inputs tried here. Your points come from other inputs.")
     else:
-        print(verdict(task_id, diagnosis))
+        print(Verdict(task_id, diagnosis))

@@ -4,17 +4,17 @@ A chapter states a claim in a cell. The cell fails if the measurement contradict
 from what the executed notebooks hold, so neither can drift from the other.
 """
 
-import html
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from .display import show
+
 __all__ = ["Claim", "Kind", "claim"]
 
-# What stands before the two values of a claim, in chapters and on the page of claims. A notebook's output calls a bound
-# predicted too; the site says that it was accepted.
+# What stands before the two values of a claim, in notebooks and on the site.
 PREDICTED, ACCEPTED, MEASURED = "predicted", "accepted", "measured"
 
 METADATA_KEY = "attention_tutorial_claim"  # under which a cell's output records a claim
@@ -69,21 +69,34 @@ class Claim:
         return above and (self.at_most is None or value - rounding * abs(value) <= self.at_most)
 
     @property
-    def _measured(self) -> str:
-        return f"{MEASURED}: {self.measured}" if self.stable else f"{MEASURED} ≈ {self.measured}"
+    def accepted(self) -> str:
+        """What had to be measured, in words: within which bounds, or which value.
+
+        Example:
+            >>> Claim("X1a", "s", "at least 0.9", "1", Kind.BOUND).accepted
+            'accepted if at least 0.9'
+            >>> Claim("X1a", "s", "1 ± 0.05", "1").accepted
+            'predicted 1 ± 0.05'
+            >>> Claim("X1a", "s", "1 ± 1e-12", "1", Kind.IDENTITY).accepted
+            'accepted 1 ± 1e-12'
+        """
+        verb = {Kind.BOUND: f"{ACCEPTED} if", Kind.IDENTITY: ACCEPTED, Kind.VALUE: PREDICTED}[self.kind]
+        return f"{verb} {_in_words(self.predicted)}"
+
+    @property
+    def _values(self) -> str:
+        return f"{MEASURED} {'' if self.stable else '≈ '}{_in_words(self.measured)} ({self.accepted})"
 
     def __repr__(self) -> str:
-        return f"claim {self.id}: {self.sentence} | {PREDICTED}: {self.predicted} | {self._measured}"
+        return f"✓ {self.sentence} — {self._values}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, str], dict[str, Any]]:
-        sentence, predicted, measured = map(html.escape, (self.sentence, self.predicted, self._measured))
-        card = (
-            f'<div class="claim" id="claim-{self.id}"><span class="claim-id">Claim {self.id}</span> '
-            f'<span class="claim-sentence">{sentence}</span> '
-            f'<span class="claim-values">{PREDICTED}: {predicted}; {measured}</span></div>'
-        )
+        # Markdown is what every front end sets, with formulas and in its own colours; the site makes a line of its own.
+        sentence = self.sentence.replace("<", "&lt;")
+        sentence = f"**{sentence}**" if self.finding else sentence
+        line = f'✓ {sentence} — <small title="claim {self.id}">{self._values}</small>'
         record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
-        return {"text/plain": repr(self), "text/html": card}, {METADATA_KEY: record}
+        return {"text/plain": repr(self), "text/markdown": line}, {METADATA_KEY: record}
 
     @classmethod
     def from_output(cls, output: Mapping[str, Any]) -> "Claim | None":
@@ -150,12 +163,12 @@ def claim(
 
     Example:
         >>> claim("X1a", "Two and two make four", 2 + 2, equals=4)
-        claim X1a: Two and two make four | predicted: 4 | measured: 4
+        ✓ Two and two make four — measured 4 (predicted 4)
         >>> claim("X1b", "A coin falls on each side about as often", 0.493, equals=0.5, atol=0.05)
-        claim X1b: A coin falls on each side about as often | predicted: 0.5 ± 0.05 | measured: 0.493
+        ✓ A coin falls on each side about as often — measured 0.493 (predicted 0.5 ± 0.05)
         >>> claim("X1c", "Ten is small", 10, at_most=5)
         Traceback (most recent call last):
-        AssertionError: claim X1c (Ten is small) does not hold: predicted at most 5, measured 10
+        AssertionError: claim X1c (Ten is small) does not hold: measured 10, accepted if at most 5
     """
     bounded = at_least is not None or at_most is not None
     if (equals is not None) == bounded:
@@ -180,11 +193,15 @@ def claim(
     made = Claim(id, sentence, predicted, _show(value, digits), kind, stable, finding, "", word, *limits)
     if not made.holds(value):
         found = made.measured if isinstance(value, (bool, str)) else f"{value:.9g}"
-        raise AssertionError(f"claim {id} ({sentence}) does not hold: {PREDICTED} {predicted}, {MEASURED} {found}")
+        raise AssertionError(f"claim {id} ({sentence}) does not hold: {MEASURED} {found}, {made.accepted}")
     if equals == 0 and tolerance:  # what rounding leaves differs between machines: show it as 0
         as_zero = _show(round(value, -math.floor(math.log10(tolerance))), digits)
         made = replace(made, measured=as_zero, unrounded=made.measured)
-    _display(made)
+    show(made)
+
+
+def _in_words(value: str) -> str:
+    return value.lower() if value in {"True", "False"} else value
 
 
 def _show(value: Any, digits: int) -> str:
@@ -194,15 +211,3 @@ def _show(value: Any, digits: int) -> str:
     if isinstance(value, int) or (float(value).is_integer() and abs(value) < 10**9):
         return str(int(value))
     return f"{float(value):.{digits}g}"
-
-
-def _display(shown: Claim) -> None:
-    """Show the claim in a notebook, and print it elsewhere."""
-    try:
-        get_ipython  # type: ignore[name-defined]  # noqa: B018
-    except NameError:
-        print(shown)
-        return
-    from IPython.display import display
-
-    display(shown)

@@ -1,4 +1,4 @@
-"""Show numbers, and the package's own source, in a page: what is read is what is imported."""
+"""Show results, numbers, and the package's own source, in a page: what is read is what is imported."""
 
 import ast
 import inspect
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Source", "rounded", "show_source"]
+__all__ = ["Source", "rounded", "show", "show_source"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,26 @@ def rounded(values: Any, digits: int = 3) -> str:
     if isinstance(values, (list, tuple)):
         return f"[{', '.join(rounded(value, digits) for value in values)}]"
     return f"{round(values, digits) + 0.0:.{digits}f}"
+
+
+def show(result: object) -> None:
+    """Show an object in a notebook, and print it elsewhere, as in a script that was made from one.
+
+    Args:
+        result: an object whose ``repr`` is made to be read.
+
+    Example:
+        >>> show(Source("two", "def two(): return 2"))
+        def two(): return 2
+    """
+    try:
+        get_ipython  # type: ignore[name-defined]  # noqa: B018
+    except NameError:
+        print(result)
+        return
+    from IPython.display import display
+
+    display(result)
 
 
 def _without_docstrings(code: str) -> str:

@@ -1,11 +1,14 @@
 """What a chapter needs of its notebook: the device and the look of the figures, and controls that run code again."""
 
+import html
 import inspect
 import os
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from .figures import describe_figures
 
 __all__ = ["controls", "setup"]
 
@@ -61,14 +64,20 @@ def _style_figures() -> None:
     from .. import plotting
 
     plotting.use_style()
+    try:
+        shell = get_ipython()  # type: ignore[name-defined]
+    except NameError:
+        return
+    if not static_widgets():  # what is stored has the same bytes everywhere, and the tool describes it
+        describe_figures(shell)
 
 
 def controls(function: Callable[..., object], /, **choices: Any) -> None:
     """Show controls that call a function again, with the arguments that the reader chooses.
 
     In a notebook that runs in Jupyter or Colab these are sliders, menus and boxes of ipywidgets; every change calls the
-    function, and what it prints or draws stands below them. On a page without a kernel a sentence says what would be
-    there, so a figure of the same thing goes before.
+    function, and what it prints or draws stands below them. A sentence says what they are. Without a kernel, on the
+    site and in a saved notebook, it stands alone, so a figure of the same thing goes before.
 
     Args:
         function: what to call. Each of its parameters has a default, at which the controls begin.
@@ -89,8 +98,8 @@ def controls(function: Callable[..., object], /, **choices: Any) -> None:
         if name not in parameters or parameters[name].default is inspect.Parameter.empty:
             having = ", ".join(key for key, one in parameters.items() if one.default is not inspect.Parameter.empty)
             raise TypeError(f"controls: {name} must be a parameter of the function with a default ({having})")
+    _say_what_is_there(choices)
     if static_widgets():
-        _say_what_would_be_there(choices)
         return
     from IPython.display import display
     from ipywidgets import fixed, interactive
@@ -109,13 +118,20 @@ def static_widgets() -> bool:
     return os.environ.get(WIDGETS) == "static"
 
 
-def _say_what_would_be_there(choices: dict[str, Any]) -> None:
+# Controls that were saved have no kernel to speak with: JupyterLab and Notebook would say that a model was not found.
+NO_DEAD_CONTROLS = """<style>
+.jp-OutputArea-child:has(.attention-controls) + .jp-OutputArea-child:not(:has(.widget-interact)) { display: none }
+</style>"""
+
+
+def _say_what_is_there(choices: dict[str, Any]) -> None:
     from IPython.display import display
 
-    offers = ", ".join(f"`{name}` ({_offer(choice)})" for name, choice in choices.items())
-    where = "When this notebook runs in Jupyter or in Colab, here are controls for"
+    offers = ", ".join(f"{name} ({_offer(choice)})" for name, choice in choices.items())
+    where = "While this notebook runs in Jupyter or in Colab, here are controls for"
     text = f"{where} {offers}. Each change runs the code again."
-    display({"text/markdown": f"*{text}*", "text/plain": text.replace("`", "")}, raw=True)
+    page = f'<p class="attention-controls"><em>{html.escape(text)}</em></p>'
+    display({"text/html": page if static_widgets() else page + NO_DEAD_CONTROLS, "text/plain": text}, raw=True)
 
 
 def _offer(choice: Any) -> str:

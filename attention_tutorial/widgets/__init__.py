@@ -1,16 +1,10 @@
 """Widgets: demonstrations that compute in the reader's browser.
 
-A widget is one class here and one ES module beside it. In JupyterLab and in Colab the widget talks to the kernel. On
-the site, which has no kernel, the page mounts the same module from the HTML that the cell left behind; where no script
-runs, that HTML still holds the results as a table. The numbers on the screen are those of
+A widget is one class here and one ES module beside it. A cell leaves HTML behind that holds the state. In a notebook it
+holds the module, too, and needs no kernel: it works in JupyterLab, in Colab and in a saved notebook. On the site the
+page brings the modules. Where no script runs, the HTML has the results as a table. The numbers on screen are those of
 :func:`~attention_tutorial.functional.scaled_dot_product_attention`, which the tests hold them against.
 """
-
-try:
-    import anywidget  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("attention_tutorial.widgets needs anywidget; install it with: pip install anywidget",
-                              name="anywidget") from error  # fmt: skip
 
 from .attention_steps import AttentionSteps
 from .bottleneck import Bottleneck

@@ -150,18 +150,18 @@ class AttentionSteps(BookWidget):
 
     module = "attention_steps"
 
-    sentences: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    step_names = traitlets.List(traitlets.Unicode(), list(STEPS)).tag(sync=True)
-    sentence = traitlets.Unicode().tag(sync=True)
-    source = traitlets.Enum(["x", "qkv"], default_value="x").tag(sync=True)
-    numbers = traitlets.Dict().tag(sync=True)
-    step = traitlets.Enum(STEPS, default_value="x").tag(sync=True)
-    scaling = traitlets.Bool(True).tag(sync=True)
-    causal = traitlets.Bool(False).tag(sync=True)
-    padding = traitlets.List(traitlets.Int()).tag(sync=True)
-    predict = traitlets.Bool(False).tag(sync=True)
-    compact = traitlets.Bool(False).tag(sync=True)
-    asking = traitlets.Int(-1).tag(sync=True)
+    sentences: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    step_names = traitlets.List(traitlets.Unicode(), list(STEPS))
+    sentence = traitlets.Unicode()
+    source = traitlets.Enum(["x", "qkv"], default_value="x")
+    numbers = traitlets.Dict()
+    step = traitlets.Enum(STEPS, default_value="x")
+    scaling = traitlets.Bool(True)
+    causal = traitlets.Bool(False)
+    padding = traitlets.List(traitlets.Int())
+    predict = traitlets.Bool(False)
+    compact = traitlets.Bool(False)
+    asking = traitlets.Int(-1)
 
     def __init__(
         self,

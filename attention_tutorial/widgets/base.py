@@ -4,12 +4,10 @@ import base64
 import html
 import inspect
 import json
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import anywidget
 import numpy as np
 import torch
 import traitlets
@@ -50,27 +48,37 @@ def read_letters(letters: str, width: int) -> Tensor:
     return ((places - _MIDDLE) / _PER_UNIT).view(-1, width)
 
 
-class BookWidget(anywidget.AnyWidget):
-    """A widget with a bundle in ``static``, which also shows on a page without a kernel.
+#: Mounts the widget before it in a shadow root, which the front end's styles do not reach, and makes it dark where
+#: JupyterLab, Colab or VS Code is. The two texts are the widget's bundle and its style sheet.
+MOUNT = """<script>(async (bundle, sheet) => {
+  const element = document.currentScript.parentElement.querySelector("[data-widget]:not([data-mounted])");
+  element.dataset.mounted = "loading";
+  const address = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
+  const { default: widget } = await import(address);
+  const make = (name, textContent = "") => Object.assign(document.createElement(name), { textContent });
+  const dark = ":is(body[data-jp-theme-light=false], html[theme=dark], body.vscode-dark)";
+  element.before(make("style", `[data-widget] { color-scheme: light } ${dark} [data-widget] { color-scheme: dark }`));
+  const el = make("div");
+  element.attachShadow({ mode: "open" }).append(make("style", sheet), el);
+  widget.render({ state: JSON.parse(element.dataset.state), el });
+  element.dataset.mounted = "yes";
+})(%s, %s)</script>"""
 
-    ``module`` is the name of its folder in ``js/widgets`` and of its bundle. Its synchronised traits are its state.
+
+class BookWidget(traitlets.HasTraits):
+    """A widget with a bundle in ``static``, which shows itself wherever HTML is shown.
+
+    ``module`` is the name of its folder in ``js/widgets`` and of its bundle. Its traits are its state.
     """
 
     module: ClassVar[str]
     html_class: ClassVar[str] = "attention-widget"  # a demonstration; a question has another
     later: ClassVar[str] = ""  # a heavy one is fetched by the site when a reader presses a button that says this
 
-    _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the names of the state, which the module asks for
-
-    # ipywidgets 7, which Colab has, would otherwise go past the mime bundle.
-    _ipython_display_ = None
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "module" in cls.__dict__:  # not in the classes that traitlets derives for its own use
-            cls._esm, cls._css = STATIC / f"{cls.module}.js", STATIC / f"{cls.module}.css"
-            # What help shows; else it finds the (*args, **kwargs) of traitlets.
-            parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-            cls.__signature__ = inspect.Signature(parameters)
+        # What help shows; else it finds the (*args, **kwargs) of traitlets.
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         super().__init_subclass__(**kwargs)
 
     @classmethod
@@ -80,19 +88,14 @@ class BookWidget(anywidget.AnyWidget):
         BookWidget.__init__(widget, **state)
         return widget
 
-    @traitlets.default("_keys")
-    def _names_of_the_state(self) -> list[str]:
-        names = set(self.traits(sync=True)) - set(anywidget.AnyWidget.class_traits())
-        return sorted(name for name in names if not name.startswith("_"))
-
-    def open(self) -> None:
-        """Open the channel to the browser; not where only HTML is wanted, since its messages hold random ids."""
-        if not static_widgets():
-            super().open()
+    @classmethod
+    def bundle(cls, kind: str) -> str:
+        """Return the widget's ES module ("js"), or its style sheet ("css")."""
+        return (STATIC / f"{cls.module}.{kind}").read_text(encoding="utf-8")
 
     def state(self) -> dict[str, Any]:
         """Return the state that the ES module needs, as it goes into a page."""
-        return {name: getattr(self, name) for name in self._keys}
+        return {name: getattr(self, name) for name in sorted(self.trait_names())}
 
     def static_html(self) -> str:
         """Return what a page shows where no script runs."""
@@ -100,20 +103,23 @@ class BookWidget(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return an element that the site's script turns into the widget; without a script it shows a table."""
+        return self._element(f'data-offer="{html.escape(self.later)}" data-later-' if self.later else "data-")
+
+    def _element(self, marks: str) -> str:
         state = html.escape(json.dumps(self.state(), ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-        offer = f'data-offer="{html.escape(self.later)}" data-later-' if self.later else "data-"
-        opening = f'<div class="{self.html_class}" {offer}widget="{self.module}" data-state="{state}">'
+        opening = f'<div class="{self.html_class}" {marks}widget="{self.module}" data-state="{state}">'
         return f"{opening}\n{self.static_html()}\n</div>"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> Any:
-        page = {"text/plain": repr(self), "text/html": self.to_html()}
+    def _repr_html_(self) -> str:
+        """Return what a cell leaves behind: on the site the element, in a notebook the script that mounts it, too.
+
+        The script holds all that it needs. So the widget works in a frame of its own, as in Colab, and in a saved
+        notebook that is opened again without a kernel; where a viewer runs no script, the table stands there.
+        """
         if static_widgets():
-            return page, {}
-        live = super()._repr_mimebundle_()
-        data, metadata = live if isinstance(live, tuple) else (live or {}, {})
-        if "google.colab" in sys.modules:  # it may prefer HTML to a widget, and has always a kernel
-            del page["text/html"]
-        return {**data, **page}, metadata
+            return self.to_html()
+        parts = (json.dumps(self.bundle(kind), ensure_ascii=False).replace("<", "\\u003c") for kind in ("js", "css"))
+        return f"{self._element('data-')}\n{MOUNT % tuple(parts)}"
 
 
 def check_one_of(name: str, value: Any, offered: Collection[Any]) -> None:

@@ -65,14 +65,14 @@ class Bottleneck(BookWidget):
 
     module = "bottleneck"
 
-    cases: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    networks: "traitlets.Dict[str, str]" = traitlets.Dict(default_value=NETWORKS).tag(sync=True)
-    trained_to = traitlets.Int(None, allow_none=True).tag(sync=True)
-    note = traitlets.Unicode().tag(sync=True)
-    compact = traitlets.Bool(False).tag(sync=True)
-    length = traitlets.Int().tag(sync=True)
-    sequence = traitlets.Int(1).tag(sync=True)
-    step = traitlets.Int(1).tag(sync=True)
+    cases: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    networks: "traitlets.Dict[str, str]" = traitlets.Dict(default_value=NETWORKS)
+    trained_to = traitlets.Int(None, allow_none=True)
+    note = traitlets.Unicode()
+    compact = traitlets.Bool(False)
+    length = traitlets.Int()
+    sequence = traitlets.Int(1)
+    step = traitlets.Int(1)
 
     def __init__(self, *, length: int | None = None, sequence: int = 1, step: int = 1) -> None:
         state = _first_state(*_untrained(), _untrained_test_sets(), length=length, sequence=sequence, step=step)

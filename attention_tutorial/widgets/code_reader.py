@@ -66,13 +66,13 @@ class CodeReader(BookWidget):
     module = "code_reader"
     later: ClassVar[str] = "Open the code model (0.5 MB)"
 
-    text = traitlets.Unicode().tag(sync=True)
-    head = traitlets.List(traitlets.Int()).tag(sync=True)
-    token = traitlets.Int(-1).tag(sync=True)
-    heads_off: "traitlets.List[list[int]]" = traitlets.List().tag(sync=True)
-    jobs: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    examples: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    note = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode()
+    head = traitlets.List(traitlets.Int())
+    token = traitlets.Int(-1)
+    heads_off: "traitlets.List[list[int]]" = traitlets.List()
+    jobs: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    examples: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    note = traitlets.Unicode()
 
     def __init__(
         self,

@@ -56,13 +56,13 @@ class Heads(BookWidget):
 
     module = "heads"
 
-    cases: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    model = traitlets.Unicode().tag(sync=True)
-    sentence = traitlets.Unicode().tag(sync=True)
-    query = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
-    note = traitlets.Unicode().tag(sync=True)
+    cases: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    choices = traitlets.List(traitlets.Unicode())
+    model = traitlets.Unicode()
+    sentence = traitlets.Unicode()
+    query = traitlets.Int(0)
+    head = traitlets.Int(0)
+    note = traitlets.Unicode()
 
     def __init__(self, *, query: int = _BY_HAND_QUERY, head: int = 0) -> None:
         self._begin(_set_by_hand(), query=query, head=head, note=_BY_HAND)

@@ -157,20 +157,20 @@ class MaskBuilder(BookWidget):
 
     module = "mask_builder"
 
-    tasks: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    masks: "traitlets.List[dict[str, str]]" = traitlets.List(_named(MASKS)).tag(sync=True)
-    empties: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(EMPTY)).tag(sync=True)
-    largest = traitlets.Int(LARGEST).tag(sync=True)
-    usual: "traitlets.Dict[str, int]" = traitlets.Dict(USUAL).tag(sync=True)
-    task = traitlets.Unicode().tag(sync=True)
-    preset = traitlets.Unicode().tag(sync=True)  # "hand" once a reader has changed a cell
-    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # rows of 1 (allowed), 0 (masked)
-    padding: "traitlets.List[int]" = traitlets.List(traitlets.Int()).tag(sync=True)
-    window = traitlets.Int(2).tag(sync=True)
-    first = traitlets.Int(3).tag(sync=True)
-    scores: "traitlets.List[list[float]]" = traitlets.List(SCORES).tag(sync=True)  # the mask uses the upper left part
-    empty = traitlets.Enum(list(EMPTY), default_value="zeros").tag(sync=True)
-    few: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)  # empty, or the small form's masks
+    tasks: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    masks: "traitlets.List[dict[str, str]]" = traitlets.List(_named(MASKS))
+    empties: "traitlets.List[dict[str, str]]" = traitlets.List(_labelled(EMPTY))
+    largest = traitlets.Int(LARGEST)
+    usual: "traitlets.Dict[str, int]" = traitlets.Dict(USUAL)
+    task = traitlets.Unicode()
+    preset = traitlets.Unicode()  # "hand" once a reader has changed a cell
+    cells: "traitlets.List[str]" = traitlets.List(traitlets.Unicode())  # rows of 1 (allowed), 0 (masked)
+    padding: "traitlets.List[int]" = traitlets.List(traitlets.Int())
+    window = traitlets.Int(2)
+    first = traitlets.Int(3)
+    scores: "traitlets.List[list[float]]" = traitlets.List(SCORES)  # the mask uses the upper left part
+    empty = traitlets.Enum(list(EMPTY), default_value="zeros")
+    few: "traitlets.List[str]" = traitlets.List(traitlets.Unicode())  # empty, or the small form's masks
 
     def __init__(
         self,

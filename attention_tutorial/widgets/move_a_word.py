@@ -67,30 +67,30 @@ class MoveAWord(BookWidget):
 
     module = "move_a_word"
 
-    kinds = traitlets.Dict(KINDS).tag(sync=True)
-    sentences: "traitlets.List[str]" = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    words = traitlets.Unicode().tag(sync=True)  # features, as letters
-    table = traitlets.Unicode().tag(sync=True)  # of learned positions, as letters
-    table_size = traitlets.Float(LEARNED_SIZE).tag(sync=True)
-    letters = traitlets.Unicode(LETTERS).tag(sync=True)
-    widths = traitlets.List(traitlets.Int(), WIDTHS).tag(sync=True)
-    bases = traitlets.List(traitlets.Float(), BASES).tag(sync=True)
-    contents = traitlets.List(traitlets.Float(), CONTENTS).tag(sync=True)
-    lengths = traitlets.List(traitlets.Int(), LENGTHS).tag(sync=True)
-    slopes = traitlets.List(traitlets.Float(), alibi_slopes(HEADS).tolist()).tag(sync=True)
-    sentence = traitlets.Unicode().tag(sync=True)
-    places = traitlets.List(traitlets.Int()).tag(sync=True)
-    shift = traitlets.Int(0).tag(sync=True)  # how far the sentence as a whole has been moved
-    query = traitlets.Int(1).tag(sync=True)
-    key = traitlets.Int(0).tag(sync=True)
-    d_k = traitlets.Int(32).tag(sync=True)
-    base = traitlets.Float(BASE).tag(sync=True)
-    pairing = traitlets.Enum(get_args(Pairing), default_value="halves").tag(sync=True)
-    head = traitlets.Int(4).tag(sync=True)
-    content = traitlets.Float(1.0).tag(sync=True)
-    length = traitlets.Int(64).tag(sync=True)
-    predict = traitlets.Bool(False).tag(sync=True)
-    compact = traitlets.Bool(False).tag(sync=True)
+    kinds = traitlets.Dict(KINDS)
+    sentences: "traitlets.List[str]" = traitlets.List(traitlets.Unicode())
+    words = traitlets.Unicode()  # features, as letters
+    table = traitlets.Unicode()  # of learned positions, as letters
+    table_size = traitlets.Float(LEARNED_SIZE)
+    letters = traitlets.Unicode(LETTERS)
+    widths = traitlets.List(traitlets.Int(), WIDTHS)
+    bases = traitlets.List(traitlets.Float(), BASES)
+    contents = traitlets.List(traitlets.Float(), CONTENTS)
+    lengths = traitlets.List(traitlets.Int(), LENGTHS)
+    slopes = traitlets.List(traitlets.Float(), alibi_slopes(HEADS).tolist())
+    sentence = traitlets.Unicode()
+    places = traitlets.List(traitlets.Int())
+    shift = traitlets.Int(0)  # how far the sentence as a whole has been moved
+    query = traitlets.Int(1)
+    key = traitlets.Int(0)
+    d_k = traitlets.Int(32)
+    base = traitlets.Float(BASE)
+    pairing = traitlets.Enum(get_args(Pairing), default_value="halves")
+    head = traitlets.Int(4)
+    content = traitlets.Float(1.0)
+    length = traitlets.Int(64)
+    predict = traitlets.Bool(False)
+    compact = traitlets.Bool(False)
 
     def __init__(
         self,

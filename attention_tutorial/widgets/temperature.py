@@ -75,19 +75,19 @@ class TemperatureAndWidth(BookWidget):
 
     module = "temperature"
 
-    features = traitlets.Unicode().tag(sync=True)
-    letters = traitlets.Unicode(LETTERS).tag(sync=True)
-    query_count = traitlets.Int().tag(sync=True)
-    key_count = traitlets.Int().tag(sync=True)
-    widths = traitlets.List(traitlets.Int()).tag(sync=True)
-    divisors: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    temperatures = traitlets.List(traitlets.Float(), [LEAST, LARGEST]).tag(sync=True)
-    d_k = traitlets.Int(4).tag(sync=True)
-    divisor = traitlets.Enum([*DIVISORS, "own"], default_value="none").tag(sync=True)
-    own = traitlets.Float(1.0).tag(sync=True)  # the temperature that counts when the divisor is "own"
-    query = traitlets.Int(1).tag(sync=True)
-    along = traitlets.Enum(["d_k", "temperature"], default_value="d_k").tag(sync=True)
-    predict = traitlets.Bool(False).tag(sync=True)
+    features = traitlets.Unicode()
+    letters = traitlets.Unicode(LETTERS)
+    query_count = traitlets.Int()
+    key_count = traitlets.Int()
+    widths = traitlets.List(traitlets.Int())
+    divisors: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    temperatures = traitlets.List(traitlets.Float(), [LEAST, LARGEST])
+    d_k = traitlets.Int(4)
+    divisor = traitlets.Enum([*DIVISORS, "own"], default_value="none")
+    own = traitlets.Float(1.0)  # the temperature that counts when the divisor is "own"
+    query = traitlets.Int(1)
+    along = traitlets.Enum(["d_k", "temperature"], default_value="d_k")
+    predict = traitlets.Bool(False)
 
     def __init__(self, d_k: int = 4, *, divisor: str | float = "none", query: int = 1, predict: bool = False) -> None:
         check_flag("predict", predict)

@@ -99,18 +99,18 @@ class Tiles(BookWidget):
 
     module = "tiles"
 
-    rows: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    limit = traitlets.Float(LIMIT).tag(sync=True)
-    row = traitlets.Unicode().tag(sync=True)
-    scores = traitlets.List(traitlets.Float()).tag(sync=True)
-    values = traitlets.List(traitlets.Float()).tag(sync=True)
-    masked = traitlets.List(traitlets.Int()).tag(sync=True)
-    block = traitlets.Int(2).tag(sync=True)
-    step = traitlets.Int(0).tag(sync=True)
-    forget = traitlets.Bool(False).tag(sync=True)
-    no_maximum = traitlets.Bool(False).tag(sync=True)
-    careless = traitlets.Bool(False).tag(sync=True)
-    predict = traitlets.Bool(False).tag(sync=True)
+    rows: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    limit = traitlets.Float(LIMIT)
+    row = traitlets.Unicode()
+    scores = traitlets.List(traitlets.Float())
+    values = traitlets.List(traitlets.Float())
+    masked = traitlets.List(traitlets.Int())
+    block = traitlets.Int(2)
+    step = traitlets.Int(0)
+    forget = traitlets.Bool(False)
+    no_maximum = traitlets.Bool(False)
+    careless = traitlets.Bool(False)
+    predict = traitlets.Bool(False)
 
     def __init__(
         self,

@@ -38,14 +38,14 @@ class YourTurn(BookWidget):
     module = "your_turn"
     html_class: ClassVar[str] = "attention-turn"
 
-    question = traitlets.Unicode().tag(sync=True)
-    kind = traitlets.Enum(["number", "numbers", "shape", "choice"]).tag(sync=True)
-    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    right = traitlets.List(traitlets.Float()).tag(sync=True)
-    wrong: "traitlets.List[dict[str, Any]]" = traitlets.List().tag(sync=True)
-    tolerance = traitlets.Float().tag(sync=True)
-    rest = traitlets.Unicode().tag(sync=True)
-    given = traitlets.Unicode().tag(sync=True)  # what the reader has typed or chosen
+    question = traitlets.Unicode()
+    kind = traitlets.Enum(["number", "numbers", "shape", "choice"])
+    choices = traitlets.List(traitlets.Unicode())
+    right = traitlets.List(traitlets.Float())
+    wrong: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    tolerance = traitlets.Float()
+    rest = traitlets.Unicode()
+    given = traitlets.Unicode()  # what the reader has typed or chosen
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
-/* Turns a view into a widget: its state, the link to the kernel, unique ids, and cleaning up. */
+/* Turns a view into a widget: its state, unique ids, and cleaning up. */
 
-import type { AnyModel } from "@anywidget/types";
 import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
 import { useContext, useState } from "preact/hooks";
 
@@ -46,26 +45,22 @@ function keepOurKeys(event: KeyboardEvent) {
   if (ours && !event.ctrlKey && !event.metaKey) event.stopPropagation();
 }
 
-// anywidget imports a bundle once for every widget of a notebook, so a shared counter belongs to the page.
+// In a notebook each widget has imported its bundle anew, so a shared counter belongs to the page.
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
-/** Make the widget that anywidget and the book's pages mount. */
+/** Make what the book's pages and notebooks mount. */
 export function defineWidget<S extends object, D>({ name, label, settle, compute, View }: Definition<S, D>) {
-  function render({ model, el }: { model: AnyModel<S>; el: HTMLElement }): () => void {
-    // The names of the state, as the Python class declares them.
-    const keys = (model as unknown as AnyModel<{ _keys: (keyof S & string)[] }>).get("_keys");
+  /** Show a state in an element, and write into the state what a reader does; the function returned ends that. */
+  function render({ state, el }: { state: S; el: HTMLElement }): () => void {
     page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
     const prefix = `${name}-${page.attentionWidgetsMounted}`;
-    let writing = false; // a change event is then our own
-    let waiting = false; // changes from the kernel come in groups, which are drawn once
 
     function show() {
-      const given = Object.fromEntries(keys.map((key) => [key, model.get(key)])) as S;
-      const state = settle ? settle(given) : given;
+      const settled = settle ? settle({ ...state }) : { ...state };
       draw(
         <Prefix.Provider value={prefix}>
           <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys}>
-            <View state={state} data={compute(state)} write={write} />
+            <View state={settled} data={compute(settled)} write={write} />
           </section>
         </Prefix.Provider>,
         el,
@@ -73,30 +68,13 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
     }
 
     function write(changes: Partial<S>) {
-      writing = true;
-      for (const key of Object.keys(changes) as (keyof S & string)[]) model.set(key, changes[key]!);
-      model.save_changes();
-      writing = false;
+      Object.assign(state, changes);
       show();
-    }
-
-    function heard() {
-      if (writing || waiting) return;
-      waiting = true;
-      queueMicrotask(() => {
-        if (waiting) show();
-        waiting = false;
-      });
     }
 
     el.replaceChildren();
     show();
-    for (const key of keys) model.on(`change:${key}`, heard);
-    return () => {
-      waiting = false;
-      for (const key of keys) model.off(`change:${key}`, heard);
-      draw(null, el);
-    };
+    return () => draw(null, el);
   }
 
   return { render };

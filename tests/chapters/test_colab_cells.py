@@ -167,13 +167,13 @@ PIP = [sys.executable, "-m", "pip", "install", "-qq"]
 
 
 def test_only_what_is_missing_is_installed_the_package_alone_and_from_the_address(execute, monkeypatch, capfd):
-    assert execute(set()) == execute({"torch", "anywidget"}) == []
+    assert execute(set()) == execute({"torch", "ipywidgets"}) == []
     assert capfd.readouterr() == ("", "")
     package = [*PIP, "--no-deps", "git+https://github.com/some-school/some-book@v1.2.3"]
     assert execute({"attention_tutorial"}) == [package]
-    assert execute({"attention_tutorial", "anywidget", "tqdm"}) == [package, [*PIP, "tqdm", "anywidget"]]
+    assert execute({"attention_tutorial", "ipywidgets", "tqdm"}) == [package, [*PIP, "tqdm", "ipywidgets"]]
     said = "Installing the book's package: about a minute ...\n{}Installed.\n"
-    assert capfd.readouterr().out == said.format("") + said.format("Installing tqdm, anywidget: half a minute ...\n")
+    assert capfd.readouterr().out == said.format("") + said.format("Installing tqdm, ipywidgets: half a minute ...\n")
     monkeypatch.setenv("ATTENTION_TUTORIAL_SOURCE", "somewhere/attention.whl")
     assert execute({"attention_tutorial"}) == [[*PIP, "--no-deps", "somewhere/attention.whl"]]
 
@@ -196,7 +196,7 @@ def statements():
 
 
 def test_what_the_cell_looks_for_is_what_the_package_imports():
-    """numpy and cycler come with matplotlib, ipywidgets and traitlets with anywidget; IPython runs the cell.
+    """numpy, cycler and PIL come with matplotlib, traitlets with IPython, which runs the cell.
 
     Triton is of the kernel alone, which does without; Colab's PyTorch brings it. Who reads the encoder's weights asks
     for safetensors.
@@ -204,8 +204,8 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
     imported = {alias.name for _, node in statements() if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for _, node in statements() if isinstance(node, ast.ImportFrom) and not node.level}
     others = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
-    others -= {"attention_tutorial", "IPython", "cycler", "ipywidgets", "numpy", "safetensors", "traitlets", "triton"}
-    needed = sorted(others, key=["torch", "matplotlib", "tqdm", "anywidget"].index)
+    others -= {"attention_tutorial", "IPython", "PIL", "cycler", "numpy", "safetensors", "traitlets", "triton"}
+    needed = sorted(others, key=["torch", "matplotlib", "tqdm", "ipywidgets"].index)
     assert f"needed = {needed}".replace("'", '"') in INSTALL
 
 
@@ -258,4 +258,4 @@ def test_only_a_chapter_that_imports_more_installs_more():
     for notebook in (plain, more):
         colab.put_own_cells(notebook, "notebooks/01_chapter.ipynb", ADDRESS)
     assert plain.cells[1].source.startswith(INSTALL)
-    assert more.cells[1].source.startswith(INSTALL.replace('"anywidget"]', '"anywidget", "sacrebleu"]'))
+    assert more.cells[1].source.startswith(INSTALL.replace('"ipywidgets"]', '"ipywidgets", "sacrebleu"]'))

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbval.plugin import get_sanitize_patterns
 from notebook_rules import BOOK, sanitising_faults, texts
 
-from attention_tutorial.notebook import Claim
+from attention_tutorial.notebook.claims import Claim, Kind
 from attention_tutorial.widgets.base import encode_floats
 from tools import execution as tool
 from tools.book import ROOT, SANITISING
@@ -58,7 +58,7 @@ CELLS = {
     "right claim": ("claim('X1a', 'It is two', 1 + 1, equals=2)", [claimed("X1a", "It is two", "2", "2")], True),
     "claim that measured something else": (
         "claim('X1a', 'It is small', 0.2, at_most=0.5)",
-        [claimed("X1a", "It is small", "at most 0.5", "0.3")],
+        [claimed("X1a", "It is small", "at most 0.5", "0.3", Kind.BOUND)],
         False,
     ),
     "claim with another sentence": (
@@ -68,12 +68,12 @@ CELLS = {
     ),
     "unstable claim, other digits": (
         UNSTABLE,
-        [claimed("X1b", "It is small", "at most 0.5", "4.56e-02", stable=False)],
+        [claimed("X1b", "It is small", "at most 0.5", "4.56e-02", Kind.BOUND, stable=False)],
         True,
     ),
     "unstable claim, other prediction": (
         UNSTABLE,
-        [claimed("X1b", "It is small", "at most 0.4", "0.123", stable=False)],
+        [claimed("X1b", "It is small", "at most 0.4", "0.123", Kind.BOUND, stable=False)],
         False,
     ),
     "claim that does not hold": ("claim('X1c', 'It is one', 1 + 1, equals=1)", [], False),

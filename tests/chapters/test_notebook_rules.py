@@ -134,8 +134,9 @@ def exercise(number):
 def turn(number):
     name = f"turn_{number}"
     blank = new_code_cell(f'x = ...\n\ncheck("{name}", x)', metadata={"tags": ["turn"]})
-    answer = new_code_cell(f'x = 1\n\ncheck("{name}", x)', metadata={"tags": ["answer", "hide-cell"]})
-    blank.outputs, answer.outputs = [printed(f"{name}: not filled in yet.\n")], [printed(f"{name}: right.\n")]
+    answer = new_code_cell(f'x = 1\n\ncheck("{name}", x, ours=True)', metadata={"tags": ["answer", "hide-cell"]})
+    blank.outputs = [shown(f"{name}: not filled in yet.")]
+    answer.outputs = [shown(f"{name}: the book's answer is right.")]
     return [new_markdown_cell(f"**Your turn.** Is it {number}?"), blank, answer]
 
 
@@ -146,7 +147,7 @@ def code_cells():
         ("ax = heatmap_of(mask(3))", [PICTURE]),
         ("### Exercise 1.7 is a comment\nprint('accuracy', 0.38)", [printed("accuracy 0.38\n")]),
         ("claim('B3a', 'It is small', 0.38, at_most=0.5)", [measured()]),
-        ("show_source(mask)", [shown("torch.tensor(1, device='cpu')", **{"text/markdown": "tensor(1, 'cpu')"})]),
+        ("show_source(mask)", [shown("torch.tensor(1, device='cpu')", **{"text/markdown": "```\ntensor(1, 'cpu')"})]),
         ("MaskBuilder()", [shown("MaskBuilder()", **{"text/html": '<div data-state="torch.tensor(1)"></div>'})]),
         ("fails()", [RAISED]),
     ]
@@ -328,7 +329,7 @@ FAULTS = [
       "", "_images/a-very-long-name-of-a-file.png", "accuracy-by-length-and-model", "A figure")],
     (R.figures_are_described, "draws 2 figures", put("heatmap_of", outputs=[PICTURE, PICTURE])),
     (R.figures_are_described, "no number of it", put("print(", outputs=[])),
-    (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "1"})])),
+    (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "```\n1"})])),
     (R.pictures_come_from_code, "embeds a picture", says("![A map](../book/notation.md)")),
     (R.pictures_come_from_code, "embeds a picture", says("<img src='a.png'>")),
     (R.pictures_come_from_code, "embeds a picture", put("Words.", attachments={"a.png": {}})),
@@ -392,7 +393,7 @@ FAULTS = [
       ("is not tagged turn", put('...\n\ncheck("turn_1"', metadata={})),
       ("lacks the dots", edit('x = ...\n\ncheck("turn_1"', 'x = 0\n\ncheck("turn_1"')),
       ("the answer of turn_1 is not tagged", put('x = 1\n\ncheck("turn_1"', metadata={"tags": ["answer"]})),
-      ("the answer of turn_1 does not print", put('x = 1\n\ncheck("turn_1"', outputs=[printed("turn_1: no.\n")])))],
+      ("the answer of turn_1 does not say", put('x = 1\n\ncheck("turn_1"', outputs=[shown("turn_1: right.")])))],
     *[(R.questions_are_answered, why, spoil) for why, spoil in (
       ("question 1 is numbered otherwise", edit(QUESTION.format(1), "")),
       ("question 1 offers no options", edit("(b) no", "")),

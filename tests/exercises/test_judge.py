@@ -1,8 +1,11 @@
 """Laws of the check, whatever the exercise. The tables themselves are tested in test_tables.py."""
 
+import builtins
 import contextvars
+import html
 import json
 import math
+import re
 import threading
 import time
 from dataclasses import replace
@@ -10,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from IPython.core.formatters import DisplayFormatter
 
 from attention_tutorial import exercises as package
 from attention_tutorial import masked_softmax
@@ -35,6 +39,7 @@ from attention_tutorial.exercises import (
 from attention_tutorial.exercises.diagnosis import explain, explain_rounding, first_wrong_place
 from attention_tutorial.exercises.parse import expect_mask, expect_number, expect_numbers, expect_pair, expect_tensor
 from attention_tutorial.exercises.runner import call
+from attention_tutorial.exercises.verdict import Verdict
 
 DOUBLED = Exercise(
     name="nine_1",
@@ -83,6 +88,37 @@ def test_a_right_answer_may_be_a_false_value(capsys):
 def test_a_wrong_answer_gets_its_diagnosis_as_a_sentence(capsys):
     assert diagnose("nine_1", lambda x: 7) == "it is one too large"
     assert said(capsys, "nine_1", lambda x: 7) == "nine_1: not yet. It is one too large.\n"
+
+
+def test_the_books_own_answer_is_told_from_the_readers_and_must_be_right(capsys):
+    check("nine_1", lambda x: 2 * x, ours=True)
+    assert capsys.readouterr().out == "nine_1: the book's answer is right.\n"
+    assert "Right." not in Verdict("nine_1", None, ours=True)._repr_html_()
+    with pytest.raises(AssertionError, match=r"nine_1: not yet\. It is one too large\."):
+        check("nine_1", lambda x: 7, ours=True)
+
+
+def test_a_notebook_gets_one_card_with_the_words_and_no_line_of_a_log(monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(builtins, "get_ipython", lambda: None, raising=False)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    for answer in (lambda x: 2 * x, lambda x: 7, lambda x: x * x, ...):
+        assert check("nine_1", answer) is None
+    cards = [DisplayFormatter().format(each)[0] for each in shown]
+    assert [set(card) for card in cards] == [{"text/plain", "text/html"}] * 4
+    right, wrong, common, empty = (html.unescape(re.sub(r"<[^>]+>", "", card["text/html"])) for card in cards)
+    assert (right, wrong) == ("Right.", "Not yet. It is one too large.")
+    assert common.startswith("Not yet. That is 3 squared.How to find it")
+    assert empty == "Your answer goes in place of the dots; then run this cell."
+    assert cards[1]["text/plain"] == "nine_1: not yet. It is one too large."
+    assert capsys.readouterr().out == ""
+
+
+def test_a_card_takes_the_letters_colour_from_what_is_around_it():
+    """So it can be read by day and by night; its words are text, never markup."""
+    card = Verdict("x", Diagnosis("a < b & <i>c</i>"))._repr_html_()
+    assert not re.search(r"(?<!-)\b(color|background|class)\b", card)
+    assert "A &lt; b &amp; &lt;i&gt;c&lt;/i&gt;." in card
 
 
 def test_a_common_mistake_leads_to_the_page_of_symptoms(capsys):

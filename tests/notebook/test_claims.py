@@ -1,10 +1,10 @@
 """Laws of the claims: what they assert, and what a notebook and the page of claims get to see."""
 
 import builtins
-import html
 import json
 import math
 import re
+from dataclasses import replace
 
 import IPython.display
 import pytest
@@ -21,13 +21,13 @@ def printed(capsys, *args, **kwargs):
 
 def test_a_claim_that_holds_prints_what_was_predicted_and_measured(capsys):
     out = printed(capsys, "X1a", "Two and two make four", 2 + 2, equals=4)
-    assert out == f"claim X1a: Two and two make four | {PREDICTED}: 4 | {MEASURED}: 4\n"
+    assert out == f"✓ Two and two make four — {MEASURED} 4 ({PREDICTED} 4)\n"
 
 
 def test_a_claim_that_fails_raises_with_both_and_prints_nothing(capsys):
     with pytest.raises(AssertionError) as caught:
         claim("X1a", "Two and two make five", 2 + 2, equals=5)
-    assert str(caught.value) == f"claim X1a (Two and two make five) does not hold: {PREDICTED} 5, {MEASURED} 4"
+    assert str(caught.value) == f"claim X1a (Two and two make five) does not hold: {MEASURED} 4, {PREDICTED} 5"
     assert capsys.readouterr().out == ""
 
 
@@ -65,14 +65,14 @@ def test_a_claim_holds_exactly_within_its_prediction(measured, prediction, holds
     if holds:
         assert claim("X1a", "s", measured, **prediction) is None, "it is shown, and not returned too"
         return
-    with pytest.raises(AssertionError, match=re.escape(f"claim X1a (s) does not hold: {PREDICTED} ")):
+    with pytest.raises(AssertionError, match=re.escape("claim X1a (s) does not hold: measured ")):
         claim("X1a", "s", measured, **prediction)
 
 
 @pytest.mark.parametrize("measured", [torch.tensor(0.5), torch.tensor([[0.5]]), torch.tensor(0.5).numpy()])
 def test_a_measurement_may_be_a_tensor_of_one_number(measured, capsys):
-    assert f"{MEASURED}: 0.5\n" in printed(capsys, "X1a", "s", measured, equals=0.5)
-    assert f"{MEASURED}: True\n" in printed(capsys, "X1a", "s", torch.tensor(True), equals=True)
+    assert f"{MEASURED} 0.5 (" in printed(capsys, "X1a", "s", measured, equals=0.5)
+    assert f"{MEASURED} true (" in printed(capsys, "X1a", "s", torch.tensor(True), equals=True)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_measurement_may_be_a_tensor_of_one_number(measured, capsys):
     ],
 )
 def test_numbers_are_shown_with_the_digits_asked_for(measured, options, shown, capsys):
-    assert printed(capsys, "X1a", "s", measured, at_least=-3, **options).endswith(f"| {MEASURED}: {shown}\n")
+    assert f"— {MEASURED} {shown} (" in printed(capsys, "X1a", "s", measured, at_least=-3, **options)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_numbers_are_shown_with_the_digits_asked_for(measured, options, shown, c
 )
 def test_what_is_accepted_is_shown_in_words_and_recorded_in_full(prediction, shown, bounds, monkeypatch):
     made = []
-    monkeypatch.setattr("attention_tutorial.notebook.claims._display", made.append)
+    monkeypatch.setattr("attention_tutorial.notebook.claims.show", made.append)
     claim("X1a", "s", prediction["equals"] if isinstance(prediction.get("equals"), str) else 0.5, **prediction)
     assert made[0].predicted == shown
     assert (made[0].equals, made[0].at_least, made[0].at_most) == bounds
@@ -116,8 +116,8 @@ def test_what_is_accepted_is_shown_in_words_and_recorded_in_full(prediction, sho
 
 @pytest.mark.parametrize("measured", [3e-9, -3e-9, 0.0, 4e-7])
 def test_what_rounding_leaves_of_zero_is_shown_as_zero(measured, capsys):
-    assert printed(capsys, "X1a", "s", measured, equals=0, atol=1e-6).endswith(f"± 1e-06 | {MEASURED}: 0\n")
-    assert printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05).endswith(f"| {MEASURED}: 0.04\n")
+    assert printed(capsys, "X1a", "s", measured, equals=0, atol=1e-6).endswith(f"— {MEASURED} 0 (accepted 0 ± 1e-06)\n")
+    assert f"— {MEASURED} 0.04 (" in printed(capsys, "X1a", "s", 0.04, equals=0, atol=0.05)
 
 
 @pytest.mark.parametrize(("measured", "options", "recorded"), [
@@ -128,7 +128,7 @@ def test_what_rounding_leaves_of_zero_is_shown_as_zero(measured, capsys):
 ])  # fmt: skip
 def test_what_was_rounded_away_is_recorded_but_not_compared(measured, options, recorded, monkeypatch):
     shown = []
-    monkeypatch.setattr("attention_tutorial.notebook.claims._display", shown.append)
+    monkeypatch.setattr("attention_tutorial.notebook.claims.show", shown.append)
     claim("X1a", "s", measured, **options)
     data, metadata = DisplayFormatter().format(shown[0])
     assert metadata["attention_tutorial_claim"].get("unrounded", "") == recorded
@@ -149,7 +149,7 @@ def test_what_was_rounded_away_is_recorded_but_not_compared(measured, options, r
 )
 def test_a_tolerance_that_is_there_for_rounding_alone_makes_an_identity(measured, prediction, kind, monkeypatch):
     shown = []
-    monkeypatch.setattr("attention_tutorial.notebook.claims._display", shown.append)
+    monkeypatch.setattr("attention_tutorial.notebook.claims.show", shown.append)
     claim("X1a", "s", measured, **prediction)
     assert shown[0].kind is kind
 
@@ -161,7 +161,7 @@ def test_a_record_is_read_as_it_was_written():
 
 
 def test_a_failure_shows_more_digits_than_the_claim():
-    with pytest.raises(AssertionError, match=re.escape(f"{PREDICTED} 0.333, {MEASURED} 0.333333333")):
+    with pytest.raises(AssertionError, match=re.escape(f"{MEASURED} 0.333333333, {PREDICTED} 0.333")):
         claim("X1a", "s", 1 / 3, equals=0.333)
 
 
@@ -171,34 +171,41 @@ def test_a_claim_needs_one_kind_of_prediction(prediction):
         claim("X1a", "s", 1, **prediction)
 
 
-SHOWN = Claim("X1a", "Scores < 1 & > 0", "at most 1", "0.5", Kind.BOUND)
+SHOWN = Claim("X1a", "Scores < 1 & > 0, in $d_k$", "at most 1", "0.5", Kind.BOUND)
 
 
-def test_a_notebook_gets_text_a_card_and_metadata():
+def test_a_notebook_gets_a_sentence_that_reads_well_everywhere_and_metadata():
+    """In Markdown: every front end sets it with formulas, in its own colours, and GitHub's viewer strips nothing."""
     data, metadata = DisplayFormatter().format(SHOWN)
-    assert data["text/plain"] == f"claim X1a: Scores < 1 & > 0 | {PREDICTED}: at most 1 | {MEASURED}: 0.5"
-    card = data["text/html"]
-    assert card.startswith('<div class="claim" id="claim-X1a">')
-    assert card.endswith("</div>")
-    assert "Scores &lt; 1 &amp; &gt; 0" in card
-    words = html.unescape(re.sub("<[^>]+>", "", card))
-    assert words == f"Claim X1a Scores < 1 & > 0 {PREDICTED}: at most 1; {MEASURED}: 0.5"
+    values = "measured 0.5 (accepted if at most 1)"
+    assert data == {
+        "text/plain": f"✓ Scores < 1 & > 0, in $d_k$ — {values}",
+        "text/markdown": f'✓ Scores &lt; 1 & > 0, in $d_k$ — <small title="claim X1a">{values}</small>',
+    }
     assert metadata["attention_tutorial_claim"] == {
         "id": "X1a",
-        "sentence": "Scores < 1 & > 0",
+        "sentence": SHOWN.sentence,
         "predicted": "at most 1",
         "measured": "0.5",
         "kind": "bound",
     }
 
 
-def test_an_unstable_claim_marks_its_digits_in_text_and_card():
+def test_the_sentence_of_a_finding_has_more_weight():
+    plain, finding = (DisplayFormatter().format(replace(SHOWN, finding=weight))[0] for weight in (False, True))
+    assert finding["text/plain"] == plain["text/plain"]
+    assert finding["text/markdown"] == plain["text/markdown"].replace("✓ Scores", "✓ **Scores").replace(" — ", "** — ")
+
+
+def test_what_is_bounded_was_accepted_and_never_predicted():
+    for kind, words in ((Kind.BOUND, "accepted if 1"), (Kind.IDENTITY, "accepted 1"), (Kind.VALUE, "predicted 1")):
+        assert repr(Claim("X1a", "s", "1", "1", kind)).endswith(f"({words})")
+
+
+def test_an_unstable_claim_marks_its_digits():
     data, metadata = DisplayFormatter().format(Claim("X1a", "s", "1", "0.97", stable=False))
-    assert data["text/plain"].endswith(f"| {MEASURED} ≈ 0.97")
-    assert f"{MEASURED} ≈ 0.97" in data["text/html"]
+    assert all(f"{MEASURED} ≈ 0.97 (" in text for text in data.values())
     assert metadata["attention_tutorial_claim"]["measured"] == "0.97"
-    finding = DisplayFormatter().format(Claim("X1a", "s", "1", "0.97", stable=False, finding=True))
-    assert finding[0] == data, "a finding reads as any claim"
 
 
 def test_inside_a_notebook_a_claim_is_displayed_once_and_not_printed(monkeypatch, capsys):

@@ -27,7 +27,8 @@ def test_every_choice_is_a_control_that_begins_at_the_default_and_calls_again(sh
         calls.append((d_k, mask, scaled))
 
     controls(draw, d_k=(1, 256), mask=["none", "causal"], scaled=True)
-    (panel,) = shown
+    sentence, panel = shown
+    assert "scaled (yes or no)" in sentence["text/html"]
     assert isinstance(panel, interactive)
     *chosen, _ = panel.children
     assert [type(control) for control in chosen] == [IntSlider, Dropdown, Checkbox]
@@ -47,7 +48,8 @@ def test_a_page_without_a_kernel_says_what_would_be_there(shown, monkeypatch):
 
     controls(draw, d_k=(1, 256, 5), mask=["none", "causal"], scaled=True)
     (page,) = shown
-    assert set(page) == {"text/markdown", "text/plain"}
+    assert set(page) == {"text/html", "text/plain"}
+    assert page["text/plain"] in page["text/html"]
     assert "d_k (1 to 256), mask (none, causal), scaled (yes or no)" in page["text/plain"]
 
 

@@ -108,13 +108,12 @@ def test_no_module_is_imported_in_a_circle(package, there):
 def test_only_the_drawing_module_imports_matplotlib_and_only_training_a_progress_bar():
     users = {
         library: {name for name in MODULES if library in imports(name)[1]}
-        for library in ("matplotlib", "tqdm", "IPython", "ipywidgets", "anywidget")
+        for library in ("matplotlib", "tqdm", "IPython", "ipywidgets")
     }
-    assert users["matplotlib"] <= {"plotting"}
+    assert users["matplotlib"] <= {"notebook.figures", "plotting"}
     assert users["tqdm"] <= {"models.training"}
-    assert users["IPython"] <= {"notebook.claims", "notebook.session"}
+    assert users["IPython"] <= {"notebook.display", "notebook.figures", "notebook.session"}
     assert users["ipywidgets"] <= {"notebook.session"}
-    assert users["anywidget"] <= {"widgets", "widgets.base"}
 
 
 def test_the_classroom_uses_the_book_through_its_exercises_alone():

@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from website import small_book
 
 from attention_tutorial import exercises
-from attention_tutorial.exercises import judging
+from attention_tutorial.exercises.verdict import sentence
 
 CONF = """
 from dataclasses import replace
@@ -106,6 +106,6 @@ def test_a_turn_is_told_from_an_exercise_of_the_same_number(book):
 
 
 def test_a_diagnosis_is_written_as_check_prints_it():
-    assert {judging.sentence(words) for words in ("your weights hold NaN.", "your weights hold NaN")} == {
+    assert {sentence(words) for words in ("your weights hold NaN.", "your weights hold NaN")} == {
         "Your weights hold NaN."
     }

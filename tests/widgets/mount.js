@@ -1,31 +1,7 @@
-/* For tests: mount a widget from its bundle on any page, with a model as a kernel would have, and use it. */
+/* For tests: mount a widget from its bundle on any page, and use it. */
 
 window.bench = (() => {
-  const models = [];
-
-  function makeModel(state) {
-    const listeners = new Map();
-    const model = {
-      state,
-      saved: {}, // what was sent to the kernel
-      unsaved: {},
-      get: (key) => (key === "_keys" ? Object.keys(model.state) : model.state[key]),
-      set(key, value) {
-        model.state[key] = value;
-        model.unsaved[key] = value;
-        for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener();
-      },
-      save_changes() {
-        Object.assign(model.saved, model.unsaved);
-        model.unsaved = {};
-      },
-      on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
-      off: (event, listener) => listeners.set(event, (listeners.get(event) ?? []).filter((one) => one !== listener)),
-      listening: () => [...listeners.values()].flat().length,
-    };
-    return model;
-  }
-
+  const mounted = [];
   const modules = new Map(); // each bundle is read once, as on a page
 
   async function load(source) {
@@ -45,10 +21,10 @@ window.bench = (() => {
     style.textContent = css;
     const el = document.createElement("div");
     root.append(style, el);
-    const model = makeModel(structuredClone(state));
-    const end = (await load(source)).render({ model, el });
-    models.push({ model, el, end, source, css });
-    return models.length - 1;
+    const own = structuredClone(state);
+    const end = (await load(source)).render({ state: own, el });
+    mounted.push({ state: own, el, end, source, css });
+    return mounted.length - 1;
   }
 
   /** All that a widget shows but for what is said about the cell in sight: its texts, and the numbers behind them. */
@@ -97,13 +73,13 @@ window.bench = (() => {
 
   /** Use a widget many times; return its states. After each time, `look` sees what was done. */
   async function wander(number, times, seed, look = () => {}) {
-    const { el, model } = models[number];
+    const { el, state } = mounted[number];
     const roll = dice(seed);
     const states = [];
     for (let time = 0; time < times; time++) {
       const done = use(el, roll);
       await settled();
-      states.push(structuredClone(model.state));
+      states.push(structuredClone(state));
       await look(done);
     }
     return states;
@@ -111,23 +87,16 @@ window.bench = (() => {
 
   /** Use a widget many times. After each time, one mounted anew with its state must show the same. */
   async function exercise(number, times, seed) {
-    const one = models[number];
+    const one = mounted[number];
     const faults = [];
     const states = await wander(number, times, seed, async (done) => {
-      const twin = models[await mount(one.source, one.css, one.model.state)];
+      const twin = mounted[await mount(one.source, one.css, one.state)];
       if (shown(twin) !== shown(one)) faults.push([done, shown(one), shown(twin)]);
       twin.end();
       twin.el.parentElement.remove();
     });
-    return { faults, states, saved: one.model.saved };
+    return { faults, states };
   }
 
-  /** Change the state from the kernel's side. */
-  async function push(number, state) {
-    const { model } = models[number];
-    for (const [key, value] of Object.entries(structuredClone(state))) model.set(key, value);
-    await settled();
-  }
-
-  return { mount, wander, exercise, push, shown: (number) => shown(models[number]), models };
+  return { mount, wander, exercise, shown: (number) => shown(mounted[number]), mounted };
 })();

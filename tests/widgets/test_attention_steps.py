@@ -76,7 +76,7 @@ def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
     assert (widget.compact, widget.asking) == (True, -1)
     chosen = sentence_of(widget)
     assert [chosen["queries"][asker] for asker in chosen["askers"]] == ["sat", "on"]
-    widget.set_state({"asking": 2})
+    widget.asking = 2
     assert widget.steps()["weights"][widget.asking].argmax() == 1
 
 

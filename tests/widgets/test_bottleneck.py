@@ -99,7 +99,7 @@ def test_without_a_script_the_page_has_tables(made):
 def test_state_from_a_page_chooses_the_weights():
     widget = Bottleneck(length=4)
     first = widget.weights()
-    widget.set_state({"length": 8, "sequence": 3})
+    widget.length, widget.sequence = 8, 3
     assert widget.weights().shape == (8, 8)
     assert torch.equal(widget.weights(), widget.weights(8, 3))
     assert torch.equal(widget.weights(4, 1), first)
@@ -329,9 +329,7 @@ def chapter():
     """The widget of chapter 1, with the state that the notebook holds."""
     (state,) = (state for state in stored_states() if not state["compact"])
     assert len(json.dumps(state)) < 120_000
-    widget = Bottleneck()
-    widget.set_state(state)
-    return widget
+    return Bottleneck._showing(**state)
 
 
 def test_the_recording_is_of_the_networks_that_the_chapter_trained():

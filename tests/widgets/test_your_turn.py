@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from attention_tutorial.exercises import check, exercises, judge, quick_question
-from attention_tutorial.exercises.judging import sentence, verdict
+from attention_tutorial.exercises.verdict import Verdict, sentence
 from attention_tutorial.widgets import YourTurn
 
 TURNS = [
@@ -47,7 +47,7 @@ def test_the_page_says_what_the_check_says(exercise, replies, monkeypatch):
         diagnosis = judge(exercise, answer)
         assert reply["right"] == (diagnosis is None)
         said = reply["words"].replace("Not yet", "not yet").replace("Right.", "right.")
-        assert f"x: {said}" == verdict("x", diagnosis), answer
+        assert f"x: {said}" == repr(Verdict("x", diagnosis)).split("\n")[0], answer
     assert not shown[0]["words"].startswith("Not yet")
     assert (
         len({reply["words"] for reply in shown[: len(exercise.wrong_answers) + 1]}) == len(exercise.wrong_answers) + 1
@@ -211,6 +211,8 @@ def test_a_filled_cell_gets_words_and_an_empty_one_the_widget(capsys):
     assert capsys.readouterr().out == ""
     assert check("sat_without_cat", 0.2) is None
     assert capsys.readouterr().out == "sat_without_cat: right.\n"
+    with pytest.raises(AssertionError, match="sat_without_cat: not filled in yet"):
+        check("sat_without_cat", ..., ours=True)
     assert check("weights_by_hand", ...) is None, "several numbers are not typed on the page"
 
 

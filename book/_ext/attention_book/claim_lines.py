@@ -1,7 +1,7 @@
 """Show claims so that they can be found and do not shout.
 
-A notebook's cell shows each claim as a card. On the site a claim becomes a line, and the claims of one cell, or of
-cells with nothing between them, become a table that folds, with their code at its foot:
+A notebook shows each claim as a line. On the site a line links to itself, and the claims of one cell, or of cells with
+nothing between them, become a table that folds, with their code at its foot:
 
 - A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
 - An identity, two sides that are equal to rounding, is marked as one; a table of nothing else opens folded.
@@ -28,7 +28,7 @@ from .formulas import set_formula
 from .notebooks import read_notebook
 from .tables import INLINE
 
-CARD_ID = re.compile(r'id="claim-([^"]+)"')
+MARK = re.compile(r'<small title="claim ([^"]+)">')  # by which a claim's output is known
 CODE = "Code"  # the fold that holds it
 TAGS = {"code": "code", "strong": "strong", "emphasis": "em"}
 
@@ -49,21 +49,6 @@ def measured_in_words(claim: Claim) -> str:
     if claim.measured in {"True", "False"}:
         return claim.measured.lower()
     return f"{'' if claim.stable else '≈ '}{claim.unrounded or claim.measured}"
-
-
-def accepted_in_words(claim: Claim) -> str:
-    """Return what had to be measured: within which bounds, or which value.
-
-    Example:
-        >>> accepted_in_words(Claim("X1a", "s", "at least 0.9", "1", Kind.BOUND))
-        'if at least 0.9'
-        >>> accepted_in_words(Claim("X1a", "s", "1 ± 0.05", "1"))
-        'predicted 1 ± 0.05'
-        >>> accepted_in_words(Claim("X1a", "s", "1 ± 1e-12", "1", Kind.IDENTITY))
-        '1 ± 1e-12'
-    """
-    words = claim.predicted.lower() if claim.predicted in {"True", "False"} else claim.predicted
-    return {Kind.BOUND: f"if {words}", Kind.IDENTITY: words, Kind.VALUE: f"{PREDICTED} {words}"}[claim.kind]
 
 
 def as_html(text: str) -> str:
@@ -89,11 +74,11 @@ def attributes(claim: Claim) -> str:
 
 
 def parts(claim: Claim) -> tuple[str, str, str, str]:
-    """Return the HTML of a claim's sentence, of what was measured and accepted, and of the link to itself."""
+    """Return the HTML of a claim's sentence, of what was measured and what accepted, and of the link to itself."""
     kind = "Finding" * claim.finding or "Identity" * (claim.kind is Kind.IDENTITY)
     mark = f'<span class="claim-kind">{kind}</span> ' if kind else ""
     sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
-    measured, accepted = (as_html(words(claim)) for words in (measured_in_words, accepted_in_words))
+    measured, accepted = as_html(measured_in_words(claim)), as_html(claim.accepted)
     link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
     return sentence, measured, accepted, link
 
@@ -101,16 +86,16 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
 def line(claim: Claim) -> str:
     """Set a claim that stands alone as a line."""
     sentence, measured, accepted, link = parts(claim)
-    verb = "" if accepted.startswith(PREDICTED) else f"{ACCEPTED} "
-    values = f'{MEASURED} <b class="claim-measured">{measured}</b>, {verb}{accepted} {link}'
+    values = f'{MEASURED} <b class="claim-measured">{measured}</b>, {accepted} {link}'
     return f'<div {attributes(claim)}>{sentence} <span class="claim-values">{values}</span></div>'
 
 
 def row(claim: Claim) -> str:
     """Set a claim as the row of a table."""
     sentence, measured, accepted, link = parts(claim)
-    kind = " predicted" if accepted.startswith(PREDICTED) else ""
-    values = f'<td class="claim-measured">{measured}</td><td class="claim-accepted{kind}">{accepted}</td>'
+    kind = f" {PREDICTED}" if claim.kind is Kind.VALUE else ""
+    words = accepted.removeprefix(f"{ACCEPTED} ")  # which the column's head says
+    values = f'<td class="claim-measured">{measured}</td><td class="claim-accepted{kind}">{words}</td>'
     return f"<tr {attributes(claim)}><td>{sentence}</td>{values}<td>{link}</td></tr>"
 
 
@@ -158,9 +143,9 @@ def raw(text: str) -> nodes.raw:
 # ---- In the build -------------------------------------------------------------------------------------------------
 
 
-def is_claim(raw: nodes.raw) -> bool:
-    """Tell whether a node is the card of a claim."""
-    return 'class="claim"' in raw.astext()
+def id_in(output: nodes.Element) -> str | None:
+    """Return the id of the claim that an output shows; None if it shows something else."""
+    return next((match[1] for raw in output.findall(nodes.raw) if (match := MARK.search(raw.astext()))), None)
 
 
 def part(cell: nodes.Element, kind: str) -> list[nodes.Element]:
@@ -183,11 +168,10 @@ def groups_of(doctree: nodes.document, known: dict[str, Claim]) -> Iterator[list
         if cell.get("nb_element") != "cell_code":
             continue
         outputs = [node for output in part(cell, "output") for node in output]
-        cards = [node for node in outputs if isinstance(node, nodes.raw) and is_claim(node)]
-        ids = [name for card in cards for name in CARD_ID.findall(card.astext())]
+        ids = [name for node in outputs if (name := id_in(node))]
         if not ids or not set(ids) <= known.keys():
             continue
-        alone = len(cards) == len(outputs)
+        alone = len(ids) == len(outputs)
         if group and not (alone and group[-1][2] and cell.parent is group[-1][0].parent
                           and cell.parent.index(cell) == cell.parent.index(group[-1][0]) + 1):  # fmt: skip
             yield group
@@ -198,7 +182,7 @@ def groups_of(doctree: nodes.document, known: dict[str, Claim]) -> Iterator[list
 
 
 def set_group(group: list[Member]) -> None:
-    """Put lines and tables in the place of the cards of a group of cells."""
+    """Put lines and tables in the place of what a group of cells shows."""
     claims = [claim for _, own, _ in group for claim in own]
     first, _, alone = group[0]
     if alone:
@@ -210,8 +194,8 @@ def set_group(group: list[Member]) -> None:
         first["classes"].append("claim-cell")
         return
     for output in part(first, "output"):
-        for card in [node for node in output if isinstance(node, nodes.raw) and is_claim(node)]:
-            output.remove(card)
+        for shown_claim in [node for node in output if id_in(node)]:
+            output.remove(shown_claim)
     holder = nodes.container("", *shown(claims, []), classes=["cell", "claim-cell"])
     first.parent.insert(first.parent.index(first) + 1, holder)
 

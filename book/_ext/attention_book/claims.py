@@ -24,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
 
-from .claim_lines import accepted_in_words, measured_in_words
+from .claim_lines import measured_in_words
 from .levels import is_deep
 from .notebooks import read_chapters, title_of
 from .tables import inline, make_row, make_table
@@ -103,7 +103,8 @@ def row_of(claim: Claim, page: str, replication: Mapping[str, list[Any]]) -> nod
     """Set a claim as a row of the table; its id leads to the claim's place on the chapter's page."""
     anchor = nodes.reference("", claim.id, refuri=f"{page}#claim-{claim.id}", internal=True)
     again = nodes.Text(drawn_again(claim, replication[claim.id]) if claim.id in replication else NOT_YET)
-    values = inline(accepted_in_words(claim)), inline(measured_in_words(claim))
+    accepted = claim.accepted.removeprefix(f"{ACCEPTED} ")  # which the column's head says
+    values = inline(accepted), inline(measured_in_words(claim))
     kind: list[nodes.Node] = [nodes.emphasis("", "Identity: ")] if claim.kind is Kind.IDENTITY else []
     sentence = [nodes.strong("", "", *inline(claim.sentence))] if claim.finding else inline(claim.sentence)
     return make_row([[anchor], [*kind, *sentence], *values, [again]])

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial import exercises
-from attention_tutorial.exercises import judging
+from attention_tutorial.exercises.verdict import sentence
 
 from .anchors import lasting_id
 from .notebooks import read_chapters, title_of
@@ -129,7 +129,7 @@ class MistakesDirective(SphinxDirective):
             for entry in wrong:
                 if entry.exercise == exercise:
                     common = f" (Mistake {entry.mistake}.)" if entry.mistake else ""
-                    words = nodes.Text(judging.sentence(entry.words) + common)
+                    words = nodes.Text(sentence(entry.words) + common)
                     diagnoses += nodes.list_item("", nodes.paragraph("", "", words))
             name = nodes.paragraph("", "", self._link(exercise, places), nodes.Text(" "), *inline(title))
             count = f"What the check says about {len(diagnoses)} wrong answers"

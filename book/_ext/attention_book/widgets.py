@@ -38,7 +38,7 @@ ANY = re.compile(r'data-(?:later-)?widget="\w+"')
 
 def script(widget: type[BookWidget]) -> str:
     """Return the script that hands a widget's bundle to the host."""
-    source = json.dumps(str(widget._esm), ensure_ascii=False)
+    source = json.dumps(widget.bundle("js"), ensure_ascii=False)
     return f"(window.attentionWidgets ??= {{}}).{widget.module} = {source};\n"
 
 
@@ -49,7 +49,7 @@ def write_files(app: Sphinx) -> None:
     (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
     for widget in WIDGETS:
         (folder / f"{widget.module}.js").write_text(script(widget), encoding="utf-8")
-        (folder / f"{widget.module}.css").write_text(str(widget._css), encoding="utf-8")
+        (folder / f"{widget.module}.css").write_text(widget.bundle("css"), encoding="utf-8")
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

@@ -1,7 +1,7 @@
 /* Mount the widgets of a page that has no kernel. The scripts before this one hold the widgets' bundles as text.
 
-   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets what
-   anywidget would hand it: a model with get, set, save_changes, on and off, and an element. */
+   Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets its
+   state, into which it writes what a reader does, and an element. */
 
 (() => {
   "use strict";
@@ -10,7 +10,7 @@
 
   // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
   const kept = `widgets of ${location.pathname}`;
-  const left = {}; // for each widget of the page: what it began with, and what it came to
+  const left = {}; // for each widget of the page: what it began with, and what its reader changed
   const [entry] = performance.getEntriesByType("navigation");
   const before = ["reload", "back_forward"].includes(entry?.type) ? recall() : [];
 
@@ -30,10 +30,10 @@
 
   function stateOf(element, place) {
     const first = element.dataset.state;
-    const state = JSON.parse(first);
     const changed = before[place]?.first === first ? before[place].changed : {};
     left[place] = { first, changed };
-    return { state: { ...state, ...changed }, changed };
+    const write = (state, key, value) => Reflect.set(state, key, (changed[key] = value));
+    return new Proxy({ ...JSON.parse(first), ...changed }, { set: write });
   }
 
   function load(name) {
@@ -44,20 +44,6 @@
     return modules[name];
   }
 
-  function makeModel({ state, changed }) {
-    const listeners = new Map();
-    return {
-      get: (key) => (key === "_keys" ? Object.keys(state) : state[key]),
-      set(key, value) {
-        state[key] = changed[key] = value;
-        for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener(value);
-      },
-      save_changes() {},
-      on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
-      off: (event, listener) => listeners.set(event, (listeners.get(event) ?? []).filter((one) => one !== listener)),
-    };
-  }
-
   async function mount(element, place) {
     const name = element.dataset.widget;
     if (!Object.hasOwn(sources, name) || element.dataset.mounted) return;
@@ -65,7 +51,7 @@
     const fallback = [...element.childNodes];
     try {
       const module = await load(name);
-      await module.default.render({ model: makeModel(stateOf(element, place)), el: element });
+      await module.default.render({ state: stateOf(element, place), el: element });
       element.dataset.mounted = "yes";
     } catch (error) {
       element.replaceChildren(...fallback); // the table of results stays

@@ -1,0 +1,65 @@
+"""Laws of the figures of a live notebook."""
+
+import base64
+import io
+import re
+
+import matplotlib.pyplot as plt
+import pytest
+from bs4 import BeautifulSoup
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from PIL import Image
+
+from attention_tutorial.notebook.figures import describe_figures
+from tools.execution import normalise
+
+ALT = 'Two "lines" & a dot. The upper one falls.'
+
+
+@pytest.fixture
+def shown():
+    """Return what a shell shows of a figure, given the metadata that the front end sent with the cell."""
+
+    def show(metadata):
+        shell = InteractiveShell()
+        shell.get_parent = lambda: {"metadata": metadata}
+        describe_figures(shell)
+        figure, ax = plt.subplots(figsize=(3, 2), dpi=100)
+        ax.plot([1, 2])
+        bundle = shell.display_formatter.format(figure)
+        plt.close(figure)
+        return bundle
+
+    return show
+
+
+def picture_in(data):
+    element = BeautifulSoup(data["text/html"], "html.parser").img
+    pixels = Image.open(io.BytesIO(base64.b64decode(element["src"].removeprefix("data:image/webp;base64,"))))
+    return element, pixels
+
+
+def test_a_figure_has_its_cells_description_in_every_way_that_a_front_end_reads(shown):
+    data, metadata = shown({"cellId": "a", "mystnb": {"image": {"alt": ALT}}})
+    assert picture_in(data)[0]["alt"] == data["text/plain"] == metadata["image/png"]["alt"] == ALT
+
+
+def test_a_figure_has_twice_its_pixels_and_fits_a_narrow_cell(shown):
+    element, pixels = picture_in(shown({})[0])
+    assert (pixels.width // 2, pixels.height // 2) == (int(element["width"]), int(element["height"]))
+    assert pixels.width > 500
+    assert element["style"] == "max-width: 100%; height: auto"
+
+
+def test_a_figure_without_a_description_claims_none(shown):
+    data, metadata = shown({})
+    assert not picture_in(data)[0].has_attr("alt") and metadata == {}
+    assert re.match("<Figure size", data["text/plain"])
+
+
+def test_what_is_stored_says_beside_the_picture_what_it_shows():
+    output = new_output("display_data", data={"image/png": "x"})
+    cell = new_code_cell("draw()", outputs=[output], metadata={"mystnb": {"image": {"alt": ALT}}})
+    (cell,) = normalise(new_notebook(cells=[cell])).cells
+    assert cell.outputs[0].metadata == {"image/png": {"alt": ALT}}
