@@ -148,7 +148,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "opened": ("def double(x):\n    return float(open('two.txt').read()) * x", 0, "FileNotFoundError", {"error"}),
     "old_name": ("def double(x):\n    return TWO * x", 0, "'TWO' is not defined", {"error"}),  # its cell is deleted
     "draft": ("def weigh(q, k):\n    return 1", 4, "", set()),  # of two copies the better one counts
-    "draft_below": ("def double(x):\n    return x", 0, "some", {"guessed"}),
+    "draft_below": ("def double(x):\n    return x", 0, "0.5 times", {"guessed"}),
     "decorated": (TWICE, 2, "", {"error"}),  # said, and done again at the end
     "raises": ("def weigh(q, k):\n    return q @ k", 0, "RuntimeError", set()),
     "no_syntax": ("def double(x)\n    return 2 * x", 0, "SyntaxError", {"error", "missing"}),
