@@ -161,6 +161,7 @@ class Remote:
     does: bool = True
     until: float = 0.0  # has its check time
     flags: dict[str, str] = field(default_factory=dict)
+    numbers: Any = None  # with which it is judged
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -438,7 +439,11 @@ class _Grading:
         if kind == "value":
             return reply.get("value")
         if kind == "function":
-            return Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
+            remote = Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
+            if task.numbers:
+                request = {"do": "take", "task": f"{task.id}-numbers", "name": task.numbers}
+                remote.numbers = self.session.request(self.limits.cell_s, **request).get("value")
+            return remote
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
@@ -463,7 +468,9 @@ class _Grading:
         if isinstance(answer, Remote):
             self.session.ready()
             answer.until = time.monotonic() + task.seconds
-        diagnosis = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
+        numbers = answer.numbers if isinstance(answer, Remote) else None
+        judged = task.with_numbers(answer, numbers)
+        diagnosis = judge(task.table, judged, cases=check.cases, seconds=task.seconds + JUDGE_S)
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
         if diagnosis is None:

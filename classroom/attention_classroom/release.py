@@ -368,7 +368,11 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
 def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
     """Return the automatic points of each task, judged in this process."""
     return {
-        task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
+        task.id: sum(
+            check.points
+            for check in task.checks
+            if _passes(task, check, task.with_numbers(names.get(task.name), names.get(task.numbers)))
+        )
         for task in tasks
     }
 
