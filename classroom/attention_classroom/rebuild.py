@@ -35,8 +35,8 @@ EXTRA = "extra"
 NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
 PASTED = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=\s]*")  # as Colab stores a picture in a text
 DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-DRAWS = re.compile(r"\b(?:plt|ax|axes|fig|figure|plot|imshow|savefig)\b")
-PROSE = 12  # words in comments and texts of a cell of code: so many may be a written answer
+DRAWS = re.compile(r"\b(?:plt|ax|axes|fig)[.\[]|\b(?:plot|imshow|savefig)\(")
+PROSE = re.compile(r"(?:[\w'’,.;:()=-]{1,20}\s+(?:#\s*)?){11}\w")  # twelve words on end, in a cell of code
 BEGINNINGS = {  # of files that are no notebooks
     b"PK": "a zip archive or an office document",
     b"%PDF": "a PDF",
@@ -456,14 +456,15 @@ def _speaks(cell: _Cell, added: str) -> bool:
     """Whether a cell holds what may be a written answer: more than a heading, or comments and texts in code."""
     if cell.kind != "code":
         return re.sub(r"^#.*$", "", added, flags=re.MULTILINE).strip() != ""
-    return len(re.findall(r"\w+", " ".join(_prose(added)))) >= PROSE
+    return any(PROSE.search(text) for text in _texts(added))
 
 
-def _prose(source: str) -> Iterator[str]:
-    """Yield the comments and texts in code; all of what is no code."""
+def _texts(source: str) -> Iterator[str]:
+    """Yield the texts in code and its comments, lines of them together; all of what is no code."""
     if not _is_python(source):
         yield source
         return
+    yield "\n".join(re.findall(r"^[ \t]*#(.*)", source, re.MULTILINE))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.COMMENT, tokenize.STRING):
             yield token.string
