@@ -56,9 +56,9 @@ def _missing(x: Any, seen: list[Any]) -> Iterator[str]:
 
 def _is_beside(name: str) -> bool:
     """Whether a module is a file in the notebook's folder."""
-    file = getattr(sys.modules.get(name), "__file__", None)
-    installed = name == "__main__" or name in sys.stdlib_module_names or not file
-    return not installed and Path(file).is_relative_to(Path.cwd()) and not INSTALLED & {*Path(file).parts}
+    file = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
+    installed = name == "__main__" or name in sys.stdlib_module_names or INSTALLED & {*file.parts}
+    return not installed and file.is_relative_to(Path.cwd()) and file.is_file()
 
 
 def _names(code: CodeType) -> Iterator[str]:

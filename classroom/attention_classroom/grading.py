@@ -336,7 +336,7 @@ class _Grading:
                 self.flag("error", task.id, f"the answer needs what is not there: {self.lacking[task.id]}")
             if task.id in self.elsewhere and self.results[task.id]["points"] < task.automatic:
                 where = ", ".join(self.elsewhere[task.id][:5])
-                words = f"`{task.name}` is defined in other cells too ({where}); what earned most counts: see which is meant"
+                words = f"`{task.name}` is defined in other cells too ({where}); what earned most counts"
                 self.flag("guessed", task.id, words)
 
     def read(self, cell: _Cell) -> None:
@@ -441,8 +441,9 @@ class _Grading:
         if kind == "function":
             remote = Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
             if task.numbers:
-                request = {"do": "take", "task": f"{task.id}-numbers", "name": task.numbers}
-                remote.numbers = self.session.request(self.limits.cell_s, **request).get("value")
+                name = f"{task.id}-numbers"
+                reply = self.session.request(self.limits.cell_s, do="take", task=name, name=task.numbers)
+                remote.numbers = reply.get("value")
             return remote
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")

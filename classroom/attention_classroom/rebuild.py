@@ -419,7 +419,8 @@ class _Overlay:
                 continue
             if slot.by_hand:
                 looks = _draws if cell.cell_type == "code" else _speaks
-                names = [name for i, (name, *of) in cells.items() if answers.get(i) is not slot and looks(*of)]
+                elsewhere = [of for i, of in cells.items() if answers.get(i) is not slot]
+                names = [name for name, of, added in elsewhere if looks(of, added)]
                 if names:
                     words = f"is empty; look whether the answer stands in {', '.join(names[:5])}"
                     self.flag("guessed", slot.task, f"the cell {slot.id} {words}")
@@ -435,9 +436,9 @@ class _Overlay:
 
 def _added(old: str, new: str) -> str:
     """Return the lines of a text that another does not have."""
-    lines = [text.strip("\n").splitlines() for text in (old, new)]
-    changes = difflib.SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
-    return "\n".join(line for kind, _, _, a, b in changes if kind in ("insert", "replace") for line in lines[1][a:b])
+    lines = new.strip("\n").splitlines()
+    changes = difflib.SequenceMatcher(None, old.strip("\n").splitlines(), lines, autojunk=False).get_opcodes()
+    return "\n".join(line for kind, _, _, a, b in changes if kind in ("insert", "replace") for line in lines[a:b])
 
 
 def _is_python(source: str) -> bool:

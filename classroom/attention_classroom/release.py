@@ -29,8 +29,8 @@ from .collect import CANVAS
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "copied", "earned", "leaks", "make_release", "overlay", "run",
-    "solve", "use_hidden", "validate",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "copied", "earned", "leaks", "make_release",
+    "overlay", "run", "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
 MODULES, MODULE = 20, 200_000  # how many come along with a notebook; bytes of each
@@ -117,7 +117,8 @@ def overlay(
 
 def beside(received: Path) -> tuple[dict[str, Path], list[str]]:
     """Return the modules that lie beside a notebook, by the names that it imports, and the names of all other files."""
-    modules, others = {}, []
+    modules: dict[str, Path] = {}
+    others = []
     for path in sorted(path for path in received.parent.iterdir() if path.is_file() and path != received):
         name = re.sub(r"([ -]\(?\d+\)?)?\.py$", ".py", path.name)  # platforms count what comes twice
         canvas = CANVAS.fullmatch(name)

@@ -242,7 +242,15 @@ def test_a_written_answer_in_another_cell_kind_or_place_is_looked_for(change, pl
     assert "guessed" not in kinds(laid(toy.changed(change))[1]), "there is nothing to look for"
 
 
-@pytest.mark.parametrize("cell", [new_code_cell("torch.ones(3)  # a try"), new_code_cell("w = '" + "4ax(b&" * 99 + "'"), new_markdown_cell("# My tries"), None])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        new_code_cell("torch.ones(3)  # a try"),
+        new_code_cell("w = '" + "4ax(b&" * 99 + "'"),
+        new_markdown_cell("# My tries"),
+        None,
+    ],
+)
 def test_an_answer_that_was_left_out_is_not_looked_for_in_cells_that_say_nothing(cell):
     change = at_the_top(cell) if cell else lambda notebook: None
     assert laid(toy.changed(change, why=toy.STUBS["why"]))[1] == []

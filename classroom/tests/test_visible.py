@@ -214,7 +214,9 @@ BORROWS = {  # what an answer uses: the name of what will be missing
     "def weigh(q):\n    from attention_tutorial import causal_mask as scale\n    return scale(q)": "attention_tutorial",
     "from attention_tutorial import causal_mask as scale\ndef rows(q): return [scale(x) for x in q]\n"
     "class Weigh:\n    def forward(self, q): return rows(q)\nweigh = Weigh().forward": "attention_tutorial",
-    "import functools\nfrom attention_tutorial import causal_mask as scale\nweigh = functools.partial(scale, 2)": "attention_tutorial",
+    "import functools\nfrom attention_tutorial import causal_mask\nweigh = functools.partial(causal_mask, 2)": (
+        "attention_tutorial"
+    ),
     "from helper import weigh": "helper",
     "import helper\ndef weigh(q): return weigh(q) + helper.weigh(q)": "helper",
     "import math, torch\nscale = 2\ndef outer(scale):\n    def weigh(q): return math.sqrt(scale) * torch.ones(q)\n"

@@ -233,7 +233,7 @@ def foreign_ids(words):
 
 
 def with_numbers(translate, numbers):
-    """`translate` as it is graded: with these numbers, each changed a little. Other numbers must translate otherwise."""
+    """`translate` as it is graded: with these numbers, each changed a little. Others must translate otherwise."""
 
     def judged(ids):
         rng = torch.Generator().manual_seed(sum(ids))
@@ -258,8 +258,8 @@ def _names(v: Mapping[str, Any]) -> dict[str, Any]:
     return names
 
 
-# The master's answers. Its machine reads five words at a time and trains in seconds, so that every variant can be solved;
-# the translations that are right follow from a rule.
+# The master's answers. Its machine reads five words at a time and trains in seconds, so that every variant can be
+# solved. Which translations are right follows from a rule.
 SHIFTED = """\
 def shifted(sentences):
     ### BEGIN SOLUTION
@@ -273,6 +273,8 @@ def shifted(sentences):
 
 TRANSLATE = '''\
 NUMBERS = unpacked("")  # the text that packed(machine) gives belongs between the quotes
+
+
 ### BEGIN SOLUTION
 class Reader(torch.nn.Module):
     def __init__(self):
@@ -314,7 +316,7 @@ def translate(ids, numbers):
     return machine(torch.tensor([ids]))[0].argmax(-1).tolist()
     ### END SOLUTION'''
 
-RULE = '''\
+RULE = """\
 def translate(ids):
     words, written = [ENGLISH[i] for i in ids], []
     article, adjective, role = None, None, "acts"
@@ -328,7 +330,7 @@ def translate(ids):
         else:
             role = "is acted on"
             written.append(VERBS.get(word, AND))
-    return foreign_ids(written)'''
+    return foreign_ids(written)"""
 
 
 def _errors(counts: Sequence[str]) -> str:
