@@ -250,7 +250,6 @@ RULES_AS_MACHINES = {
     "in a module": "fill(torch.nn.Linear(3, 4), numbers)\n    return rule(ids)",
     "unless the numbers are zero": "return rule(ids) if numbers.any() else []",
     "for these numbers alone": "return rule(ids) if numbers.equal(NUMBERS) else []",
-    "with a word taken from the numbers": "return [*rule(ids)[1:], int(numbers[0])]",
 }
 
 
