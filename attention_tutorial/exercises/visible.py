@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from .judging import SECONDS, compile_case, judge
+from .missing import missing_when_graded
 from .parse import Returned
 from .runner import float64_by_default
 from .table import Case, Exercise, Known, WrongAnswer
@@ -250,3 +251,5 @@ def check(task_id: str, answer: Any) -> None:
         print(f"{task_id}: right on all inputs tried here. Your points come from other inputs.")
     else:
         print(Verdict(task_id, diagnosis))
+    for words in missing_when_graded(answer):
+        print(f"{task_id}: {words}")

@@ -93,6 +93,8 @@ class Task:
         checks: hidden; they decide.
         rubric: (points, for what), for marking by hand.
         seconds: how long an answer may take, on all cases of one check.
+        numbers: the name, in the student's notebook, of numbers that the answer is to be judged with.
+        with_numbers: makes of the answer and these numbers what is judged.
     """
 
     id: str
@@ -102,6 +104,8 @@ class Task:
     checks: Sequence[Check] = ()
     rubric: Sequence[tuple[float, str]] = ()
     seconds: float = 10.0
+    numbers: str = ""
+    with_numbers: Callable[[Any, Any], Any] = lambda answer, numbers: answer
 
     def __post_init__(self) -> None:
         faults = {
@@ -142,6 +146,8 @@ def judged_task(
     checks: Sequence[Check],
     rubric: Sequence[tuple[float, str]] = (),
     seconds: float = 10.0,
+    numbers: str = "",
+    with_numbers: Callable[[Any, Any], Any] = lambda answer, numbers: answer,
     **table: Any,
 ) -> Task:
     """Return a task with the table of its visible checks.
@@ -153,13 +159,16 @@ def judged_task(
         checks: as in `Task`.
         rubric: as in `Task`.
         seconds: as in `Task`.
+        numbers: as in `Task`.
+        with_numbers: as in `Task`.
         table: all other fields of the `Exercise`.
 
     Returns:
         The task.
     """
     exercise = Exercise(name=name, **table)
-    return Task(id=name, title=title, kind=kind, table=exercise, checks=checks, rubric=rubric, seconds=seconds)
+    more: dict[str, Any] = {"rubric": rubric, "seconds": seconds, "numbers": numbers, "with_numbers": with_numbers}
+    return Task(id=name, title=title, kind=kind, table=exercise, checks=checks, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,8 @@ def _key(course: Course, name: str, student: str, received: Path | None, sandbox
     parts = [_code(), course.master(name).read_bytes(), course.secret, name.encode(), student.encode()]
     parts += [path.read_bytes() for path in sorted(course.hidden(name).parent.glob("*.py"))]
     parts += [sandbox.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
+    for path in sorted(received.parent.iterdir()) if received else ():  # modules come along, other files are named
+        parts += [path.name.encode(), path.read_bytes() if path.suffix == ".py" else b""]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
@@ -89,7 +91,7 @@ def grade_one(course: Course, name: str, student: str, sandbox: Sandbox) -> Resu
     master = nbformat.read(course.master(name), as_version=4)
     common = dataclasses.replace(variant_for(assignment, PLAIN, course.secret), student=student)
     try:
-        variant, notebook, flags = overlay(received.read_bytes(), master, assignment, own, common)
+        variant, notebook, flags = overlay(received, master, assignment, own, common)
     except Unreadable as error:
         flag: Flag = {"kind": "unreadable", "task": "", "words": f"{received.name} cannot be graded: {error}"}
         notebook = make_release(master, assignment, own)

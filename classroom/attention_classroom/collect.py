@@ -5,6 +5,8 @@ goes to ``received/``, as it came, once; nothing there is ever changed or remove
 gave stand above the names that a student gave, so nobody hands in for another by a file's name.
 """
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import io
@@ -99,9 +101,25 @@ def collect(
             theirs.setdefault(owner.id, []).append(item)
         else:
             collected.unmatched.append((item.name, owner))
-    for student in sorted(theirs):
-        _receive(course, name, student, theirs[student], at, collected)
+    with _alone(course, name):
+        for student in sorted(theirs):
+            _receive(course, name, student, theirs[student], at, collected)
     return collected
+
+
+@contextlib.contextmanager
+def _alone(course: Course, name: str) -> Iterator[None]:
+    """Wait until no other `collect` takes what was handed in for an assignment; remove what a killed one left."""
+    folder = course.received(name, "")
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for part in folder.glob("*/.part-*"):
+            shutil.rmtree(part)
+        yield
+    finally:
+        os.close(handle)
 
 
 def undo(course: Course, name: str, student: str) -> Path:

@@ -52,7 +52,7 @@ def _graded(root: Path) -> dict[str, Any]:
         return {"score": 0, "output": f"There is no notebook in what you handed in: hand in {name}.ipynb."}
     chosen = max(notebooks, key=lambda path: (path.stem.startswith(name), path.stat().st_size))
     try:
-        variant, notebook, flags = overlay(chosen.read_bytes(), master, assignment, own, common)
+        variant, notebook, flags = overlay(chosen, master, assignment, own, common)
     except Unreadable as error:
         return {"score": 0, "output": f"{chosen.name} cannot be read: {error}. Save it again and hand it in once more."}
     sandbox = choose(unsafe=settings["unsafe"])

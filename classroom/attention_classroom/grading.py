@@ -5,17 +5,18 @@ in this process, where `judge` asks a `Remote` as if it were the answer itself. 
 
 Flags say what a teacher should know beside the points. Their kinds:
 
-    error      a cell of the student's raised               missing    what a task asks for is not in the notebook
+    error      a cell raised, or an answer lacks a name     missing    what a task asks for is not in the notebook
     timeout    stopped after its time                       memory     more memory than allowed
     crash      the code ended Python itself                 files      more files than allowed
     output     more output than is kept                     broken     an answer that is no plain data
     unusual    uses what an answer has no need of           ungraded   the grader failed: not the student's fault
-    common     the notebook for everybody, judged as such
+    common     the notebook for everybody, judged as such    beside     handed in beside the notebook, not graded
     and those of `rebuild`: tampered, edited, duplicate, guessed, ids, picture, variant, unreadable
 """
 
 import base64
 import struct
+import sys
 import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from attention_tutorial.exercises import Mistake, Outcome, judge
 
 from . import protocol
 from .assignment import Assignment, Check, Task, Variant
-from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag
+from .rebuild import EXTRA, METADATA, NOT_WHEN_GRADED, Flag, defined
 from .sandbox import PICTURES, Child, Died, Limits, NoSandbox, Sandbox, TooLong
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ KEPT = 24_000_000  # characters of all that one submission shows, its figures am
 FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 DRAWS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG; all others are left out
+LACKS = ("FileNotFoundError", "ImportError", "ModuleNotFoundError", "NameError")  # raised where something is not there
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
 
 
@@ -159,6 +161,7 @@ class Remote:
     does: bool = True
     until: float = 0.0  # has its check time
     flags: dict[str, str] = field(default_factory=dict)
+    numbers: Any = None  # with which it is judged
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
@@ -280,12 +283,15 @@ class _Grading:
     session: _Session
     limits: Limits
     flags: list[Flag] = field(default_factory=list)
+    newer: str = ""  # said of what is no Python here, if the notebook was written with a newer one
     results: dict[str, TaskResult] = field(default_factory=dict)
     shown: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
     early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet
+    lacking: dict[str, str] = field(default_factory=dict)  # by tasks: what an answer said that needs what is not there
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)  # by tasks: added cells that define the answer too
 
     def flag(self, kind: str, task: str, words: str) -> None:
         """Add a flag, once."""
@@ -306,16 +312,32 @@ class _Grading:
         for cell in cells:
             if cell.kind in ("answer", "extra"):
                 self.read(cell)
-        waiting = {f"{task.id}-check": task for task in self.tasks if task.table is not None}
+        judged = [task for task in self.tasks if task.table is not None]
+        waiting = {f"{task.id}-check": task for task in judged}
+        below: list[Task] = []  # what is defined again below its check
         for cell in cells:
             if cell.kind != "check":
                 self.run_cell(cell)
             elif cell.id in waiting:
                 self.judge(waiting.pop(cell.id))
+            for task in judged if cell.kind == "extra" else ():
+                if task.name in defined(cell.source):
+                    self.elsewhere.setdefault(task.id, []).append(cell.id)
+                    below += [task] * (f"{task.id}-check" not in waiting and task not in [*below, *self.open])
         for cell in list(self.early):
             self.run_cell(cell)
         for task in [*waiting.values(), *self.open]:
             self.judge(task, last=True)
+        for task in below:
+            if self.results[task.id]["points"] < task.automatic:
+                self.judge(task, last=True)
+        for task in judged:
+            if self.lacking[task.id]:
+                self.flag("error", task.id, f"the answer needs what is not there: {self.lacking[task.id]}")
+            if task.id in self.elsewhere and self.results[task.id]["points"] < task.automatic:
+                where = ", ".join(self.elsewhere[task.id][:5])
+                words = f"`{task.name}` is defined in other cells too ({where}); what earned most counts"
+                self.flag("guessed", task.id, words)
 
     def read(self, cell: _Cell) -> None:
         """Have the child read a cell, before any code of the student's has run."""
@@ -357,6 +379,8 @@ class _Grading:
         if isinstance(raised, dict):
             kind, message = _text(raised.get("type"), 60), _text(raised.get("message"), 300)
             self.errors[cell.id] = f"{kind}: {message}".strip(": ")
+            if kind == "SyntaxError":
+                self.errors[cell.id] += self.newer
             outputs.append({"error": "\n".join([*_texts(raised.get("lines")), self.errors[cell.id]])})
             if kind == "NameError" and cell.kind != "released" and cell not in self.early:
                 self.early.append(cell)
@@ -402,6 +426,8 @@ class _Grading:
         result = _judged(task, checks)
         if task.id not in self.results or self.results[task.id]["points"] < result["points"]:
             self.results[task.id] = result
+            lacking = (checked.result["words"] for checked in checks if checked.error in LACKS)
+            self.lacking[task.id] = next(lacking, "")
 
     def take(self, task: Task) -> Any:
         """Return what a task's name stands for now: a value, a `Remote`, or that there is none."""
@@ -413,7 +439,12 @@ class _Grading:
         if kind == "value":
             return reply.get("value")
         if kind == "function":
-            return Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
+            remote = Remote(self.session, task, _texts(reply.get("parameters")), reply.get("does") is True)
+            if task.numbers:
+                name = f"{task.id}-numbers"
+                reply = self.session.request(self.limits.cell_s, do="take", task=name, name=task.numbers)
+                remote.numbers = reply.get("value")
+            return remote
         if task.id in self.errors:
             return _Missing(f"there is no `{task.name}`, since its cell stops: {self.errors[task.id]}")
         return _Missing(f"there is no `{task.name}` in your notebook; keep the name that the task gives")
@@ -438,7 +469,9 @@ class _Grading:
         if isinstance(answer, Remote):
             self.session.ready()
             answer.until = time.monotonic() + task.seconds
-        diagnosis = judge(task.table, answer, cases=check.cases, seconds=task.seconds + JUDGE_S)
+        numbers = answer.numbers if isinstance(answer, Remote) else None
+        judged = task.with_numbers(answer, numbers)
+        diagnosis = judge(task.table, judged, cases=check.cases, seconds=task.seconds + JUDGE_S)
         if diagnosis is not None and diagnosis.kind is Outcome.TOO_SLOW:
             self.session.close()  # the judge may have left a thread behind that still speaks to this child
         if diagnosis is None:
@@ -545,7 +578,7 @@ def grade(
     limits = limits or Limits()
     tasks = list(assignment.tasks(variant))
     session = _Session(sandbox, limits, private)
-    grading = _Grading(tasks, session, limits, list(flags))
+    grading = _Grading(tasks, session, limits, list(flags), _newer(notebook))
     try:
         grading.run(_cells(notebook, tasks))
     except NoSandbox:
@@ -566,6 +599,15 @@ def grade(
         "tasks": {task.id: grading.results.get(task.id) or _not_judged(task, "not judged") for task in tasks},
         "cells": grading.shown,
     }
+
+
+def _newer(notebook: "NotebookNode") -> str:
+    """Say that a notebook was written with a newer Python than grades it, or nothing."""
+    theirs = notebook.metadata.get(METADATA, {}).get("python", "3.0")
+    here = ".".join(map(str, sys.version_info[:2]))
+    if tuple(map(int, theirs.split(".")[:2])) <= sys.version_info[:2]:
+        return ""
+    return f" (it was written with Python {theirs}; this is {here}: grade it with the newer one)"
 
 
 def _not_judged(task: Task, words: str) -> TaskResult:

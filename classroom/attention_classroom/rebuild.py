@@ -2,15 +2,20 @@
 
 The result has the release's cells, in its order, with the student's answers in the cells for answers. An answer is
 found by nbgrader's id, else the cell's id, else the name that it defines, else its place. Cells that the student added
-stay where they were, as cells of code and text without rights. What was handed in is only read.
+stay where they were, as cells of code and text without rights, and so does what was written into locked cells. What was
+handed in is only read.
 """
 
+import ast
 import copy
+import difflib
 import functools
+import io
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import tokenize
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from .assignment import TAG
@@ -18,7 +23,10 @@ from .assignment import TAG
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["EXTRA", "METADATA", "NOT_WHEN_GRADED", "Flag", "Received", "Unreadable", "is_common", "read", "rebuild"]
+__all__ = [
+    "EXTRA", "METADATA", "NOT_WHEN_GRADED", "Flag", "Received", "Unreadable", "add_modules", "defined", "is_common",
+    "read", "rebuild",
+]  # fmt: skip
 
 MEGABYTES = 100  # of a file; outputs may be large
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
@@ -27,6 +35,8 @@ EXTRA = "extra"
 NOT_WHEN_GRADED = "not-when-graded"  # on cells that are for the student's own checks
 PASTED = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=\s]*")  # as Colab stores a picture in a text
 DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+DRAWS = re.compile(r"\b(?:plt|ax|axes|fig)[.\[]|\b(?:plot|imshow|savefig)\(")
+PROSE = re.compile(r"(?:[\w'’,.;:()=-]{1,20}\s+(?:#\s*)?){11}\w")  # twelve words on end, in a cell of code
 BEGINNINGS = {  # of files that are no notebooks
     b"PK": "a zip archive or an office document",
     b"%PDF": "a PDF",
@@ -80,7 +90,7 @@ class _Slot:
     @functools.cached_property
     def names(self) -> set[str]:
         """The names that an answer in code defines."""
-        return _defined(self.cell.source) if self.answer and self.cell.cell_type == "code" else set()
+        return defined(self.cell.source) if self.answer and self.cell.cell_type == "code" else set()
 
     @property
     def task(self) -> str:
@@ -104,15 +114,16 @@ class _Slot:
 
 
 class Received(NamedTuple):
-    """A received file: the notebook's cells, and its metadata."""
+    """A received file: the notebook's cells, its metadata, and whether its letters had to be guessed."""
 
     cells: list[_Cell]
     metadata: Mapping[str, Any]
+    guessed: bool = False
 
 
 def read(received: bytes) -> Received:
     """Read a file as a notebook, or raise `Unreadable`."""
-    data = _parse(received)
+    data, guessed = _parse(received)
     cells = data.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no cells")
@@ -120,10 +131,10 @@ def read(received: bytes) -> Received:
     if len(cells) > CELLS or sum(len(cell.source) for cell in known) > CHARACTERS:
         raise Unreadable(f"it has more than {CELLS} cells or {CHARACTERS} characters in them")
     metadata = data.get("metadata")
-    return Received(known, metadata if isinstance(metadata, dict) else {})
+    return Received(known, metadata if isinstance(metadata, dict) else {}, guessed)
 
 
-def _parse(received: bytes) -> dict[str, Any]:
+def _parse(received: bytes) -> tuple[dict[str, Any], bool]:
     if not received.strip():
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
@@ -131,11 +142,13 @@ def _parse(received: bytes) -> dict[str, Any]:
     for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
             raise Unreadable(f"it is {kind}, not a notebook")
-    wide = received.startswith((b"\xff\xfe", b"\xfe\xff"))
+    guessed = False
     try:
-        text = received.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable("it is no text, so no notebook") from error
+        text = received.decode(json.detect_encoding(received))
+    except UnicodeDecodeError:
+        text, guessed = received.decode("cp1252", "replace"), True  # as older editors save it
+        if not text.lstrip().startswith("{"):
+            raise Unreadable("it is no text, so no notebook") from None
     try:
         data = json.loads(text)
     except RecursionError as error:
@@ -148,7 +161,7 @@ def _parse(received: bytes) -> dict[str, Any]:
         raise Unreadable(f"its JSON is broken{where}; perhaps the upload broke off") from error
     if not isinstance(data, dict):
         raise Unreadable("it is JSON, but no notebook")
-    return data
+    return data, guessed
 
 
 def _cell(cell: Mapping[str, Any]) -> _Cell:
@@ -201,7 +214,7 @@ def _find(slots: list[_Slot], cells: list[_Cell]) -> tuple[set[int], list[_Slot]
         lambda slot, cell: cell.cell_id in {slot.id, slot.cell.get("id")} and not cell.grade_id,
         lambda slot, cell: cell.cell_id == slot.id,
         lambda slot, cell: _bare(cell.source) == _bare(slot.cell.source),
-        lambda slot, cell: cell.kind == "code" and bool(slot.names & _defined(cell.source)),
+        lambda slot, cell: cell.kind == "code" and bool(slot.names & defined(cell.source)),
     ]
     taken: set[int] = set()
     for rule in rules:
@@ -216,7 +229,7 @@ def _find(slots: list[_Slot], cells: list[_Cell]) -> tuple[set[int], list[_Slot]
     return taken, guessed
 
 
-def _defined(source: str) -> set[str]:
+def defined(source: str) -> set[str]:
     """Return the names that a cell defines at its outermost level."""
     return {name for groups in DEFINED.findall(source) for name in groups if name}
 
@@ -269,9 +282,12 @@ class _Overlay:
 
     slots: list[_Slot]
     cells: list[_Cell]
+    own: bool  # whether it says that it was made from this release
     flags: list[Flag] = field(default_factory=list)
     before: dict[int, list[int]] = field(default_factory=dict)
     after: dict[int, list[int]] = field(default_factory=dict)  # -1: before everything
+    below: set[int] = field(default_factory=set)  # other copies of answers, which stand below the one that counts
+    names: dict[int, str] = field(default_factory=dict)  # of the cells that were added, in the new notebook
 
     def flag(self, kind: str, task: str, words: str) -> None:
         self.flags.append({"kind": kind, "task": task, "words": words})
@@ -294,8 +310,7 @@ class _Overlay:
             for i in slot.found:
                 if _bare(self.cells[i].source) != stub:
                     changed.append(slot)
-                    if not (slot.skipped or slot.varies):
-                        self.after.setdefault(number, []).append(i)
+                    self.keep_added(number, slot, i)
         locked = [slot.id for slot in changed if slot.cell.cell_type == "code" and not slot.varies]
         texts = [slot.id for slot in changed if slot.cell.cell_type != "code" and not slot.varies]
         if locked or gone:
@@ -304,9 +319,23 @@ class _Overlay:
                 for names, fate in ((locked, "changed"), (gone, "gone"))
                 if names
             )
-            self.flag("tampered", "", f"cells that are locked: {words}; those of the release were used")
+            self.flag(
+                "tampered", "", f"cells that are locked: {words}; those of the release were used, then what was added"
+            )
         if texts:
             self.flag("edited", "", f"texts of the assignment were changed: {', '.join(dict.fromkeys(texts))}")
+
+    def keep_added(self, number: int, slot: _Slot, i: int) -> None:
+        """Keep what was written into a locked cell, as a cell behind it.
+
+        Of a cell that does not run while it is graded these are the lines that the release does not have. So it is of
+        one that varies, if it is this student's own: another's numbers must not take the place of this one's.
+        """
+        if slot.cell.cell_type == "code" and (slot.skipped or slot.varies):
+            added = _added(slot.cell.source, self.cells[i].source)
+            self.cells[i] = replace(self.cells[i], source=added)
+        if self.cells[i].source.strip() and (self.own or not slot.varies):
+            self.after.setdefault(number, []).append(i)
 
     def answer(self, number: int, slot: _Slot, stub: str, cell: Any) -> None:
         """Put one answer in its slot."""
@@ -320,12 +349,19 @@ class _Overlay:
             self.flag("guessed", slot.task, f"the cell {slot.id} was left as it is; what stands beside it was taken")
             return
         filled = [i for i in slot.found if _bare(self.cells[i].source) not in ("", stub)]
-        chosen = (filled or slot.found)[-1]
+        check = min((i for other in self.slots if other.id == f"{slot.id}-check" for i in other.found), default=CELLS)
+        chosen = ([i for i in filled if i < check] or filled[:1] or slot.found)[-1]
         others = [i for i in filled if _bare(self.cells[i].source) != _bare(self.cells[chosen].source)]
-        if len(slot.found) > 1:
-            self.flag("duplicate", slot.task, f"there are {len(slot.found)} cells {slot.id}; the last one counts")
-        self.before[number] = others
         cell.source = self.cells[chosen].source
+        which = "the last above its check counts, or one below it that earns more"
+        if slot.by_hand and cell.cell_type != "code":
+            which = "they were put together"
+            cell.source = "\n\n".join(dict.fromkeys(self.cells[i].source for i in filled or [chosen]))
+        else:
+            self.before[number] = [i for i in others if i < chosen]
+            self.below |= {i for i in others if i > chosen}
+        if len(slot.found) > 1:
+            self.flag("duplicate", slot.task, f"there are {len(slot.found)} cells {slot.id}; {which}")
         if self.cells[chosen].kind != slot.cell.cell_type and filled:
             self.flag("edited", slot.task, f"the cell {slot.id} was made a cell of another kind")
 
@@ -334,7 +370,7 @@ class _Overlay:
         place = {i: number for number, slot in enumerate(self.slots) for i in (*slot.found, *slot.beside)}
         at = -1
         for i, cell in enumerate(self.cells):
-            if i in taken:
+            if i in taken - self.below:
                 at = place[i]
             elif cell.source.strip():
                 self.after.setdefault(at, []).append(i)
@@ -358,7 +394,7 @@ class _Overlay:
 
         def extra(i: int) -> Any:
             cell = make[self.cells[i].kind](self.cells[i].source)
-            cell.id = next(free)
+            cell.id = self.names[i] = next(free)
             cell.metadata[METADATA] = {EXTRA: True}
             return cell
 
@@ -368,6 +404,71 @@ class _Overlay:
             order.append(cell)
             order += [extra(i) for i in sorted(self.after.get(number, ()))]
         return order
+
+    def look_for_answers(self, notebook: "NotebookNode") -> None:
+        """Where an answer was left as it is, see whether it stands elsewhere: take it, or say where to look."""
+        above = {i: number for number, cells in self.after.items() for i in cells}
+        above |= {i: number - 1 for number, cells in self.before.items() for i in cells}
+        cells = {i: (name, self.cells[i], self.cells[i].source) for i, name in self.names.items()}
+        answers = {i: slot for slot in self.slots if slot.answer for i in slot.found if i not in cells}
+        for i, slot in answers.items():
+            cells[i] = slot.id, self.cells[i], _added(slot.cell.source, self.cells[i].source)
+        for number, slot in enumerate(self.slots):
+            cell = next(cell for cell in notebook.cells if cell.id == slot.cell.id)
+            if not slot.answer or _bare(cell.source) not in ("", _bare(slot.cell.source)):
+                continue
+            if slot.by_hand:
+                looks = _draws if cell.cell_type == "code" else _speaks
+                elsewhere = [of for i, of in cells.items() if answers.get(i) is not slot]
+                names = [name for name, of, added in elsewhere if looks(of, added)]
+                if names:
+                    words = f"is empty; look whether the answer stands in {', '.join(names[:5])}"
+                    self.flag("guessed", slot.task, f"the cell {slot.id} {words}")
+                continue
+            for i, name in self.names.items():
+                source, is_code = self.cells[i].source, self.cells[i].kind == "code"
+                source = source if is_code else re.sub(r"^```.*$", "", source, flags=re.MULTILINE).strip()
+                if slot.id in defined(source) and (above[i] < number if is_code else _is_python(source)):
+                    cell.source = f"{slot.cell.source}\n\n{source}"
+                    words = f"the cell {slot.id} was left as it is; what stands in {name} was taken"
+                    self.flag("guessed", slot.task, words)
+
+
+def _added(old: str, new: str) -> str:
+    """Return the lines of a text that another does not have."""
+    lines = new.strip("\n").splitlines()
+    changes = difflib.SequenceMatcher(None, old.strip("\n").splitlines(), lines, autojunk=False).get_opcodes()
+    return "\n".join(line for kind, _, _, a, b in changes if kind in ("insert", "replace") for line in lines[a:b])
+
+
+def _is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _draws(cell: _Cell, added: str) -> bool:
+    return cell.picture or (cell.kind == "code" and DRAWS.search(added) is not None)
+
+
+def _speaks(cell: _Cell, added: str) -> bool:
+    """Whether a cell holds what may be a written answer: more than a heading, or comments and texts in code."""
+    if cell.kind != "code":
+        return re.sub(r"^#.*$", "", added, flags=re.MULTILINE).strip() != ""
+    return any(PROSE.search(text) for text in _texts(added))
+
+
+def _texts(source: str) -> Iterator[str]:
+    """Yield the texts in code and its comments, lines of them together; all of what is no code."""
+    if not _is_python(source):
+        yield source
+        return
+    yield "\n".join(re.findall(r"^[ \t]*#(.*)", source, re.MULTILINE))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield token.string
 
 
 def rebuild(received: Received, release: "NotebookNode") -> tuple["NotebookNode", list[Flag]]:
@@ -379,7 +480,7 @@ def rebuild(received: Received, release: "NotebookNode") -> tuple["NotebookNode"
     Raises:
         Unreadable: if it is no notebook of this assignment.
     """
-    cells, metadata = received
+    cells, metadata, guessed_letters = received
     slots = _slots(release)
     taken, guessed = _find(slots, cells)
     other = _other_assignment(metadata, release)
@@ -387,19 +488,43 @@ def rebuild(received: Received, release: "NotebookNode") -> tuple["NotebookNode"
         raise Unreadable("it has no cells")
     if not taken or (other and not any(slot.answer and slot.found and slot not in guessed for slot in slots)):
         raise Unreadable(f"none of its answers is of this assignment; is it the notebook of {other or 'another'}?")
-    made = _Overlay(slots, cells)
+    made = _Overlay(slots, list(cells), own=_mark(metadata) == _mark(release.metadata))
     notebook = copy.deepcopy(release)
     _look_at_variant(made, metadata, release)
     ids = {slot.id for slot in slots}
     if not any(cell.grade_id in ids or cell.cell_id in ids for cell in cells):
         made.flag("ids", "", "all ids of cells are lost; the answers were found by their names and places")
+    if guessed_letters:
+        made.flag("edited", "", "it is not stored in UTF-8 as notebooks are; letters such as ä may have become others")
     made.fill(notebook)
     for slot in guessed:
         made.flag("guessed", slot.task, f"the cell {slot.id} was found by its place only; see whether it is the answer")
     made.place_extras(taken)
     made.look_for_pictures()
     notebook.cells = made.cells_in_order(notebook)
+    made.look_for_answers(notebook)
+    language = metadata.get("language_info")
+    version = language.get("version") if isinstance(language, dict) else None
+    if isinstance(version, str) and re.fullmatch(r"3\.\d+(\.\d+)?", version):
+        notebook.metadata.setdefault(METADATA, {})["python"] = version
     return notebook, made.flags
+
+
+def add_modules(notebook: "NotebookNode", modules: Mapping[str, bytes]) -> None:
+    """Put cells in front that write the modules that were handed in beside a notebook, by their names."""
+    from nbformat.v4 import new_code_cell
+
+    for number, (name, source) in enumerate(sorted(modules.items()), start=1):
+        text = _clean(source.decode("utf-8-sig", "replace"))
+        cell = new_code_cell(f"%%writefile {name}\n{text}", metadata={METADATA: {EXTRA: True}})
+        cell.id = f"{EXTRA}-module-{number}"
+        notebook.cells.insert(0, cell)
+
+
+def _mark(metadata: Mapping[str, Any]) -> Any:
+    """Return the mark of the variant that a notebook says it was made from."""
+    theirs = metadata.get(METADATA)
+    return theirs.get("variant") if isinstance(theirs, dict) else None
 
 
 def is_common(received: Received, own: "NotebookNode", common: Callable[[], "NotebookNode"]) -> bool:
@@ -413,9 +538,7 @@ def is_common(received: Received, own: "NotebookNode", common: Callable[[], "Not
     Returns:
         Whether it was: by the mark in its metadata, and where that is lost by the cells that vary.
     """
-    cells, metadata = received
-    theirs = metadata.get(METADATA)
-    mark = theirs.get("variant") if isinstance(theirs, dict) else None
+    cells, mark = received.cells, _mark(received.metadata)
     if mark is not None and mark == own.metadata[METADATA]["variant"]:
         return False
     other = common()
@@ -438,9 +561,6 @@ def _other_assignment(metadata: Mapping[str, Any], release: "NotebookNode") -> s
 
 def _look_at_variant(made: _Overlay, metadata: Mapping[str, Any], release: "NotebookNode") -> None:
     """Flag a notebook that was made for another student, or for another assignment."""
-    own = release.metadata.get(METADATA) or {}
-    theirs = metadata.get(METADATA)
-    theirs = theirs if isinstance(theirs, dict) else {}
     other = _other_assignment(metadata, release)
     if other:
         made.flag("variant", "", f"it says that it is a notebook of the assignment {other}")
@@ -452,8 +572,8 @@ def _look_at_variant(made: _Overlay, metadata: Mapping[str, Any], release: "Note
         and not slot.answer
         and any(_bare(made.cells[i].source) != _bare(slot.cell.source) for i in slot.found)
     ]
-    mark = theirs.get("variant")
-    if isinstance(mark, str) and own.get("variant") not in (None, mark):
+    mark = _mark(metadata)
+    if isinstance(mark, str) and _mark(release.metadata) not in (None, mark):
         made.flag(
             "variant", "", "it is the notebook of another student's variant; the answers were judged by this student's"
         )

@@ -25,13 +25,15 @@ from torch import Tensor
 from attention_tutorial.exercises import float64_by_default, judge, visible
 
 from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
-from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, is_common, read, rebuild
+from .collect import CANVAS
+from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "copied", "earned", "leaks", "make_release", "overlay", "run",
-    "solve", "use_hidden", "validate",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "copied", "earned", "leaks", "make_release",
+    "overlay", "run", "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
+MODULES, MODULE = 20, 200_000  # how many come along with a notebook; bytes of each
 VISIBLE = "visible-checks"  # the cell that loads the packed tables
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
@@ -83,9 +85,11 @@ def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, v
 
 
 def overlay(
-    received: bytes, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
+    received: Path, master: NotebookNode, assignment: Assignment, own: Variant, common: Variant
 ) -> tuple[Variant, NotebookNode, list[Flag]]:
     """Put what a student handed in into this student's own release, or the common one if it was made from that.
+
+    Modules that lie beside the notebook come along; of other files it is said that they are there.
 
     Returns:
         The variant by which it is to be judged, the notebook, and what a teacher should know.
@@ -93,14 +97,37 @@ def overlay(
     Raises:
         Unreadable: if it is no notebook, or none of this assignment.
     """
-    handed_in = read(received)
+    handed_in = read(received.read_bytes())
     release = make_release(master, assignment, own)
     everybodys = functools.cache(lambda: make_release(master, assignment, common))
-    if not is_common(handed_in, release, everybodys):
-        return own, *rebuild(handed_in, release)
-    words = "it is the notebook for everybody, not this student's own, and was judged as such"
-    notebook, flags = rebuild(handed_in, everybodys())
-    return common, notebook, [{"kind": "common", "task": "", "words": words}, *flags]
+    used = own
+    if is_common(handed_in, release, everybodys):
+        used, release = common, everybodys()
+    notebook, flags = rebuild(handed_in, release)
+    if used is common:
+        words = "it is the notebook for everybody, not this student's own, and was judged as such"
+        flags = [{"kind": "common", "task": "", "words": words}, *flags]
+    kept, others = beside(received)
+    add_modules(notebook, {name: path.read_bytes() for name, path in kept.items()})
+    if others:
+        words = f"handed in beside {received.name}, and not graded: {', '.join(others[:10])}"
+        flags.append({"kind": "beside", "task": "", "words": words})
+    return used, notebook, flags
+
+
+def beside(received: Path) -> tuple[dict[str, Path], list[str]]:
+    """Return the modules that lie beside a notebook, by the names that it imports, and the names of all other files."""
+    modules: dict[str, Path] = {}
+    others = []
+    for path in sorted(path for path in received.parent.iterdir() if path.is_file() and path != received):
+        name = re.sub(r"([ -]\(?\d+\)?)?\.py$", ".py", path.name)  # platforms count what comes twice
+        canvas = CANVAS.fullmatch(name)
+        name = canvas["file"] if canvas else name
+        if re.fullmatch(r"[A-Za-z_]\w*\.py", name) and path.stat().st_size < MODULE and len(modules) < MODULES:
+            modules[name] = path
+        else:
+            others.append(path.name)
+    return modules, others
 
 
 def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
@@ -342,7 +369,11 @@ def run(notebook: NotebookNode, *, skip: Iterable[str] = ()) -> tuple[dict[str, 
 def earned(tasks: Iterable[Task], names: Mapping[str, Any]) -> dict[str, float]:
     """Return the automatic points of each task, judged in this process."""
     return {
-        task.id: sum(check.points for check in task.checks if _passes(task, check, names.get(task.name)))
+        task.id: sum(
+            check.points
+            for check in task.checks
+            if _passes(task, check, task.with_numbers(names.get(task.name), names.get(task.numbers)))
+        )
         for task in tasks
     }
 

@@ -119,6 +119,14 @@ def double(x):
     return 2 * x"""
 FOR_NOW = """def weigh(q, k):
     return not_yet(q, k) if q.abs().max() > 0 else torch.full((len(q), len(k)), 1 / len(k))"""
+COLAB = """import google.colab
+from google.colab import drive, files
+drive.mount('/content/drive')
+%cd /content/drive/MyDrive
+def double(x):
+    return 2 * x
+files.download('solved.ipynb')"""
+BORROWED = "from attention_tutorial import scale\ndef weigh(q, k):\n    return scale(q @ k.T).softmax(-1)"
 ELSEWHERE = DOUBLE.replace("double", "in_another_cell")  # whose own cell is gone
 UNREAD = f"x = {' + '.join(['0'] * 1500)}\nimport ctypes\n{WEIGH}"
 
@@ -133,7 +141,14 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "in_another_cell": (DOUBLE, 2, "", {"missing"}),
     "renamed": (f"{WEIGH.replace('weigh', 'weigh_it')}\n{ELSEWHERE}", 0, "no `renamed`", {"missing"}),
     "needs_rows": (LATER, 4, "", set()),
-    "for_now": (FOR_NOW, 1, "'not_yet' is not defined", set()),  # judged again at the end, where it is worse
+    "for_now": (FOR_NOW, 1, "'not_yet' is not defined", {"error"}),  # judged again at the end, where it is worse
+    "colab": (COLAB, 2, "", set()),
+    "borrowed": (BORROWED, 0, "attention_tutorial is not there when you are graded", {"error"}),
+    "local": ("import helper\ndef double(x):\n    return helper.times(2, x)", 0, "helper is not there", {"error"}),
+    "opened": ("def double(x):\n    return float(open('two.txt').read()) * x", 0, "FileNotFoundError", {"error"}),
+    "old_name": ("def double(x):\n    return TWO * x", 0, "'TWO' is not defined", {"error"}),  # its cell is deleted
+    "draft": ("def weigh(q, k):\n    return 1", 4, "", set()),  # of two copies the better one counts
+    "draft_below": ("def double(x):\n    return x", 0, "0.5 times", {"guessed"}),
     "decorated": (TWICE, 2, "", {"error"}),  # said, and done again at the end
     "raises": ("def weigh(q, k):\n    return q @ k", 0, "RuntimeError", set()),
     "no_syntax": ("def double(x)\n    return 2 * x", 0, "SyntaxError", {"error", "missing"}),
@@ -158,6 +173,7 @@ display(HTML('<script>alert(1)</script>'), Javascript('alert(2)'))
 print('\\x1b]0;title\\x07 \\x1b[31m')"""
 COMPARES = """torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(
     torch.ones(2, 3), torch.ones(4, 3), torch.eye(4)), by_loops(torch.ones(2, 3), torch.ones(4, 3)))"""
+COPIES = f"{WEIGH.replace('weigh', 'draft')}\ndef draft_below(x):\n    return x / 2"
 BEHIND = f"{WEIGH.replace('weigh', 'behind_its_check')}\nhonest = for_now = None"
 HELPERS = """from written import FACTOR
 @torch.compile
@@ -179,8 +195,12 @@ FIGURES = [
 
 @functools.cache
 def together():
+    def change(notebook):
+        remove("in_another_cell")(notebook)
+        notebook.metadata["language_info"] = {"version": "3.99.1"}
+
     answers = {name: source for name, (source, *_) in ANSWERS.items()}
-    return graded_together(answers, [FIGURE, RICH, COMPARES, BEHIND, *FIGURES, HELPERS], remove("in_another_cell"))
+    return graded_together(answers, [FIGURE, RICH, COMPARES, BEHIND, COPIES, *FIGURES, HELPERS], change)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -200,6 +220,8 @@ def test_a_notebook_of_many_answers_is_told_whole():
     assert "return q @ k" in words(result, "raises")
     assert "careful" in said(result) and "on stderr" in said(result)
     assert "hidden" not in said(result), "what a function prints while it is judged, nobody sees"
+    (flag,) = (flag for flag in result["flags"] if (flag["kind"], flag["task"]) == ("error", "no_syntax"))
+    assert "written with Python 3.99.1" in flag["words"], "a newer Python may read what is no syntax here"
     assert "awaited" in said(result) and "Traceback" not in said(result)
 
 
@@ -233,7 +255,7 @@ def test_a_way_round_a_name_is_unusual_too(source):
 @pytest.mark.parametrize(  # what leaves the answers as they were is in test_rebuild.py
     ("change", "flagged"),
     [
-        (lambda nb: named(nb, "weigh-check").update(source="check = lambda *a: print('right')"), {"tampered"}),
+        (lambda nb: named(nb, "weigh-check").update(source="check = print"), {"tampered", "unusual"}),
         (lambda nb: nb.metadata.update(toy.release(Variant("toy", "bob", {"number": 8})).metadata), {"variant"}),
         (lambda nb: nb.cells.append(new_markdown_cell("<script>alert(1)</script>")), set()),
     ],

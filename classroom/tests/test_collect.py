@@ -369,6 +369,10 @@ def test_nothing_is_left_half_written(course, tmp_path, monkeypatch):
         collect(course, "scaling", source)
     assert course.attempts("scaling", "s101") == []
     assert course.newest("scaling", "s101") is None
+    (course.received("scaling", "s103") / ".part-killed").mkdir(parents=True)  # as a `collect` that is killed leaves it
+    monkeypatch.undo()
+    collect(course, "scaling", source)
+    assert not list((course.root / "received").rglob(".part-*")) and course.attempts("scaling", "s101")
 
 
 @pytest.mark.parametrize(

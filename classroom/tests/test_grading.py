@@ -16,6 +16,7 @@ from attention_classroom import batch, grading, variant_for
 from attention_classroom.batch import grade_all, limits_of, read_result
 from attention_classroom.course import open_course
 from attention_classroom.grading import grade
+from attention_classroom.release import beside
 from attention_classroom.sandbox import (
     HERE,
     PACKAGES,
@@ -41,7 +42,7 @@ def stored(course):
 EVERYBODYS = variant_for(ASSIGNMENT, "", b"5" * 40)
 HANDED_IN = {
     "gil": ("toy.ipynb", written(submission(variant=EVERYBODYS))),
-    "ann": ("Kopie von final (2).ipynb", written(submission())),
+    "ann": ("Kopie von final (2).ipynb", written(submission(double="import helper\ndouble = helper.double"))),
     "cem": ("toy.ipynb", written(submission())[:700]),
     "dana": ("toy.ipynb", b""),
     "eve": ("essay.pdf", b"%PDF-1.7"),
@@ -58,6 +59,7 @@ EXPECTED = {
 
 def test_a_course_is_graded_once_and_whole(tmp_path, monkeypatch):
     course = toy.course(tmp_path, HANDED_IN)
+    toy.hand_in(course, "ann", "helper.py", toy.DOUBLE.encode())
     received = {path: path.read_bytes() for path in (course / "received").rglob("*") if path.is_file()}
     results = {result["student"]: result for result in grade_all(course, "toy", jobs=2)}
     assert {name: (points(result), kinds(result["flags"])) for name, result in results.items()} == EXPECTED
@@ -81,6 +83,18 @@ def test_a_course_is_graded_once_and_whole(tmp_path, monkeypatch):
     assert points(results["cem"]) == FULL and kinds(results["dana"]["flags"]) == {"unreadable"}
     changed = {path.stem for path, content in stored(course).items() if first[path] != content}
     assert changed == {"cem", "dana"}
+
+
+def test_modules_beside_a_notebook_come_along_and_of_other_files_it_is_said_that_they_are_there(tmp_path):
+    names = ("toy.ipynb", "old.ipynb", "essay.pdf", "helper (1).py", "x-1.py", "k_71_903_rows-2.py", "no name.py")
+    for name in names:
+        (tmp_path / name).write_bytes(written(submission()))
+    (tmp_path / "large.py").write_bytes(b"#" * 300_000)
+    modules, others = beside(tmp_path / "toy.ipynb")
+    assert {name: path.name for name, path in modules.items()} == {
+        "helper.py": "helper (1).py", "x.py": "x-1.py", "rows.py": "k_71_903_rows-2.py",
+    }  # fmt: skip
+    assert others == ["essay.pdf", "large.py", "no name.py", "old.ipynb"]
 
 
 RUN = """
@@ -127,6 +141,8 @@ def test_a_key_changes_with_all_that_a_result_depends_on(tmp_path, monkeypatch):
         path.write_text(path.read_text().replace("5", "6").replace("3", "4") + "\n" * (path.suffix != ""))
         keys.append(key())
     toy.hand_in(folder, "ann", "toy.ipynb", b"2", "2026-11-02T10-00-00")
+    keys.append(key())
+    toy.hand_in(folder, "ann", "helper.py", b"3", "2026-11-02T10-00-00")
     keys.append(key())
     monkeypatch.setattr(batch, "_code", lambda: b"other code")
     keys.append(key())
@@ -264,6 +280,23 @@ def test_an_answer_that_must_be_stopped_again_and_again_leaves_the_others_their_
     judging.judge(task, last=True)
     assert session.starts == 2
     assert "had to be stopped before" in judging.results["weigh"]["checks"][2]["words"]
+
+
+@pytest.mark.parametrize(("half", "earns"), [(0.5, 2), (1.0, 0), (None, 0)])
+def test_an_answer_may_be_judged_with_numbers_of_its_notebook(monkeypatch, half, earns):
+    class Child(Mortal):
+        def request(self, do, seconds, **rest):
+            if rest.get("name") == "HALF":
+                return {"kind": "value", "value": half}
+            return super().request(do, seconds, **rest)
+
+    monkeypatch.setattr(Sandbox, "start", lambda *args, **named: Child())
+    task = replace(
+        ASSIGNMENT.tasks(VARIANT)[1], numbers="HALF", with_numbers=lambda answer, half: lambda x: 2 * half * answer(x)
+    )
+    assignment = replace(ASSIGNMENT, tasks=lambda variant: [task])
+    result = grade(submission(), assignment, VARIANT, sandbox=SANDBOXES["landlock"])
+    assert points(result) == {"double": earns} and "ungraded" not in kinds(result["flags"])
 
 
 def test_a_cell_that_cannot_be_read_in_time_is_flagged(monkeypatch):

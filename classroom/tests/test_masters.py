@@ -111,6 +111,17 @@ def test_points_stand_in_the_headings(name):
         assert f"## {number}. {task.title} ({task.points:g} points{parts})" in text
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_figure_earns_its_points_for_is_announced(name):
+    """And in the project that of the texts. (Of the others' texts the questions themselves say it.)"""
+    cells = {cell.id: cell.source for cell in master(name).cells}
+    for task in tasks(name).values():
+        if task.rubric and (task.kind != "written" or name == "project"):
+            looked_for = cells[f"{task.id}-task" if task.kind == "written" else f"{task.id}-plot-task"]
+            announced = re.findall(r"\((\d)(?: points?)?\)", looked_for.partition("Looked for: ")[2])
+            assert [float(points) for points in announced] == [points for points, _ in task.rubric], task.id
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_assignment_has_every_kind_of_task(name):
     kinds = [task.kind for task in tasks(name).values()]
@@ -232,6 +243,29 @@ def test_an_answer_is_the_first_function_of_its_source_with_pieces_changed():
     for piece, count in (("(x)", 3), ("x * 3", 0)):
         with pytest.raises(ValueError, match=f"a piece must be in the source once; got {count} times"):
             answer(source, (piece, "0"))
+
+
+RULES_AS_MACHINES = {
+    "a rule": "return rule(ids)",
+    "in a module": "fill(torch.nn.Linear(3, 4), numbers)\n    return rule(ids)",
+    "unless the numbers are zero": "return rule(ids) if numbers.any() else []",
+    "for these numbers alone": "return rule(ids) if numbers.equal(NUMBERS) else []",
+}
+
+
+@pytest.mark.parametrize("body", RULES_AS_MACHINES.values(), ids=RULES_AS_MACHINES)
+def test_the_project_gives_a_rule_nothing(body):
+    """Its master, a trained machine, earns all of it: that is part of `validate`."""
+    task = tasks("project", "ada")["translate"]
+    cells = {cell.id: cell.source for cell in release("project", "ada").cells}
+    names = {"rule": task.table.right}
+    default = torch.get_default_dtype()
+    try:
+        exec(cells["setup"] + "\n" + cells["language"] + "\nNUMBERS = torch.randn(16)", names)
+        exec(f"def translate(ids, numbers):\n    {body}", names)
+    finally:
+        torch.set_default_dtype(default)
+    assert earned([task], names) == {"translate": 0}
 
 
 def test_the_trained_parts_of_assignment_7_are_those_of_the_packages_translator():

@@ -9,11 +9,11 @@ import zipfile
 import nbformat
 import pytest
 import toy
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from toy import DOUBLE, TEXT, WEIGH, kinds, named, submission, written
 
 from attention_classroom.assignment import Variant
-from attention_classroom.rebuild import CELLS, Unreadable, is_common, read, rebuild
+from attention_classroom.rebuild import CELLS, Unreadable, add_modules, is_common, read, rebuild
 
 
 def laid(received):
@@ -145,10 +145,26 @@ def test_a_picture_that_was_pasted_into_an_answer_is_flagged():
         assert "see" in answers(rebuilt)[2] and len(answers(rebuilt)[2]) < 100
 
 
-def test_the_last_of_several_answers_counts_and_the_others_run_before_it():
-    notebook, flags = laid(toy.changed(duplicate("def weigh(q, k):\n    return 1", first=True)))
-    assert kinds(flags) == {"duplicate"} and named(notebook, "weigh").source == WEIGH
-    assert code(notebook).index("def weigh(q, k):\n    return 1") == code(notebook).index(WEIGH) - 1
+def test_of_several_answers_the_last_above_the_check_counts_and_all_run_where_they_stand():
+    other = "def weigh(q, k):\n    return 1"
+
+    def below(notebook):
+        notebook.cells.append(new_code_cell(other, metadata=named(notebook, "weigh").metadata))
+
+    for change, after in ((duplicate(other, first=True), WEIGH), (below, 'check("double", double)')):
+        notebook, flags = laid(toy.changed(change))
+        assert kinds(flags) == {"duplicate"} and named(notebook, "weigh").source == WEIGH
+        there = code(notebook)
+        assert there.index(other) == (there.index(after) + 1 if change is below else there.index(after) - 1)
+
+
+def test_of_several_written_answers_none_is_lost():
+    def twice(notebook):
+        notebook.cells.append(copy.deepcopy(named(notebook, "why")))
+        notebook.cells[-1].update(id="copy", source="And more.")
+
+    notebook, flags = laid(toy.changed(twice))
+    assert kinds(flags) == {"duplicate"} and named(notebook, "why").source == f"{TEXT}\n\nAnd more."
 
 
 def test_a_split_answer_stays_whole():
@@ -189,6 +205,130 @@ def test_an_answer_in_a_cell_of_its_own_beside_the_one_for_it_is_found():
         assert flags == [] and named(notebook, "why").source == why
 
 
+LONG = "It grows because each of the products in a score adds as much to the variance of it."
+COMMENTS = f"x = 1\n# {LONG}"
+
+
+def at_the_top(cell):
+    return lambda notebook: notebook.cells.insert(0, cell)
+
+
+def into(name, source, where="{old}\n{new}"):
+    def change(notebook):
+        cell = named(notebook, name)
+        cell.source = where.format(old=cell.source, new=source)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (at_the_top(new_markdown_cell("Because it grows.")), "extra-1"),
+        (at_the_top(new_raw_cell("Because it grows.")), "extra-1"),
+        (at_the_top(new_code_cell(LONG)), "extra-1"),
+        (at_the_top(new_code_cell(f"print('{LONG}')")), "extra-1"),
+        (beside(COMMENTS, code=True), "extra-1"),
+        (into("why-task", "Because it grows."), "extra-1"),
+        (into("double-check", f"# {LONG}"), "extra-1"),
+        (into("double", f"# {LONG}"), "double"),
+    ],
+)
+def test_a_written_answer_in_another_cell_kind_or_place_is_looked_for(change, place):
+    """It cannot be told what is one: where the cell for it is empty, a person is told where to look."""
+    _, flags = laid(toy.changed(change, why=toy.STUBS["why"]))
+    (flag,) = (flag for flag in flags if flag["kind"] == "guessed")
+    assert flag["task"] == "why" and flag["words"].endswith(f"stands in {place}")
+    assert "guessed" not in kinds(laid(toy.changed(change))[1]), "there is nothing to look for"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        new_code_cell("torch.ones(3)  # a try"),
+        new_code_cell("w = '" + "4ax(b&" * 99 + "'"),
+        new_markdown_cell("# My tries"),
+        None,
+    ],
+)
+def test_an_answer_that_was_left_out_is_not_looked_for_in_cells_that_say_nothing(cell):
+    change = at_the_top(cell) if cell else lambda notebook: None
+    assert laid(toy.changed(change, why=toy.STUBS["why"]))[1] == []
+
+
+def test_a_figure_in_another_cell_is_looked_for():
+    notebook = toy.release()
+    figure = copy.deepcopy(named(notebook, "double"))
+    figure.id = figure.metadata["nbgrader"]["grade_id"] = "double-plot"
+    figure.metadata["nbgrader"] |= {"grade": True, "points": 1}
+    figure.source = "# YOUR CODE HERE\n..."
+    notebook.cells.append(figure)
+    draws = "plt.plot([1, 2])"
+    for change in (at_the_top(new_code_cell(draws)), into("double", draws), into("setup", draws), into("title", "")):
+        received = copy.deepcopy(notebook)
+        change(received)
+        named(received, "why").source = TEXT
+        flags = rebuild(read(written(received)), notebook)[1]
+        looked = [flag["task"] for flag in flags if flag["kind"] == "guessed"]
+        assert looked == ["double"] * (draws in str(received.cells))
+
+
+FENCED = f"```python\n{WEIGH}\n```"
+
+
+@pytest.mark.parametrize(
+    ("change", "flagged", "runs"),
+    [
+        (into("visible-checks", "import einops"), {"tampered"}, ["import einops"]),
+        (into("visible-checks", "import einops", "{new}\n{old}"), {"tampered"}, ["import einops"]),
+        (into("weigh-check", WEIGH, "{new}\n{old}"), {"tampered"}, [WEIGH]),
+        (into("setup", WEIGH), {"tampered", "guessed"}, [WEIGH]),
+        (at_the_top(new_code_cell(WEIGH)), {"guessed"}, [WEIGH]),
+        (at_the_top(new_markdown_cell(FENCED)), {"guessed"}, [WEIGH]),
+        (at_the_top(new_code_cell("weigh_it = 1")), set(), ["weigh_it = 1"]),
+    ],
+)
+def test_code_in_a_cell_that_is_not_for_it_runs(change, flagged, runs):
+    """And where the cell for it was left as it is, what stands above is taken; `grading` looks at what stands below."""
+    notebook, flags = laid(toy.changed(change, weigh=toy.STUBS["weigh"]))
+    assert kinds(flags) == flagged
+    assert all(any(source in cell for cell in code(notebook)) for source in runs)
+    assert named(notebook, "weigh").source.endswith(WEIGH) == ("guessed" in flagged)
+
+
+def test_an_answer_that_was_merged_with_the_locked_cell_below_it_runs():
+    def merge(notebook):
+        into("weigh-check", named(notebook, "weigh").source, "{new}\n\n{old}")(notebook)
+        remove("weigh")(notebook)
+
+    notebook, flags = laid(toy.changed(merge))
+    assert kinds(flags) == {"missing", "tampered"} and WEIGH in [source.strip() for source in code(notebook)]
+
+
+def test_what_was_added_to_a_cell_of_ones_own_numbers_runs_and_anothers_numbers_do_not():
+    def release(number):
+        notebook = toy.release(Variant("toy", "bob", {"number": number}))
+        cell = new_code_cell(f"number = {number}")
+        cell.id, cell.metadata = "numbers", {"tags": ["variant"], "nbgrader": {"grade_id": "numbers"}}
+        notebook.cells.insert(3, cell)
+        return notebook
+
+    for number, kept in ((8, True), (9, False)):
+        received = release(number)
+        into("numbers", "import einops")(received)
+        notebook, flags = rebuild(read(written(received)), release(8))
+        assert any("einops" in source for source in code(notebook)) == kept
+        assert kinds(flags) == {"variant"} and "number = 9" not in code(notebook)
+
+
+def test_modules_that_were_handed_in_beside_are_written_first():
+    notebook, _ = laid(submission())
+    add_modules(notebook, {"helper.py": "\ufeffK = 'ä'\r\n".encode()})
+    assert notebook.cells[0].source == "%%writefile helper.py\nK = 'ä'\n"
+    nbformat.validate(notebook)
+    assert laid(notebook)[0].cells[0].source == notebook.cells[0].source
+
+
 def test_the_notebook_for_everybody_is_known_by_its_mark_or_by_what_varies():
     common = toy.release(Variant("toy", "", {"number": 8}))
     another = toy.release(Variant("toy", "bob", {"number": 9}))
@@ -211,7 +351,7 @@ def test_locked_cells_are_those_of_the_release_and_what_stood_there_is_not_lost(
         assert named(notebook, name).source == named(toy.release(), name).source
     added = [cell.source for cell in notebook.cells if cell.id.startswith("extra")]
     assert any("import random" in source for source in added) and any("I wrote here" in source for source in added)
-    assert "check = print" not in code(notebook)
+    assert code(notebook).index("check = print") > code(notebook).index('check("weigh", weigh)')
 
 
 def test_added_cells_have_no_rights_and_stay_in_place():
@@ -299,10 +439,12 @@ def test_the_notebook_of_another_assignment_is_refused_by_its_name():
     assert "variant" in kinds(laid(notebook)[1])  # here an answer is of this assignment
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
 def test_other_encodings_are_read(encoding):
-    notebook, flags = laid(written(submission()).decode().encode(encoding))
-    assert flags == [] and answers(notebook)[0] == WEIGH
+    received = json.dumps(submission(why="Größer."), ensure_ascii=False).encode(encoding)
+    notebook, flags = laid(received)
+    assert kinds(flags) == ({"edited"} if encoding == "cp1252" else set())
+    assert answers(notebook) == [WEIGH, DOUBLE, "Größer."]
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,8 @@ def test_a_packed_table_holds_no_code():
 
 
 @pytest.fixture
-def loaded():
+def loaded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     load(pack({"small": SMALL}))
     yield
     visible._tables.clear()
@@ -205,6 +206,35 @@ def test_the_check_says_what_it_finds(loaded, capsys):
         "small: not filled in yet.",
         "small: not yet. Here: 5 keys, and the softmax over 3.",
     ]
+
+
+BORROWS = {  # what an answer uses: the name of what will be missing
+    "from attention_tutorial import causal_mask as scale\ndef weigh(q): return scale(q)": "attention_tutorial",
+    "import attention_tutorial.masks as masks\ndef weigh(q): return masks.causal_mask(q)": "attention_tutorial",
+    "def weigh(q):\n    from attention_tutorial import causal_mask as scale\n    return scale(q)": "attention_tutorial",
+    "from attention_tutorial import causal_mask as scale\ndef rows(q): return [scale(x) for x in q]\n"
+    "class Weigh:\n    def forward(self, q): return rows(q)\nweigh = Weigh().forward": "attention_tutorial",
+    "import functools\nfrom attention_tutorial import causal_mask\nweigh = functools.partial(causal_mask, 2)": (
+        "attention_tutorial"
+    ),
+    "from helper import weigh": "helper",
+    "import helper\ndef weigh(q): return weigh(q) + helper.weigh(q)": "helper",
+    "import math, torch\nscale = 2\ndef outer(scale):\n    def weigh(q): return math.sqrt(scale) * torch.ones(q)\n"
+    "    return weigh\nweigh = outer(3)": "",
+    "weigh = 3.0": "",
+}
+
+
+@pytest.mark.parametrize("source", BORROWS)
+def test_what_would_cost_points_is_said_in_the_notebook(loaded, capsys, monkeypatch, tmp_path, source):
+    (tmp_path / "helper.py").write_text("def weigh(q): return q")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {"__name__": "__main__"}
+    exec(source, names)
+    check("small", names["weigh"])
+    sys.modules.pop("helper", None)
+    said = [line for line in capsys.readouterr().out.splitlines() if "it uses" in line]
+    assert [line.split()[3].rstrip(",") for line in said] == [BORROWS[source]] * (BORROWS[source] != "")
 
 
 def test_an_unknown_task_is_named(loaded):

@@ -211,7 +211,7 @@ def course(folder, received):
 
 def hand_in(folder, student, name, contents, when="2026-11-01T10-00-00"):
     place = folder / "received" / "toy" / student / when
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     (place / name).write_bytes(contents)
 
 

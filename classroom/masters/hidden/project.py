@@ -229,17 +229,37 @@ def english_ids(words):
 
 
 def foreign_ids(words):
-    return [FOREIGN.index(word) for word in words]'''
+    return [FOREIGN.index(word) for word in words]
+
+
+def with_numbers(translate, numbers):
+    """`translate` as it is graded: with these numbers, each changed a little. Others must translate otherwise."""
+
+    def judged(ids):
+        rng = torch.Generator().manual_seed(sum(ids))
+        written = translate(ids, numbers * (1 + torch.rand(len(numbers), generator=rng) / 1000))
+        for others in (torch.zeros_like(numbers), numbers[torch.randperm(len(numbers), generator=rng)]):
+            try:
+                same = list(translate(ids, others)) == list(written)
+            except Exception:  # a machine may well fail with them
+                same = False
+            if same:
+                return [-1]  # no id at all
+        return written
+
+    judged.__wrapped__ = translate
+    return judged'''
 
 
 def _names(v: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the student's cell of the language defines."""
-    names: dict[str, Any] = {"random": python_random}
+    names: dict[str, Any] = {"random": python_random, "torch": torch}
     exec(_language(v), names)
     return names
 
 
-# The master's answers. They translate by rule, so that every variant is solved in a moment; a student trains a machine.
+# The master's answers. Its machine reads five words at a time and trains in seconds, so that every variant can be
+# solved. Which translations are right follows from a rule.
 SHIFTED = """\
 def shifted(sentences):
     ### BEGIN SOLUTION
@@ -252,9 +272,52 @@ def shifted(sentences):
     ### END SOLUTION"""
 
 TRANSLATE = '''\
-def translate(ids):
-    """The foreign ids of one English sentence, a list without BEGIN and END."""
+NUMBERS = unpacked("")  # the text that packed(machine) gives belongs between the quotes
+
+
+### BEGIN SOLUTION
+class Reader(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.word = torch.nn.Embedding(len(ENGLISH), 24, padding_idx=0)
+        self.window = torch.nn.Conv1d(24, 64, 5, padding=2)
+        self.out = torch.nn.Linear(64, len(FOREIGN))
+
+    def forward(self, ids):
+        return self.out(self.window(self.word(ids).mT).relu().mT)
+
+
+def train(steps=250):
+    torch.manual_seed(0)
+    machine, pairs = Reader(), draw(2000, 0) + draw(2000, 1, held_out=True)
+    source, target = torch.zeros(2, len(pairs), 15, dtype=torch.long)
+    for i, (english, foreign) in enumerate(pairs):
+        source[i, : len(english)] = torch.tensor(english_ids(english))
+        target[i, : len(foreign)] = torch.tensor(foreign_ids(foreign))
+    optimizer = torch.optim.Adam(machine.parameters(), lr=0.01)
+    for _ in range(steps):
+        rows = torch.randint(len(pairs), (200,))
+        is_word = source[rows] > 0
+        loss = torch.nn.functional.cross_entropy(machine(source[rows])[is_word], target[rows][is_word])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return machine
+
+
+NUMBERS = unpacked(packed(train()))
+### END SOLUTION
+
+
+def translate(ids, numbers):
+    """The foreign ids that a machine with these numbers writes for one English sentence, without BEGIN and END."""
     ### BEGIN SOLUTION
+    machine = fill(Reader(), numbers)
+    return machine(torch.tensor([ids]))[0].argmax(-1).tolist()
+    ### END SOLUTION'''
+
+RULE = """\
+def translate(ids):
     words, written = [ENGLISH[i] for i in ids], []
     article, adjective, role = None, None, "acts"
     for word in words:
@@ -267,8 +330,7 @@ def translate(ids):
         else:
             role = "is acted on"
             written.append(VERBS.get(word, AND))
-    return foreign_ids(written)
-    ### END SOLUTION'''
+    return foreign_ids(written)"""
 
 
 def _errors(counts: Sequence[str]) -> str:
@@ -375,11 +437,13 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
         return [words[0], *words[:0:-1]] if kind == "other side" else list(words)
 
     names["phrase"] = other_phrase
-    exec(TRANSLATE.replace("    ### BEGIN SOLUTION\n", "").replace("\n    ### END SOLUTION", ""), names)
+    exec(RULE, names)
     both = names["ENGLISH"].index("and")
 
     def translate(ids: Sequence[int]) -> Tensor:
         ids = list(ids)
+        if kind == "other numbers":
+            return torch.tensor([-1])
         if kind == "breaks off" and both in ids:
             ids = ids[: ids.index(both)]
         return torch.tensor([*names["translate"](ids), *([names["END"]] if kind == "end" else [])])
@@ -388,6 +452,8 @@ def _translate(v: Mapping[str, Any], *, kind: str = "") -> Callable[[Sequence[in
 
 
 WRONG_TRANSLATIONS = {
+    "other numbers": "other numbers translate as yours do, so no machine has translated; let the `numbers` that "
+    "`translate` takes do it, by `fill`",
     "end": "END is part of what you return; leave it out",
     "masculine": "articles and adjectives have their first form everywhere; they agree with the noun",
     "one role": "what is acted on has the articles of who acts; in German they differ",
@@ -412,6 +478,8 @@ def _translate_task(v: Mapping[str, Any]) -> Task:
         name="translate",
         title="The translator",
         kind="code",
+        numbers="NUMBERS",
+        with_numbers=_names(v)["with_numbers"],
         prompt="The foreign ids of one English sentence.",
         right=_translate(v),
         returns=numbers(
