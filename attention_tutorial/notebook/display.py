@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Source", "rounded", "show", "show_source"]
+__all__ = ["Source", "rounded", "show_source"]
 
 
 @dataclass(frozen=True)
