@@ -25,7 +25,7 @@ from torch import Tensor
 from attention_tutorial.exercises import float64_by_default, judge, visible
 
 from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
-from .collect import CANVAS
+from .course import CANVAS
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
