@@ -31,6 +31,7 @@ LONGEST_FIRST = tuple(
     re.compile(start)
     for start in (
         r"tests/site/test_browser\.py$",  # pages of every kind
+        r"tests/live/",
         r"notebooks/07",
         r"notebooks/(01|04|06)",
         r"notebooks/",

@@ -101,14 +101,16 @@ function contrast({ least, within }) {
   const read = makeColourReader();
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
   const grounds = new Map([[null, [255, 255, 255]]]);
+  const parent = (x) => x.parentElement ?? x.getRootNode().host ?? null; // also out of a shadow root
   const ground = (x) => {
-    if (!grounds.has(x)) grounds.set(x, over(read(getComputedStyle(x).backgroundColor), ground(x.parentElement)));
+    if (!grounds.has(x)) grounds.set(x, over(read(getComputedStyle(x).backgroundColor), ground(parent(x))));
     return grounds.get(x);
   };
-  const seenThrough = (x) => (x === null ? 1 : getComputedStyle(x).opacity * seenThrough(x.parentElement));
+  const seenThrough = (x) => (x === null ? 1 : getComputedStyle(x).opacity * seenThrough(parent(x)));
   const holders = new Set();
   const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
-  for (const root of all(within)) {
+  const inShadow = (root) => [...root.querySelectorAll("*")].flatMap((x) => x.shadowRoot ?? []);
+  for (const root of all(within).flatMap((x) => [x, ...inShadow(x)])) {
     for (const x of root.querySelectorAll("input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) if (walker.currentNode.data.trim()) holders.add(walker.currentNode.parentElement);

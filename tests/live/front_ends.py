@@ -41,9 +41,14 @@ CELLS = """return cells.map((cell) => {
         code: cell.node.querySelector(".jp-InputArea")?.checkVisibility() ?? false,
         output: outputs.some((output) => output.checkVisibility()),
         text: outputs.map((output) => output.textContent).join("\\n"),
-        widget: outputs.some((output) => output.querySelector(".bw")),
+        widget: outputs.some((output) => output.querySelector("[data-widget]")),
     };
 })"""
+# Each has come up or failed: the book's own, and ipywidgets'.
+WIDGETS_ARE_UP = """
+const node = panel.content.node;
+return !node.querySelector("[data-mounted=loading]") && !node.textContent.includes("Loading widget...")
+"""
 TOO_WIDE = """return (async () => {
     const faults = [];
     for (const output of panel.content.node.querySelectorAll(".jp-OutputArea-output")) {
@@ -163,6 +168,7 @@ class Notebook:
         """Run all cells from top to bottom, and wait for the last."""
         self.until(IDLE)
         self.command("notebook:run-all-cells")
+        self.until(WIDGETS_ARE_UP)
 
     def show(self, name: str):
         """Scroll to a cell; return its place in the page."""
@@ -195,4 +201,4 @@ class Notebook:
         self.page.goto("about:blank")
         self.open()
         self.until(IDLE)
-        self.until("return !panel.content.node.textContent.includes('Loading widget...')")  # they are there, or failed
+        self.until(WIDGETS_ARE_UP)
