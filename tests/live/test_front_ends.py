@@ -179,4 +179,4 @@ def test_a_saved_copy_shows_every_widget_or_its_table(notebook):
     assert not [cell["id"] for cell in cells if re.search(r"Error displaying widget|[Mm]odel not found", cell["text"])]
     assert had
     for name in had:
-        assert notebook.show(name).locator(".jp-OutputArea-output :is(.bw, table)").first.is_visible(), name
+        assert notebook.show(name).locator(".jp-OutputArea-output :is(.bw, table):visible").count(), name

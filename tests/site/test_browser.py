@@ -394,6 +394,7 @@ WRONG = [
     ("contrast", '<p style="color: #999; background: #eee">faint</p>'),
     ("contrast", '<div style="opacity: 0.4"><p>faint</p></div>'),
     ("contrast", '<input aria-label="a field" value="faint" style="color: #aaa; background: #fff">'),
+    ("contrast", '<div><template shadowrootmode="open"><p style="color: #999">faint</p></template></div>'),
     ("structure", '<button type="button"></button>'),
     ("keyboard", '<button style="outline: none !important; box-shadow: none">unseen</button>'),
     ("keyboard", '<button onkeydown="event.preventDefault()">a trap</button>'),
@@ -408,7 +409,11 @@ def page_to_spoil(context, address):
     visit.page.close()
 
 
-ADD = "html => document.querySelector('article').insertAdjacentHTML('beforeend', `<div id=added>${html}</div>`)"
+ADD = """(html) => {
+    const added = Object.assign(document.createElement("div"), { id: "added" });
+    added.setHTMLUnsafe(html); // which takes shadow roots as well
+    document.querySelector("article").append(added);
+}"""
 
 
 @contextlib.contextmanager
