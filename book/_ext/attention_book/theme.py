@@ -120,6 +120,8 @@ def deferred(script: Any) -> Any:
 def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have a page load what it needs, and its scripts run, in their order, when its text is there."""
     body = str(context.get("body", ""))
+    if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
+        context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 
