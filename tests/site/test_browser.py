@@ -415,6 +415,26 @@ def test_the_theme_follows_the_readers_system(browser, address):
         context.close()
 
 
+@pytest.mark.parametrize(
+    "store",
+    [
+        "Object.defineProperty(window, 'localStorage', { configurable: true, get() { throw new Error('refused'); } })",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }",
+    ],
+    ids=["refused", "full"],
+)
+def test_the_theme_can_be_chosen_where_nothing_can_be_kept(browser, address, store):
+    context = browser.new_context(viewport=DESK, color_scheme="light")
+    context.add_init_script(store)
+    visit = Visit(context, address, "book/how_to_use.html")
+    shown = [visit.page.get_attribute("html", "data-theme")]
+    for _ in range(3):
+        visit.page.locator("button.theme-switch-button:visible").click()
+        shown.append(visit.page.get_attribute("html", "data-theme"))
+    assert sorted(shown) == ["dark", "light", "light", "light"] and not visit.complaints()
+    context.close()
+
+
 # ---- The tests see what is wrong ------------------------------------------------------------------------------------
 
 WRONG = [
