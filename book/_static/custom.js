@@ -79,7 +79,7 @@
     addEventListener("hashchange", unfoldTarget);
     // After a reload and on the way back a page is where its reader left it.
     const [entry] = performance.getEntriesByType("navigation");
-    if (entry.type === "navigate") aim = targeted();
+    if (entry?.type === "navigate") aim = targeted();
     new ResizeObserver(() => { later(); aim?.scrollIntoView(); }).observe(document.querySelector("main"));
     document.addEventListener("toggle", later, true);
   }

@@ -23,7 +23,7 @@ NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
 ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
-# The theme's scripts fail where a browser keeps nothing or its store is full: then their choices last as long as the page.
+# The theme's scripts fail where a browser keeps nothing or its store is full: then a choice lasts as long as the page.
 STORE = """<script>
 try {
   localStorage.setItem("theme", localStorage.getItem("theme") ?? "");
