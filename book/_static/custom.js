@@ -52,13 +52,19 @@
     for (const fold of opened) fold.open = false;
   });
 
-  /* A link to a claim in a folded table unfolds it; not every browser does so by itself. */
+  /* A link lands where it points: a claim in a folded table is unfolded, and the place is kept until the reader does
+     something, since widgets above still take the place of their tables. Not every browser does either by itself. */
+  const targeted = () => document.getElementById(location.hash.slice(1));
   function unfoldTarget() {
-    const there = location.hash.startsWith("#claim-") && document.getElementById(location.hash.slice(1));
-    const fold = there && there.closest("details:not([open])");
+    const there = targeted();
+    const fold = there?.closest("details:not([open])");
     if (!fold) return;
     fold.open = true;
     there.scrollIntoView();
+  }
+  let aim = null;
+  for (const act of ["wheel", "pointerdown", "keydown", "click"]) {
+    addEventListener(act, () => { aim = null; }, { capture: true, passive: true });
   }
 
   let waiting = 0;
@@ -71,7 +77,10 @@
     updateStops();
     unfoldTarget();
     addEventListener("hashchange", unfoldTarget);
-    new ResizeObserver(later).observe(document.querySelector("main"));
+    // After a reload and on the way back a page is where its reader left it.
+    const [entry] = performance.getEntriesByType("navigation");
+    if (entry?.type === "navigate") aim = targeted();
+    new ResizeObserver(() => { later(); aim?.scrollIntoView(); }).observe(document.querySelector("main"));
     document.addEventListener("toggle", later, true);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

@@ -3,7 +3,7 @@
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { withPlace } from "./maths.ts";
 import { named } from "./text.ts";
-import { useIds } from "./widget.tsx";
+import { useIds, Words } from "./widget.tsx";
 
 interface SliderProps {
   name: string;
@@ -23,7 +23,9 @@ export function Slider({ name, label, min, max, value, say = String, onChange }:
   return (
     <label class="bw-slider" for={id}>
       <span>
-        <span>{label}</span>
+        <span>
+          <Words>{label}</Words>
+        </span>
         <output for={id}>{said}</output>
       </span>
       <input
@@ -71,7 +73,9 @@ export function Menu<T extends string>({ name, label, options, value, onChange }
   const id = useIds()(name);
   return (
     <label class="bw-field" for={id}>
-      <span>{label}</span>
+      <span>
+        <Words>{label}</Words>
+      </span>
       <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
         {options.map(([one, text]) => (
           <option key={one} value={one} selected={one === value}>
@@ -96,7 +100,7 @@ interface ButtonProps {
   [data: `data-${string}`]: string | number;
 }
 
-/** A button; `pressed` makes it one of a choice. */
+/** A button; `pressed` makes it one of a choice. One that is disabled keeps the focus, which else would fall to the page. */
 export function Button({ name, kind, pressed, disabled = false, label, onClick, children, ...data }: ButtonProps) {
   const id = useIds();
   return (
@@ -106,8 +110,8 @@ export function Button({ name, kind, pressed, disabled = false, label, onClick, 
       id={name === undefined ? undefined : id(name)}
       aria-pressed={pressed === undefined ? undefined : pressed}
       aria-label={label}
-      disabled={disabled}
-      onClick={onClick}
+      aria-disabled={disabled || undefined}
+      onClick={disabled ? undefined : onClick}
       {...data}
     >
       {children}
@@ -131,7 +135,11 @@ export function Choice<T extends string>({ name, label, hidden = false, options,
   const named = hidden ? { "aria-label": label } : { "aria-labelledby": id(`${name}-label`) };
   return (
     <div class="bw-choice" role="group" {...named}>
-      {!hidden && <span id={id(`${name}-label`)}>{label}</span>}
+      {!hidden && (
+        <span id={id(`${name}-label`)}>
+          <Words>{label}</Words>
+        </span>
+      )}
       <div>
         {options.map((option) => (
           <Button
@@ -178,7 +186,9 @@ export function Padding({ words, padding, say = String, onChange }: PaddingProps
 export function Boxes({ legend, children }: { legend: string; children: ComponentChildren }) {
   return (
     <fieldset class="bw-boxes">
-      <legend>{legend}</legend>
+      <legend>
+        <Words>{legend}</Words>
+      </legend>
       {children}
     </fieldset>
   );

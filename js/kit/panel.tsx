@@ -1,6 +1,7 @@
 /* Texts: about the cell under the pointer, everything in words, and texts that keep their height. */
 
 import type { ComponentChildren } from "preact";
+import { Words } from "./widget.tsx";
 
 interface PanelProps {
   title: ComponentChildren;
@@ -30,7 +31,9 @@ export function NoNumber({ largest = 1000 }: { largest?: number }) {
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <details class="bw-words">
-      <summary>{title}</summary>
+      <summary>
+        <Words>{title}</Words>
+      </summary>
       {children}
     </details>
   );

@@ -45,6 +45,20 @@ function keepOurKeys(event: KeyboardEvent) {
   if (ours && !event.ctrlKey && !event.metaKey) event.stopPropagation();
 }
 
+/** A function that, should what has the focus have gone, gives it to what is left nearest to that place. */
+function focusIn(el: HTMLElement): () => void {
+  const root = el.getRootNode() as Document | ShadowRoot;
+  const held = root.activeElement;
+  const around: Element[] = [];
+  for (let part = held; part && part !== el; part = part.parentElement) around.push(part);
+  return () => {
+    if (!held || held.isConnected || el.contains(root.activeElement)) return;
+    const near = [...around, el].filter((part) => part.isConnected);
+    const found = near.flatMap((part) => [...part.querySelectorAll<HTMLElement>("button, input, select")]);
+    found.find((part) => part.tabIndex === 0)?.focus({ preventScroll: true });
+  };
+}
+
 // In a notebook each widget has imported its bundle anew, so a shared counter belongs to the page.
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
@@ -57,14 +71,16 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
 
     function show() {
       const settled = settle ? settle({ ...state }) : { ...state };
+      const keepFocus = focusIn(el);
       draw(
         <Prefix.Provider value={prefix}>
-          <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys}>
+          <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys} translate={false}>
             <View state={settled} data={compute(settled)} write={write} />
           </section>
         </Prefix.Provider>,
         el,
       );
+      keepFocus();
     }
 
     function write(changes: Partial<S>) {
@@ -80,11 +96,24 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
   return { render };
 }
 
+/** Words that a browser may translate, where all else is computed and stays as it is. A translator puts elements of its
+    own in the place of a text, which nobody could change then: other words are a new element. */
+export function Words({ children }: { children: ComponentChildren }) {
+  if (typeof children !== "string") return <>{children}</>;
+  return (
+    <span key={children} translate={true}>
+      {children}
+    </span>
+  );
+}
+
 /** The heading of a widget, with what is at its right. */
 export function Heading({ children, beside }: { children: ComponentChildren; beside?: ComponentChildren }) {
   return (
     <div class="bw-head">
-      <p class="bw-heading">{children}</p>
+      <p class="bw-heading">
+        <Words>{children}</Words>
+      </p>
       {beside}
     </div>
   );

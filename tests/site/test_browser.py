@@ -7,7 +7,7 @@ a page is found by page_faults.py, and the last tests show each of its functions
 
 import contextlib
 import re
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import page_faults
 import pytest
@@ -30,6 +30,26 @@ WIDGETS = {
 } | {"book/index": ["heads"]}
 FIRST_VIEW = 400_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
+# Lists that point into chapters, each with the chapter whose links are followed
+LISTS = {
+    "book/claims.html": "07_the_whole_machine",
+    "book/cards.html": "09_real_heads",
+    "book/mistakes.html": "06_order",
+    "classroom/pages/plans.html": "02_scaled_dot_product",
+}
+# How far from its place under the header a link's target is once nothing moves any more
+OFF = """async () => {
+    const there = document.getElementById(location.hash.slice(1));
+    const place = () => there.getBoundingClientRect().top;
+    for (let still = 0, was; still < 20; still = place() === was ? still + 1 : 0) {
+        was = place();
+        await new Promise(requestAnimationFrame);
+    }
+    return Math.round(place() - parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop));
+}"""
+KEEP_NO_PLACE = """document.addEventListener("readystatechange", () => {
+    for (const part of [document.documentElement, document.body]) part.style.overflowAnchor = "none";
+})"""
 LARGE_TYPE = "html { font-size: 200% !important; }"
 UNFOLD = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
 ON_SCREEN = """(menu) => {
@@ -325,6 +345,21 @@ def test_the_menus_of_a_phone_open(browser, address, menu):
     context.close()
 
 
+@pytest.mark.parametrize(("size", "keeps_places"), [(DESK, True), (PHONE, False)], ids=["desk", "phone"])
+def test_a_link_lands_where_it_points(browser, site, address, size, keeps_places):
+    context = browser.new_context(viewport=size)  # of a reader who did not ask for less motion
+    if not keeps_places:  # as Safari
+        context.add_init_script(KEEP_NO_PLACE)
+    off = {}
+    for name, chapter in LISTS.items():
+        page = document_fromstring((site / name).read_text(encoding="utf-8"))
+        links = page.xpath(f"//article//a/@href[contains(., '{chapter}.html#')]")
+        link = urljoin(f"{address}/{name}", links[len(links) // 2])
+        off[link] = Visit(context, address, link.removeprefix(f"{address}/")).page.evaluate(OFF)
+    context.close()
+    assert off and not any(off.values()), off
+
+
 def translator_asked_for(visit):
     return any("widgets/translator" in url for url in visit.asked)
 
@@ -378,6 +413,26 @@ def test_the_theme_follows_the_readers_system(browser, address):
         page = Visit(context, address, PAGES[0]).page
         assert page.get_attribute("html", "data-theme") == theme
         context.close()
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "Object.defineProperty(window, 'localStorage', { configurable: true, get() { throw new Error('refused'); } })",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }",
+    ],
+    ids=["refused", "full"],
+)
+def test_the_theme_can_be_chosen_where_nothing_can_be_kept(browser, address, store):
+    context = browser.new_context(viewport=DESK, color_scheme="light")
+    context.add_init_script(store)
+    visit = Visit(context, address, "book/how_to_use.html")
+    shown = [visit.page.get_attribute("html", "data-theme")]
+    for _ in range(3):
+        visit.page.locator("button.theme-switch-button:visible").click()
+        shown.append(visit.page.get_attribute("html", "data-theme"))
+    assert sorted(shown) == ["dark", "light", "light", "light"] and not visit.complaints()
+    context.close()
 
 
 # ---- The tests see what is wrong ------------------------------------------------------------------------------------

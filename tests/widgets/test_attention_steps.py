@@ -432,10 +432,23 @@ def test_a_cell_says_how_it_was_made_when_pointed_at_or_reached_by_keys(visit):
     assert sorted(lit) == sorted([["q", "2", str(j)] for j in range(3)] + [["kT", str(j), "1"] for j in range(3)])
 
 
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_way_on_keeps_its_place_and_the_focus_to_the_last_step(visit, width):
+    page = visit(width=width)
+    button = page.locator("[id$='-next']")
+    button.focus()
+    places = set()
+    for _ in STEPS:
+        places.add((round(button.bounding_box()["y"]), page.evaluate("scrollY")))
+        page.keyboard.press("Enter")
+        assert button.evaluate("x => x === document.activeElement")
+    assert len(places) == 1 and button.get_attribute("aria-disabled") == "true"
+
+
 def test_a_matrix_is_one_stop_and_arrows_lead_from_cell_to_cell(visit):
     page = visit()
     page.focus("[id$='-step-softmax']")
-    for key in ("Enter", "Tab", "Tab", "Tab", "ArrowDown", "ArrowRight"):  # past the last step's button
+    for key in ("Enter", *["Tab"] * 6, "ArrowDown", "ArrowRight"):  # past the last step and the way on
         page.keyboard.press(key)
     assert page.evaluate("({ ...document.activeElement.dataset })").items() >= {
         "matrix": "weights", "row": "1", "column": "1"}.items()  # fmt: skip

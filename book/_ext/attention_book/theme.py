@@ -23,6 +23,16 @@ NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
 ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
+# The theme's scripts fail where a browser keeps nothing or its store is full: then a choice lasts as long as the page.
+STORE = """<script>
+try {
+  localStorage.setItem("theme", localStorage.getItem("theme") ?? "");
+} catch {
+  const kept = {};
+  const store = { getItem: (key) => kept[key] ?? null, setItem: (key, value) => { kept[key] = value; } };
+  Object.defineProperty(window, "localStorage", { value: store });
+}
+</script>"""
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
 
 
@@ -120,6 +130,9 @@ def deferred(script: Any) -> Any:
 def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have a page load what it needs, and its scripts run, in their order, when its text is there."""
     body = str(context.get("body", ""))
+    if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
+        context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
+    context["metatags"] = f"{context.get('metatags', '')}{STORE}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 

@@ -11,7 +11,7 @@ import { sum } from "../../kit/maths.ts";
 import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
 import { show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import {
   type Cell,
   type Computed,
@@ -185,7 +185,9 @@ function Whole({ state, data: all, write }: Props) {
     <>
       <Heading>Attention, step by step</Heading>
       <Controls state={state} data={all} write={write} />
-      <p class="bw-note">{sentence.note}</p>
+      <p class="bw-note">
+        <Words>{sentence.note}</Words>
+      </p>
       <Steps state={state} data={all} write={write} />
       <Stage state={state} data={all} write={write}>
         {asked && (
@@ -311,42 +313,33 @@ function Steps({ state, data: all, write }: Props) {
   );
 }
 
-/** A step: what it does, its matrices, and the way to the next one. */
+/** A step: the way to the next one, which keeps its place under the hand, what it does, and its matrices. */
 function Stage({ state, data: all, write, children }: Props & { children: ComponentChildren }) {
-  const box = useRef<HTMLDivElement>(null);
   const { title, text } = layout(state.step, state, all);
   const steps = stepsOf(state);
   const here = steps.indexOf(state.step);
 
-  /** Go on with the buttons at the foot of a step: they may lie far below the head of the next one. */
-  function walk(step: string, button: HTMLButtonElement) {
-    write({ step });
-    const tabs = box.current?.parentElement?.querySelector(".ats-steps");
-    if (button.disabled) tabs?.querySelector<HTMLElement>("[aria-current]")?.focus({ preventScroll: true });
-    if (tabs && tabs.getBoundingClientRect().top < 0) tabs.scrollIntoView({ block: "start" });
-  }
-
   return (
-    <div class="ats-stage" ref={box}>
-      <p class="ats-step-title">{title}</p>
-      <p class="bw-text">{text}</p>
-      {children}
+    <div class="ats-stage">
       <div class="ats-walk">
         <Button name="reset" onClick={() => write({ numbers: numbersOf(sentenceOf(state), state.source) })}>
           Reset numbers
         </Button>
-        <Button name="back" disabled={here === 0} onClick={(event) => walk(steps[here - 1]!, event.currentTarget)}>
+        <Button name="back" disabled={here === 0} onClick={() => write({ step: steps[here - 1]! })}>
           ← Back
         </Button>
         <Button
           name="next"
           kind="main"
           disabled={here === steps.length - 1}
-          onClick={(event) => walk(steps[here + 1]!, event.currentTarget)}
+          onClick={() => write({ step: steps[here + 1]! })}
         >
           Next step →
         </Button>
       </div>
+      <p class="ats-step-title">{title}</p>
+      <p class="bw-text">{text}</p>
+      {children}
     </div>
   );
 }

@@ -8,7 +8,7 @@ import "../../kit/kit.css";
 import { argmax } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
-import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, type ViewProps, Words } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
 import { type Case, columns, fontOf, letters, look, NETWORKS, type Network, type Seen, stepsOf } from "./maths.ts";
 import "./style.css";
@@ -85,7 +85,11 @@ function Whole({ state, data, write }: Props) {
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
       <Controls state={state} data={data} write={write} onChoose={choose} />
-      {state.note && <p class="bw-note">{state.note}</p>}
+      {state.note && (
+        <p class="bw-note">
+          <Words>{state.note}</Words>
+        </p>
+      )}
       <div class="bw-pair">
         <NetworkPanel state={state} data={data} network="plain">
           Every letter must pass through the same vector, at every step.

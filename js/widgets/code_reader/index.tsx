@@ -9,7 +9,7 @@ import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range, topK } from "../../kit/maths.ts";
 import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
 import { encode, type Head, likely, type Place, read, theModel } from "./maths.ts";
 import "./style.css";
@@ -102,7 +102,11 @@ function View({ state, data, write }: ViewProps<State, Data>) {
   return (
     <>
       <Heading>The code model, opened</Heading>
-      {state.note && <p class="bw-note">{state.note}</p>}
+      {state.note && (
+        <p class="bw-note">
+          <Words>{state.note}</Words>
+        </p>
+      )}
       <Typing {...props} />
       <Tokens {...props} point={point} />
       <div class="bw-pair">

@@ -10,7 +10,7 @@ import "../../kit/kit.css";
 import { type Matrix, memoizeLast, range } from "../../kit/maths.ts";
 import { TextAlternative } from "../../kit/panel.tsx";
 import { isFaint, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { drawArcs, type Layout, layOut, MARK, mapLayout } from "./layout.ts";
 import { type Case, meanOfHeads, weightsOf } from "./maths.ts";
 import "./style.css";
@@ -89,7 +89,11 @@ function View({ state, data, write }: Props) {
   return (
     <>
       <Heading>Where the heads look</Heading>
-      {state.note && <p class="bw-note">{state.note}</p>}
+      {state.note && (
+        <p class="bw-note">
+          <Words>{state.note}</Words>
+        </p>
+      )}
       <Controls state={state} data={data} write={write} />
       {!now.positions && (
         <Choosing label="Query">

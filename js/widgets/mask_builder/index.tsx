@@ -9,7 +9,7 @@ import "../../kit/kit.css";
 import { table } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { type Audit, audit, between, cellsOf, makeMask, offered, recognise, type State, type Task } from "./maths.ts";
 import "./style.css";
 import { aboutCell, aboutEmptyRows, aboutSpread, describe, labels, short, type Verdict, verdict } from "./words.ts";
@@ -138,7 +138,9 @@ function Whole({ state, data, write }: Props) {
           onChange={(name) => write(beginning(state, name))}
         />
       </div>
-      <p class="bw-note">{task.note}</p>
+      <p class="bw-note">
+        <Words>{task.note}</Words>
+      </p>
       <Chips state={state} data={data} write={write} names={task.masks}>
         <Button name="reset" kind="plain" onClick={startAgain}>
           Start again

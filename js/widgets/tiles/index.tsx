@@ -147,14 +147,7 @@ function Walk({ state, data: { steps, finished }, write }: Props) {
   }
   return (
     <div class="bw-wrap tl-walk">
-      <Button
-        name="back"
-        disabled={step === 0}
-        onClick={(event) => {
-          go(step - 1);
-          if (step === 1) event.currentTarget.parentElement?.querySelector<HTMLElement>("[id$='-next']")?.focus();
-        }}
-      >
+      <Button name="back" disabled={step === 0} onClick={() => go(step - 1)}>
         ← Back
       </Button>
       <Button name="next" kind="main" onClick={() => go(finished ? 0 : step + 1)}>

@@ -9,7 +9,7 @@ import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
 import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
-import { defineWidget, Heading, useIds, useStateFor, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
 import {
   BEGIN,
@@ -191,7 +191,11 @@ function Small(props: Props) {
   return (
     <>
       <Heading>A trained Transformer, here in the page</Heading>
-      {state.note && <p class="bw-note">{state.note}</p>}
+      {state.note && (
+        <p class="bw-note">
+          <Words>{state.note}</Words>
+        </p>
+      )}
       <Typing {...props} />
       <Reading {...props} />
       <Writing {...props} />
@@ -210,7 +214,11 @@ function Whole(props: Props) {
   return (
     <>
       <Heading>Inside the translator</Heading>
-      {state.note && <p class="bw-note">{state.note}</p>}
+      {state.note && (
+        <p class="bw-note">
+          <Words>{state.note}</Words>
+        </p>
+      )}
       <Typing {...props} />
       <Reading {...props} />
       <Writing {...props} />

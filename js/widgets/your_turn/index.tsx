@@ -3,7 +3,7 @@
 import { useRef } from "preact/hooks";
 import { Button, Choice } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { defineWidget, useIds, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, useIds, type ViewProps, Words } from "../../kit/widget.tsx";
 import { decimals, type Reply, reply, type State } from "./maths.ts";
 import "./style.css";
 
@@ -26,7 +26,7 @@ function View({ state, data, write }: Props) {
         <Field state={state} write={write} />
       )}
       <p class={{ true: "bw-good", false: "bw-bad", null: "" }[`${data?.right ?? null}`]} role="status">
-        {data?.words}
+        <Words>{data?.words}</Words>
       </p>
     </>
   );
@@ -46,7 +46,9 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
         check();
       }}
     >
-      <label for={id}>{state.question}</label>{" "}
+      <label for={id}>
+        <Words>{state.question}</Words>
+      </label>{" "}
       <span id={ids("decimals")} class="bw-quiet">
         {most > 0 && `Give ${most} decimals.`}
       </span>
