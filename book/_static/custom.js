@@ -61,6 +61,20 @@
     there.scrollIntoView();
   }
 
+  /* The form for an error in a chapter names the section in sight. */
+  function nameSection({ target }) {
+    const link = target.closest?.("a.btn-source-issues-button");
+    if (!link) return;
+    const above = [...document.querySelectorAll("article section[id]")].filter(
+      (section) => section.getBoundingClientRect().top < innerHeight / 2,
+    );
+    const [section, address] = [above.at(-1), new URL(link.href)];
+    if (!section) return;
+    const page = address.searchParams.get("place").replace(/#.*/, "");
+    address.searchParams.set("place", `${page}#${section.id}`);
+    link.href = address;
+  }
+
   let waiting = 0;
   function later() {
     cancelAnimationFrame(waiting);
@@ -71,6 +85,7 @@
     updateStops();
     unfoldTarget();
     addEventListener("hashchange", unfoldTarget);
+    addEventListener("click", nameSection);
     new ResizeObserver(later).observe(document.querySelector("main"));
     document.addEventListener("toggle", later, true);
   }
