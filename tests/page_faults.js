@@ -12,6 +12,24 @@ function unsetFormulas() {
   return [...unset, ...odd].map((x) => `not set: ${name(x)}`);
 }
 
+/* Marks that stand on another line than the formula that they touch. */
+function looseMarks() {
+  const place = (text, at) => {
+    const range = document.createRange();
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return range.getBoundingClientRect();
+  };
+  return all(".katex:not(.katex-display *)").flatMap((formula) => {
+    const bases = [...formula.querySelectorAll(".katex-html > .base")].map((base) => base.getBoundingClientRect());
+    const { previousSibling: before, nextSibling: after } = formula.closest(".math") ?? formula;
+    const closing = after?.nodeType === 3 && /^[^\s\w([“‘]/.test(after.data) && place(after, 0);
+    const opening = before?.nodeType === 3 && /[([“‘]$/.test(before.data) && place(before, before.length - 1);
+    const loose = (closing && closing.left < bases.at(-1).right - 1) || (opening && opening.right > bases[0].left + 1);
+    return loose ? [`breaks at a mark: ${name(formula.parentElement.parentElement)}`] : [];
+  });
+}
+
 /* The text of the page without code, formulas and widgets. */
 function prose() {
   const left = "code, pre, script, style, .katex, dl.py, [data-state]";

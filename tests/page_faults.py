@@ -29,6 +29,11 @@ def raw_markup(page):
     return ask(page, "unsetFormulas") + [found for pattern in patterns for found in re.findall(pattern, text)]
 
 
+def loose_marks(page):
+    """List formulas with a mark, such as a full stop, on another line."""
+    return ask(page, "looseMarks")
+
+
 def overflow(page):
     """List what sticks out of the screen on the right."""
     return ask(page, "overflow")

@@ -70,7 +70,7 @@ class Claim:
 
     @property
     def accepted(self) -> str:
-        """What had to be measured, in words, such as the bounds within which it had to be.
+        """What had to be measured, in words, such as within which bounds.
 
         Example:
             >>> Claim("X1a", "s", "at least 0.9", "1", Kind.BOUND).accepted

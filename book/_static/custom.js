@@ -67,6 +67,20 @@
     addEventListener(act, () => { aim = null; }, { capture: true, passive: true });
   }
 
+  /* The form for an error in a chapter names the section in sight. */
+  function nameSection({ target }) {
+    const link = target.closest?.("a.btn-source-issues-button");
+    if (!link) return;
+    const above = [...document.querySelectorAll("article section[id]")].filter(
+      (section) => section.getBoundingClientRect().top < innerHeight / 2,
+    );
+    const [section, address] = [above.at(-1), new URL(link.href)];
+    if (!section) return;
+    const page = address.searchParams.get("place").replace(/#.*/, "");
+    address.searchParams.set("place", `${page}#${section.id}`);
+    link.href = address;
+  }
+
   let waiting = 0;
   function later() {
     cancelAnimationFrame(waiting);
@@ -81,6 +95,7 @@
     const [entry] = performance.getEntriesByType("navigation");
     if (entry?.type === "navigate") aim = targeted();
     new ResizeObserver(() => { later(); aim?.scrollIntoView(); }).observe(document.querySelector("main"));
+    addEventListener("click", nameSection);
     document.addEventListener("toggle", later, true);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

@@ -208,6 +208,14 @@ def test_a_model_with_the_fault_fails(heading, number, code):
         exec(code, names)
 
 
+def test_what_the_page_says_of_pytorch_holds():
+    assert not torch.backends.cuda.matmul.allow_tf32
+    x, may = torch.randn(2, 3, D), torch.ones(3, 3, dtype=torch.bool).tril(-1)  # the first row is empty
+    assert not F.scaled_dot_product_attention(x, x, x, attn_mask=may)[:, 0].any()
+    output, _ = torch.nn.MultiheadAttention(D, 2, batch_first=True)(x, x, x, attn_mask=~may)
+    assert output[:, 0].isnan().all()
+
+
 def test_the_page_has_a_test_for_each_symptom():
     assert len(TESTS) >= len(SECTIONS) >= 14
 

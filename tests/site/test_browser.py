@@ -7,7 +7,7 @@ a page is found by page_faults.py, and the last tests show each of its functions
 
 import contextlib
 import re
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import page_faults
 import pytest
@@ -248,6 +248,8 @@ def test_headings_are_in_order_and_images_say_what_they_show(visited):
 def test_those_who_hear_the_page_are_told_its_parts_apart(visited):
     page = visited.page
     assert page.locator("details.hide > summary[aria-label]").count() == 0, "a fold is called what is written on it"
+    regions = page.eval_on_selector_all("main section[aria-label]", "all => all.map((x) => x.ariaLabel)")
+    assert len(set(regions)) == len(regions), "widgets of one kind have names of their own"
     cells = page.locator(".cell_input")
     assert cells.count() == page.locator(".cell_input[role=group][aria-label=Code]").count()
     here = page.eval_on_selector_all("nav [aria-current=page]", "links => links.map((x) => x.getAttribute('href'))")
@@ -270,6 +272,7 @@ def test_nothing_on_a_small_phone_reaches_beyond_the_screen_or_is_too_faint(visi
     visited.page.evaluate(UNFOLD)
     page = visited.show({"width": 320, "height": 800})
     assert not page_faults.overflow(page)
+    assert not page_faults.loose_marks(page)
     assert not page_faults.unreachable_scrollers(page)
     assert not page_faults.contrast(page)
 
@@ -295,7 +298,7 @@ def faults_on_paper(page):
 
 # How a page may be shown, and what is looked for then. By day every page is looked at on a phone, above.
 DRESSES = [
-    ({}, [page_faults.motion, page_faults.contrast, overflow_of_large_letters]),
+    ({}, [page_faults.motion, page_faults.contrast, page_faults.loose_marks, overflow_of_large_letters]),
     ({"theme": "dark"}, [page_faults.overflow, page_faults.unreachable_scrollers, page_faults.contrast]),
     ({"theme": "dark", "size": PHONE}, [page_faults.contrast]),
     ({"forced_colors": "active"}, [page_faults.contrast]),
@@ -407,6 +410,30 @@ def test_a_paragraph_is_copied_with_its_formulas_as_tex(context, site):
     page.close()
 
 
+def test_an_example_of_the_api_is_copied_as_it_is_typed(browser, address):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = Visit(context, address, "book/package/masks.html").page
+    example = page.locator("dl.py div.highlight", has_text=">>> ").first
+    example.hover()
+    example.locator("button.copybtn").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    shown = example.locator("pre").inner_text().splitlines()
+    assert copied.splitlines() == [line[4:] for line in shown if line.startswith((">>> ", "... "))] != shown
+    context.close()
+
+
+def test_the_form_for_an_error_names_the_section_in_sight(context, address):
+    page = Visit(context, address, "notebooks/05_masking.html#section-5-4").page
+    page.locator("#section-5-4").scroll_into_view_if_needed()
+    page.evaluate("document.addEventListener('click', (event) => event.preventDefault())")
+    link = page.locator("a.btn-source-issues-button").first
+    link.evaluate("link => link.click()")
+    asked = parse_qs(urlsplit(link.get_attribute("href")).query)
+    assert asked["template"] == ["chapter.yml"]
+    assert asked["place"][0].endswith("/notebooks/05_masking.html#section-5-4")
+    page.close()
+
+
 def test_the_theme_follows_the_readers_system(browser, address):
     for theme in ("light", "dark"):
         context = browser.new_context(color_scheme=theme)
@@ -437,10 +464,12 @@ def test_the_theme_can_be_chosen_where_nothing_can_be_kept(browser, address, sto
 
 # ---- The tests see what is wrong ------------------------------------------------------------------------------------
 
+FORMULA = '<b class="katex"><b class="katex-html"><b class="base">x</b></b></b>'
 WRONG = [
     ("raw_markup", "<p>An unclosed formula: $x + 1</p>"),
     ("raw_markup", "<p>A link that is none: [here](there.html)</p>"),
     ("raw_markup", '<p>Small: <span class="katex" style="font-size: 60%">x</span></p>'),
+    ("loose_marks", f'<p style="width: 1px; line-break: anywhere">{FORMULA}.</p>'),
     ("overflow", '<div style="width: 3000px">wide</div>'),
     ("unreachable_scrollers", '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>'),
     ("headings", "<h5>Two levels down</h5>"),

@@ -3,13 +3,17 @@
 import ast
 import contextlib
 import json
+import sqlite3
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+import page_faults
 import pytest
 from attention_book.address import site_address
 from attention_book.anchors import lasting_id
+from attention_book.cards import DECK
 from attention_book.citation import bibtex, read_citation, sentence
 from attention_book.levels import is_deep, neighbours, number_of
 from attention_book.search import records_of
@@ -46,6 +50,25 @@ def test_titles_and_descriptions_are_each_page_s_own(pages):
     descriptions = [text for name in TOC for text in content_of(pages[name], name="description")]
     assert len(set(titles)) == len(set(descriptions)) == len(descriptions) == len(TOC)
     assert all(50 <= len(text) <= 210 for text in descriptions)
+
+
+def test_a_head_says_each_thing_once(pages):
+    for name, soup in pages.items():
+        assert soup.title.get_text().count(CONFIG["title"]) == 1, name
+        assert len(content_of(soup, name="viewport")) == 1, name
+    assert pages[TOC[0]].title.get_text() == CONFIG["title"]
+
+
+def test_the_book_has_its_name_where_one_takes_it_along(site, tmp_path):
+    assert (site / "objects.inv").read_bytes().splitlines()[1].decode() == f"# Project: {CONFIG['title']}"
+    (deck, *_) = (site / "slides").glob("*.html")
+    assert soup_of(deck).title.get_text().endswith(f" · {CONFIG['title']}")
+    with zipfile.ZipFile(site / DECK) as package:
+        package.extract("collection.anki2", tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "collection.anki2")) as base:
+        (made,) = base.execute("select decks from col").fetchone()
+    names = {each["name"] for each in json.loads(made).values()} - {"Default"}
+    assert names and all(name.startswith(f"{CONFIG['title']}::") for name in names)
 
 
 @pytest.mark.parametrize("name", TOC)
@@ -125,7 +148,11 @@ def test_a_page_is_cut_into_places_that_can_be_found():
     formula = nodes.paragraph("", "", nodes.Text("It is "), nodes.math("", r"\sqrt{d_k}"), nodes.Text("."))
     code = nodes.container("", nodes.literal_block("", "x = 1"), classes=["cell_input"])
     printed = nodes.container("", nodes.literal_block("", "1"), classes=["cell_output"])
-    inner = nodes.section("", nodes.title("", "1.1 Two"), formula, code, printed, ids=["section-1-1", "two"])
+    cell = nodes.container("", code, printed)
+    attempt = nodes.container("", nodes.literal_block("", "try:\nexcept E: print()"), classes=["cell_input"])
+    error = nodes.container("", nodes.literal_block("", "must fit"), classes=["cell_output"])
+    failing = nodes.container("", attempt, error)
+    inner = nodes.section("", nodes.title("", "1.1 Two"), formula, cell, failing, ids=["section-1-1", "two"])
     signature = addnodes.desc_signature("", "f(x)", ids=["package.f"], fullname="f")
     function = addnodes.desc("", signature, addnodes.desc_content("", nodes.paragraph("", "Add.")))
     term = nodes.term("", "Key", ids=["term-Key"])
@@ -137,7 +164,7 @@ def test_a_page_is_cut_into_places_that_can_be_found():
     records = [(place.address, place.title, place.page, place.prose, place.code) for place in places]
     assert records == [
         ("p.html", "1. One", "", "Begin.", ""),
-        ("p.html#section-1-1", "1.1 Two", "1. One", "It is sqrt(d_k).", "x = 1"),
+        ("p.html#section-1-1", "1.1 Two", "1. One", "It is sqrt(d_k).", "x = 1\ntry:\nexcept E: print()\nmust fit"),
         ("p.html#package.f", "f", "1. One", "Add.", ""),
         ("p.html#term-Key", "Key", "1. One", "It is found.", ""),
     ]
@@ -163,7 +190,7 @@ def search(site, browser):
         page.keyboard.press("Control+k")
         page.keyboard.type(words)
         page.keyboard.press("Enter")
-        page.wait_for_function("/[0-9]/.test(document.querySelector('.search-summary')?.textContent)")
+        page.wait_for_function("/[0-9]/.test(document.querySelector('main .search-summary')?.textContent)")
         return page
 
     with serve(site) as served:
@@ -175,14 +202,14 @@ def search(site, browser):
 
 def results(page):
     """Return the addresses of the results."""
-    return page.eval_on_selector_all("ul.search li > a", "links => links.map((link) => link.href)")
+    return page.eval_on_selector_all("main ul.search li > a", "links => links.map((link) => link.href)")
 
 
 def retype(page, words):
     """Search for other words from the page of results."""
     page.fill("main input[type=search]", words)
     page.wait_for_function(
-        "words => document.querySelector('.search-summary').textContent.includes(`“${words}”`)", arg=words
+        "words => document.querySelector('main .search-summary').textContent.includes(`“${words}”`)", arg=words
     )
     return page
 
@@ -210,6 +237,15 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("perplexity", "book/glossary.html#term-Nat", 1),
     ("hard attention", "book/glossary.html#term-Argmax", 1),
     ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
+    ("kv cache", "notebooks/08b_serving.html#section-8b-", 3),
+    ("batch_first", "notebooks/04_several_heads.html#section-4-3", 3),
+    ("how does attention work", "book/glossary.html#term-Attention", 1),
+    ("what is d_k", "book/glossary.html#term-d_k", 1),
+    ("masking future tokens", "notebooks/05_masking.html#section-5-2", 3),
+    ("src_key_padding_mask", "notebooks/05_masking.html#section-5-4", 1),
+    ("attn_mask True or False", "notebooks/05a_pytorch_masks.html#section-5a-6", 1),
+    ("embed_dim must be divisible by num_heads", "notebooks/04_several_heads.html#section-4-", 1),
+    ("size of tensor a must match", "notebooks/00_pytorch.html#section-0-9", 1),
 ]
 
 
@@ -218,7 +254,7 @@ def test_a_search_leads_first_to_the_section_that_explains(search):
     for words, expected, among in FIRST:
         first = results(retype(page, words))[:among]
         assert any(expected in address for address in first), (words, first)
-        assert page.locator("ul.search li").first.locator(".search-excerpt mark").count(), (
+        assert page.locator("main ul.search li").first.locator(".search-excerpt mark").count(), (
             f"{words}: the excerpt marks it"
         )
 
@@ -229,7 +265,7 @@ def test_a_name_that_was_typed_whole_comes_before_longer_ones(search):
 
 def test_a_result_lands_at_its_place_and_colours_nothing(search):
     page = search("padding changes nothing")
-    page.locator("ul.search li > a").first.click()
+    page.locator("main ul.search li > a").first.click()
     page.wait_for_url("**/05_masking.html#section-5-4")
     top = "document.querySelector('#section-5-4 h2').getBoundingClientRect().top"
     page.wait_for_function(f"0 <= {top} && {top} <= 200")
@@ -240,18 +276,48 @@ def test_a_result_lands_at_its_place_and_colours_nothing(search):
 def test_the_search_answers_while_one_types_and_shows_more_when_asked(search):
     page = search("bottleneck")
     page.fill("main input[type=search]", "attention")
-    page.wait_for_function("document.querySelector('.search-summary').textContent.includes('“attention”')")
+    page.wait_for_function("document.querySelector('main .search-summary').textContent.includes('“attention”')")
     assert page.url.endswith("?q=attention")
-    shown = page.locator("ul.search li").count()
+    shown = page.locator("main ul.search li").count()
     page.get_by_role("button", name="Show more").press("Enter")
-    page.wait_for_function(f"document.querySelectorAll('ul.search li').length > {shown}")
-    assert page.evaluate(f"document.querySelectorAll('ul.search li')[{shown}].contains(document.activeElement)")
+    page.wait_for_function(f"document.querySelectorAll('main ul.search li').length > {shown}")
+    assert page.evaluate(f"document.querySelectorAll('main ul.search li')[{shown}].contains(document.activeElement)")
     page.fill("main input[type=search]", "pre-norm vs post-norm")  # no place has all of it
-    page.wait_for_function("document.querySelector('.search-summary').textContent.endsWith('some of these words')")
-    assert page.locator("ul.search li").count()
+    page.wait_for_function("document.querySelector('main .search-summary').textContent.endsWith('some of these words')")
+    assert page.locator("main ul.search li").count()
     page.fill("main input[type=search]", "€€€")
-    page.wait_for_function("document.querySelector('.search-summary').textContent.startsWith('0 places')")
-    assert not page.locator("ul.search li").count()
+    page.wait_for_function("document.querySelector('main .search-summary').textContent.startsWith('0 places')")
+    assert not page.locator("main ul.search li").count()
+
+
+def test_a_word_that_no_page_has_is_called_so_and_leads_to_the_nearest(search):
+    page = retype(search("sofmax"), "zzzzqq")
+    assert not results(page) and not page.locator("main .search-missing a").count()
+    for typed, near in [("sofmax", "softmax"), ("atention", "attention"), ("amsk mask", None), ("csaual", "causal")]:
+        missing = retype(page, typed).locator("main .search-missing")
+        assert missing.inner_text().startswith(f"No page has “{typed.split()[0]}”")
+        assert not near or missing.locator("a").first.inner_text() == near
+    assert not results(page)
+    page.locator("main .search-missing a").click()
+    page.wait_for_url("**/search.html?q=causal")
+    page.wait_for_function("document.querySelector('main ul.search li')")
+
+
+def test_more_can_be_asked_for_in_the_dark(search):
+    page = search("mask")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.locator("main .search-results button").wait_for()
+    assert not page_faults.contrast(page, "main")
+
+
+def test_results_come_below_the_field_while_one_types(search, site):
+    page = search("mask")
+    page.goto(page.url.replace("search.html?q=mask", f"{TOC[0]}.html"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("padding mask")
+    first = page.locator(".search-button__search-container ul.search li > a").first
+    first.click()
+    page.wait_for_url("**#*")
 
 
 # ---- Links that last ------------------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_post_transform(figures.PackedPictures)
     app.connect("doctree-resolved", claim_lines.set_claims)
     app.connect("doctree-resolved", figures.number_figures)
+    app.connect("doctree-resolved", formulas.keep_together)
     app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
     app.add_node(nodes.image, override=True, html=(figures.visit_image, figures.depart_image))
 
@@ -89,6 +90,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", levels.set_prev_next)
     app.connect("html-page-context", citation.add_tags)
     app.connect("html-page-context", widgets.add_to_page)
+    app.connect("html-page-context", address.lead_to_form, priority=502)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", slides.write_deck, priority=502)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
@@ -104,7 +106,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     return {
         "version": "1",
-        "env_version": 1,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 2,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }

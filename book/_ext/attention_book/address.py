@@ -9,7 +9,8 @@ writes it, and GitHub Pages knows it by its name, 404.
 import re
 from html import escape
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from typing import Any
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -79,6 +80,15 @@ def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
     )
     app.config["notfound_context"] = {"title": "Page not found", "body": LOST.format(links=links)}
     return []
+
+
+def lead_to_form(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Have the button for issues open the form for an error, with this page in it; custom.js adds the section."""
+    fields = {"template": "chapter.yml", "place": urljoin(app.config.html_baseurl, f"{pagename}.html")}
+    for menu in context.get("header_buttons", []):
+        for button in menu.get("buttons", []):
+            if button.get("label") == "source-issues-button":
+                button["url"] = f"{app.config.html_theme_options['repository_url']}/issues/new?{urlencode(fields)}"
 
 
 def write_robots(app: Sphinx) -> None:

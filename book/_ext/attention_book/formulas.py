@@ -89,6 +89,26 @@ def visit_math(translator: HTML5Translator, node: nodes.math | nodes.math_block)
     raise nodes.SkipNode
 
 
+def keep_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put a formula and the marks that touch it, such as a full stop, into a span: no line may break between them.
+
+    A browser otherwise breaks lines before and after any formula.
+    """
+    for formula in list(doctree.findall(nodes.math)):
+        parent, place = formula.parent, formula.parent.index(formula)
+        before, after = (
+            str(node) if isinstance(node, nodes.Text) else ""
+            for node in (parent[place - 1] if place else "", parent[place + 1] if place + 1 < len(parent) else "")
+        )
+        text = before.rstrip("([“‘")
+        marks = re.match(r"[^\w\s(\[“‘]*", after)
+        opening, closing = before[len(text) :], marks[0] if marks else ""
+        if opening or closing:
+            whole = nodes.inline("", opening, formula.deepcopy(), nodes.Text(closing), classes=["unbroken"])
+            rest = nodes.Text(after[len(closing) :])
+            parent[place - bool(before) : place + 1 + bool(after)] = [nodes.Text(text), whole, rest]
+
+
 def cut_fonts(app: Sphinx) -> None:
     """Leave in the site's fonts the characters that its pages have."""
     codes = {ord(letter) for page in Path(app.outdir).rglob("*.html") for letter in page.read_text(encoding="utf-8")}

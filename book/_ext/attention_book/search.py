@@ -1,8 +1,8 @@
 """The search, whose results are sections: an index that Pagefind makes from what the pages say.
 
 Each section is a record of its own, with its title, its page and its words; so is each term of the glossary and each
-function of the package. `search.js` asks the index on the page of search results. A browser may not read an index
-beside a page that was opened as a file: there Sphinx's own search answers.
+function of the package. `book/_static/search.js` asks the index. A browser may not read an index beside a page that was
+opened as a file: there Sphinx's own search answers.
 """
 
 import html
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,14 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-SCRIPT = Path(__file__).with_suffix(".js")
 FOLDER = "pagefind"
 PLACES = (nodes.section, nodes.definition_list_item, addnodes.desc)  # what may have an address of its own
 SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.term, addnodes.desc_signature)
 # By a part of the address: the glossary says what a word means, other pages only list what the chapters explain.
-WEIGHTS = {"book/glossary": 2, "#exercise-": 0.6} | dict.fromkeys(
-    ("book/api", "book/package", "book/references", "book/cards", "book/claims", "book/mistakes"), 0.3
+WEIGHTS = {"book/glossary": 2, "book/api": 0.1, "book/package": 0.1} | dict.fromkeys(
+    ("book/references", "book/cards", "book/claims", "book/mistakes", "classroom/", "#further-reading"), 0.3
 )
+WEIGHTS |= dict.fromkeys(("#exercise-", "#questions", "#common-mistakes"), 0.5)
 # How a formula is typed by someone who looks for it
 SPOKEN = (
     (r"\\(?:left|right|[bB]igg?[lr]?|frac|operatorname|text|math\w+|displaystyle|q?quad|begin\{\w+\}|end\{\w+\})", " "),
@@ -52,13 +53,16 @@ class Record:
     is_code: bool  # whether the title is a name in the package
 
     def as_html(self) -> str:
-        """Return the record as a page of its own: this is what Pagefind reads. A word of a title counts 7 times."""
+        """Return the record as a page of its own: this is what Pagefind reads. A word of a title counts 7 times.
+
+        Pagefind lets a match in a title count more, whatever the place's weight: so titles of lists have another name.
+        """
         title, page, prose, code = map(html.escape, (self.title, self.page, self.prose, self.code))
-        heading, kind = ("p", "name") if self.is_code else ("h1", "title")
         weight = next((weight for part, weight in WEIGHTS.items() if part in self.address), 1)
+        kind = "name" if self.is_code else "title" if weight >= 1 else "entry"
         return (
             f'<html lang="en"><body><main data-pagefind-body data-pagefind-weight="{weight}">'
-            f'<{heading} data-pagefind-meta="{kind}">{title}</{heading}>'
+            f'<p data-pagefind-meta="{kind}" data-pagefind-weight="{7 * min(weight, 1)}">{title}</p>'
             f'<p data-pagefind-meta="page" data-pagefind-ignore>{page}</p>'
             f'<p>{prose}</p><pre data-pagefind-weight="{0.3 * weight}">{code}</pre></main></body></html>'
         )
@@ -88,18 +92,23 @@ def address_of(place: nodes.Element) -> tuple[str, str]:
     return "", ""
 
 
+def _fails(cell: nodes.Element) -> bool:
+    """Tell whether a cell prints the text of an error, for which people search."""
+    return "except " in cell[0].astext()
+
+
 def words_of(node: nodes.Node) -> Iterator[tuple[bool, str]]:
     """Yield (whether it is code, text) for what a node says itself, without the places in it."""
     for child in node.children:
         if isinstance(child, nodes.literal_block):
-            yield True, child.astext()
+            yield True, f"{child.astext()}\n"
         elif isinstance(child, nodes.math | nodes.math_block):
             yield False, spoken(child.astext())
         elif isinstance(child, nodes.Text):
             yield False, child.astext()
         elif isinstance(child, PLACES) and address_of(child)[0]:
             continue
-        elif not isinstance(child, SILENT) and "cell_output" not in child.get("classes", []):
+        elif not isinstance(child, SILENT) and ("cell_output" not in child.get("classes", []) or _fails(node)):
             yield from words_of(child)
             if not isinstance(child, nodes.Inline):
                 yield False, " "
@@ -115,7 +124,7 @@ def records_of(doctree: nodes.document, page: str) -> Iterator[Record]:
         words = list(words_of(place))
         prose, code = ("".join(text for is_code, text in words if is_code is wanted) for wanted in (False, True))
         address = f"{page}#{name}" if title else page
-        yield Record(address, heading, title, " ".join(prose.split()), code, isinstance(place, addnodes.desc))
+        yield Record(address, heading, title, " ".join(prose.split()), code.strip(), isinstance(place, addnodes.desc))
         title = title or heading
 
 
@@ -136,6 +145,14 @@ def write(records: list[Record], folder: Path) -> None:
         subprocess.run(command, check=True)
 
 
+def write_words(records: list[Record], folder: Path) -> None:
+    """Write the words of the book into a file of the index, the most frequent first: one of no use is known by it."""
+    words: Counter[str] = Counter()
+    for record in records:
+        words.update(re.findall(r"\w+", f"{record.title} {record.prose} {record.code}".lower()))
+    (folder / "words.txt").write_text("\n".join(word for word, _ in words.most_common()), encoding="utf-8")
+
+
 def note_records(app: Sphinx, doctree: nodes.document) -> None:
     """Note the places of a page that has been read."""
     page = app.env.docname
@@ -143,10 +160,11 @@ def note_records(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def write_index(app: Sphinx) -> None:
-    """Write the index of the site, and the script that asks it."""
+    """Write the index of the site."""
     site = Path(app.outdir)
     shutil.rmtree(site / FOLDER, ignore_errors=True)
-    write([place for page in sorted(app.env.found_docs) for place in app.env.metadata[page]["places"]], site / FOLDER)
+    records = [place for page in sorted(app.env.found_docs) for place in app.env.metadata[page]["places"]]
+    write(records, site / FOLDER)
+    write_words(records, site / FOLDER)
     for unused in (*(site / FOLDER).glob("pagefind-*ui*"), *(site / FOLDER).glob("pagefind-highlight*")):
         unused.unlink()  # Pagefind's own looks
-    shutil.copyfile(SCRIPT, site / "_static" / SCRIPT.name)

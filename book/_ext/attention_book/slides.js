@@ -193,7 +193,8 @@
     minScale: 0.1,
     maxScale: 10,
     center: false,
-    controls: false,
+    controls: matchMedia("(pointer: coarse)").matches, // arrows for fingers
+    scrollActivationWidth: 0, // slides on an upright phone too
     hash: true,
     navigationMode: "linear", // one way through; the overview (O) shows a column for each section
     pdfMaxPagesPerSlide: 1,

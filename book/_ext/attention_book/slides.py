@@ -70,7 +70,7 @@ def tidy(article: Tag) -> Tag:
     """Take links out of a page, and all ids but those of sections; its pictures do not wait."""
     for link in article.select(".headerlink, a.claim-id"):
         link.decompose()
-    for link in article.find_all("a"):
+    for link in article.select("a, span.unbroken"):
         link.unwrap()
     for element in article.find_all(lambda element: element.name != "section" and element.has_attr("id")):
         del element["id"]

@@ -44,6 +44,13 @@
     return modules[name];
   }
 
+  // Widgets of one kind are told apart by those who hear the page.
+  function number(element, name) {
+    const alike = [...document.querySelectorAll(`[data-widget="${name}"]`)];
+    const region = element.querySelector("section[aria-label]");
+    if (region && alike.length > 1) region.ariaLabel += ` ${alike.indexOf(element) + 1}`;
+  }
+
   async function mount(element, place) {
     const name = element.dataset.widget;
     if (!Object.hasOwn(sources, name) || element.dataset.mounted) return;
@@ -52,6 +59,7 @@
     try {
       const module = await load(name);
       await module.default.render({ state: stateOf(element, place), el: element });
+      number(element, name);
       element.dataset.mounted = "yes";
     } catch (error) {
       element.replaceChildren(...fallback); // the table of results stays
