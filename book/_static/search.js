@@ -93,7 +93,7 @@
         places.get(id).words += 1;
       }
     }
-    const worth = (place) => place.worth * place.words ** 2;
+    const worth = (place) => place.worth * place.words ** 3;
     const ordered = [...places.values()].sort((one, other) => worth(other) - worth(one));
     const first = await Promise.all(ordered.slice(0, AT_ONCE).map(({ result }) => result.data()));
     const name = ({ meta }) => (isName ? meta.name : meta.title) ?? "";

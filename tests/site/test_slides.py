@@ -267,14 +267,3 @@ def test_without_a_script_the_slides_stand_below_each_other(site, browser):
     assert len(tops) > 5 and tops == sorted(set(tops))
     assert headings.last.is_visible() and not page.locator("aside.notes").first.is_visible()
     context.close()
-
-
-def test_a_finger_leads_on_on_an_upright_phone(site, browser):
-    context = browser.new_context(viewport={"width": 360, "height": 780}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto((site / "slides" / f"{CHAPTERS[2].removeprefix('notebooks/')}.html").as_uri())
-    page.wait_for_selector("html[data-ready]")
-    before = page.evaluate(HERE)
-    page.locator(".reveal .navigate-right").tap()
-    assert page.evaluate(HERE) != before
-    context.close()

@@ -193,8 +193,7 @@
     minScale: 0.1,
     maxScale: 10,
     center: false,
-    controls: matchMedia("(pointer: coarse)").matches, // arrows for fingers
-    scrollActivationWidth: 0, // slides on an upright phone too
+    controls: false,
     hash: true,
     navigationMode: "linear", // one way through; the overview (O) shows a column for each section
     pdfMaxPagesPerSlide: 1,
