@@ -103,8 +103,8 @@ for package in (attention_classroom, attention_tutorial):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
         modules.append(module.name)
-sources = [text for name in widgets.__all__ for text in (getattr(widgets, name)._esm, getattr(widgets, name)._css)]
-lengths = [len(str(source)) for source in sources]
+sources = [getattr(widgets, name).bundle(kind) for name in widgets.__all__ for kind in ("js", "css")]
+lengths = [len(source) for source in sources]
 print(json.dumps([attention_tutorial.__file__, attention_tutorial.__version__, modules, lengths]))
 """
 

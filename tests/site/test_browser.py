@@ -28,7 +28,7 @@ WIDGETS = {
     ]
     for path, notebook in BOOK.items()
 } | {"book/index": ["heads"]}
-FIRST_VIEW = 400_000  # bytes of a page as it opens
+FIRST_VIEW = 410_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 # Lists that point into chapters, each with the chapter whose links are followed
 LISTS = {
