@@ -128,6 +128,9 @@ function contrast({ least, within }) {
   const holders = new Set();
   const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
   const inShadow = (root) => [...root.querySelectorAll("*")].flatMap((x) => x.shadowRoot ?? []);
+  for (const root of [document, ...inShadow(document)]) {
+    for (const change of root.getAnimations()) if (change instanceof CSSTransition) change.finish(); // what it comes to
+  }
   for (const root of all(within).flatMap((x) => [x, ...inShadow(x)])) {
     for (const x of root.querySelectorAll("input, select, textarea")) if (!boxes.includes(x.type)) holders.add(x);
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
