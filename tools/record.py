@@ -1,22 +1,27 @@
-"""Keep what the networks of chapter 1 wrote, for the small widget that opens the chapter before anything is trained.
+"""Keep what models computed, for widgets that show it before anything is trained or loaded.
 
     python -m tools.record
 
-reads the stored notebook, whose large widget holds the state of its trained networks, and writes
+reads the stored notebook of chapter 1, whose large widget holds the state of its trained networks, and writes
 `attention_tutorial/widgets/recorded/bottleneck.json`. A test holds that the two agree. After a change of the networks:
-`make notebooks`, this, and `make notebooks` once more, since the opening then shows the new letters.
+`make notebooks`, this, and `make notebooks` once more, since the opening then shows the new letters. It also reads a few
+sentences with chapter 10's encoder, whose weights must be installed, and writes `encoder.json` beside it.
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
+import torch
 from bs4 import BeautifulSoup
 
+from attention_tutorial.models.encoder import load_encoder
 from attention_tutorial.widgets import Bottleneck
+from attention_tutorial.widgets.encoder import READY, record_sentences
 from tools.book import ROOT, read
 
 CHAPTER = ROOT / "notebooks" / "01_bottleneck.ipynb"
-RECORD = ROOT / "attention_tutorial" / "widgets" / "recorded" / "bottleneck.json"
+RECORDED = ROOT / "attention_tutorial" / "widgets" / "recorded"
 
 
 def stored_states() -> list[dict[str, Any]]:
@@ -33,6 +38,11 @@ def record_of() -> dict[str, Any]:
     return Bottleneck._showing(**state).record()
 
 
+def write(path: Path, record: Any) -> None:
+    """Write a record on one line."""
+    path.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    RECORD.parent.mkdir(exist_ok=True)
-    RECORD.write_text(json.dumps(record_of(), ensure_ascii=False) + "\n", encoding="utf-8")
+    write(RECORDED / "bottleneck.json", record_of())
+    write(RECORDED / "encoder.json", record_sentences(load_encoder(dtype=torch.float64), READY, "bank"))

@@ -9,6 +9,7 @@ page brings the modules. Where no script runs, the HTML has the results as a tab
 from .attention_steps import AttentionSteps
 from .bottleneck import Bottleneck
 from .code_reader import CodeReader
+from .encoder import SentenceReader
 from .heads import Heads
 from .mask_builder import MaskBuilder
 from .move_a_word import MoveAWord
@@ -24,6 +25,7 @@ __all__ = [
     "Heads",
     "MaskBuilder",
     "MoveAWord",
+    "SentenceReader",
     "TemperatureAndWidth",
     "Tiles",
     "Translator",

@@ -13,10 +13,16 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
 The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
 shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is
 offered like this wherever it stands.
+
+A widget may ask for the whole encoder of chapter 10. Where its weights are installed, they are written as scripts, which
+a page that was opened as a file may load; the widget's own script then says that they are there.
 """
 
+import base64
+import functools
 import json
 import re
+import zlib
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,6 +34,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial import widgets
 from attention_tutorial.widgets.base import BookWidget
+from attention_tutorial.widgets.encoder import page_model
 
 WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__all__]
 HOST = Path(__file__).with_name("widgets_host.js")
@@ -47,9 +54,43 @@ def write_files(app: Sphinx) -> None:
     folder = Path(app.outdir) / "_static" / "widgets"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.js").write_text(HOST.read_text(encoding="utf-8"), encoding="utf-8")
+    models = {"encoder": write_encoder(folder / "encoder")}
     for widget in WIDGETS:
-        (folder / f"{widget.module}.js").write_text(script(widget), encoding="utf-8")
+        text = script(widget)
+        if widget.module in models:
+            text += f"window.attentionModels = {{{models[widget.module]}}};\n"
+        (folder / f"{widget.module}.js").write_text(text, encoding="utf-8")
         (folder / f"{widget.module}.css").write_text(widget.bundle("css"), encoding="utf-8")
+
+
+PART = 1_500_000  # bytes of a script of the model, before they are letters
+LICENCE = (
+    "/* From all-MiniLM-L6-v2 (https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), its numbers rounded.\n"
+    "   Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0 */\n"
+)
+
+
+@functools.cache
+def encoder_parts() -> list[str]:
+    """Return the scripts that hold the whole encoder, or none where its weights are not installed."""
+    try:
+        packed = zlib.compress(page_model())
+    except FileNotFoundError:
+        return []
+    parts = [packed[at : at + PART] for at in range(0, len(packed), PART)]
+    return [f'{LICENCE}attentionModels.encoder.take("{base64.b64encode(part).decode()}");\n' for part in parts]
+
+
+def write_encoder(folder: Path) -> str:
+    """Write the scripts of the whole encoder; return what the widget must know of them, in JavaScript."""
+    parts = encoder_parts()
+    if not parts:
+        return ""
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(parts, start=1):
+        (folder / f"{number}.js").write_text(text, encoding="utf-8")
+    size = sum(len(text) for text in parts) * 3 // 4  # what a server sends that packs letters again
+    return f'encoder: {{ home: new URL("encoder/", document.currentScript.src).href, parts: {len(parts)}, bytes: {size} }}'
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

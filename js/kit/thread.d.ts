@@ -1,0 +1,4 @@
+declare module "*?thread" {
+  const script: string;
+  export default script;
+}
