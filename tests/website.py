@@ -258,7 +258,7 @@ IN_NODE = """
 import { readFileSync } from "node:fs";
 import * as widget from "./widget.mjs";
 const answer = (given) => { BODY };
-console.log(JSON.stringify(answer(JSON.parse(readFileSync(0, "utf8")))));
+console.log(JSON.stringify(await answer(JSON.parse(readFileSync(0, "utf8")))));
 """
 
 

@@ -207,13 +207,16 @@ def group_pieces(pieces: Sequence[str]) -> list[list[int]]:
     return words
 
 
-def page_model() -> bytes:
+def page_model(model: Encoder | None = None) -> bytes:
     """Return the whole model as the page gets it, with the vectors of the senses.
 
+    Args:
+        model: another one, whose pieces hold the words with senses.
+
     Raises:
-        FileNotFoundError: if the encoder's weights are not installed.
+        FileNotFoundError: if none is given and the encoder's weights are not installed.
     """
-    model = load_encoder(dtype=torch.float32)
+    model = load_encoder(dtype=torch.float32) if model is None else model
     vectors = torch.stack([_sense_vectors(model, word) for word in SENTENCES])
     about = {
         "most": MOST_PIECES,

@@ -19,7 +19,6 @@ a page that was opened as a file may load; the widget's own script then says tha
 """
 
 import base64
-import functools
 import json
 import re
 import zlib
@@ -70,22 +69,14 @@ LICENCE = (
 )
 
 
-@functools.cache
-def encoder_parts() -> list[str]:
-    """Return the scripts that hold the whole encoder, or none where its weights are not installed."""
+def write_encoder(folder: Path) -> str:
+    """Write the scripts that hold the whole encoder, where its weights are installed; return what the widget must know."""
     try:
         packed = zlib.compress(page_model())
     except FileNotFoundError:
-        return []
-    parts = [packed[at : at + PART] for at in range(0, len(packed), PART)]
-    return [f'{LICENCE}attentionModels.encoder.take("{base64.b64encode(part).decode()}");\n' for part in parts]
-
-
-def write_encoder(folder: Path) -> str:
-    """Write the scripts of the whole encoder; return what the widget must know of them, in JavaScript."""
-    parts = encoder_parts()
-    if not parts:
         return ""
+    letters = [base64.b64encode(packed[at : at + PART]).decode() for at in range(0, len(packed), PART)]
+    parts = [f'{LICENCE}attentionModels.encoder.take("{part}");\n' for part in letters]
     folder.mkdir(exist_ok=True)
     for number, text in enumerate(parts, start=1):
         (folder / f"{number}.js").write_text(text, encoding="utf-8")

@@ -146,12 +146,12 @@ function View({ state, write }: ViewProps<State, null>) {
 
 function Whole(props: Props) {
   const { state, write, reads } = props;
-  const [past, remember] = useState<Shown[]>([]);
+  const [past, remember] = useState<Pick<Shown, "slots" | "heads_off">[]>([]);
   const { slots, head, heads_off } = state;
   const live = state.opened && status().kind === "ready";
 
   function act(changes: Partial<Shown>) {
-    remember([...past, { slots, head, heads_off }]);
+    remember([...past, { slots, heads_off }]);
     write(changes);
   }
   function undo() {
@@ -163,7 +163,7 @@ function Whole(props: Props) {
 
   useEffect(() => {
     if (state.opened) open(); // its reader had opened it
-  }, [state.opened]);
+  }, []);
   return (
     <>
       <Heading>The encoder: a real model</Heading>
@@ -267,17 +267,10 @@ function Choosing({ state, write, reads, place, live, onText }: ChoosingProps) {
         : "";
   return (
     <div class="bw-controls">
-      <Menu
-        name={`ready-${place}`}
-        label={label}
-        options={ready.includes(text) ? options : [...options, [text, OWN]]}
-        value={text}
-        onChange={onText}
-      />
       {live && (
         <label class="bw-field" for={id(`text-${place}`)}>
           <span>
-            <Words>or type one, in English</Words>
+            <Words>{`${label}: type one in English`}</Words>
           </span>
           <input
             type="text"
@@ -296,6 +289,13 @@ function Choosing({ state, write, reads, place, live, onText }: ChoosingProps) {
           />
         </label>
       )}
+      <Menu
+        name={`ready-${place}`}
+        label={live ? "or take one" : label}
+        options={ready.includes(text) ? options : [...options, [text, OWN]]}
+        value={text}
+        onChange={onText}
+      />
       {trouble && (
         <p class="bw-trouble" role="status">
           {trouble}
@@ -311,11 +311,8 @@ const ROUNDED =
   "Opened here, its weights are rounded to 8 bits and its embeddings to 6: on the chapter’s sentences no weight of a head is off by more than 0.05.";
 
 /** The button that fetches the model, how far that is, or why there is none. */
-function Opening({ state, write }: Props) {
+function Opening({ write }: Props) {
   const now = status();
-  useEffect(() => {
-    if (state.opened && now.kind === "offered" && now.failed) write({ opened: false });
-  });
   if (now.kind === "elsewhere") {
     return (
       <p class="bw-quiet enc-opening">
@@ -336,7 +333,15 @@ function Opening({ state, write }: Props) {
   const loading = now.kind === "loading";
   return (
     <div class="enc-opening">
-      <Button name="open" kind="main" disabled={loading} onClick={() => write({ opened: true })}>
+      <Button
+        name="open"
+        kind="main"
+        disabled={loading}
+        onClick={() => {
+          open();
+          write({ opened: true });
+        }}
+      >
         Open the whole model{now.kind === "offered" ? ` (${megabytes(now.bytes)})` : ""}
       </Button>
       <div role="status">
@@ -421,7 +426,7 @@ function Picturing({ read, head, off, onWord, onHide }: PicturingProps) {
       </svg>
       <div
         class="enc-words"
-        style={{ paddingTop: roomAbove(first, width ?? 0) + 8 }}
+        style={{ paddingTop: `${first ? roomAbove(first, width ?? 0) + 8 : 8}px` }}
         role="group"
         aria-label="Words, and their weights"
         data-roving={word}

@@ -70,7 +70,8 @@ export function unpack(packed: Uint8Array): Network {
 
 // ---- Arithmetic ---------------------------------------------------------------------------------------------------
 
-/** x Wᵀ + b for the n rows of x. Four rows and two columns at a time: each number that is read is used several times. */
+/** x Wᵀ + b for the n rows of x. Four rows and two columns at a time: each number that is read is used several times. The
+    columns of W are an even number. */
 function linear(x: Float64Array, weight: Float32Array, bias: Float32Array, n: number): Float64Array {
   const wide = bias.length;
   const inner = weight.length / wide;
