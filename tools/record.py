@@ -4,7 +4,7 @@
 
 reads the stored notebook of chapter 1, whose large widget holds the state of its trained networks, and writes
 `attention_tutorial/widgets/recorded/bottleneck.json`. A test holds that the two agree. After a change of the networks:
-`make notebooks`, this, and `make notebooks` once more, since the opening then shows the new letters. It also reads a few
+`make notebooks`, this, and `make notebooks` once more, since the opening then shows the new letters. It also reads some
 sentences with chapter 10's encoder, whose weights must be installed, and writes `encoder.json` beside it.
 """
 

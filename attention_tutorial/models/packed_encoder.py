@@ -30,9 +30,9 @@ def pack_encoder(model: Encoder, *, more: Mapping[str, Tensor] | None = None, ab
 
     .. math:: w \approx s\, k, \qquad s = \tfrac{1}{m} \max |w|, \qquad k \in \{-m, \dots, m\}
 
-    with m = 127 and 32 numbers to a scale in the layers, and 31 and 64 in the embedding. A narrower row shares fewer. All
-    else is kept in half precision. The pieces that no text has (``[unused0]`` and so on) are left out, and all but the
-    first 64 positions.
+    with m = 127 and 32 numbers to a scale in the layers, and 31 and 64 in the embedding (fewer where rows are short).
+    All else is kept in half precision. The pieces that no text has (``[unused0]`` and so on) are left out, and all
+    positions but the first 64.
 
     Args:
         model: the encoder.

@@ -102,6 +102,8 @@ class SentenceReader(BookWidget):
             records = [record for record in _recorded() if record["asks"] == word]
             if not records:
                 raise ValueError(f"word must be 'bank' where no sentences are given; got {word!r}")
+        elif isinstance(sentences, str) or not isinstance(sentences, Sequence) or not sentences:
+            raise TypeError(f"sentences must be a sequence of one or more texts; got {sentences!r}")
         else:
             records = record_sentences(load_encoder(dtype=torch.float64), sentences, word)
         heads = list(records[0]["weights"])
@@ -113,7 +115,9 @@ class SentenceReader(BookWidget):
         super().__init__(
             sentences=records,
             more=[] if compact else [list(one) for one in MORE],
-            slots=[{"text": one["text"], "asks": one["asks"], "word": one["word"], "hidden": []} for one in records[:2]],
+            slots=[
+                {"text": one["text"], "asks": one["asks"], "word": one["word"], "hidden": []} for one in records[:2]
+            ],
             head=list(head),
             compact=compact,
             note=note,
@@ -139,21 +143,21 @@ class SentenceReader(BookWidget):
             cells.append([looks, nearest])
         asks = self.sentences[0]["asks"]
         caption = (
-            f"Where head {layer}.{number} of the encoder looks most from {asks!r}, with its weights, and the senses that "
-            f"the vector of {asks!r} is nearest to after layer {SENSE_LAYER}, with the cosines."
+            f"Where head {layer}.{number} of the encoder looks most from {asks!r}, with its weights, and the senses to "
+            f"which the vector of {asks!r} is nearest after layer {SENSE_LAYER}, with the cosines."
         )
         return html_table(caption, rows, [f"head {layer}.{number} looks at", "nearest senses"], cells)
 
 
-def record_sentences(model: Encoder, sentences: Any, word: str) -> list[dict[str, Any]]:
+def record_sentences(model: Encoder, sentences: Sequence[str], word: str) -> list[dict[str, Any]]:
     """Read sentences with the whole model, and keep what one of their words has of it.
 
     Returns:
         For each sentence its pieces, the weights with which the word looks at them, by head, its cosines with both
         senses after each layer, and its cosines with the word in every sentence of these.
     """
-    if isinstance(sentences, str) or not isinstance(sentences, Sequence) or not sentences:
-        raise TypeError(f"sentences must be a sequence of one or more texts; got {sentences!r}")
+    asks = "".join(model.pieces.words(word))
+    senses = _sense_vectors(model, asks) if asks in SENTENCES else None
     records, vectors = [], []
     for text in sentences:
         pieces = model.pieces.cut(text)
@@ -161,7 +165,6 @@ def record_sentences(model: Encoder, sentences: Any, word: str) -> list[dict[str
             raise ValueError(f"sentences must have at most {MOST_PIECES} pieces each; got {len(pieces)} in {text!r}")
         words = group_pieces(pieces)
         spelled = ["".join(pieces[i].removeprefix("##") for i in places) for places in words]
-        asks = "".join(model.pieces.words(word))
         if asks not in spelled:
             raise ValueError(f"sentences must each hold the word {word!r}; got {text!r}")
         at = spelled.index(asks)
@@ -169,7 +172,7 @@ def record_sentences(model: Encoder, sentences: Any, word: str) -> list[dict[str
         x = states[:, words[at]].mean(dim=1)  # (layers + 1, d_model)
         vectors.append(x)
         looks = weights[:, :, words[at]].mean(dim=2)  # (layers, heads, n)
-        path = _senses_of(model, asks, text, x)
+        path = None if senses is None else _cosines(x, senses, asks, text)
         records.append(
             {
                 "text": text,
@@ -265,11 +268,8 @@ def _sense_vectors(model: Encoder, word: str) -> Tensor:
     )
 
 
-def _senses_of(model: Encoder, word: str, text: str, x: Tensor) -> Tensor | None:
-    """Return the cosines (layers + 1, 2) of a word's vectors with those of both senses, if the word has stored ones."""
-    if word not in SENTENCES:
-        return None
+def _cosines(x: Tensor, senses: Tensor, word: str, text: str) -> Tensor:
+    """Return a word's cosines (layers + 1, 2) with both senses, whose means leave out the list that holds the text."""
     lists = (SENTENCES[word], SECOND_SENTENCES[word])
     others = [place for place, of in enumerate(lists) if text not in (*of.first, *of.second)]
-    means = _sense_vectors(model, word)[others].mean(dim=0)  # (2, layers + 1, d_model)
-    return F.cosine_similarity(x, means, dim=-1).mT
+    return F.cosine_similarity(x, senses[others].mean(dim=0), dim=-1).mT

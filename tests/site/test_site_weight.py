@@ -11,12 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-import torch
 from attention_book.figures import pack
 from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import KATEX, set_formula
 from attention_book.levels import number_of
-from attention_book.start_widget import FEATURES, SENTENCES, attend, make_widget
 from attention_book.theme import FONTS, write_subset
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
@@ -24,6 +22,7 @@ from PIL import Image
 from test_site import TOC
 from website import bytes_sent, small_book, soup_of
 
+from attention_tutorial.widgets.encoder import READY
 from tools.book import ROOT
 
 BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
@@ -89,22 +88,13 @@ def test_the_start_page_opens_with_bank_in_two_sentences_and_one_step_on(site):
     (widget,) = article.select("[data-widget]")
     before = [element for element in widget.find_all_previous("p") if element in article.select("p")]
     assert len(" ".join(element.get_text() for element in before)) < 400
-    cases = json.loads(widget["data-state"])["cases"]
-    assert [case["model"] for case in cases] == list(SENTENCES)
-    assert [case["queries"] for case in cases] == [["bank"], ["bank"]]
+    state = json.loads(widget["data-state"])
+    assert [slot["text"] for slot in state["slots"]] == list(READY[:2]) and state["compact"]
+    assert [one["asks"] for one in state["sentences"]] == ["bank", "bank"]
+    leads_to = (site / "book" / state["link"]).resolve()
+    assert json.loads(soup_of(leads_to).select_one("[data-widget=encoder]")["data-state"])["compact"] is False
     steps = [link["href"] for link in article.select("a.sd-btn")]
     assert steps == ["../notebooks/01_bottleneck.html"] * 2, "the same at head and foot"
-
-
-@pytest.mark.parametrize(("sentence", "looked_at", "more"), [(SENTENCES[0], "river", 0), (SENTENCES[1], "money", 1)])
-def test_bank_becomes_what_it_looks_at(sentence, looked_at, more):
-    words, weights, out = attend(sentence)
-    assert words[weights[0].argmax()] == looked_at
-    expected = sum(w * torch.tensor(FEATURES.get(word, (0.0, 0.0))) for w, word in zip(weights[0], words, strict=True))
-    assert torch.allclose(out, expected.double())
-    assert out[more] > 1.5 and out[1 - more] < 0.5
-    (case,) = [case for case in make_widget().cases if case["model"] == sentence]
-    assert f"water {out[0]:.2f}, money {out[1]:.2f}" in case["answers"]
 
 
 CONF = """

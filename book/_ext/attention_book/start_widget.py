@@ -3,8 +3,8 @@
     ```{start-widget} notebooks/10_a_model_that_others_use
     ```
 
-stands for the small form of chapter 10's widget, with recorded weights. The argument is the page that has the large one,
-to which it leads.
+stands for the small form of chapter 10's widget, with recorded weights. The argument is the page that has the large
+form; a link leads there.
 """
 
 from docutils import nodes

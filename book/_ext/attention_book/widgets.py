@@ -14,8 +14,8 @@ The second line is the id of the cell. With `:offer: Load it` the page does not 
 shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is
 offered like this wherever it stands.
 
-A widget may ask for the whole encoder of chapter 10. Where its weights are installed, they are written as scripts, which
-a page that was opened as a file may load; the widget's own script then says that they are there.
+A widget may ask for the whole encoder of chapter 10. Where its weights are installed, they are written as scripts,
+which a page that was opened as a file may load; the widget's own script then says that they are there.
 """
 
 import base64
@@ -70,7 +70,7 @@ LICENCE = (
 
 
 def write_encoder(folder: Path) -> str:
-    """Write the scripts that hold the whole encoder, where its weights are installed; return what the widget must know."""
+    """Write the scripts that hold the whole encoder, if its weights are installed; return what the widget must know."""
     try:
         packed = zlib.compress(page_model())
     except FileNotFoundError:
@@ -81,7 +81,9 @@ def write_encoder(folder: Path) -> str:
     for number, text in enumerate(parts, start=1):
         (folder / f"{number}.js").write_text(text, encoding="utf-8")
     size = sum(len(text) for text in parts) * 3 // 4  # what a server sends that packs letters again
-    return f'encoder: {{ home: new URL("encoder/", document.currentScript.src).href, parts: {len(parts)}, bytes: {size} }}'
+    return (
+        f'encoder: {{ home: new URL("encoder/", document.currentScript.src).href, parts: {len(parts)}, bytes: {size} }}'
+    )
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

@@ -1,10 +1,9 @@
 /* Arcs over a sentence, from the word that looks to those looked at, wherever the words stand. */
 
 const LEAST = 0.02; // a weight below this has no arc
-const ROOM = 40; // pixels between lines, for arcs; over the first line there is more
-
-/** The height of arcs over a line of words, in a figure of some width. */
-export const roomAbove = (first: boolean, width: number): number => (first ? Math.min(78, 34 + width * 0.06) : ROOM);
+/** The height of arcs over a line of words, in a figure of some width: over the first line there is more room. */
+export const roomAbove = (first: boolean, width: number, small: boolean): number =>
+  first ? Math.min(small ? 60 : 78, (small ? 24 : 34) + width * 0.06) : small ? 26 : 40;
 
 export interface Box {
   left: number;
@@ -20,9 +19,8 @@ export interface Arc {
 }
 
 /** The arcs of a word, given how much it looks at each and where each stands; strong ones last, on top of the others. */
-export function arcsOf(from: number, weights: readonly number[], boxes: readonly Box[], width: number): Arc[] {
+export function arcsOf(from: number, weights: readonly number[], boxes: readonly Box[], room: number): Arc[] {
   const looks = boxes[from]!;
-  const room = roomAbove(looks.top === boxes[0]!.top, width);
   const arcs = weights.flatMap((weight, to) =>
     weight >= LEAST ? [{ to, weight, path: curve(looks, boxes[to]!, room) }] : [],
   );

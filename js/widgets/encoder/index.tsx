@@ -20,7 +20,6 @@ import { describe, SENSE_LAYER, sayHeads, sayLook, saySense, two } from "./words
 import thread from "./worker.ts?thread";
 
 export const THREAD = thread;
-export * from "./arcs.ts";
 export * from "./maths.ts";
 export * from "./words.ts";
 
@@ -221,7 +220,9 @@ function Whole(props: Props) {
       )}
       <AllHeads {...props} />
       <TextAlternative title="All this in words" lines={reads.flatMap(({ now, word }) => describe(now, word, head))} />
-      <Licence card={state.card} opens />
+      <p class="bw-quiet enc-licence">
+        <Words>Model:</Words> <Licence card={state.card} /> <Words>{ROUNDED}</Words>
+      </p>
       <About {...props} />
     </>
   );
@@ -366,15 +367,14 @@ function Opening({ write }: Props) {
   );
 }
 
-function Licence({ card, opens = false }: { card: string; opens?: boolean }) {
+function Licence({ card }: { card: string }) {
   return (
-    <p class="bw-quiet enc-licence">
-      <Words>Model:</Words>{" "}
+    <>
       <a href={card} target="_blank" rel="noopener">
         all-MiniLM-L6-v2
       </a>
-      <Words>{`, Apache License 2.0.${opens ? ` ${ROUNDED}` : ""}`}</Words>
-    </p>
+      , <Words>Apache License 2.0.</Words>
+    </>
   );
 }
 
@@ -384,12 +384,13 @@ interface PicturingProps {
   read: Read;
   head: Head;
   off: readonly Head[];
+  small?: boolean;
   onWord?: (word: number) => void;
   onHide?: (word: number) => void;
 }
 
 /** The words of a sentence, each above the weight that it gets, under arcs from the word that looks. */
-function Picturing({ read, head, off, onWord, onHide }: PicturingProps) {
+function Picturing({ read, head, off, small = false, onWord, onHide }: PicturingProps) {
   const { now, word, hidden, busy } = read;
   const [figure, width] = useWidth<HTMLDivElement>();
   const [arcs, draw] = useState<readonly Arc[]>([]);
@@ -405,14 +406,15 @@ function Picturing({ read, head, off, onWord, onHide }: PicturingProps) {
         height: element.offsetHeight,
       }),
     );
-    setFirst(boxes[word]!.top === boxes[0]!.top);
-    draw(arcsOf(word, weights, boxes, width ?? 0));
+    const onFirst = boxes[word]!.top === boxes[0]!.top;
+    setFirst(onFirst);
+    draw(arcsOf(word, weights, boxes, roomAbove(onFirst, width ?? 0, small)));
   }, [key, width, first, onWord !== undefined]);
   const name = nameOfHead(head);
   const gone = isOff(off, head);
   const said = `From “${spell(now, word)}”, head ${name} ${gone ? "is taken away" : `looks most ${sayLook(now, word, head)}`}`;
   return (
-    <div ref={figure} class={`enc-figure${busy ? " enc-busy" : ""}`} aria-busy={busy}>
+    <div ref={figure} class={`enc-figure${busy ? " enc-busy" : ""}${small ? " enc-small" : ""}`} aria-busy={busy}>
       <svg class="enc-arcs" role="img" aria-label={`${said}.`}>
         {arcs.map(({ to, weight, path }) => (
           <path
@@ -426,7 +428,7 @@ function Picturing({ read, head, off, onWord, onHide }: PicturingProps) {
       </svg>
       <div
         class="enc-words"
-        style={{ paddingTop: `${first ? roomAbove(first, width ?? 0) + 8 : 8}px` }}
+        style={{ paddingTop: `${first ? roomAbove(first, width ?? 0, small) + 8 : 8}px` }}
         role="group"
         aria-label="Words, and their weights"
         data-roving={word}
@@ -729,9 +731,9 @@ function Small({ state, write, reads }: Props) {
   const sentences = heads.map(say);
   return (
     <>
-      <Heading>One word in a model that others use</Heading>
+      <Heading>{`“${spell(reads[0]!.now, reads[0]!.word)}” in a real model`}</Heading>
       {state.slots.map((_, place) => (
-        <Picturing key={place} read={reads[place]!} head={head} off={[]} />
+        <Picturing key={place} read={reads[place]!} head={head} off={[]} small />
       ))}
       <Choice
         name="head"
@@ -743,14 +745,17 @@ function Small({ state, write, reads }: Props) {
       <Panel title="Real weights, recorded">
         <ReservedHeight longest={sentences}>{say(nameOfHead(head))}</ReservedHeight>
       </Panel>
-      {state.link && (
-        <p class="enc-link">
-          <a href={state.link}>
-            <Words>Open the whole model</Words>
-          </a>
-        </p>
-      )}
-      <Licence card={state.card} />
+      <p class="bw-quiet enc-licence">
+        {state.link && (
+          <>
+            <a href={state.link} class="enc-link">
+              <Words>Open the whole model</Words>
+            </a>
+            {" · "}
+          </>
+        )}
+        <Licence card={state.card} />
+      </p>
     </>
   );
 }
