@@ -2,9 +2,10 @@
 
    node build.mjs [OUT] */
 
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { build } from "esbuild";
+import wabt from "wabt";
 
 const here = import.meta.dirname;
 const names = readdirSync(resolve(here, "widgets")).sort();
@@ -17,17 +18,25 @@ const common = {
   logLevel: "warning",
 };
 
-/** `import text from "./worker.ts?thread"` is the text of a script of its own, for a Worker. */
-const threads = {
-  name: "threads",
+const { parseWat } = await wabt();
+
+/** `import text from "./worker.ts?thread"` is the text of a script of its own, for a Worker; `"./linear.wat?wasm"` is
+    a WebAssembly module in base64. */
+const texts = {
+  name: "texts",
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /\?thread$/ }, ({ path, resolveDir }) => ({
-      path: resolve(resolveDir, path.replace("?thread", "")),
-      namespace: "thread",
-    }));
+    onResolve({ filter: /\?(thread|wasm)$/ }, ({ path, resolveDir }) => {
+      const [file, namespace] = path.split("?");
+      return { path: resolve(resolveDir, file), namespace };
+    });
     onLoad({ filter: /.*/, namespace: "thread" }, async ({ path }) => {
-      const { outputFiles } = await build({ ...common, entryPoints: [path], format: "iife", write: false });
+      const options = { ...common, entryPoints: [path], format: "iife", write: false, plugins: [texts] };
+      const { outputFiles } = await build(options);
       return { contents: outputFiles[0].text, loader: "text" };
+    });
+    onLoad({ filter: /.*/, namespace: "wasm" }, ({ path }) => {
+      const { buffer } = parseWat(path, readFileSync(path), { simd: true }).toBinary({});
+      return { contents: Buffer.from(buffer).toString("base64"), loader: "text" };
     });
   },
 };
@@ -40,5 +49,5 @@ await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
-  plugins: [threads],
+  plugins: [texts],
 });

@@ -18,7 +18,7 @@ from .encoder import Encoder, WordPieces
 
 __all__ = ["pack_encoder", "unpack_encoder"]
 
-#: How matrices are rounded, by the beginnings of their names: the largest whole number, and how many share a scale.
+# How matrices are rounded, by the beginnings of their names: the largest whole number, and how many share a scale.
 LEVELS = {"layers.": (127, 32), "embedding.": (31, 64)}
 CONTEXT = 64  # positions that are kept
 

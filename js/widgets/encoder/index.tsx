@@ -598,25 +598,26 @@ interface HeadCellProps {
 function HeadCell({ head, place, tabIndex, reads, pressed, off, onPick }: HeadCellProps) {
   const id = useIds();
   const strips = reads.map(({ now, word }) => now.looks(word, head) ?? []);
-  const key = JSON.stringify(strips);
   const drawn = useMemo(
     () => (
       <svg viewBox={`0 0 1 ${strips.length}`} preserveAspectRatio="none" aria-hidden="true">
         {strips.map((weights, row) =>
-          weights.map((weight, at) => (
-            <rect
-              key={`${row} ${at}`}
-              x={at / weights.length}
-              y={row + 0.04}
-              width={1.02 / weights.length}
-              height={0.92}
-              style={{ fill: weightColours(weight).ground }}
-            />
-          )),
+          weights.map((weight, at) =>
+            isFaint(weight) ? null : (
+              <rect
+                key={`${row} ${at}`}
+                x={at / weights.length}
+                y={row + 0.04}
+                width={1.02 / weights.length}
+                height={0.92}
+                style={{ fill: weightColours(weight).ground }}
+              />
+            ),
+          ),
         )}
       </svg>
     ),
-    [key],
+    [strips[0], strips[1]],
   );
   const looks = off ? "taken away" : reads.map(({ now, word }) => `looks ${sayLook(now, word, head)}`).join("; ");
   return (

@@ -1,7 +1,8 @@
 /* The encoder itself: its rounded numbers, and what it computes from the pieces of a text. Matrices are flat arrays. */
 
-import { range } from "../../kit/maths.ts";
-import { half } from "../../kit/packed.ts";
+import { range, sum } from "../../kit/maths.ts";
+import { bytesOf, half } from "../../kit/packed.ts";
+import kernel from "./linear.wat?wasm";
 
 export type Head = [layer: number, head: number];
 
@@ -20,14 +21,31 @@ export interface Network {
   embedding: Rounded;
   /** All other tensors by name. */
   numbers: ReadonlyMap<string, Float32Array>;
+  /** linear.wat, and room for what it multiplies and for what comes out; with the tensors they share a memory. */
+  multiply: (x: number, w: number, b: number, y: number, n: number, row: number, wide: number) => void;
+  scratch: { x: Float32Array; y: Float32Array };
   /** What Python added to the line of JSON. */
   about: unknown;
 }
 
-function spread({ levels, scales, share }: Rounded, from = 0, to = levels.length): Float32Array<ArrayBuffer> {
-  const numbers = new Float32Array(to - from);
-  for (let i = from; i < to; i++) numbers[i - from] = levels[i]! * scales[Math.floor(i / share)]!;
-  return numbers;
+/** Write some of the numbers of a matrix into an array. */
+function spread({ levels, scales, share }: Rounded, into: Float32Array, from = 0): Float32Array {
+  for (let i = 0; i < into.length; i++) into[i] = levels[from + i]! * scales[Math.floor((from + i) / share)]!;
+  return into;
+}
+
+/** A memory for arrays of single precision, for all that linear.wat is to reach. */
+function makeMemory(lengths: readonly number[]) {
+  const padded = lengths.map((length) => 4 * Math.ceil(length / 4));
+  const memory = new WebAssembly.Memory({ initial: Math.ceil((4 * sum(padded)) / 65536) });
+  let at = 0;
+  const take = (length: number): Float32Array => {
+    const numbers = new Float32Array(memory.buffer, at, length);
+    at += 16 * Math.ceil(length / 4);
+    return numbers;
+  };
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytesOf(kernel)), { page: { memory } });
+  return { take, multiply: exports.linear as Network["multiply"] };
 }
 
 /** Read what `pack_encoder` in Python wrote. */
@@ -37,25 +55,31 @@ export function unpack(packed: Uint8Array): Network {
   const view = new DataView(packed.buffer, packed.byteOffset);
   const halfOf = Float32Array.from({ length: 65536 }, (_, bits) => half(bits));
   let at = line + 1;
-  const halves = (count: number) => {
-    const numbers = new Float32Array(count);
-    for (let i = 0; i < count; i++, at += 2) numbers[i] = halfOf[view.getUint16(at, true)]!;
+  const halves = (numbers: Float32Array) => {
+    for (let i = 0; i < numbers.length; i++, at += 2) numbers[i] = halfOf[view.getUint16(at, true)]!;
     return numbers;
   };
+  const tensors = head.tensors as [name: string, shape: number[], top: number, share: number][];
+  const count = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+  const shapeOf = (name: string) => tensors.find(([one]) => one === name)![1] as [number, number];
+  const [most, width] = shapeOf("positions.weight");
+  const widest = Math.max(width, shapeOf("layers.0.feed_forward.w_1.weight")[0]);
+  const room = (most + 3) * widest; // linear.wat takes rows by fours
+  const reached = tensors.filter(([name]) => name !== "embedding.weight").map(([, shape]) => count(shape));
+  const { take, multiply } = makeMemory([room, room, ...reached]);
+  const scratch = { x: take(room), y: take(room) };
   const numbers = new Map<string, Float32Array>();
   let embedding: Rounded | null = null;
-  let width = 0;
-  for (const [name, shape, top, share] of head.tensors as [string, number[], number, number][]) {
-    const count = shape.reduce((a, b) => a * b, 1);
+  for (const [name, shape, top, share] of tensors) {
     if (!top) {
-      numbers.set(name, halves(count));
+      numbers.set(name, halves(take(count(shape))));
       continue;
     }
-    const levels = new Int8Array(packed.buffer, packed.byteOffset + at, count);
-    at += count;
-    const rounded = { levels, scales: halves(count / share), share };
-    if (name === "embedding.weight") [embedding, width] = [rounded, shape[1]!];
-    else numbers.set(name, spread(rounded));
+    const levels = new Int8Array(packed.buffer, packed.byteOffset + at, count(shape));
+    at += levels.length;
+    const rounded = { levels, scales: halves(new Float32Array(levels.length / share)), share };
+    if (name === "embedding.weight") embedding = rounded;
+    else numbers.set(name, spread(rounded, take(levels.length)));
   }
   return {
     ids: new Map((head.pieces as string[]).map((piece, id) => [piece, id])),
@@ -64,76 +88,28 @@ export function unpack(packed: Uint8Array): Network {
     width,
     embedding: embedding!,
     numbers,
+    multiply,
+    scratch,
     about: head.about,
   };
 }
 
 // ---- Arithmetic ---------------------------------------------------------------------------------------------------
 
-/** x Wᵀ + b for the n rows of x. Four rows and two columns at a time: each number that is read is used several times. The
-    columns of W are an even number. */
-function linear(x: Float64Array, weight: Float32Array, bias: Float32Array, n: number): Float64Array {
+/** x Wᵀ + b for the n rows of x. */
+function linear({ numbers, scratch, multiply }: Network, x: Float32Array, name: string, n: number): Float32Array {
+  const [weight, bias] = [numbers.get(`${name}.weight`)!, numbers.get(`${name}.bias`)!];
   const wide = bias.length;
-  const inner = weight.length / wide;
-  const y = new Float64Array(n * wide);
-  for (let first = 0; n >= 4 && first < n; first += 4) {
-    const i = Math.min(first, n - 4); // the last four may have been computed in part
-    const a = i * inner;
-    const b = a + inner;
-    const c = b + inner;
-    const d = c + inner;
-    for (let o = 0; o < wide; o += 2) {
-      const p = o * inner;
-      const q = p + inner;
-      let a0 = 0;
-      let a1 = 0;
-      let b0 = 0;
-      let b1 = 0;
-      let c0 = 0;
-      let c1 = 0;
-      let d0 = 0;
-      let d1 = 0;
-      for (let l = 0; l < inner; l++) {
-        const u = weight[p + l]!;
-        const v = weight[q + l]!;
-        const xa = x[a + l]!;
-        const xb = x[b + l]!;
-        const xc = x[c + l]!;
-        const xd = x[d + l]!;
-        a0 += xa * u;
-        a1 += xa * v;
-        b0 += xb * u;
-        b1 += xb * v;
-        c0 += xc * u;
-        c1 += xc * v;
-        d0 += xd * u;
-        d1 += xd * v;
-      }
-      const to = i * wide + o;
-      y[to] = a0 + bias[o]!;
-      y[to + 1] = a1 + bias[o + 1]!;
-      y[to + wide] = b0 + bias[o]!;
-      y[to + wide + 1] = b1 + bias[o + 1]!;
-      y[to + 2 * wide] = c0 + bias[o]!;
-      y[to + 2 * wide + 1] = c1 + bias[o + 1]!;
-      y[to + 3 * wide] = d0 + bias[o]!;
-      y[to + 3 * wide + 1] = d1 + bias[o + 1]!;
-    }
-  }
-  for (let i = 0; n < 4 && i < n; i++) {
-    for (let o = 0; o < wide; o++) {
-      let total = bias[o]!;
-      for (let l = 0; l < inner; l++) total += x[i * inner + l]! * weight[o * inner + l]!;
-      y[i * wide + o] = total;
-    }
-  }
-  return y;
+  scratch.x.set(x);
+  const [from, to] = [scratch.x.byteOffset, scratch.y.byteOffset];
+  multiply(from, weight.byteOffset, bias.byteOffset, to, n, (4 * weight.length) / wide, wide);
+  return scratch.y.slice(0, n * wide);
 }
 
 /** Each row with mean 0 and variance 1, times a gain, plus a bias. */
-function normed(x: Float64Array, gain: Float32Array, bias: Float32Array): Float64Array {
+function normed(x: Float32Array, gain: Float32Array, bias: Float32Array): Float32Array {
   const width = gain.length;
-  const y = new Float64Array(x.length);
+  const y = new Float32Array(x.length);
   for (let from = 0; from < x.length; from += width) {
     let mean = 0;
     for (let l = 0; l < width; l++) mean += x[from + l]! / width;
@@ -195,12 +171,12 @@ export interface Computed {
 
 /** The weights of one head, written from a place on, and what it finds, written into the head's columns. */
 function attend(
-  [q, k, v]: readonly [Float64Array, Float64Array, Float64Array],
+  [q, k, v]: readonly [Float32Array, Float32Array, Float32Array],
   { n, from, to, width }: { n: number; from: number; to: number; width: number },
   hidden: readonly number[],
   weights: Float32Array,
   at: number,
-  found: Float64Array,
+  found: Float32Array,
 ): void {
   const row = new Float64Array(n);
   const seen = range(n).filter((j) => !hidden.includes(j));
@@ -235,8 +211,8 @@ export function read(
   const { heads, layers, width, numbers } = net;
   const [n, size] = [pieces.length, width / heads];
   const own = (name: string) => numbers.get(name)!;
-  const times = (x: Float64Array, name: string) => linear(x, own(`${name}.weight`), own(`${name}.bias`), n);
-  const norm = (x: Float64Array, name: string) => normed(x, own(`${name}.weight`), own(`${name}.bias`));
+  const times = (x: Float32Array, name: string) => linear(net, x, name, n);
+  const norm = (x: Float32Array, name: string) => normed(x, own(`${name}.weight`), own(`${name}.bias`));
 
   const weights = new Float32Array(layers * heads * n * n);
   const states = new Float32Array((layers + 1) * n * width);
@@ -246,7 +222,7 @@ export function read(
     const name = `layers.${l}`;
     const part = (letter: string) => times(x, `${name}.attention.w_${letter}`);
     const projected = [part("q"), part("k"), part("v")] as const;
-    const found = new Float64Array(n * width);
+    const found = new Float32Array(n * width);
     for (let h = 0; h < heads; h++) {
       if (off.some(([layer, head]) => layer === l + 1 && head === h + 1)) continue;
       const place = { n, from: h * size, to: (h + 1) * size, width };
@@ -262,18 +238,18 @@ export function read(
 }
 
 /** The vectors of pieces, their positions and the first kind of sentence, added. */
-function embed({ ids, embedding, numbers, width }: Network, pieces: readonly string[]): Float64Array {
+function embed({ ids, embedding, numbers, width }: Network, pieces: readonly string[]): Float32Array {
   const [positions, kind] = [numbers.get("positions.weight")!, numbers.get("kinds.weight")!];
-  const x = new Float64Array(pieces.length * width);
+  const x = new Float32Array(pieces.length * width);
   pieces.forEach((piece, i) => {
     const from = ids.get(piece)! * width;
-    const row = spread(embedding, from, from + width);
+    const row = spread(embedding, new Float32Array(width), from);
     for (let f = 0; f < width; f++) x[i * width + f] = row[f]! + positions[i * width + f]! + kind[f]!;
   });
   return x;
 }
 
-function plus(x: Float64Array, y: Float64Array): Float64Array {
+function plus(x: Float32Array, y: Float32Array): Float32Array {
   for (let i = 0; i < y.length; i++) y[i]! += x[i]!;
   return y;
 }

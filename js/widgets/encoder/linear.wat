@@ -1,0 +1,67 @@
+;; y = x Wᵀ + b in single precision, four numbers at a time: the part of the encoder that takes long.
+;; All addresses and lengths of rows are in bytes but n and wide, which count rows of x and of W. Rows of x are taken by
+;; fours (there is room for three more than n), rows of W by twos, and both are a multiple of four numbers long.
+(module
+  (import "page" "memory" (memory 1))
+
+  (func $sum (param $v v128) (result f32)
+    (f32.add
+      (f32.add (f32x4.extract_lane 0 (local.get $v)) (f32x4.extract_lane 1 (local.get $v)))
+      (f32.add (f32x4.extract_lane 2 (local.get $v)) (f32x4.extract_lane 3 (local.get $v)))))
+
+  ;; Two neighbours in a row of y, from their sums and from two of b
+  (func $store (param $to i32) (param $b i32) (param $one v128) (param $other v128)
+    (f32.store (local.get $to) (f32.add (call $sum (local.get $one)) (f32.load (local.get $b))))
+    (f32.store offset=4 (local.get $to) (f32.add (call $sum (local.get $other)) (f32.load offset=4 (local.get $b)))))
+
+  (func (export "linear")
+    (param $x i32) (param $w i32) (param $b i32) (param $y i32) (param $n i32) (param $row i32) (param $wide i32)
+    (local $i i32) (local $o i32) (local $l i32) (local $at i32) (local $to i32) (local $next i32)
+    (local $u v128) (local $v v128) (local $t v128)
+    (local $a0 v128) (local $b0 v128) (local $c0 v128) (local $d0 v128)
+    (local $a1 v128) (local $b1 v128) (local $c1 v128) (local $d1 v128)
+    (local.set $next (i32.shl (local.get $wide) (i32.const 2)))
+    (loop $rows
+      (local.set $o (i32.const 0))
+      (local.set $at (local.get $w))
+      (loop $columns
+        (local.set $a0 (v128.const f32x4 0 0 0 0))
+        (local.set $b0 (local.get $a0))
+        (local.set $c0 (local.get $a0))
+        (local.set $d0 (local.get $a0))
+        (local.set $a1 (local.get $a0))
+        (local.set $b1 (local.get $a0))
+        (local.set $c1 (local.get $a0))
+        (local.set $d1 (local.get $a0))
+        (local.set $l (i32.const 0))
+        (loop $sums
+          (local.set $u (v128.load (i32.add (local.get $at) (local.get $l))))
+          (local.set $v (v128.load (i32.add (i32.add (local.get $at) (local.get $row)) (local.get $l))))
+          (local.set $to (i32.add (local.get $x) (local.get $l)))
+          (local.set $t (v128.load (local.get $to)))
+          (local.set $a0 (f32x4.add (local.get $a0) (f32x4.mul (local.get $t) (local.get $u))))
+          (local.set $a1 (f32x4.add (local.get $a1) (f32x4.mul (local.get $t) (local.get $v))))
+          (local.set $t (v128.load (local.tee $to (i32.add (local.get $to) (local.get $row)))))
+          (local.set $b0 (f32x4.add (local.get $b0) (f32x4.mul (local.get $t) (local.get $u))))
+          (local.set $b1 (f32x4.add (local.get $b1) (f32x4.mul (local.get $t) (local.get $v))))
+          (local.set $t (v128.load (local.tee $to (i32.add (local.get $to) (local.get $row)))))
+          (local.set $c0 (f32x4.add (local.get $c0) (f32x4.mul (local.get $t) (local.get $u))))
+          (local.set $c1 (f32x4.add (local.get $c1) (f32x4.mul (local.get $t) (local.get $v))))
+          (local.set $t (v128.load (i32.add (local.get $to) (local.get $row))))
+          (local.set $d0 (f32x4.add (local.get $d0) (f32x4.mul (local.get $t) (local.get $u))))
+          (local.set $d1 (f32x4.add (local.get $d1) (f32x4.mul (local.get $t) (local.get $v))))
+          (br_if $sums (i32.lt_u (local.tee $l (i32.add (local.get $l) (i32.const 16))) (local.get $row))))
+        (local.set $l (i32.add (local.get $b) (i32.shl (local.get $o) (i32.const 2))))
+        (local.set $to (i32.add (local.get $y) (i32.shl (local.get $o) (i32.const 2))))
+        (call $store (local.get $to) (local.get $l) (local.get $a0) (local.get $a1))
+        (local.set $to (i32.add (local.get $to) (local.get $next)))
+        (call $store (local.get $to) (local.get $l) (local.get $b0) (local.get $b1))
+        (local.set $to (i32.add (local.get $to) (local.get $next)))
+        (call $store (local.get $to) (local.get $l) (local.get $c0) (local.get $c1))
+        (local.set $to (i32.add (local.get $to) (local.get $next)))
+        (call $store (local.get $to) (local.get $l) (local.get $d0) (local.get $d1))
+        (local.set $at (i32.add (local.get $at) (i32.shl (local.get $row) (i32.const 1))))
+        (br_if $columns (i32.lt_u (local.tee $o (i32.add (local.get $o) (i32.const 2))) (local.get $wide))))
+      (local.set $x (i32.add (local.get $x) (i32.shl (local.get $row) (i32.const 2))))
+      (local.set $y (i32.add (local.get $y) (i32.shl (local.get $next) (i32.const 2))))
+      (br_if $rows (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 4))) (local.get $n))))))
