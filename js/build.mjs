@@ -35,7 +35,7 @@ const texts = {
       return { contents: outputFiles[0].text, loader: "text" };
     });
     onLoad({ filter: /.*/, namespace: "wasm" }, ({ path }) => {
-      const { buffer } = parseWat(path, readFileSync(path), { simd: true }).toBinary({});
+      const { buffer } = parseWat(path, readFileSync(path, "utf8"), { simd: true }).toBinary({});
       return { contents: Buffer.from(buffer).toString("base64"), loader: "text" };
     });
   },
