@@ -550,6 +550,7 @@ function AllHeads({ state, write, reads }: Props) {
       </p>
       <Grid
         label="Heads: a row for each layer"
+        style={{ tableLayout: "fixed" }} // whatever a page says of tables
         rows={range(LAYERS).map((l) => l + 1)}
         columns={range(HEADS).map((h) => h + 1)}
         cell={(l, h, tabIndex) => (
