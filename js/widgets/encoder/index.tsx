@@ -177,7 +177,7 @@ function Whole(props: Props) {
             {...props}
             place={place}
             live={live}
-            onText={(text) => act({ slots: change(place, fresh(text, state)) })}
+            onTake={(text) => act({ slots: change(place, fresh(text, state)) })}
           />
           <Picturing
             read={reads[place]!}
@@ -248,11 +248,11 @@ const OWN = "your own";
 interface ChoosingProps extends Props {
   place: number;
   live: boolean;
-  onText: (text: string) => void;
+  onTake: (text: string) => void;
 }
 
 /** Where a sentence is chosen and, once the model is there, typed. */
-function Choosing({ state, write, reads, place, live, onText }: ChoosingProps) {
+function Choosing({ state, write, reads, place, live, onTake }: ChoosingProps) {
   const id = useIds();
   const { text } = state.slots[place]!;
   const { all, pieces } = reads[place]!.now;
@@ -295,7 +295,7 @@ function Choosing({ state, write, reads, place, live, onText }: ChoosingProps) {
         label={live ? "or take one" : label}
         options={ready.includes(text) ? options : [...options, [text, OWN]]}
         value={text}
-        onChange={onText}
+        onChange={onTake}
       />
       {trouble && (
         <p class="bw-trouble" role="status">
@@ -449,15 +449,16 @@ function Picturing({ read, head, off, small = false, onWord, onHide }: Picturing
   );
 }
 
-const Piece = ({ text }: { text: string }) =>
-  text.startsWith("##") && text.length > 2 ? (
+/** A piece; one from inside a word has its mark. */
+const Piece = ({ text }: { text: string }) => {
+  const inside = text.startsWith("##") && text.length > 2;
+  return (
     <>
-      <span class="enc-inside">##</span>
-      {text.slice(2)}
+      {inside && <span class="enc-inside">##</span>}
+      {inside ? text.slice(2) : text}
     </>
-  ) : (
-    <>{text}</>
   );
+};
 
 interface AskingProps {
   at: number;
@@ -728,7 +729,8 @@ function Small({ state, write, reads }: Props) {
   const heads = Object.keys(state.sentences[0]!.weights);
   const say = (name: string) => {
     const [first, second] = reads.map(({ now, word }) => sayLook(now, word, name.split(".").map(Number) as Head));
-    return `From “${spell(reads[0]!.now, reads[0]!.word)}”, head ${name} looks most ${first}, and in the second sentence ${second}.`;
+    const also = second ? `, and in the second sentence ${second}` : "";
+    return `From “${spell(reads[0]!.now, reads[0]!.word)}”, head ${name} looks most ${first}${also}.`;
   };
   const sentences = heads.map(say);
   return (
@@ -739,7 +741,7 @@ function Small({ state, write, reads }: Props) {
       ))}
       <Choice
         name="head"
-        label="Four of its 72 heads"
+        label={`Some of its ${LAYERS * HEADS} heads`}
         options={heads.map((name) => ({ value: name, text: name }))}
         value={nameOfHead(head)}
         onChange={(name) => write({ head: name.split(".").map(Number) as Head })}
