@@ -153,11 +153,13 @@ def vocabulary():
 
 
 def test_texts_of_many_kinds_have_the_pieces_of_python(read_in_node, vocabulary):
-    model = drawn(vocabulary, d_model=4, num_heads=1, num_layers=1, d_ff=4)
+    pieces = [*vocabulary, "\U00010428", "##\U00010428"]  # a letter of two units in JavaScript
+    model = drawn(pieces, d_model=4, num_heads=1, num_layers=1, d_ff=4)
     dice = random.Random(1)
     letters = "abcdefgh'.,-# \n\u00a0éÈñçİßΣ\u0301\u0327中日한🦜١²Ⅷ"
     invented = ["".join(dice.choices(letters, k=dice.randrange(70))) for _ in range(300)]
-    texts = [*STRANGE, *REFERENCE["pieces"], *SENTENCES_ALL, *invented]
+    longest = [piece.removeprefix("##") for piece in sorted(vocabulary, key=len)[-50:]]
+    texts = [*STRANGE, *REFERENCE["pieces"], *SENTENCES_ALL, *invented, *longest, "\U00010428" * 60]
     answers = read_in_node(
         pack_encoder(model, more={"senses": torch.zeros(1)}, about={"most": 64}), [(t, [], []) for t in texts]
     )
