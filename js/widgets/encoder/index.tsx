@@ -55,7 +55,6 @@ interface State extends Shown {
 }
 
 const [LAYERS, HEADS] = [6, 12];
-const MOST_CHARACTERS = 2000; // of a field
 
 function settle(state: State): State {
   if (state.opened) return state;
@@ -277,7 +276,6 @@ function Choosing({ state, write, reads, place, live, onTake }: ChoosingProps) {
             type="text"
             class="bw-entry"
             id={id(`text-${place}`)}
-            maxLength={MOST_CHARACTERS}
             autocomplete="off"
             spellcheck={false}
             aria-invalid={trouble !== "" || undefined}
@@ -501,7 +499,7 @@ function Weight({ at, word, value, hidden, onHide }: WeightProps) {
       style={hidden ? undefined : weightStyle(value)}
       tabIndex={-1}
       aria-pressed={hidden}
-      aria-label={hidden ? `“${word}” is hidden` : `${two(value)}, hide “${word}”`}
+      aria-label={`${hidden ? "" : `${two(value)}, `}hide “${word}”`}
       data-value={value}
       onClick={() => onHide(at)}
     >
