@@ -110,8 +110,10 @@ class SentenceReader(BookWidget):
         if f"{'.'.join(map(str, head))}" not in heads:
             raise ValueError(f"head must be (layer, head) from (1, 1) to (6, 12); got {head!r}")
         if compact:
-            few = dict.fromkeys([f"{layer}.{number}" for layer, number in (head, *FEW)])
-            records = [{**one, "weights": {name: one["weights"][name] for name in few}} for one in records[:2]]
+            few = dict.fromkeys(f"{layer}.{number}" for layer, number in (head, *FEW))
+            records = [
+                {**one, "weights": {name: one["weights"][name] for name in few}, "between": ""} for one in records[:2]
+            ]
         super().__init__(
             sentences=records,
             more=[] if compact else [list(one) for one in MORE],
