@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_book import widgets as on_site
-from website import bytes_sent, put
+from website import DRESS, PHONE, bytes_sent, phone_faults, put, serious_findings
 
 from attention_tutorial.data.senses import SECOND_SENTENCES, SENTENCES
 from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder, packaged_encoder
@@ -582,6 +582,20 @@ def test_the_keys_lead_from_word_to_word_and_to_their_weights(page, rounded):
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     agrees(page, rounded, RIVER, "fished", (2, 6), hidden=[8])
+
+
+def test_opened_it_has_no_serious_fault_by_day_and_night_and_fits_a_phone(page):
+    open_model(page)
+    page.get_by_role("button", name="Take head 1.5 away").click()
+    page.get_by_role("button", name="hide “river”").click()
+    page.get_by_label("Sentence 2: type one in English").fill("incomprehensibilities of the bank, " * 9)
+    settle(page)
+    page.evaluate("document.querySelector('.bw details').open = true")
+    assert serious_findings(page, ".bw") == []
+    for width in (PHONE, 320):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(DRESS, ["light", width])
+        assert phone_faults(page) == []
 
 
 def test_a_part_that_does_not_come_is_told_and_can_be_asked_for_again(page, copy_of_site, rounded):
