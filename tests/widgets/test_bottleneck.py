@@ -18,7 +18,7 @@ from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
-from tools.record import RECORD, record_of, stored_states
+from tools.record import RECORDED, record_of, stored_states
 
 TRAINED_TO = 12
 
@@ -333,8 +333,9 @@ def chapter():
 
 
 def test_the_recording_is_of_the_networks_that_the_chapter_trained():
-    assert json.loads(RECORD.read_text(encoding="utf-8")) == record_of(), "run `python -m tools.record`"
-    assert RECORD.stat().st_size < 20_000
+    record = RECORDED / "bottleneck.json"
+    assert json.loads(record.read_text(encoding="utf-8")) == record_of(), "run `python -m tools.record`"
+    assert record.stat().st_size < 20_000
     (opening,) = (state for state in stored_states() if state["compact"])
     assert opening == Bottleneck.recorded(length=4).state()
 
