@@ -175,8 +175,10 @@ def test_a_saved_copy_shows_every_widget_or_its_table(notebook):
     """It comes last, since it ends the kernel."""
     had = [cell["id"] for cell in notebook.cells() if cell["widget"]]
     notebook.open_again()
-    cells = notebook.cells()
-    assert not [cell["id"] for cell in cells if re.search(r"Error displaying widget|[Mm]odel not found", cell["text"])]
+    dead = re.compile(r"Error displaying widget|[Mm]odel not found")
+    for cell in notebook.cells():
+        if dead.search(cell["text"]):  # what a style hides is there all the same
+            assert not notebook.show(cell["id"]).locator(".jp-OutputArea-child:visible", has_text=dead).count()
     assert had
     for name in had:
         assert notebook.show(name).locator(".jp-OutputArea-output :is(.bw, table):visible").count(), name
