@@ -39,6 +39,19 @@ def _weights(query: Tensor, key: Tensor, scale: float | None = None, dim: int = 
     return (query @ key.mT / (query.size(-1) ** 0.5 if scale is None else scale)).softmax(dim)
 
 
+WORD_BEFORE = quick_question(
+    "A word has three pieces, and a head gives all its weight to the piece before. Which weight does the word give the "
+    "word before it, if the rows of its pieces are averaged?",
+    1 / 3,
+    {
+        1.0: "that is the first piece alone; the second and third look at their own word",
+        0.0: "the first piece does look at the word before; take the mean of three rows",
+        3.0: "each row sums to 1, and so must their mean",
+        0.6667: "that stays inside the word: two of its three pieces look at their own word",
+    },
+)
+
+
 WEIGHTS_OF_HEADS = Exercise(
     prompt="The weights of all heads, from their queries and keys, without a mask.",
     right=_weights,
