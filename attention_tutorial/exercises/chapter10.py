@@ -214,3 +214,48 @@ SHARES_OF_LENGTH = Exercise(
         ),
     ],
 )
+
+
+def _by_the_mean(found: Tensor, head: int, mean: Tensor) -> Tensor:
+    changed = found.clone()
+    changed[:, head] = mean
+    return changed
+
+
+BY_THE_MEAN = Exercise(
+    prompt="What the heads find, with one head replaced by its mean over the real pieces of other texts.",
+    right=lambda found, head, other, real: _by_the_mean(found, head, other[:, head][real].mean(0)),
+    returns=tensor("(texts, h, n, d_head)", "what the heads find"),
+    cases=[
+        Case(
+            (
+                random(2, 3, 4, 5),
+                1,
+                random(3, 3, 6, 5, seed=1),
+                torch.arange(6) < torch.tensor([6, 4, 5])[:, None],
+            )
+        )
+    ],
+    wrong_answers=[
+        WrongAnswer(
+            "you put a zero in its place; that also takes away what the head adds to every text alike",
+            lambda found, head, other, real: _by_the_mean(found, head, torch.zeros(())),
+        ),
+        WrongAnswer(
+            "your mean counts the padding too; take the vectors at which real is True",
+            lambda found, head, other, real: _by_the_mean(found, head, other[:, head].mean((0, 1))),
+        ),
+        WrongAnswer(
+            "that is the mean over these texts; take it over the other ones",
+            lambda found, head, other, real: _by_the_mean(found, head, found[:, head].mean((0, 1))),
+        ),
+        WrongAnswer(
+            "each feature has a mean of its own; you took one over all features",
+            lambda found, head, other, real: _by_the_mean(found, head, other[:, head][real].mean()),
+        ),
+        WrongAnswer(
+            "you took the mean of each head; replace one head and leave the others as they are",
+            lambda found, head, other, real: other.transpose(1, 2)[real].mean(0)[None, :, None].expand_as(found),
+        ),
+    ],
+)
