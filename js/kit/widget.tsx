@@ -59,6 +59,28 @@ function focusIn(el: HTMLElement): () => void {
   };
 }
 
+/** Show what a choice leads to; if that is less tall, room is left, so that what stands below keeps its place. */
+function keepHeight(el: HTMLElement, show: () => void) {
+  const section = el.firstElementChild as HTMLElement;
+  const height = section.getBoundingClientRect().height;
+  show();
+  section.style.minHeight = `${height}px`;
+}
+
+/** Room that was left goes when the width changes or a fold is opened or closed; the function returned ends that. */
+function letGoOfHeight(el: HTMLElement): () => void {
+  const section = el.firstElementChild as HTMLElement;
+  const letGo = () => section.style.removeProperty("min-height");
+  let width = 0;
+  const observer = new ResizeObserver(([entry]) => {
+    if (entry!.contentRect.width !== width) letGo();
+    width = entry!.contentRect.width;
+  });
+  observer.observe(section);
+  section.addEventListener("toggle", letGo, true);
+  return () => observer.disconnect();
+}
+
 // In a notebook each widget has imported its bundle anew, so a shared counter belongs to the page.
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
@@ -85,12 +107,16 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
 
     function write(changes: Partial<S>) {
       Object.assign(state, changes);
-      show();
+      keepHeight(el, show);
     }
 
     el.replaceChildren();
     show();
-    return () => draw(null, el);
+    const stop = letGoOfHeight(el);
+    return () => {
+      stop();
+      draw(null, el);
+    };
   }
 
   return { render };

@@ -461,6 +461,24 @@ def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width
     pages.give_back(page)
 
 
+def test_a_choice_that_needs_less_room_leaves_what_stands_below_where_it_is(pages):
+    page = pages.take(viewport={"width": DESK, "height": 900})
+    put(page, WIDGETS["mask_builder"]())
+    height = lambda: page.locator(".bw").bounding_box()["height"]  # noqa: E731
+    menu = page.locator(".bw select").first
+    heights = [height()]
+    for index in range(menu.locator("option").count()):
+        menu.select_option(index=index)
+        heights.append(height())
+    assert heights == sorted(heights)
+    fold = page.locator(".bw details > summary").first
+    fold.click()
+    fold.click()
+    page.wait_for_function("!document.querySelector('.bw').style.minHeight")
+    assert height() < heights[-1]
+    pages.give_back(page)
+
+
 @every
 def test_without_a_script_a_table_stands_there(visit_widget, widget):
     page = visit_widget(widget.module, java_script_enabled=False)
