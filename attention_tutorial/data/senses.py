@@ -546,13 +546,13 @@ _MARKED = {
     ),
 }
 
-#: The third list: twelve sentences for each sense of *bank*, and four for each sense of sixteen other words.
+#: The third list, with twelve sentences for each sense of *bank*, and four for each sense of sixteen other words.
 FRESH_SENTENCES = {
     word: Senses(names, *(tuple(text.replace("*", "") for text in texts) for texts in groups))
     for word, (names, *groups) in _MARKED.items()
 }
 
-#: By sentence of the third list: the word that tells the sense, in small letters, chosen before a model read any.
+#: The word that tells the sense, in small letters, by sentence of the third list; chosen before a model read any.
 CLUES = {
     text.replace("*", ""): text.split("*")[1].lower()
     for _, *groups in _MARKED.values()
