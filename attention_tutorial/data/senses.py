@@ -548,8 +548,8 @@ _MARKED = {
 
 #: The third list, with twelve sentences for each sense of *bank*, and four for each sense of sixteen other words.
 FRESH_SENTENCES = {
-    word: Senses(names, *(tuple(text.replace("*", "") for text in texts) for texts in groups))
-    for word, (names, *groups) in _MARKED.items()
+    word: Senses(called, *(tuple(text.replace("*", "") for text in texts) for texts in groups))
+    for word, (called, *groups) in _MARKED.items()
 }
 
 #: The word that tells the sense, in small letters, by sentence of the third list; chosen before a model read any.
