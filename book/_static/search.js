@@ -162,7 +162,7 @@
       list.replaceChildren();
       await showMore();
       const lacking = asked.unknown.map((word) => missing(word, vocabulary));
-      summary.replaceChildren(...lacking, query ? summaryOf(query, found) : "");
+      summary.replaceChildren(...lacking, query && (asked.words.length || !lacking.length) ? summaryOf(query, found) : "");
     }
 
     more.addEventListener("click", async () => (await showMore())?.querySelector("a").focus());
