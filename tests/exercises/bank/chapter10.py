@@ -98,6 +98,19 @@ def shares_edge_by_edge(weights, values, w_o):
     return F.normalize(edges, p=1, dim=-1)
 
 
+def by_the_mean_in_a_loop(found, head, other, real):
+    kept = [other[text, head, place] for text, place in real.nonzero().tolist()]
+    parts = [found[:, h] for h in range(found.size(1))]
+    parts[head] = (sum(kept) / len(kept)).expand_as(parts[head])
+    return torch.stack(parts, dim=1)
+
+
+def by_the_mean_by_a_mask(found, head, other, real):
+    mean = torch.einsum("thnd,tn->hd", other, real.to(other.dtype)) / real.sum()
+    own = F.one_hot(torch.tensor(head), found.size(1)).bool()[:, None, None]
+    return torch.where(own, mean[:, None], found)
+
+
 BANK = {
     "weights_of_heads": Answers(right={"by einsum": weights_by_einsum, "head by head": weights_head_by_head}),
     "cut_a_word": Answers(right={"recursively": cut_recursively, "by sorting": cut_by_sorting}),
@@ -107,4 +120,5 @@ BANK = {
         right={"words in loops": between_words_in_loops, "words by adding": between_words_by_adding}
     ),
     "shares_of_length": Answers(right={"by einsum": shares_by_einsum, "edge by edge": shares_edge_by_edge}),
+    "by_the_mean": Answers(right={"in a loop": by_the_mean_in_a_loop, "by a mask": by_the_mean_by_a_mask}),
 }
