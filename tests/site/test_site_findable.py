@@ -190,7 +190,7 @@ def search(site, browser):
         page.keyboard.press("Control+k")
         page.keyboard.type(words)
         page.keyboard.press("Enter")
-        page.wait_for_function("/[0-9]/.test(document.querySelector('main .search-summary')?.textContent)")
+        page.wait_for_function("/[0-9]|No page has/.test(document.querySelector('main .search-summary')?.textContent)")
         return page
 
     with serve(site) as served:
