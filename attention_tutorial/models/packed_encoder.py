@@ -1,4 +1,4 @@
-"""The encoder of chapter 10 in some 20 MB, for a reader's browser: its numbers rounded, and nothing else left out.
+"""The encoder of chapter 10 in some 20 MB, for a reader's browser: all its layers, rounded, for short texts.
 
 The site's build writes the bytes of :func:`pack_encoder` where the weights are installed; the widget
 :class:`~attention_tutorial.widgets.SentenceReader` computes with them. :func:`unpack_encoder` gives the same rounded
