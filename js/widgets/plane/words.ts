@@ -11,7 +11,9 @@ export function short(value: number): string {
   return `${minus(digits)} · 10${raised(Number(power))}`;
 }
 
-export const pair = (numbers: readonly number[]): string => `(${numbers.map(short).join(", ")})`;
+/** A point, rounded to two decimals. */
+export const pair = (numbers: readonly number[]): string =>
+  `(${numbers.map((one) => minus(String(Number(one.toFixed(2))))).join(", ")})`;
 
 const inProduct = (value: number): string => (value < 0 ? `(${short(value)})` : short(value));
 
