@@ -372,6 +372,10 @@ def test_the_arrow_swings_to_who_asks_and_the_numbers_are_there_at_once(open_pla
     there = page.evaluate(TIP)
     assert there != before
     assert on_its_way == (there if motion == "reduce" else before)
+    handle(page, "query").focus()
+    page.keyboard.press("ArrowRight")
+    drawn = handle(page, "query").evaluate("x => parseFloat(x.style.left)")
+    assert float(page.evaluate(TIP)) == pytest.approx(drawn), "under a hand it does not lag"
 
 
 def test_on_a_slide_of_another_size_a_point_follows_the_hand(open_plane):
