@@ -1,6 +1,6 @@
 /* The translator: a trained machine that one may type into, look into, and operate on. */
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { BarTable } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
@@ -8,6 +8,7 @@ import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/gr
 import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
 import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
+import { Player } from "../../kit/player.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
@@ -379,35 +380,11 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
   );
 }
 
-const PAUSE = 700; // milliseconds from one word to the next
-
 /** What the untouched machine writes, and what this one writes, word by word. */
 function Writing({ state, data, write }: Props) {
   const { plain, written, machine, step, every, isIntervened, parsed } = data;
-  const [playing, play] = useStateFor(state.sentence, false);
   const steps = written.ids.length;
   const [inBoth, kept] = [common(written.ids, plain.ids), common(plain.ids, written.ids)];
-  useEffect(() => {
-    if (!playing) return;
-    const timer = setTimeout(() => {
-      if (step < steps) write({ step: step + 1 });
-      else {
-        play(false);
-        write({ rest: true });
-      }
-    }, PAUSE);
-    return () => clearTimeout(timer);
-  });
-
-  function start() {
-    if (playing) return play(false);
-    if (state.rest || step === steps) write({ rest: false, step: 1 });
-    play(true);
-  }
-  const go = (to: number) => {
-    play(false);
-    write({ step: to });
-  };
   const right = parsed?.italian.join(" ");
   const verdict = (ids: readonly number[]) => {
     if (!right) return null;
@@ -459,7 +436,7 @@ function Writing({ state, data, write }: Props) {
               aria-pressed={i === step - 1}
               aria-label={said}
               data-written={i}
-              onClick={() => go(i + 1)}
+              onClick={() => write({ step: i + 1 })}
             >
               <span>{every.steps[i]}</span>
             </button>
@@ -469,19 +446,17 @@ function Writing({ state, data, write }: Props) {
       {steps >= MOST_WRITTEN && written.ids.at(-1) !== END && (
         <p class="bw-quiet">It comes to no end, and is stopped after {MOST_WRITTEN} words.</p>
       )}
-      <div class="bw-wrap tr-player">
-        <Button name="play" kind="main" data-follows-eye="" onClick={start}>
-          {playing ? "Pause" : "Write word by word"}
-        </Button>
-        <Button name="back" label="One word back" disabled={step === 1} onClick={() => go(step - 1)}>
-          ◀
-        </Button>
-        <Button name="on" label="One word on" disabled={step === steps} onClick={() => go(step + 1)}>
-          ▶
-        </Button>
-        <span class="bw-quiet">
-          word {step} of {steps}
-        </span>
+      <div class="tr-player">
+        <Player
+          name="moment"
+          label="Word"
+          first={1}
+          last={steps}
+          at={step}
+          whole={state.rest}
+          say={(at) => `${at} of ${steps}`}
+          onMove={(at) => write({ step: at, rest: at === steps })}
+        />
         <Button name="undo" kind="plain" disabled={!isIntervened} onClick={() => write({ ...NOTHING })}>
           Undo everything
         </Button>
@@ -821,7 +796,7 @@ function Matrix(props: Props & Looking & { onInvalid: (invalid: boolean) => void
           }}
         />
       </Scroll>
-      <div class="bw-wrap tr-player">
+      <div class="bw-wrap">
         <Paging name="rows" first={top} most={MOST_ROWS} all={sheet.rows} go={(to) => write({ corner: [to, left] })} />
         <Paging
           name="columns"
