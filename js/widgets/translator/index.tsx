@@ -10,6 +10,7 @@ import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
 import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Player } from "../../kit/player.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
+import { Part, Tour, useTour } from "../../kit/tour.tsx";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
 import {
@@ -31,6 +32,7 @@ import {
   write as writeOn,
 } from "./machine.ts";
 import "./style.css";
+import { cardsOf } from "./tour.ts";
 import {
   axesOf,
   columnsOf,
@@ -49,6 +51,7 @@ import {
 
 export * from "./language.ts";
 export * from "./machine.ts";
+export * from "./tour.ts";
 export * from "./words.ts";
 
 interface Example extends Intervention {
@@ -59,7 +62,7 @@ interface Example extends Intervention {
   head: number;
 }
 
-interface State extends Intervention {
+export interface State extends Intervention {
   /** What stands in the field, and the last text in it that the machine could read. */
   text: string;
   sentence: string;
@@ -142,7 +145,7 @@ function compute(state: State) {
   };
 }
 
-type Data = ReturnType<typeof compute>;
+export type Data = ReturnType<typeof compute>;
 type Props = ViewProps<State, Data>;
 
 // ---- What a reader does -------------------------------------------------------------------------------------------
@@ -212,25 +215,38 @@ function Whole(props: Props) {
   const { state, data } = props;
   const [looked, look] = useStateFor<Looked | null>(state.sentence + state.attention + state.matrix, null);
   const [invalid, setInvalid] = useStateFor(state.matrix, false);
+  const tour = useTour(() => cardsOf(state, data, openMatrix(state, data)));
   return (
-    <>
-      <Heading>Inside the translator</Heading>
+    <Tour value={tour.lit}>
+      <Heading beside={tour.button}>Inside the translator</Heading>
       {state.note && (
         <p class="bw-note">
           <Words>{state.note}</Words>
         </p>
       )}
-      <Typing {...props} />
-      <Reading {...props} />
-      <Writing {...props} />
-      <Candidates data={data} />
+      <Part name="typing">
+        <Typing {...props} />
+      </Part>
+      <Part name="reading">
+        <Reading {...props} />
+      </Part>
+      <Part name="writing">
+        <Writing {...props} />
+      </Part>
+      <Part name="candidates">
+        <Candidates data={data} />
+      </Part>
       <Attention {...props} look={look} />
-      <Operations {...props} />
-      <DoneList done={data.done} write={props.write} />
-      <Matrix {...props} look={look} onInvalid={setInvalid} />
+      <Part name="operations">
+        <Operations {...props} />
+        <DoneList done={data.done} write={props.write} />
+      </Part>
+      <Part name="matrix">
+        <Matrix {...props} look={look} onInvalid={setInvalid} />
+      </Part>
       <TextAlternative title="Every step in words" lines={describeSteps(state, data)} />
-      <About state={state} data={data} looked={looked} invalid={invalid} />
-    </>
+      {tour.open ?? <About state={state} data={data} looked={looked} invalid={invalid} />}
+    </Tour>
   );
 }
 
@@ -548,7 +564,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
 
   return (
     <div class="tr-attention">
-      <div class="bw-controls">
+      <Part name="kinds" kind="bw-controls">
         <Choice
           name="attention"
           label="Which attention?"
@@ -565,38 +581,42 @@ function Attention({ state, data, write, look }: Props & Looking) {
             onChange={(one) => write({ layer: Number(one) })}
           />
         )}
-      </div>
-      <div class="bw-wrap tr-minis" role="group" aria-label="Heads">
-        {range(heads + 1).map((head) => (
-          <Button
-            key={head}
-            name={`head-${head}`}
-            pressed={head === state.head}
-            label={head ? `head ${head}${off(head) ? ", removed" : ""}` : "mean of all heads"}
-            onClick={() => write({ head })}
-          >
-            {minis[head]}
-            <span>{head ? `head ${head}${off(head) ? " ✕" : ""}` : "mean"}</span>
-          </Button>
-        ))}
-      </div>
-      <p class="bw-quiet">
-        {KINDS.find((one) => one.value === kind)!.about}
-        {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a place
-        to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
-      </p>
-      <Scroll>
-        <Grid
-          label={`Weights, ${state.head ? `head ${state.head}` : "mean of all heads"}`}
-          class={`tr-map bw-stuck${columns.length > 12 ? " tr-many" : ""}`}
-          rows={rows.slice(0, kind === "encoder" ? rows.length : shown)}
-          columns={columns.map((word, j) => <span key={j}>{word}</span>)}
-          rowKind="query"
-          columnKind="key"
-          cell={cell}
-          onLook={(at) => look({ what: "weight", at })}
-        />
-      </Scroll>
+      </Part>
+      <Part name="heads">
+        <div class="bw-wrap tr-minis" role="group" aria-label="Heads">
+          {range(heads + 1).map((head) => (
+            <Button
+              key={head}
+              name={`head-${head}`}
+              pressed={head === state.head}
+              label={head ? `head ${head}${off(head) ? ", removed" : ""}` : "mean of all heads"}
+              onClick={() => write({ head })}
+            >
+              {minis[head]}
+              <span>{head ? `head ${head}${off(head) ? " ✕" : ""}` : "mean"}</span>
+            </Button>
+          ))}
+        </div>
+      </Part>
+      <Part name="map">
+        <p class="bw-quiet">
+          {KINDS.find((one) => one.value === kind)!.about}
+          {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a
+          place to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
+        </p>
+        <Scroll>
+          <Grid
+            label={`Weights, ${state.head ? `head ${state.head}` : "mean of all heads"}`}
+            class={`tr-map bw-stuck${columns.length > 12 ? " tr-many" : ""}`}
+            rows={rows.slice(0, kind === "encoder" ? rows.length : shown)}
+            columns={columns.map((word, j) => <span key={j}>{word}</span>)}
+            rowKind="query"
+            columnKind="key"
+            cell={cell}
+            onLook={(at) => look({ what: "weight", at })}
+          />
+        </Scroll>
+      </Part>
     </div>
   );
 }
