@@ -457,18 +457,39 @@ interface HandleProps {
 
 const WAYS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 
+const ENDS = ["pointerup", "pointercancel"] as const;
+
 /** A point that is dragged, or walked with the arrow keys. */
 function Handle({ label, point, features, limits, step, plane, chosen, onHold, onMove }: HandleProps) {
   const [least, most] = limits;
-  const held = useRef<Point | null>(null); // from the point to where it is held, in pixels
+  const latest = useRef(onMove);
+  latest.current = onMove;
   const [x, y] = plane.at(point);
   const within = (to: number[]) => to.map((number) => Math.min(Math.max(number, least), most));
 
-  function pixelsOf(event: MouseEvent & { currentTarget: HTMLElement }): Point {
+  /** Follow a pointer, wherever it goes, until it lets go. */
+  function hold(event: PointerEvent & { currentTarget: HTMLElement }) {
+    if (event.button !== 0) return;
     const stage = event.currentTarget.parentElement!;
-    const box = stage.getBoundingClientRect(); // of another size than its own pixels on a slide
-    const scale = stage.offsetWidth / box.width;
-    return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+    const pixelsOf = ({ clientX, clientY }: PointerEvent): Point => {
+      const box = stage.getBoundingClientRect(); // of another size than its own pixels on a slide
+      const scale = stage.offsetWidth / box.width;
+      return [(clientX - box.left) * scale, (clientY - box.top) * scale];
+    };
+    const [px, py] = pixelsOf(event);
+    const follow = (moved: PointerEvent) => {
+      if (moved.pointerId !== event.pointerId) return;
+      const [toX, toY] = pixelsOf(moved);
+      latest.current(within(plane.back([toX - px + x, toY - py + y])));
+    };
+    const letGo = ({ pointerId }: PointerEvent) => {
+      if (pointerId !== event.pointerId) return;
+      removeEventListener("pointermove", follow);
+      for (const end of ENDS) removeEventListener(end, letGo);
+    };
+    addEventListener("pointermove", follow);
+    for (const end of ENDS) addEventListener(end, letGo);
+    onHold?.();
   }
   function walk(event: KeyboardEvent) {
     const way = WAYS[event.key];
@@ -476,10 +497,6 @@ function Handle({ label, point, features, limits, step, plane, chosen, onHold, o
     event.preventDefault(); // the page must not scroll
     onMove(within(point.map((number, c) => number + way[c]! * step)));
   }
-  const letGo = () => {
-    held.current = null;
-  };
-
   return (
     <div
       class={`pl-handle${chosen ? " pl-chosen" : ""}`}
@@ -493,20 +510,7 @@ function Handle({ label, point, features, limits, step, plane, chosen, onHold, o
       style={{ left: `${x}px`, top: `${y}px` }}
       onKeyDown={walk}
       onFocus={onHold}
-      onPointerDown={(event) => {
-        if (event.button !== 0) return;
-        event.currentTarget.setPointerCapture(event.pointerId);
-        const [px, py] = pixelsOf(event);
-        held.current = [px - x, py - y];
-        onHold?.();
-      }}
-      onPointerMove={(event) => {
-        if (held.current === null) return;
-        const [px, py] = pixelsOf(event);
-        onMove(within(plane.back([px - held.current[0], py - held.current[1]])));
-      }}
-      onPointerUp={letGo}
-      onPointerCancel={letGo}
+      onPointerDown={hold}
     />
   );
 }
