@@ -21,7 +21,7 @@ interface PlayerProps {
 
 /** Play or pause, a step back, a step on, and a slider for the moment. */
 export function Player(props: PlayerProps) {
-  const { name, label, first, last, at, whole = false, say, onMove, pace = 800 } = props;
+  const { name, label, first, last, at, whole = false, say, onMove, pace = 700 } = props;
   const [playing, play] = useState(false);
   useEffect(() => {
     if (!playing) return;

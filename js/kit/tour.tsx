@@ -38,10 +38,12 @@ export function useTour(cards: () => readonly Card[]) {
   const begin = useRef<HTMLSpanElement>(null);
   const all = place === null ? [] : cards();
   const card = place === null ? undefined : all[Math.min(place, all.length - 1)];
-  const moved = useRef(false); // by the reader: only then does the focus follow
+  const was = useRef(place);
   useLayoutEffect(() => {
-    if (place === null && moved.current) begin.current?.querySelector("button")?.focus({ preventScroll: true });
-    moved.current = place !== null;
+    const button = begin.current!.querySelector("button")!;
+    const now = focusNear(button);
+    if (was.current !== null && place === null && !now) button.focus({ preventScroll: true });
+    was.current = place;
   }, [place === null]);
   const button = (
     <span ref={begin} data-follows-eye>
@@ -54,6 +56,12 @@ export function useTour(cards: () => readonly Card[]) {
   return { button, open: open as JSX.Element | undefined, lit: card ? { part: card.part, place: place! } : null };
 }
 
+/** What has the focus, if it is in a widget. */
+const focusNear = (el: Element): Element | null => {
+  const { activeElement } = el.getRootNode() as Document | ShadowRoot;
+  return activeElement?.closest(".bw") ? activeElement : null;
+};
+
 interface OpenProps {
   card: Card;
   place: number;
@@ -63,7 +71,11 @@ interface OpenProps {
 
 function Open({ card, place, all, go }: OpenProps) {
   const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => box.current!.querySelector<HTMLElement>(".bw-main")!.focus({ preventScroll: true }), []);
+  useLayoutEffect(() => {
+    const next = box.current!.querySelector<HTMLElement>(".bw-main")!;
+    const now = focusNear(next); // the button that began it, unless a hand was faster
+    if (!now || now.id.endsWith("-tour")) next.focus({ preventScroll: true });
+  }, []);
   const last = place === all - 1;
   const back = () => place > 0 && go(place - 1);
   const next = () => go(last ? null : place + 1);

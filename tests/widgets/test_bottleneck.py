@@ -288,7 +288,7 @@ def test_time_goes_on_from_the_first_letter_read_to_the_last_one_written(visit):
         assert page.locator(".bot-going").count() == (taken > 0)
         filled, whole = (page.locator(part).get_attribute("width") for part in (".bot-full", ".bot-neck"))
         assert float(filled) == pytest.approx(float(whole) * taken / 8), "the vector has taken in so many"
-    assert "Read so far: 8 of 8 letters" in page.text_content(".bw-panel")
+    assert "Letter 8 of 8 is read: " in page.text_content(".bw-panel")
     for step in (1, 5, 8):
         slide(page, "step", step)
         agrees(page, widget, step, until=step)

@@ -5,7 +5,7 @@ from website import hard_to_tap, press, put, slide
 
 from attention_tutorial.widgets import Bottleneck, Tiles, Translator
 
-PACE = {"tiles": 1200}  # milliseconds from one moment to the next; 800 for all others
+PACE = {"tiles": 1200}  # milliseconds from one moment to the next; 700 for all others
 PLAYED = {
     "tiles": lambda: Tiles(block=2),
     "bottleneck": lambda: Bottleneck.recorded(length=2),
@@ -21,7 +21,7 @@ def played(request, pages):
     put(page, PLAYED[request.param]())
     page.clock.install(time=0)
     page.clock.pause_at(1000)
-    page.pace = PACE.get(request.param, 800)
+    page.pace = PACE.get(request.param, 700)
     yield page, *(int(slider(page).get_attribute(end)) for end in ("min", "max"))
     failures = [what for kind, what in page.heard if kind == "failure"]
     pages.give_back(page)

@@ -5,7 +5,7 @@ import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { argmax } from "../../kit/maths.ts";
+import { argmax, range } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
 import { Player } from "../../kit/player.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
@@ -71,7 +71,7 @@ function Small(props: Props) {
   const all = state.cases.map((one) => look(one, state.sequence));
   const sentences = [
     ...all.map((of) => said({ step: 1, rest: true }, of)),
-    ...seen.wanted.map((_, i) => said({ step: i + 1, rest: false })),
+    ...momentsOf(seen).map((step) => said({ step, rest: false })),
   ];
   return (
     <>
@@ -87,6 +87,10 @@ function Small(props: Props) {
     </>
   );
 }
+
+/** All moments, from before the first letter is read until the last one is written. */
+const momentsOf = ({ read, wanted }: Seen): number[] =>
+  range(read.length + wanted.length + 1).map((moment) => moment - read.length);
 
 const longest = (texts: string[]): string => texts.reduce((most, one) => (one.length > most.length ? one : most));
 
@@ -124,7 +128,7 @@ function Networks({ state, data }: Pick<Props, "state" | "data">) {
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
   const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
-  const everyStep = seen.wanted.map((_, i) => describeStep(seen, i + 1, state.networks)).map(bothIn);
+  const everyStep = momentsOf(seen).map((step) => bothIn(describeStep(seen, step, state.networks)));
   return (
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>

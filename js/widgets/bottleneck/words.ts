@@ -26,10 +26,7 @@ export function describeStep(seen: Seen, step: number, names: Names) {
 
 /** The same while the networks read. */
 function describeReading(read: string[], taken: number, names: Names) {
-  const letter = read[taken - 1];
-  const wanted = taken
-    ? `Read so far: ${taken} of ${read.length} letters, the last is ${letter}.`
-    : "Nothing is read yet.";
+  const wanted = taken ? `Letter ${taken} of ${read.length} is read: ${read[taken - 1]}.` : "Nothing is read yet.";
   const full = taken === read.length ? " It has to hold all of them now." : "";
   return {
     wanted,

@@ -4,12 +4,13 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useRef } from "preact/hooks";
 import { Fitting, Lettering, Line, Picture } from "../../kit/chart.tsx";
 import { Button, Choice } from "../../kit/controls.tsx";
+import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { range, withPlace } from "../../kit/maths.ts";
 import { useGlide } from "../../kit/motion.ts";
 import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { isFaint, minus, named } from "../../kit/text.ts";
-import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
+import { defineWidget, Heading, useIds, type ViewProps } from "../../kit/widget.tsx";
 import { clustersOf, LINE, placeLabels } from "./labels.ts";
 import { type Computed, compute, footOf, hull, LIMITS, type Point, type Points, type State, settle } from "./maths.ts";
 import "./style.css";
@@ -126,8 +127,9 @@ function Controls({ state, data, write, glides }: Props & Gliding) {
 function Weights({ state, data, write }: Props) {
   const { weights } = data;
   const names = named(state.words);
+  const id = useIds();
   return (
-    <div class="pl-weights" role="group" aria-label="Words and their weights">
+    <RovingRow kind="pl-weights" label="Words and their weights" stop={state.word}>
       {state.words.map((word, j) => {
         const off = state.masked.includes(j);
         return (
@@ -143,18 +145,21 @@ function Weights({ state, data, write }: Props) {
             <b data-weight={weights[j]} aria-hidden="true">
               {off ? "–" : weights[j]!.toFixed(2)}
             </b>
-            <Button
-              name={`mask-${j}`}
-              pressed={off}
-              label={`${names[j]}: ${sayWeight(state, data, j)}`}
+            <button
+              type="button"
+              class="bw-button"
+              id={id(`mask-${j}`)}
+              tabIndex={j === state.word ? 0 : -1}
+              aria-pressed={off}
+              aria-label={`${names[j]}: ${sayWeight(state, data, j)}`}
               onClick={() => write({ word: j, masked: withPlace(state.masked, j, !off) })}
             >
               {off ? <s>{word}</s> : word}
-            </Button>
+            </button>
           </div>
         );
       })}
-    </div>
+    </RovingRow>
   );
 }
 
