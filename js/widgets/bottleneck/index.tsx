@@ -152,16 +152,16 @@ function Whole({ state, data, write }: Props) {
           <Matrix seen={seen} step={state.step} until={data.until} width={width} onChoose={(step) => write({ step })} />
         )}
       </Fitting>
-      <Folded title="This step in words, and every length as a table">
+      <Folded title="Every length as a table, and this step in words">
+        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
+        <Scroll>
+          <Accuracies state={state} />
+        </Scroll>
         <ul>
           {inWords(state, data).map((line) => (
             <li key={line}>{line}</li>
           ))}
         </ul>
-        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
-        <Scroll>
-          <Accuracies state={state} />
-        </Scroll>
       </Folded>
     </>
   );
@@ -247,7 +247,7 @@ const READ = 22;
 const WRITTEN = 112;
 const BOX = 26;
 const NECK = { top: 67, width: 96 };
-const HEIGHT = 178;
+const HEIGHT = 158;
 
 /** A curve from one point down to another. */
 const thread = (x1: number, y1: number, x2: number, y2: number) =>
@@ -278,7 +278,7 @@ function NetworkDrawing({ seen, step, until, network, names, label, width }: Dra
       <text x={4} y={14} class="bot-side">
         read
       </text>
-      <text x={4} y={HEIGHT - 6} class="bot-side">
+      <text x={4} y={WRITTEN - 5} class="bot-side">
         written
       </text>
       {row && goal !== null && <Flows row={row} from={source.centre} goal={goal} width={width} />}
@@ -395,8 +395,8 @@ function Letter({ letter, at: [x, y], size, kind, weight, ...data }: LetterProps
         rx={Math.min(4, side / 3)}
         class={kind}
         style={colours ? { fill: colours.ground } : undefined}
-        data-value={weight}
         {...data}
+        data-value={weight}
       />
       <text
         x={x}
