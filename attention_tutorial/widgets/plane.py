@@ -74,7 +74,7 @@ class AttentionPlane(BookWidget):
             divisors=[{"name": name, **fields} for name, fields in DIVISORS.items()],
             divisor=divisor,
             masked=check_places("masked", masked, len(THE_CAT.words)),
-            note=f"A value’s third feature, {left_out}, is left out here.",
+            note=f"“{left_out.capitalize()}” is left out.",
             word=THE_CAT.words.index("cat"),
         )
 

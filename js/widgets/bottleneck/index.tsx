@@ -275,16 +275,16 @@ function NetworkDrawing({ seen, step, until, network, names, label, width }: Dra
   const taken = step > 0 ? read.length : read.length + step; // letters read so far
   return (
     <Picture label={label} width={width} height={HEIGHT} class="bot-network">
+      {row && goal !== null && <Flows row={row} from={source.centre} goal={goal} width={width} />}
+      {network === "plain" && (
+        <Bottle {...{ read, taken, goal }} from={source.centre} neck={width / 2} name={names.plain} />
+      )}
       <text x={4} y={14} class="bot-side">
         read
       </text>
       <text x={4} y={WRITTEN - 5} class="bot-side">
         written
       </text>
-      {row && goal !== null && <Flows row={row} from={source.centre} goal={goal} width={width} />}
-      {network === "plain" && (
-        <Bottle {...{ read, taken, goal }} from={source.centre} neck={width / 2} name={names.plain} />
-      )}
       {read.map((letter, j) => (
         <Letter
           key={j}

@@ -34,27 +34,12 @@ function View(props: Props) {
   const query = useGlide(state.query, glides);
   const drawn = { ...state, query: [...query] };
   const onItsWay = { ...props, state: drawn, data: compute(drawn) };
-  const { first } = state;
-
-  function reset() {
-    const asking = askers(state)[0]!;
-    glides.current = true;
-    write({ query: asking.query, keys: first.keys, values: first.values, masked: [], divisor: "sqrt(d_k)" });
-  }
 
   return (
     <>
-      <Heading
-        beside={
-          <Button name="reset" kind="plain" onClick={reset}>
-            Reset
-          </Button>
-        }
-      >
-        Turn the query
-      </Heading>
+      <Heading>Turn the query</Heading>
       <p class="bw-note">
-        Drag the arrow, a key or a value, or move it with the arrow keys. Press a word to mask it. {state.note}
+        Drag the arrow, a key or a value, or use the arrow keys. Press a word to mask it. {state.note}
       </p>
       <Controls {...props} glides={glides} />
       <div class="bw-pair pl-planes">
@@ -96,6 +81,12 @@ function askers({ words, first: { queries } }: State) {
 
 function Controls({ state, data, write, glides }: Props & Gliding) {
   const all = askers(state);
+  const { keys, values } = state.first;
+
+  function ask(change: Partial<State>) {
+    glides.current = true;
+    write(change);
+  }
   return (
     <div class="bw-controls">
       <Choice
@@ -103,10 +94,7 @@ function Controls({ state, data, write, glides }: Props & Gliding) {
         label="Who asks?"
         options={all.map(({ names, i }) => ({ value: String(i), text: names.join(", ") }))}
         value={String(all.find(({ query }) => same(query, state.query))?.i ?? "")}
-        onChange={(value) => {
-          glides.current = true;
-          write({ query: state.first.queries[Number(value)]! });
-        }}
+        onChange={(value) => ask({ query: state.first.queries[Number(value)]! })}
       />
       <Choice
         name="divisor"
@@ -119,6 +107,13 @@ function Controls({ state, data, write, glides }: Props & Gliding) {
         value={state.divisor}
         onChange={(divisor) => write({ divisor })}
       />
+      <Button
+        name="reset"
+        kind="plain"
+        onClick={() => ask({ query: all[0]!.query, keys, values, masked: [], divisor: "sqrt(d_k)" })}
+      >
+        Reset
+      </Button>
     </div>
   );
 }
@@ -198,7 +193,7 @@ function viewOf([least, most]: readonly [number, number], width: number, height:
 }
 type Plane = ReturnType<typeof viewOf>;
 
-const heightFor = (width: number) => Math.round(Math.min(Math.max(0.72 * width, 190), 260));
+const heightFor = (width: number) => Math.round(Math.min(Math.max(0.7 * width, 190), 245));
 /** The radius of a dot, whose area grows with the weight. */
 const radiusOf = (weight: number) => 4 + 11 * Math.sqrt(weight);
 
@@ -307,6 +302,8 @@ function Asking({ state, data, said, width, write, glides }: Drawing) {
   const [origin, tip] = [plane.at([0, 0]), plane.at(query)];
   const foot = footOf(keys[word]!, query);
   const long = Math.hypot(tip[0] - origin[0], tip[1] - origin[1]);
+  const along: Point = [(tip[0] - origin[0]) / (long || 1), (tip[1] - origin[1]) / (long || 1)];
+  const beyond: Point = [tip[0] + 14 * along[0], tip[1] + 14 * along[1]]; // so that its name is not on the arrow
   const told = keys.map((key, j) => `${words[j]} ${pair(key)}`).join(", ");
   return (
     <Stage
@@ -330,10 +327,10 @@ function Asking({ state, data, said, width, write, glides }: Drawing) {
         places={keys.map(plane.at)}
         plane={plane}
         kind="key"
-        also={{ text: "query", at: tip, kind: "query" }}
+        also={{ text: "query", at: beyond, kind: "query" }}
       />
       <Line from={origin} to={tip} kind="pl-query" />
-      {long > 1 ? <Head at={tip} along={[(tip[0] - origin[0]) / long, (tip[1] - origin[1]) / long]} /> : null}
+      {long > 1 ? <Head at={tip} along={along} /> : null}
       <circle cx={tip[0]} cy={tip[1]} r={long > 1 ? 0 : 5} class="pl-head" />
     </Stage>
   );

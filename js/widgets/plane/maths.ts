@@ -11,7 +11,7 @@ export interface State {
   /** What the two features of queries and keys are called, and those of values. */
   wanted: string[];
   learned: string[];
-  /** What is said about features that are left out. */
+  /** Which feature of values is left out. */
   note: string;
   /** The numbers to begin with, and those that a reader moves. */
   first: { queries: number[][]; keys: number[][]; values: number[][] };
