@@ -32,8 +32,9 @@ def walk(page):
     """Open the tour and read all cards."""
     press(page, "tour")
     read = []
-    for _ in range(10):
+    for place in range(10):
         read.append(card(page))
+        assert read[-1].startswith(f"{place + 1} of 10")
         press(page, "card-next")
     assert page.locator(".bw-card").count() == 0, "the last button ends the tour"
     return read
@@ -91,7 +92,7 @@ def test_a_tour_goes_by_keyboard_and_ends_at_any_time_where_it_began(toured):
 
 
 def test_the_translators_cards_say_what_the_machine_computes(pages):
-    page = pages.take(viewport={"width": 1280, "height": 900})
+    page = pages.take(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     widget = Translator("the idea was praised in 2020", closed=[("cross", -1, "idea")], step=2)
     put(page, widget)
     cards, matrices, model = walk(page), widget.matrices(), load_translator()
@@ -113,7 +114,7 @@ def test_the_translators_cards_say_what_the_machine_computes(pages):
 
 
 def test_the_code_models_cards_say_what_it_computes(pages):
-    page = pages.take(viewport={"width": 1280, "height": 900})
+    page = pages.take(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     widget = CodeReader("for i in range(len(names)):\n    print(na", heads_off=[(2, 1)])
     put(page, widget)
     cards, model, read = walk(page), load_code_model(torch.float64), widget.read()
