@@ -224,7 +224,7 @@ def test_the_speakers_view_opens_without_a_server(show_deck):
     notes = opened.value.locator(".speaker-controls-notes .value")
     notes.get_by_text("What you need").wait_for()
     page.keyboard.press("ArrowRight")
-    notes.get_by_text("Press sat").wait_for()
+    notes.get_by_text("Press on, then turn").wait_for()
     opened.value.close()
     page.close()
 
