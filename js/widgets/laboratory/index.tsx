@@ -82,19 +82,12 @@ function View({ state, write }: Props) {
   const top = useRef<HTMLDivElement>(null);
   const [strange, setStrange] = useState(false);
   const set = (changes: Partial<State>) => write({ predicted: "", ...changes });
-  const follow = () => {
-    const fragment = location.hash;
-    if (fragment === state.linked) return;
+  useLinks(state.linked, (fragment) => {
     const found = fromLink(fragment, state.experiments, state.switches);
     setStrange(found === undefined);
     if (found === null) return;
     set({ linked: fragment, ...(found && chosen(found)) });
     top.current!.scrollIntoView({ block: "nearest" });
-  };
-  useEffect(() => {
-    follow();
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
   });
   const subject = JSON.stringify(chosen(state));
   return (
@@ -110,6 +103,28 @@ function View({ state, write }: Props) {
       <Taking state={state} />
     </div>
   );
+}
+
+/** Call `follow` with the page's fragment: when the page opens, if it has another one than before, and whenever a link to a
+    fragment is followed, also to the one that the page has already. */
+function useLinks(before: string, follow: (fragment: string) => void) {
+  const latest = useRef(follow);
+  latest.current = follow;
+  useEffect(() => {
+    const go = () => latest.current(location.hash);
+    const press = ({ target }: Event) => {
+      const link = target instanceof Element ? target.closest("a") : null;
+      if (link?.hash && link.href === location.href) go();
+    };
+    const first = setTimeout(() => location.hash !== before && go());
+    addEventListener("hashchange", go);
+    addEventListener("click", press);
+    return () => {
+      clearTimeout(first);
+      removeEventListener("hashchange", go);
+      removeEventListener("click", press);
+    };
+  }, []);
 }
 
 // ---- Choosing -----------------------------------------------------------------------------------------------------
