@@ -7,11 +7,11 @@ import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Choice, Menu } from "../../kit/controls.tsx";
 import { FaintDot } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
-import { range } from "../../kit/maths.ts";
+import { memoizeLast, range } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { isFaint } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
-import { exampleOf, TASKS, type TaskName } from "./engine.ts";
+import { defaults, Model, TASKS, type TaskName } from "./engine.ts";
 import { type Pair, Race } from "./race.ts";
 import {
   DIFFER,
@@ -20,6 +20,7 @@ import {
   fromLink,
   LABELS,
   NAMES,
+  NEW,
   type Switch,
   type Switches,
   say,
@@ -258,8 +259,9 @@ function Training({ state, write }: Props) {
   const points: Pair<Point[]> = race?.points ?? [[], []];
   const goOn = () => race ?? begin((hear) => new Race(setupsOf(state), which, hear));
   const another = () => {
-    setWhich(which + 1);
-    race?.look(which + 1);
+    const next = (which + 1) % NEW;
+    setWhich(next);
+    race?.look(next);
   };
   const main = running ? "Pause" : !taken ? "Train both" : done ? `${length} more steps` : "Go on";
   return (
@@ -481,6 +483,9 @@ function Curve({ title, steps, lines, share }: CurveProps) {
   );
 }
 
+/** A model that is never trained: it holds the new sequences of a task. */
+const exampleOf = memoizeLast((task: TaskName) => new Model(defaults(task)));
+
 // ---- One sequence -------------------------------------------------------------------------------------------------
 
 interface SequenceProps {
@@ -494,7 +499,7 @@ interface SequenceProps {
 function Sequence({ state, looks, which, onAnother }: SequenceProps) {
   const { task } = state;
   const { words, answers } = TASKS[task];
-  const { ids, targets } = looks?.[0] ?? exampleOf(task, which);
+  const { ids, targets } = looks?.[0] ?? exampleOf(task).example(which);
   const asked = [...targets.keys()].filter((i) => targets[i]! >= 0);
   const tokens = [...ids].map((id) => words[id]!);
   const one = asked.length === 1 ? asked[0]! : null;
@@ -603,8 +608,7 @@ const CELL = 15; // of a map, in its own units
 
 /** For each head of both models a map of all weights; below, what the model writes. */
 function Maps({ state, looks, tokens }: { state: State; looks: Pair<Look> | null; tokens: string[] }) {
-  const n = tokens.length;
-  const half = n / 2;
+  const half = tokens.length / 2;
   const { words } = TASKS[state.task];
   return (
     <div class="bw-pair lab-maps">
@@ -629,14 +633,11 @@ function Maps({ state, looks, tokens }: { state: State; looks: Pair<Look> | null
               <b class={`lab-${"ab"[i]}`}>{"AB"[i]}</b> writes{" "}
               <span class="lab-letters">
                 {look
-                  ? look.written.map((id, at) => {
-                      const right = words[id] === tokens[half + at];
-                      return (
-                        <b key={at} class={right ? "bw-good" : "bw-bad lab-wrong"}>
-                          {words[id]}{" "}
-                        </b>
-                      );
-                    })
+                  ? look.written.map(({ id, correct }, at) => (
+                      <b key={at} class={correct ? "bw-good" : "bw-bad lab-wrong"}>
+                        {words[id]}{" "}
+                      </b>
+                    ))
                   : "…"}
               </span>
             </p>

@@ -3,6 +3,9 @@
 import type { Setup, TaskName } from "./engine.ts";
 import type { Pair } from "./race.ts";
 
+/** On how many sequences, which no model is trained on, the two are compared. */
+export const NEW = 256;
+
 export const LABELS = {
   divisor: "divisor of the scores",
   heads: "heads",

@@ -52,6 +52,8 @@ export interface Task {
   /** Tokens of a sequence. */
   length: number;
   /** Sequences, one after the other, and at each token the right class, or −1 where nothing is asked. */
+  /** Where a model may write: which token is likeliest after one. */
+  after?: (token: number) => number;
   batch(random: Random, size: number): { ids: Int32Array; targets: Int32Array };
 }
 
@@ -115,15 +117,20 @@ function bites(): Task {
   });
 }
 
-/** The next letter of a text that repeats every few letters; asked at every letter. */
-function writeOn(period = 3, length = 12): Task {
-  return task("write_on", LETTERS, LETTERS, length, (random, ids, targets, at) => {
-    const letters = range(period).map(() => random.below(LETTERS.length));
-    for (let i = 0; i < length; i++) {
-      ids[at + i] = letters[i % period]!;
-      targets[at + i] = letters[(i + 1) % period]!;
+/** The next letter of a text that follows the alphabet but for some jumps; asked at every letter. */
+function writeOn(jumps = 0.25, length = 12): Task {
+  const count = LETTERS.length;
+  const after = (letter: number) => (letter + 1) % count;
+  const made = task("write_on", LETTERS, LETTERS, length, (random, ids, targets, at) => {
+    let letter = random.below(count);
+    for (let i = at; i < at + length; i++) {
+      ids[i] = letter;
+      const [jumped, other] = [random.next() < jumps, random.below(count)];
+      letter = jumped ? other : after(letter);
+      targets[i] = letter;
     }
   });
+  return { ...made, after };
 }
 
 export const TASKS: Readonly<Record<TaskName, Task>> = {

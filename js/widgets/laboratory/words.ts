@@ -2,8 +2,8 @@
 
 import type { TaskName } from "./engine.ts";
 import type { Pair } from "./race.ts";
-import { describe, type Experiment } from "./setups.ts";
-import { type Look, NEW, type Point } from "./worker.ts";
+import { describe, type Experiment, NEW } from "./setups.ts";
+import type { Look, Point } from "./worker.ts";
 
 /** What a task asks, in a sentence. */
 export const ASKS: Record<TaskName, string> = {
@@ -12,7 +12,7 @@ export const ASKS: Record<TaskName, string> = {
     "Four pairs of a letter and a digit, then two of the letters. Which digits belong to the first and the second?",
   bites: "A sentence of three words. Who bites? The answer is asked at the verb.",
   write_on:
-    "Three letters, again and again. Which letter is next? That is asked at every letter; then the model writes on by itself.",
+    "Letters in the order of the alphabet, after h comes a; but one in four jumps. Which is next? That is asked at every letter; then the model writes on by itself, where no letter is to come yet.",
 };
 
 export const two = (value: number): string => value.toFixed(2);

@@ -2,6 +2,7 @@
    second: some steps, then it answers. */
 
 import { Model, type Setup } from "./engine.ts";
+import { NEW } from "./setups.ts";
 
 /** How a model does after some steps: on new sequences, which no model has seen in training. */
 export interface Point {
@@ -22,11 +23,10 @@ export interface Look {
   targets: number[];
   /** (heads, n, n), flat. */
   weights: Float64Array;
-  heads: number;
   /** The likeliest answer at each position. */
   answers: number[];
   /** What it writes after the first half of the sequence, where it writes. */
-  written: number[];
+  written: { id: number; correct: boolean }[];
 }
 
 export type Asked =
@@ -36,11 +36,9 @@ export type Asked =
 
 export type Answer = { point: Point | null; look: Look } | { failed: string };
 
-export const NEW = 256; // sequences that are answered
 const FEW = 32; // of them, that are looked at one by one, or written on
 
 let model: Model;
-let setup: Setup;
 let gradients: number[] = [];
 
 const thread = globalThis as unknown as {
@@ -48,21 +46,14 @@ const thread = globalThis as unknown as {
   postMessage: (answer: Answer) => void;
 };
 
-/** The first half of a text, and what is right after it. */
-function halves(which: number): [prompt: Int32Array, rest: Int32Array] {
-  const { ids } = model.example(which);
-  return [ids.slice(0, ids.length / 2), ids.slice(ids.length / 2)];
-}
-
-function shareWritten(): number {
-  let [right, all] = [0, 0];
-  for (let which = 0; which < FEW; which++) {
-    const [prompt, rest] = halves(which);
-    const written = model.write(prompt, rest.length);
-    for (const [i, id] of rest.entries()) right += Number(written[i] === id);
-    all += rest.length;
-  }
-  return right / all;
+/** What the model writes after the first half of a text, and which letters of it are the likeliest after the one before. */
+function writeOn(which: number): Look["written"] {
+  const { after } = model.task;
+  if (!after) return [];
+  const text = [...model.example(which).ids];
+  const prompt = text.slice(0, text.length / 2);
+  const written = [...model.write(Int32Array.from(prompt), text.length - prompt.length)];
+  return written.map((id, i) => ({ id, correct: id === after(i ? written[i - 1]! : prompt.at(-1)!) }));
 }
 
 function largestWeight(): number {
@@ -71,7 +62,7 @@ function largestWeight(): number {
     const { ids, targets } = model.example(which);
     const { weights } = model.look(ids);
     const n = ids.length;
-    for (let row = 0; row < setup.heads * n; row++) {
+    for (let row = 0; row < weights.length / n; row++) {
       if (targets[row % n]! < 0) continue;
       total += Math.max(...weights.subarray(row * n, (row + 1) * n));
       rows += 1;
@@ -84,7 +75,8 @@ function measure(): Point {
   const { loss, accuracy } = model.evaluate(NEW);
   const gradient = gradients.length ? gradients.reduce((a, b) => a + b) / gradients.length : null;
   gradients = [];
-  const written = setup.task === "write_on" ? shareWritten() : null;
+  const letters = Array.from({ length: FEW }, (_, which) => writeOn(which)).flat();
+  const written = letters.length ? letters.filter(({ correct }) => correct).length / letters.length : null;
   return { step: model.steps, loss, accuracy, gradient, largest: largestWeight(), written };
 }
 
@@ -96,15 +88,12 @@ function look(which: number): Look {
     const row = logits.subarray(i * classes, (i + 1) * classes);
     return row.indexOf(Math.max(...row));
   });
-  const [prompt, rest] = halves(which);
-  const written = setup.task === "write_on" ? [...model.write(prompt, rest.length)] : [];
-  return { ids: [...ids], targets: [...targets], weights: weights.slice(), heads: setup.heads, answers, written };
+  return { ids: [...ids], targets: [...targets], weights, answers, written: writeOn(which) };
 }
 
 function act(asked: Asked): Answer {
   if (asked.kind === "begin") {
-    setup = asked.setup;
-    model = new Model(setup);
+    model = new Model(asked.setup);
     gradients = [];
   }
   if (asked.kind === "train") for (let i = 0; i < asked.steps; i++) gradients.push(model.step().queryGradient);
