@@ -12,7 +12,7 @@ export const ASKS: Record<TaskName, string> = {
     "Four pairs of a letter and a digit, then two of the letters. Which digits belong to the first and the second?",
   bites: "A sentence of three words. Who bites? The answer is asked at the verb.",
   write_on:
-    "Letters in the order of the alphabet, after h comes a; but one in four jumps. Which is next? That is asked at every letter; then the model writes on by itself, where no letter is to come yet.",
+    "Letters in the order of the alphabet (after h comes a), but one in four jumps. Which is next? It is asked at every letter; then the model writes by itself.",
 };
 
 export const two = (value: number): string => value.toFixed(2);
@@ -59,11 +59,11 @@ export function sayRun({ differ, values }: Experiment, points: Pair<readonly Poi
 function sayWinner(points: Pair<readonly Point[]>): string {
   const [a, b] = points.map((all) => all.at(-1)!) as Pair<Point>;
   const won = winner(points);
-  if (won === "same") return "That is too close to tell them apart.";
+  if (won === "same") return "That is too close to tell.";
   const [better, worse, other] = won === "A" ? [a, b, "B"] : [b, a, "A"];
   if (isClose(score(a), score(b))) {
     const [first, second] = points.map(arrival).sort((x, y) => x - y);
-    return `In the end they are too close to tell apart, but ${won} got to ${percent(LEARNED)} sooner: after ${first} steps, ${other} after ${second}.`;
+    return `In the end that is too close to tell, but ${won} got to ${percent(LEARNED)} sooner: after ${first} steps, ${other} after ${second}.`;
   }
   const lower = worse.loss < better.loss;
   return lower
