@@ -160,17 +160,23 @@ def _bites() -> SyntheticTask:
     return SyntheticTask([*animals, "bites"], animals, 3, len(animals), make)
 
 
-def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> SyntheticTask:
-    def make(u: Tensor) -> tuple[Tensor, Tensor]:
-        text = _below(u, len(letters)).repeat(1, length // period + 1)
-        return text[:, :length], text[:, 1 : length + 1]
+def _write_on(letters: str = "abcdefgh", jumps: float = 0.25, length: int = 12) -> SyntheticTask:
+    count = len(letters)
 
-    return SyntheticTask(list(letters), list(letters), length, period, make)
+    def make(u: Tensor) -> tuple[Tensor, Tensor]:
+        text = [_below(u[:, 0], count)]
+        for jump, other in u[:, 1:].T.unflatten(0, (length, 2)):
+            text.append(torch.where(jump < jumps, _below(other, count), (text[-1] + 1) % count))
+        ids = torch.stack(text, dim=1)
+        return ids[:, :-1], ids[:, 1:]
+
+    return SyntheticTask(list(letters), list(letters), length, 1 + 2 * length, make)
 
 
 #: The tasks by name. ``look_up``: six keys with a value each, then one of the keys; which value has it? ``two_look_ups``:
 #: the last token asks for two keys, and the answer is the ordered pair of their values. ``bites``: who bites? It is
-#: asked at the verb. ``write_on``: the next letter of a text that repeats every three letters, asked at every letter.
+#: asked at the verb. ``write_on``: the next letter of a text in the order of the alphabet, but for
+#: some jumps, asked at every letter.
 SYNTHETIC_TASKS = {
     "look_up": _look_up(),
     "two_look_ups": _two_look_ups(),

@@ -373,7 +373,7 @@ function Saw({ state, race, done }: { state: State; race: Race | null; done: boo
 }
 
 const LONGEST =
-  "After 400 steps A (positions: learned) answers > 99 % of 256 new sequences correctly, B (positions: sines) > 99 %. In the end that is too close to tell, but A got to 90 % sooner: after 200 steps, B after 300. The chapter says why.";
+  "After 400 steps A (positions: learned) answers > 99 % of 512 new sequences correctly, B (positions: sines) > 99 %. In the end that is too close to tell, but A got to 90 % sooner: after 200 steps, B after 300. The chapter says why.";
 
 // ---- Curves -------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import type { Setup, TaskName } from "./engine.ts";
 import type { Pair } from "./race.ts";
 
 /** On how many sequences, which no model is trained on, the two are compared. */
-export const NEW = 256;
+export const NEW = 512;
 
 export const LABELS = {
   divisor: "divisor of the scores",
@@ -110,9 +110,12 @@ function inPython(value: Value): string {
 export function toPython({ task, differ, values, both }: Experiment, steps: number): string {
   const rest = NAMES.filter((name) => name !== differ).map((name) => `${name}=${inPython(both[name])}`);
   return [
-    "from attention_tutorial.models.one_layer import train_one_layer",
+    "from attention_tutorial.models.one_layer import evaluate_one_layer, train_one_layer",
     "",
     `both = dict(${rest.join(", ")}, steps=${steps})`,
     ...values.map((value, i) => `${"ab"[i]} = train_one_layer("${task}", ${differ}=${inPython(value)}, **both)`),
+    "for trained in (a, b):",
+    "    loss, accuracy = evaluate_one_layer(trained.model)",
+    '    print(f"loss {loss:.2f}, {accuracy:.0%} correct")',
   ].join("\n");
 }

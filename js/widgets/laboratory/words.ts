@@ -9,7 +9,7 @@ import type { Look, Point } from "./worker.ts";
 export const ASKS: Record<TaskName, string> = {
   look_up: "Six pairs of a letter and a digit, then one of the letters. Which digit belongs to it?",
   two_look_ups:
-    "Four pairs of a letter and a digit, then two of the letters. Which digits belong to the first and the second?",
+    "Six pairs of a letter and a digit, then two of the letters. Which digits belong to the first and the second?",
   bites: "A sentence of three words. Who bites? The answer is asked at the verb.",
   write_on:
     "Letters in the order of the alphabet (after h comes a), but one in four jumps. Which is next? It is asked at every letter; then the model writes by itself.",
