@@ -112,7 +112,6 @@ class Laboratory(BookWidget):
         check_one_of("task", task, list(EXPERIMENTS))
         check_size("steps", steps, 1)
         check_size("seed", seed)
-        usual = EXPERIMENTS[task]
         arguments = {
             "divisor": divisor,
             "heads": heads,
@@ -122,19 +121,22 @@ class Laboratory(BookWidget):
             "rate": rate,
             "seed": seed,
         }
-        given = {name: value for name, value in arguments.items() if value is not None}
-        if any(isinstance(value, tuple) for value in given.values()):
-            given = usual["both"] | given
-        else:
-            given = usual["both"] | {usual["differ"]: tuple(usual["values"])} | given
+        given = {
+            name: tuple(_one_of(name, one) for one in value) if isinstance(value, tuple) else _one_of(name, value)
+            for name, value in arguments.items()
+            if value is not None
+        }
+        usual = EXPERIMENTS[task]
+        pair = {} if any(isinstance(value, tuple) for value in given.values()) else {usual["differ"]: usual["values"]}
+        given = usual["both"] | {name: tuple(values) for name, values in pair.items()} | given
         pairs = [name for name, value in given.items() if isinstance(value, tuple)]
         if len(pairs) != 1:
             raise ValueError(f"one argument must be a pair, what A has and what B has; got {' and '.join(pairs) or 'none'}")
         differ = pairs[0]
-        values = [_one_of(differ, value) for value in given[differ]]
+        values = list(given[differ])
         if len(values) != 2 or values[0] == values[1]:
             raise ValueError(f"{differ} must be two values that differ, or one value; got {given[differ]!r}")
-        both = {name: _one_of(name, values[0] if name == differ else value) for name, value in given.items()}
+        both = given | {differ: values[0]}
         super().__init__(task=task, differ=differ, values=values, both=both, steps=steps)
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ return {
   named: experiments.map(({ id }) => widget.fromLink(`#${id}`, experiments, switches).task),
   setups: given.all.map((one) => widget.setupsOf(one)),
   codes: given.all.map((one) => widget.toPython(one, 7)),
-  runs: given.runs.map((run) => [widget.winner(run), widget.sayRun(given.all[0], run)]),
+  runs: given.runs.map((run) => [widget.winner(run), widget.sayRun(given.all[0], run, "A")]),
   starts: given.starts.map((starts) => [widget.sayStarts(starts), widget.sayRange(starts, 0)]),
   percents: [0, 0.001, 0.004, 0.5, 0.996, 0.999, 1].map(widget.percent),
 };
@@ -147,10 +147,10 @@ def test_the_code_trains_the_two_models_of_the_page(said, monkeypatch):
 
 def test_what_is_said_of_a_run_follows_from_its_numbers(said):
     (alone, swapped, sooner, close, level, leak) = said[1]["runs"]
-    assert alone[0] == "A" and "96 %" in alone[1] and "30 %" in alone[1] and "In this run A did better." in alone[1]
-    assert swapped[0] == "B" and "In this run B did better." in swapped[1]
+    assert alone[0] == "A" and "96 %" in alone[1] and "30 %" in alone[1] and alone[1].endswith("In this run A did better. As you predicted.")
+    assert swapped[0] == "B" and swapped[1].endswith("In this run B did better. You predicted A.")
     assert sooner[0] == "A" and "too close to tell, but A got to 90 % sooner: after 25 steps, B after 100." in sooner[1]
-    assert close[0] == "same" and close[1].endswith("That is too close to tell.")
+    assert close[0] == "same" and close[1].endswith("That is too close to tell. You predicted A.")
     assert level[0] == "same"
     assert leak[0] == "A" and "B has the lower loss (0.10, A 1.00), and yet A writes better." in leak[1]
 
@@ -184,7 +184,7 @@ def show(page, *task, **options):
 
 def train(page, name="train"):
     press(page, name)
-    page.wait_for_function("document.querySelector('.bw-title').textContent === 'What you saw'")
+    page.wait_for_function("document.querySelector('.bw-title').textContent.startsWith('What you saw')")
 
 
 def place(page):
@@ -250,7 +250,7 @@ def test_it_shows_what_the_two_models_do_in_pytorch(page, arguments):
 
 
 def test_predict_train_pause_step_go_on_and_once_more(page):
-    show(page, "bites", steps=400)
+    show(page, "bites", steps=300)
     press(page, "predicted-B")
     assert "B: no positions" in pressed(page)
     spoken = """document.querySelector(".bw-panel").textContent"""
@@ -272,18 +272,18 @@ def test_predict_train_pause_step_go_on_and_once_more(page):
     before = place(page)
     page.wait_for_timeout(250)
     assert place(page) == before, "it rests"
-    assert page.locator(".lab-place b").first.text_content() != "400"
+    assert page.locator(".lab-place b").first.text_content() != "300"
     train(page)
-    assert place(page) == "step 400 of 400"
-    assert "You predicted B: not in this run." in page.evaluate(spoken)
+    assert place(page) == "step 300 of 300"
+    assert "In this run A did better. You predicted B." in page.evaluate(spoken)
     assert page.evaluate("heard.length") < 30, "what is read out changes seldom"
     focus = page.evaluate("document.activeElement.id")
     assert focus.endswith("-train"), "the button keeps the focus"
     end = curves(page)
     press(page, "train")
-    page.wait_for_function("document.querySelector('.lab-place').textContent === 'step 800 of 800'")
+    page.wait_for_function("document.querySelector('.lab-place').textContent === 'step 600 of 600'")
     press(page, "again")
-    assert place(page) == "step 0 of 400" and curves(page) == [[None, None]] * 4
+    assert place(page) == "step 0 of 300" and curves(page) == [[None, None]] * 4
     train(page)
     assert curves(page) == end, "however it was paused, the same steps give the same numbers"
 

@@ -36,14 +36,12 @@ import {
   percent,
   type Start,
   sayPoints,
-  sayPrediction,
   sayRange,
   sayRun,
   sayStarts,
   score,
   two,
   type Winner,
-  winner,
 } from "./words.ts";
 import type { Look, Point } from "./worker.ts";
 import thread from "./worker.ts?thread";
@@ -298,7 +296,9 @@ function Training({ state, write }: Props) {
         {race?.failed && <NoThreads />}
         <Curves points={points} steps={whole} write={task === "write_on"} />
         <Sequence state={state} looks={race?.looks ?? null} which={which} onAnother={another} />
-        <Saw state={state} race={race} done={done} />
+      </div>
+      <Saw state={state} race={race} done={done} />
+      <div data-follows-eye>
         <TextAlternative
           title="The curves in words"
           lines={points[0].length ? sayPoints(points) : ["Nothing is trained yet."]}
@@ -342,13 +342,12 @@ function Saw({ state, race, done }: { state: State; race: Race | null; done: boo
   const points = race?.points ?? [[], []];
   const [a, b] = points.map((all) => all.findLast(({ step }) => step % 100 === 0));
   const link = links[differ];
-  const longest = `You predicted no difference: not in this run. ${LONGEST}`;
   let [title, said]: [string, ComponentChildren] = [
     "Nothing is trained yet",
     `Press “Train both”: A and B begin with the same numbers and read the same sequences, ${steps} times 32.`,
   ];
   if (done) {
-    [title, said] = ["What you saw", `${sayPrediction(predicted, winner(points))} ${sayRun(state, points)}`];
+    [title, said] = [`What you saw after ${race!.steps} steps`, sayRun(state, points, predicted)];
   } else if (a && b) {
     [title, said] = [
       `Step ${a.step}`,
@@ -357,7 +356,7 @@ function Saw({ state, race, done }: { state: State; race: Race | null; done: boo
   }
   return (
     <Panel title={title}>
-      <ReservedHeight longest={[longest]}>
+      <ReservedHeight longest={[LONGEST]}>
         {said}
         {done && link && (
           <>
@@ -373,7 +372,7 @@ function Saw({ state, race, done }: { state: State; race: Race | null; done: boo
 }
 
 const LONGEST =
-  "After 400 steps A (positions: learned) answers > 99 % of 512 new sequences correctly, B (positions: sines) > 99 %. In the end that is too close to tell, but A got to 90 % sooner: after 200 steps, B after 300. The chapter says why.";
+  "A (positions: learned) answers > 99 % of 512 new sequences correctly, B (positions: sines) > 99 %. In the end that is too close to tell, but A got to 90 % sooner: after 200 steps, B after 300. You predicted no difference. The chapter says why.";
 
 // ---- Curves -------------------------------------------------------------------------------------------------------
 

@@ -48,12 +48,19 @@ export function winner([a, b]: Pair<readonly Point[]>): Winner {
   return first < second ? "A" : "B";
 }
 
-/** What a run showed: what both do in the end, and which did better, as far as that can be told. */
-export function sayRun({ differ, values }: Experiment, points: Pair<readonly Point[]>): string {
+/** What a run showed: what both do in the end, which did better, as far as that can be told, and whether that was
+    predicted. */
+export function sayRun(
+  { differ, values }: Experiment,
+  points: Pair<readonly Point[]>,
+  predicted: Winner | "" = "",
+): string {
   const [a, b] = points.map((all) => all.at(-1)!) as Pair<Point>;
   const names = values.map((value, i) => `${"AB"[i]} (${describe(differ, value)})`);
-  const start = `After ${a.step} steps ${names[0]} ${does(a)} ${percent(score(a))} of ${what(a)} correctly, ${names[1]} ${percent(score(b))}.`;
-  return `${start} ${sayWinner(points)}`;
+  const start = `${names[0]} ${does(a)} ${percent(score(a))} of ${what(a)} correctly, ${names[1]} ${percent(score(b))}.`;
+  const said = predicted === "same" ? "no difference" : predicted;
+  const guess = !predicted ? "" : predicted === winner(points) ? " As you predicted." : ` You predicted ${said}.`;
+  return `${start} ${sayWinner(points)}${guess}`;
 }
 
 function sayWinner(points: Pair<readonly Point[]>): string {
@@ -69,13 +76,6 @@ function sayWinner(points: Pair<readonly Point[]>): string {
   return lower
     ? `${other} has the lower loss (${two(worse.loss)}, ${won} ${two(better.loss)}), and yet ${won} ${does(better)} better.`
     : `In this run ${won} did better.`;
-}
-
-/** Whether a prediction came true. */
-export function sayPrediction(predicted: Winner | "", won: Winner): string {
-  if (!predicted) return "";
-  const said = predicted === "same" ? "no difference" : predicted;
-  return predicted === won ? `You predicted ${said}: yes.` : `You predicted ${said}: not in this run.`;
 }
 
 /** One start of several: what both do in the end. */
