@@ -45,7 +45,7 @@ def uniform_numbers(*shape: int, seed: int, stream: int = 0) -> Tensor:
 
     Example:
         >>> [round(u, 4) for u in uniform_numbers(3, seed=0).tolist()]
-        [0.2668, 0.0003, 0.2232]
+        [0.2664, 0.0003, 0.2233]
 
     Source:
         The function f and the constant c are those of mulberry32 (Tommy Ettinger, 2017, public domain).
@@ -162,15 +162,18 @@ def _bites() -> SyntheticTask:
 
 def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> SyntheticTask:
     def make(u: Tensor) -> tuple[Tensor, Tensor]:
-        text = _below(u, len(letters)).repeat(1, length // period + 1)
-        return text[:, :length], text[:, 1 : length + 1]
+        rounds = torch.arange(length + 1) // period  # each round of three goes one letter further than the one before
+        first = _below(u, len(letters))[:, torch.arange(length + 1) % period]
+        text = (first + rounds) % len(letters)
+        return text[:, :-1], text[:, 1:]
 
     return SyntheticTask(list(letters), list(letters), length, period, make)
 
 
-#: The tasks by name. ``look_up``: six keys with a value each, then one of the keys; which value has it? ``two_look_ups``:
-#: the last token asks for two keys, and the answer is the ordered pair of their values. ``bites``: who bites? It is
-#: asked at the verb. ``write_on``: the next letter of a text that repeats every three letters, asked at every letter.
+#: The tasks by name. ``look_up``: six keys with a value each, then one of the keys: which value has it?
+#: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values. ``bites``: who
+#: bites whom? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter: three letters, and
+#: then the same three, each one further in the alphabet, again and again.
 SYNTHETIC_TASKS = {
     "look_up": _look_up(),
     "two_look_ups": _two_look_ups(),

@@ -115,13 +115,15 @@ function bites(): Task {
   });
 }
 
-/** The next letter of a text that repeats every few letters; asked at every letter. */
+/** The next letter of a text, asked at every letter: three letters, and then the same three, each one further in the
+    alphabet, again and again. */
 function writeOn(period = 3, length = 12): Task {
   return task("write_on", LETTERS, LETTERS, length, (random, ids, targets, at) => {
-    const letters = range(period).map(() => random.below(LETTERS.length));
+    const first = range(period).map(() => random.below(LETTERS.length));
+    const letter = (i: number) => (first[i % period]! + Math.floor(i / period)) % LETTERS.length;
     for (let i = 0; i < length; i++) {
-      ids[at + i] = letters[i % period]!;
-      targets[at + i] = letters[(i + 1) % period]!;
+      ids[at + i] = letter(i);
+      targets[at + i] = letter(i + 1);
     }
   });
 }
