@@ -1,7 +1,8 @@
-r"""Four synthetic tasks for one layer of attention, drawn by a generator that a page of the book can run as well.
+r"""Four synthetic tasks for one layer of attention, and the random numbers that they are drawn from.
 
-A tutorial in which something is trained twice, in PyTorch and in a browser, needs the same random numbers in both. Those
-of :func:`uniform_numbers` come from a counter: number :math:`i` is a hash of :math:`i`, so all of them can be computed at once.
+What is trained both in PyTorch and in a page of the book needs the same random numbers in both. Those of
+:func:`uniform_numbers` are made by counting: number :math:`i` is a hash of :math:`i`, so that a whole tensor of them is
+computed at once.
 """
 
 import math
@@ -145,7 +146,7 @@ def _two_look_ups(keys: int = 6, values: int = 4) -> SyntheticTask:
 
     letters, digits = "abcdefgh"[:keys], "123456789"[:values]
     words = [f"{k}={v}" for k in letters for v in digits]
-    words += [f"{k},{l}=?" for k in letters for l in letters if k != l]
+    words += [f"{first},{second}=?" for first in letters for second in letters if first != second]
     return SyntheticTask(words, [f"{v},{w}" for v in digits for w in digits], keys + 1, 3 * keys, make)
 
 
@@ -171,9 +172,11 @@ def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> S
 
 
 #: The tasks by name. ``look_up``: six keys with a value each, then one of the keys: which value has it?
-#: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values. ``bites``: who
-#: bites whom? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter: three letters, and
-#: then the same three, each one further in the alphabet, again and again.
+#: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values.
+#: ``bites``: who bites? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter: three
+#: letters, and then the same three, each one further in the alphabet, again and again.
+#:
+#: :meta hide-value:
 SYNTHETIC_TASKS = {
     "look_up": _look_up(),
     "two_look_ups": _two_look_ups(),

@@ -1,4 +1,4 @@
-"""Laws of the layer that is trained in the page and here; tests/widgets/test_laboratory_engine.py holds the two equal."""
+"""Laws of the one layer that is trained; tests/widgets/test_laboratory_engine.py holds the page's to it."""
 
 import pytest
 import torch
@@ -55,7 +55,9 @@ def test_a_switch_leaves_the_rest_of_the_start_as_it_was():
 def test_positions_are_added_and_only_learned_ones_learn():
     assert OneLayer("bites").positions.abs().max() == 0
     assert OneLayer("bites", positions="sines").positions[1, :2].tolist() == pytest.approx([0.8415, 0.5403], abs=1e-4)
-    learning = {kind: len(list(OneLayer("bites", positions=kind).parameters())) for kind in ("none", "sines", "learned")}
+    learning = {
+        kind: len(list(OneLayer("bites", positions=kind).parameters())) for kind in ("none", "sines", "learned")
+    }
     assert learning == {"none": 5, "sines": 5, "learned": 6}
 
 

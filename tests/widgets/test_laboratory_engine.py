@@ -121,7 +121,6 @@ def flat(tensors):
     return torch.cat([tensor.detach().flatten() for tensor in tensors])
 
 
-
 def assert_close(ours, expected, atol=1e-10):
     torch.testing.assert_close(ours, expected.detach(), rtol=0, atol=atol)
 
