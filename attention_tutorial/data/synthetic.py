@@ -1,7 +1,8 @@
-r"""Four synthetic tasks for one layer of attention, drawn by a generator that a page of the book can run as well.
+r"""Four synthetic tasks for one layer of attention, and the random numbers that they are drawn from.
 
-A tutorial in which something is trained twice, in PyTorch and in a browser, needs the same random numbers in both. Those
-of :func:`uniform_numbers` come from a counter: number :math:`i` is a hash of :math:`i`, so all of them can be computed at once.
+What is trained both in PyTorch and in a page of the book needs the same random numbers in both. Those of
+:func:`uniform_numbers` are made by counting: number :math:`i` is a hash of :math:`i`, so that a whole tensor of them is
+computed at once.
 """
 
 import math
@@ -45,7 +46,7 @@ def uniform_numbers(*shape: int, seed: int, stream: int = 0) -> Tensor:
 
     Example:
         >>> [round(u, 4) for u in uniform_numbers(3, seed=0).tolist()]
-        [0.2668, 0.0003, 0.2232]
+        [0.2664, 0.0003, 0.2233]
 
     Source:
         The function f and the constant c are those of mulberry32 (Tommy Ettinger, 2017, public domain).
@@ -145,7 +146,7 @@ def _two_look_ups(keys: int = 6, values: int = 4) -> SyntheticTask:
 
     letters, digits = "abcdefgh"[:keys], "123456789"[:values]
     words = [f"{k}={v}" for k in letters for v in digits]
-    words += [f"{k},{l}=?" for k in letters for l in letters if k != l]
+    words += [f"{first},{second}=?" for first in letters for second in letters if first != second]
     return SyntheticTask(words, [f"{v},{w}" for v in digits for w in digits], keys + 1, 3 * keys, make)
 
 
@@ -160,23 +161,22 @@ def _bites() -> SyntheticTask:
     return SyntheticTask([*animals, "bites"], animals, 3, len(animals), make)
 
 
-def _write_on(letters: str = "abcdefgh", jumps: float = 0.25, length: int = 12) -> SyntheticTask:
-    count = len(letters)
-
+def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> SyntheticTask:
     def make(u: Tensor) -> tuple[Tensor, Tensor]:
-        text = [_below(u[:, 0], count)]
-        for jump, other in u[:, 1:].T.unflatten(0, (length, 2)):
-            text.append(torch.where(jump < jumps, _below(other, count), (text[-1] + 1) % count))
-        ids = torch.stack(text, dim=1)
-        return ids[:, :-1], ids[:, 1:]
+        rounds = torch.arange(length + 1) // period  # each round of three goes one letter further than the one before
+        first = _below(u, len(letters))[:, torch.arange(length + 1) % period]
+        text = (first + rounds) % len(letters)
+        return text[:, :-1], text[:, 1:]
 
-    return SyntheticTask(list(letters), list(letters), length, 1 + 2 * length, make)
+    return SyntheticTask(list(letters), list(letters), length, period, make)
 
 
-#: The tasks by name. ``look_up``: six keys with a value each, then one of the keys; which value has it? ``two_look_ups``:
-#: the last token asks for two keys, and the answer is the ordered pair of their values. ``bites``: who bites? It is
-#: asked at the verb. ``write_on``: the next letter of a text in the order of the alphabet, but for
-#: some jumps, asked at every letter.
+#: The tasks by name. ``look_up``: six keys with a value each, then one of the keys: which value has it?
+#: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values.
+#: ``bites``: who bites? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter: three
+#: letters, and then the same three, each one further in the alphabet, again and again.
+#:
+#: :meta hide-value:
 SYNTHETIC_TASKS = {
     "look_up": _look_up(),
     "two_look_ups": _two_look_ups(),

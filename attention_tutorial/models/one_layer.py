@@ -105,9 +105,7 @@ class OneLayer(nn.Module):
             (x @ w).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (batch, heads, n, d_head)
             for w in (self.w_q, self.w_k, self.w_v)
         )
-        output, weights = scaled_dot_product_attention(
-            query, key, value, is_causal=self.causal, scale=1 / self.divisor
-        )
+        output, weights = scaled_dot_product_attention(query, key, value, is_causal=self.causal, scale=1 / self.divisor)
         return output.transpose(1, 2).flatten(2) @ self.w_o, weights
 
 
@@ -179,7 +177,9 @@ def train_one_layer(
         loss, accuracy = _compare(model, ids, targets)
         optimizer.zero_grad()
         loss.backward()
-        measured.append(torch.stack([loss.detach(), accuracy, model.w_q.grad.norm()]))
+        gradient = model.w_q.grad
+        assert gradient is not None
+        measured.append(torch.stack([loss.detach(), accuracy, gradient.norm()]))
         optimizer.step()
     return OneLayerTraining(model, *torch.stack(measured, dim=1))
 

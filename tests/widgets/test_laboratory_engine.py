@@ -32,7 +32,7 @@ CASES = [
         "divisor": divisor,
         "positions": positions,
         "heads": (1, 2, 4)[(i + i // 3) % 3],
-        "d_head": (16, 4, 7, 64)[i % 4],  # with 7, blocks of matrices have edges
+        "d_head": (12, 4, 7, 24)[i % 4],  # with 7, blocks of matrices have edges
         "causal": i % 2 == 1,
         "seed": i,
     }
@@ -119,7 +119,6 @@ def numbers(text):
 
 def flat(tensors):
     return torch.cat([tensor.detach().flatten() for tensor in tensors])
-
 
 
 def assert_close(ours, expected, atol=1e-10):

@@ -35,7 +35,7 @@ const OF_TASK: Record<TaskName, Partial<Setup>> = {
   look_up: { dHead: 64 },
   two_look_ups: { heads: 2 },
   bites: { positions: "learned" },
-  write_on: { positions: "learned", causal: true },
+  write_on: { positions: "sines", causal: true },
 };
 
 /** The set-up with which a model learns a task. */

@@ -52,8 +52,8 @@ export interface Task {
   /** Tokens of a sequence. */
   length: number;
   /** Sequences, one after the other, and at each token the right class, or −1 where nothing is asked. */
-  /** Where a model may write: which token is likeliest after one. */
-  after?: (token: number) => number;
+  /** Where a model may write: which token comes after a text. */
+  next?: (text: ArrayLike<number>) => number;
   batch(random: Random, size: number): { ids: Int32Array; targets: Int32Array };
 }
 
@@ -117,20 +117,18 @@ function bites(): Task {
   });
 }
 
-/** The next letter of a text that follows the alphabet but for some jumps; asked at every letter. */
-function writeOn(jumps = 0.25, length = 12): Task {
-  const count = LETTERS.length;
-  const after = (letter: number) => (letter + 1) % count;
+/** The next letter of a text, asked at every letter: three letters, and then the same three, each one further in the
+    alphabet, again and again. */
+function writeOn(period = 3, length = 12): Task {
   const made = task("write_on", LETTERS, LETTERS, length, (random, ids, targets, at) => {
-    let letter = random.below(count);
-    for (let i = at; i < at + length; i++) {
-      ids[i] = letter;
-      const [jumped, other] = [random.next() < jumps, random.below(count)];
-      letter = jumped ? other : after(letter);
-      targets[i] = letter;
+    const first = range(period).map(() => random.below(LETTERS.length));
+    const letter = (i: number) => (first[i % period]! + Math.floor(i / period)) % LETTERS.length;
+    for (let i = 0; i < length; i++) {
+      ids[at + i] = letter(i);
+      targets[at + i] = letter(i + 1);
     }
   });
-  return { ...made, after };
+  return { ...made, next: (text) => (text[text.length - period]! + 1) % LETTERS.length };
 }
 
 export const TASKS: Readonly<Record<TaskName, Task>> = {

@@ -46,14 +46,17 @@ const thread = globalThis as unknown as {
   postMessage: (answer: Answer) => void;
 };
 
-/** What the model writes after the first half of a text, and which letters of it are the likeliest after the one before. */
+/** What the model writes after the first half of a text, and which letters of it are right after those before them. */
 function writeOn(which: number): Look["written"] {
-  const { after } = model.task;
-  if (!after) return [];
-  const text = [...model.example(which).ids];
-  const prompt = text.slice(0, text.length / 2);
-  const written = [...model.write(Int32Array.from(prompt), text.length - prompt.length)];
-  return written.map((id, i) => ({ id, correct: id === after(i ? written[i - 1]! : prompt.at(-1)!) }));
+  const { next } = model.task;
+  if (!next) return [];
+  const { ids } = model.example(which);
+  const text = [...ids.slice(0, ids.length / 2)];
+  return Array.from(model.write(Int32Array.from(text), ids.length - text.length), (id) => {
+    const correct = id === next(text);
+    text.push(id);
+    return { id, correct };
+  });
 }
 
 function largestWeight(): number {
