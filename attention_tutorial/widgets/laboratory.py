@@ -43,7 +43,7 @@ EXPERIMENTS = {
         _experiment("look_up", "Look it up", "divisor", ("root", "one"), d_head=64),
         _experiment("two_look_ups", "Two look-ups", "heads", (2, 1)),
         _experiment("bites", "Who bites whom", "positions", ("learned", "none")),
-        _experiment("write_on", "Write on", "causal", (True, False), positions="learned"),
+        _experiment("write_on", "Write on", "causal", (True, False), positions="sines"),
     )
 }
 

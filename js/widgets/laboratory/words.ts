@@ -12,7 +12,7 @@ export const ASKS: Record<TaskName, string> = {
     "Six pairs of a letter and a digit, then two of the letters. Which digits belong to the first and the second?",
   bites: "A sentence of three words. Who bites? The answer is asked at the verb.",
   write_on:
-    "Letters in the order of the alphabet (after h comes a), but one in four jumps. Which is next? It is asked at every letter; then the model writes by itself.",
+    "Three letters, then the same three, each one further in the alphabet (after h comes a), and so on. Which letter is next? It is asked at every letter; then the model writes by itself.",
 };
 
 export const two = (value: number): string => value.toFixed(2);
