@@ -396,7 +396,7 @@ function Curves({ points, steps, write }: CurvesProps) {
     ["length of the gradient of W^Q", (point) => point.gradient],
   ];
   return (
-    <div class="bw-pair lab-curves">
+    <div class="lab-curves">
       {all.map(([title, of, share]) => (
         <Curve
           key={title}
@@ -420,7 +420,7 @@ const read = (points: readonly Point[], of: (point: Point) => number | null): Do
 
 /** A round number that is at least as large. */
 function roundUp(value: number): number {
-  const power = 10 ** Math.floor(Math.log10(value || 1));
+  const power = 10 ** Math.floor(Math.log10(value));
   return power * [1, 2, 5, 10].find((times) => times * power >= value)!;
 }
 
@@ -432,12 +432,13 @@ interface CurveProps {
   share: ((value: number) => string) | undefined;
 }
 
-const [HIGH, LEFT, RIGHT, CEILING] = [124, 42, 62, 8];
+const [HIGH, LEFT, RIGHT, CEILING] = [112, 42, 62, 8];
 const FLOOR = HIGH - 22;
 
 /** One curve for A and one for B, on the same scale. */
 function Curve({ title, steps, lines, share }: CurveProps) {
-  const most = share ? 1 : roundUp(Math.max(1e-6, ...lines.flat().map(([, value]) => value)));
+  const largest = Math.max(...lines.flat().map(([, value]) => value));
+  const most = share || largest <= 0 ? 1 : roundUp(largest); // of nothing yet, −∞
   const brief = share ?? ((value: number) => (most >= 1 ? two(value) : value.toPrecision(2)));
   const tick = (value: number) => (share === percent ? percent(value) : String(Number(value.toPrecision(2))));
   const now = lines.map((line) => line.at(-1)?.[1]);
