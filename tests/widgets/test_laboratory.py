@@ -261,7 +261,7 @@ def test_predict_train_pause_step_go_on_and_once_more(page):
     press(page, "step")
     page.wait_for_function("document.querySelector('.lab-place b').textContent === '1'")
     assert [[point[0] for point in curve] for curve in curves(page)] == [[1, 1]] * 4
-    assert page.evaluate(spoken).startswith("Step 0")
+    assert page.evaluate(spoken).startswith("Before the first step")
     press(page, "train")
     assert page.locator("[id$='-train']").text_content() == "Pause"
     assert page.locator("[id$='-step']").get_attribute("aria-disabled") == "true"

@@ -338,7 +338,7 @@ function Predicting({ state, write, open }: Props & { open: boolean }) {
 
 /** What there is to say: seldom something new, since it is read out. */
 function Saw({ state, race, done }: { state: State; race: Race | null; done: boolean }) {
-  const { steps, predicted, differ, links } = state;
+  const { task, steps, predicted, differ, links } = state;
   const points = race?.points ?? [[], []];
   const [a, b] = points.map((all) => all.findLast(({ step }) => step % 100 === 0));
   const link = links[differ];
@@ -349,10 +349,9 @@ function Saw({ state, race, done }: { state: State; race: Race | null; done: boo
   if (done) {
     [title, said] = [`What you saw after ${race!.steps} steps`, sayRun(state, points, predicted)];
   } else if (a && b) {
-    [title, said] = [
-      `Step ${a.step}`,
-      `Of new sequences A answers ${percent(a.accuracy)} correctly, B ${percent(b.accuracy)}.`,
-    ];
+    const right = task === "write_on" ? "Letters written correctly" : "New sequences answered correctly";
+    title = a.step ? `Step ${a.step}` : "Before the first step";
+    said = `${right}: A ${percent(score(a))}, B ${percent(score(b))}.`;
   }
   return (
     <Panel title={title}>
