@@ -1,7 +1,7 @@
 /* The laboratory: two models that differ in one switch, trained in the page, side by side. */
 
 import type { ComponentChildren, RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Fitting, Gridlines, Lettering, Line, Picture, pathThrough, Ramp, spread } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Choice, Menu } from "../../kit/controls.tsx";
@@ -12,7 +12,7 @@ import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../ki
 import { isFaint } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { defaults, Model, TASKS, type TaskName } from "./engine.ts";
-import { type Pair, Race } from "./race.ts";
+import { MOMENT, type Pair, Race } from "./race.ts";
 import {
   DIFFER,
   describe,
@@ -242,8 +242,12 @@ function useRace(): Racing {
     held.current = race;
     hear();
   }
+  const drawn = useRef(0);
   function hear() {
     if (place.current?.isConnected === false) end();
+    const now = performance.now();
+    if (held.current?.running && now - drawn.current < MOMENT) return; // often enough to be seen
+    drawn.current = now;
     again((times) => times + 1);
   }
   function begin(make: (hear: () => void) => Race) {
@@ -294,15 +298,25 @@ function Training({ state, write }: Props) {
           </span>
         </div>
         {race?.failed && <NoThreads />}
-        <Curves points={points} steps={whole} write={task === "write_on"} />
+        {useMemo(
+          () => (
+            <Curves points={points} steps={whole} write={task === "write_on"} />
+          ),
+          [race, points[0].length, whole],
+        )}
         <Sequence state={state} looks={race?.looks ?? null} which={which} onAnother={another} />
       </div>
       <Saw state={state} race={race} done={done} />
       <div data-follows-eye>
-        <TextAlternative
-          title="The curves in words"
-          lines={points[0].length ? sayPoints(points) : ["Nothing is trained yet."]}
-        />
+        {useMemo(
+          () => (
+            <TextAlternative
+              title="The curves in words"
+              lines={points[0].length ? sayPoints(points) : ["Nothing is trained yet."]}
+            />
+          ),
+          [race, points[0].length],
+        )}
         <Starts state={state} busy={running} own={done ? points : null} />
       </div>
     </>
@@ -615,6 +629,9 @@ function Rows({ state, looks, tokens, asked, right }: RowsProps) {
 }
 
 const CELL = 15; // of a map, in its own units
+const STEPS = 100;
+/** The colours of a map, which are many: a hundredth tells them apart. */
+const COLOURS = range(STEPS + 1).map((i) => weightColours(i / STEPS).ground);
 
 /** For each head of both models a map of all weights; below, what the model writes. */
 function Maps({ state, looks, tokens }: { state: State; looks: Pair<Look> | null; tokens: string[] }) {
@@ -689,7 +706,7 @@ function WeightMap({ name, kind, tokens, look, head }: WeightMapProps) {
                 y={(i + 1) * CELL + 0.5}
                 width={CELL - 1}
                 height={CELL - 1}
-                style={{ fill: weightColours(weight).ground }}
+                style={{ fill: COLOURS[Math.round(weight * STEPS)] }}
               />
             );
           })}

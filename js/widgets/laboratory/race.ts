@@ -7,7 +7,7 @@ import script from "./worker.ts?thread";
 export type Pair<T> = [a: T, b: T];
 
 const EVERY = 25; // steps from one measurement to the next
-const MOMENT = 100; // milliseconds that a round should take
+export const MOMENT = 100; // milliseconds that a round should take
 
 /** A thread, which is asked one thing at a time. */
 class Thread {
