@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .._validation import check_size
@@ -134,7 +135,7 @@ def _look_up(keys: int = 8, values: int = 4, pairs: int = 6) -> SyntheticTask:
     return SyntheticTask(words, list(digits), pairs + 1, keys + pairs + 1, make)
 
 
-def _two_look_ups(keys: int = 6, values: int = 4) -> SyntheticTask:
+def _two_look_ups(keys: int = 6, values: int = 6) -> SyntheticTask:
     def make(u: Tensor) -> tuple[Tensor, Tensor]:
         key, value = _shuffled(u[:, :keys]), _below(u[:, keys : 2 * keys], values)
         asked = _shuffled(u[:, 2 * keys :])[:, :2]
@@ -163,18 +164,17 @@ def _bites() -> SyntheticTask:
 
 def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> SyntheticTask:
     def make(u: Tensor) -> tuple[Tensor, Tensor]:
-        rounds = torch.arange(length + 1) // period  # each round of three goes one letter further than the one before
-        first = _below(u, len(letters))[:, torch.arange(length + 1) % period]
-        text = (first + rounds) % len(letters)
-        return text[:, :-1], text[:, 1:]
+        t = torch.arange(length)
+        text = (_below(u, len(letters))[:, t % period] + t // period) % len(letters)
+        return text, F.pad(text[:, 1:], (0, 1), value=-1)
 
     return SyntheticTask(list(letters), list(letters), length, period, make)
 
 
 #: The tasks by name. ``look_up``: six keys with a value each, then one of the keys: which value has it?
 #: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values.
-#: ``bites``: who bites? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter: three
-#: letters, and then the same three, each one further in the alphabet, again and again.
+#: ``bites``: who bites? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter but
+#: the last: three letters, and then the same three, each one further in the alphabet, again and again.
 #:
 #: :meta hide-value:
 SYNTHETIC_TASKS = {

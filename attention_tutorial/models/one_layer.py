@@ -34,8 +34,8 @@ class OneLayer(nn.Module):
         H_i = \operatorname{softmax}\!\left(\frac{X W^Q_i (X W^K_i)^\top}{\text{divisor}}\right) X W^V_i, \qquad
         \text{logits} = [H_1, \ldots, H_h]\, W^O
 
-    At the start the entries of E and of learned positions have variance 1, those of the matrices one over the number of
-    their rows, so that the entries of queries, keys, values and logits have a variance near 1.
+    At the start the entries of E and of learned positions have variance 1/2, as those of sines and cosines have, and
+    the entries of the matrices have variance one over the number of their rows.
 
     Args:
         task: one of ``SYNTHETIC_TASKS``.
@@ -86,14 +86,14 @@ class OneLayer(nn.Module):
             return normal_numbers(rows, columns, seed=seed, stream=stream)
 
         n, width = self.task.length, heads * d_head
-        self.embedding = nn.Parameter(matrix(len(self.task.words), D_MODEL, EMBEDDING))
+        self.embedding = nn.Parameter(matrix(len(self.task.words), D_MODEL, EMBEDDING) * math.sqrt(0.5))
         # Drawn feature by feature, so that more features begin with the same ones as fewer.
         self.w_q, self.w_k, self.w_v = (
             nn.Parameter(matrix(width, D_MODEL, stream).T / math.sqrt(D_MODEL)) for stream in (QUERY, KEY, VALUE)
         )
         self.w_o = nn.Parameter(matrix(width, len(self.task.answers), OUTPUT) / math.sqrt(width))
         if positions == "learned":
-            self.positions = nn.Parameter(matrix(n, D_MODEL, POSITIONS))
+            self.positions = nn.Parameter(matrix(n, D_MODEL, POSITIONS) * math.sqrt(0.5))
         else:
             sines = sinusoidal_positions(n, D_MODEL, dtype=torch.float64)
             self.register_buffer("positions", sines if positions == "sines" else torch.zeros_like(sines))

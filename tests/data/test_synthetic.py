@@ -64,7 +64,7 @@ ORACLES = {
         [None] * 6 + [",".join(read_values(words[:-1])[key] for key in words[-1].removesuffix("=?").split(","))]
     ),
     "bites": lambda words: [None, words[0], None],
-    "write_on": lambda words: [*words[1:], "abcdefghabcdefgh"["abcdefgh".index(words[0]) + 4]],  # after four rounds
+    "write_on": lambda words: [*words[1:], None],
 }
 
 

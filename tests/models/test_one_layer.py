@@ -19,7 +19,7 @@ def sequences(name, size=5):
 def test_it_is_multi_head_attention_between_an_embedding_and_a_read_out(causal):
     model = OneLayer("two_look_ups", heads=2, d_head=5, positions="learned", causal=causal, seed=3)
     layer = MultiHeadAttention(32, 2, 5, dtype=torch.float64)
-    layer.w_o = torch.nn.Linear(10, 16, bias=False, dtype=torch.float64)
+    layer.w_o = torch.nn.Linear(10, 36, bias=False, dtype=torch.float64)
     with torch.no_grad():
         for theirs, ours in [("w_q", model.w_q), ("w_k", model.w_k), ("w_v", model.w_v), ("w_o", model.w_o)]:
             getattr(layer, theirs).weight.copy_(ours.T)
@@ -93,10 +93,10 @@ def test_without_the_mask_a_loss_is_too_good_and_the_writing_bad():
     prompt = sequences("write_on", 50)[0]
     written = {}
     for causal in (True, False):
-        model, loss, *_ = train_one_layer("write_on", steps=300, positions="sines", causal=causal)
+        model, loss, *_ = train_one_layer("write_on", steps=200, positions="sines", causal=causal, seed=1)
         written[causal] = loss[-1], (write_on(model, prompt[:, :3], 9) == prompt[:, 3:]).double().mean()
-    assert written[True][0] > 0.34 > 0.25 > written[False][0]  # two of twelve letters are unknowable: ln(8) / 6
-    assert written[True][1] > 0.9 and written[False][1] < 0.4
+    assert written[True][0] > 0.37 > 0.05 > written[False][0]  # two of eleven letters are unknowable: 2 ln(8) / 11
+    assert written[True][1] > 0.9 and written[False][1] < 0.3
 
 
 def test_what_is_written_depends_on_the_last_letters_alone():

@@ -29,7 +29,7 @@ const START: Omit<Setup, "task"> = {
   causal: false,
   positions: "none",
   rate: 0.01,
-  seed: 0,
+  seed: 1,
 };
 const OF_TASK: Record<TaskName, Partial<Setup>> = {
   look_up: { dHead: 64 },
@@ -102,14 +102,14 @@ function fillSines({ numbers }: Matrix): void {
   }
 }
 
-/** The weights at the start. Those of W^Q, W^K and W^V are drawn feature by feature, so that more features begin with
-    the same ones as fewer. */
+/** The weights at the start. Embeddings and positions have variance 1/2, as sines and cosines have. W^Q, W^K and W^V are
+    drawn feature by feature, so that more features begin with the same ones as fewer. */
 function start({ positions, seed }: Setup, w: Weights): void {
   const random = (stream: keyof typeof STREAMS) => new Random(seed, STREAMS[stream]);
-  draw(w.embedding, 1, random("embedding"));
+  draw(w.embedding, Math.SQRT1_2, random("embedding"));
   for (const name of PROJECTED) draw(transposed(w[name]), D_MODEL ** -0.5, random(name));
   draw(w.output, w.output.rows ** -0.5, random("output"));
-  if (positions === "learned") draw(w.positions, 1, random("positions"));
+  if (positions === "learned") draw(w.positions, Math.SQRT1_2, random("positions"));
   if (positions === "sines") fillSines(w.positions);
 }
 

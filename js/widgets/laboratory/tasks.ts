@@ -91,7 +91,7 @@ function lookUp(keys = 8, values = 4, pairs = 6): Task {
 }
 
 /** All keys with a value each, then two of the keys: which values have they, in this order? */
-function twoLookUps(keys = 6, values = 4): Task {
+function twoLookUps(keys = 6, values = 6): Task {
   const named = LETTERS.slice(0, keys);
   const both = named.flatMap((k) => named.filter((l) => l !== k).map((l) => `${k},${l}=?`));
   const words = [...named.flatMap((k) => digits(values).map((v) => `${k}=${v}`)), ...both];
@@ -117,15 +117,15 @@ function bites(): Task {
   });
 }
 
-/** The next letter of a text, asked at every letter: three letters, and then the same three, each one further in the
-    alphabet, again and again. */
+/** The next letter of a text, asked at every letter but the last: three letters, and then the same three, each one
+    further in the alphabet, again and again. */
 function writeOn(period = 3, length = 12): Task {
   const made = task("write_on", LETTERS, LETTERS, length, (random, ids, targets, at) => {
     const first = range(period).map(() => random.below(LETTERS.length));
     const letter = (i: number) => (first[i % period]! + Math.floor(i / period)) % LETTERS.length;
     for (let i = 0; i < length; i++) {
       ids[at + i] = letter(i);
-      targets[at + i] = letter(i + 1);
+      if (i + 1 < length) targets[at + i] = letter(i + 1);
     }
   });
   return { ...made, next: (text) => (text[text.length - period]! + 1) % LETTERS.length };
