@@ -26,7 +26,7 @@ _BOTH = {
     "causal": False,
     "positions": "none",
     "rate": 0.01,
-    "seed": 0,
+    "seed": 1,
 }
 
 
@@ -80,7 +80,7 @@ class Laboratory(BookWidget):
 
     Example:
         >>> Laboratory("look_up", divisor=("root", "one"), d_head=64)
-        Laboratory('look_up', divisor=('root', 'one'), heads=1, d_head=64, causal=False, positions='none', rate=0.01, seed=0)
+        Laboratory('look_up', divisor=('root', 'one'), heads=1, d_head=64, causal=False, positions='none', rate=0.01, seed=1)
     """
 
     module = "laboratory"
@@ -106,7 +106,7 @@ class Laboratory(BookWidget):
         causal: bool | tuple[bool, bool] | None = None,
         positions: str | tuple[str, str] | None = None,
         rate: float | tuple[float, float] | None = None,
-        seed: int = 0,
+        seed: int = 1,
         steps: int = 400,
     ) -> None:
         check_one_of("task", task, list(EXPERIMENTS))

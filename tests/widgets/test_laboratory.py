@@ -320,10 +320,10 @@ def test_five_more_starts_and_their_spread(page):
     page.wait_for_function("document.querySelectorAll('.lab-table tbody tr').length === 6")
     cells = page.locator(".lab-table [data-value]").evaluate_all("all => all.map(x => Number(x.dataset.value))")
     widget = Laboratory("bites")
-    for seed in (1, 5):
+    for seed in (2, 6):
         widget.both = widget.both | {"seed": seed}
         right = [evaluate_one_layer(run.model)[1] for run in trained(widget, 25)]
-        assert cells[2 * seed - 2 : 2 * seed] == pytest.approx(right)
+        assert cells[2 * seed - 4 : 2 * seed - 2] == pytest.approx(right)
     low, high = (round(100 * of(cells[::2])) for of in (min, max))
     assert page.locator(".lab-range td").first.text_content() == f"{low} % to {high} %"
     assert "starts" in page.locator(".lab-starts .bw-said").text_content()
