@@ -18,7 +18,7 @@ from website import bytes_sent
 
 PAGES = [*(f"{name}.html" for name in TOC), "search.html", "genindex.html", "py-modindex.html"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 780}
-# The widgets of each chapter, in the order of its cells, and that of the start page
+# The widgets of each chapter, in the order of its cells, and those of other pages
 WIDGETS = {
     f"notebooks/{path.stem}": [
         widget
@@ -27,7 +27,7 @@ WIDGETS = {
         for widget in re.findall(r'data-widget="(\w+)"', output.get("data", {}).get("text/html", ""))
     ]
     for path, notebook in BOOK.items()
-} | {"book/index": ["encoder"]}
+} | {"book/index": ["encoder"], "book/laboratory": ["laboratory"]}
 FIRST_VIEW = 410_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 # Lists that point into chapters, each with the chapter whose links are followed

@@ -12,7 +12,7 @@ import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../ki
 import { isFaint } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { defaults, Model, TASKS, type TaskName } from "./engine.ts";
-import { MOMENT, type Pair, Race } from "./race.ts";
+import { type Pair, Race } from "./race.ts";
 import {
   DIFFER,
   describe,
@@ -242,12 +242,8 @@ function useRace(): Racing {
     held.current = race;
     hear();
   }
-  const drawn = useRef(0);
   function hear() {
     if (place.current?.isConnected === false) end();
-    const now = performance.now();
-    if (held.current?.running && now - drawn.current < MOMENT) return; // often enough to be seen
-    drawn.current = now;
     again((times) => times + 1);
   }
   function begin(make: (hear: () => void) => Race) {

@@ -7,7 +7,7 @@ import script from "./worker.ts?thread";
 export type Pair<T> = [a: T, b: T];
 
 const EVERY = 25; // steps from one measurement to the next
-export const MOMENT = 100; // milliseconds that a round should take
+const MOMENT = 100; // milliseconds that a round should take, and from one picture to the next
 
 /** A thread, which is asked one thing at a time. */
 class Thread {
@@ -45,11 +45,13 @@ export class Race {
   private busy = false;
   private round = 5; // steps, as many as take a moment
 
-  /** Begin with two set-ups; `hear` is called whenever there is something new. */
+  private told = 0; // when
+
+  /** Begin with two set-ups; `listen` is called when there is something new, while they train some times a second. */
   constructor(
     setups: Pair<Setup>,
     private which: number,
-    private hear: () => void,
+    private listen: () => void,
   ) {
     const fail = () => {
       this.end();
@@ -73,6 +75,7 @@ export class Race {
   /** Train until both have taken so many steps. */
   run(goal: number) {
     this.goal = goal;
+    this.hear();
     if (!this.busy) this.go();
   }
 
@@ -93,6 +96,11 @@ export class Race {
     this.threads = [];
   }
 
+  private hear() {
+    this.told = performance.now();
+    this.listen();
+  }
+
   private async ask(question: (i: number) => Asked) {
     const answers = await Promise.all(this.threads.map((thread, i) => thread.ask(question(i))));
     for (const [i, { point }] of answers.entries()) if (point) this.points[i]!.push(point);
@@ -111,7 +119,7 @@ export class Race {
       await this.ask(() => (steps ? { kind: "train", steps, measure, which: seen } : { kind: "look", which: seen }));
       if (steps) this.round = Math.max(1, Math.min(EVERY, Math.round((steps * MOMENT) / (performance.now() - start))));
       this.steps = end;
-      this.hear();
+      if (performance.now() - this.told >= MOMENT) this.hear();
     }
     this.busy = false;
     this.hear();
