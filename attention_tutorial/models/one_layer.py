@@ -30,9 +30,9 @@ Positions = Literal["none", "sines", "learned"]
 class OneLayer(nn.Module):
     r"""Embeddings, one attention of h heads, and a matrix that gives the answer. No residual connection, no bias.
 
-    .. math:: X = E_{\text{ids}} + P, \qquad
-        H_i = \operatorname{softmax}\!\left(\frac{X W^Q_i (X W^K_i)^\top}{\text{divisor}}\right) X W^V_i, \qquad
-        \text{logits} = [H_1, \ldots, H_h]\, W^O
+    .. math:: X = E_{\text{ids}} + P, \qquad \text{logits} = [H_1, \ldots, H_h]\, W^O
+
+    .. math:: H_i = \operatorname{softmax}\!\left(\frac{X W^Q_i (X W^K_i)^\top}{\text{divisor}}\right) X W^V_i
 
     At the start the entries of E and of learned positions have variance 1/2, as those of sines and cosines have, and
     the entries of the matrices have variance one over the number of their rows.
