@@ -52,7 +52,7 @@ LONGEST_FIRST = tuple(
 # Files whose tests are handed out page by page (their fixtures are made once a page anyway) and widget by widget.
 PAGE = re.compile(r"(tests/site/test_browser\.py)::.*\[([\w/-]+\.html)")
 # Files that parse every page of the site, which takes a while: one process does it once for all of them.
-PARSING = re.compile(r"tests/site/test_site(_findable|_weight)?\.py::")
+PARSING = re.compile(r"tests/site/test_(site(_findable|_weight)?|claim_lines)\.py::")
 WIDGET = re.compile(r"(tests/widgets/test_contract\.py)::.*\[(?:[\w-]+-)?(\w+)\]$")
 
 
@@ -131,11 +131,14 @@ def pytest_configure_node(node):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """One process where single files are asked for (it starts quickest); else one per core, up to four."""
+    """One process where single files are asked for (it starts quickest); else one more than cores, up to four.
+
+    A process that waits for a browser, a kernel or a time limit leaves its core to another.
+    """
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # xdist reads it
     whole_folders = all(Path(argument).is_dir() for argument in config.args)
-    return min(4, os.cpu_count() or 1) if whole_folders else 0
+    return min(4, (os.cpu_count() or 1) + 1) if whole_folders else 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -119,12 +119,16 @@ function contrast({ least, within }) {
   const read = makeColourReader();
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
   const grounds = new Map([[null, [255, 255, 255]]]);
+  const opacities = new Map([[null, 1]]);
   const parent = (x) => x.parentElement ?? x.getRootNode().host ?? null; // also out of a shadow root
   const ground = (x) => {
     if (!grounds.has(x)) grounds.set(x, over(read(getComputedStyle(x).backgroundColor), ground(parent(x))));
     return grounds.get(x);
   };
-  const seenThrough = (x) => (x === null ? 1 : getComputedStyle(x).opacity * seenThrough(parent(x)));
+  const seenThrough = (x) => {
+    if (!opacities.has(x)) opacities.set(x, getComputedStyle(x).opacity * seenThrough(parent(x)));
+    return opacities.get(x);
+  };
   const holders = new Set();
   const boxes = ["checkbox", "radio", "range", "color", "hidden", "image"]; // inputs that show no letters
   const inShadow = (root) => [...root.querySelectorAll("*")].flatMap((x) => x.shadowRoot ?? []);

@@ -171,10 +171,13 @@ def _write_on(letters: str = "abcdefgh", period: int = 3, length: int = 12) -> S
     return SyntheticTask(list(letters), list(letters), length, period, make)
 
 
-#: The tasks by name. ``look_up``: six keys with a value each, then one of the keys: which value has it?
-#: ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values.
-#: ``bites``: who bites? It is asked at the verb. ``write_on``: the next letter of a text, asked at every letter but
-#: the last: three letters, and then the same three, each one further in the alphabet, again and again.
+#: The tasks by name.
+#:
+#: - ``look_up``: six keys with a value each, then one of the keys: which value has it?
+#: - ``two_look_ups``: the last token asks for two keys, and the answer is the ordered pair of their values.
+#: - ``bites``: who bites? It is asked at the verb.
+#: - ``write_on``: the next letter of a text, asked at every letter but the last: three letters, and then the same
+#:   three, each one further in the alphabet, again and again.
 #:
 #: :meta hide-value:
 SYNTHETIC_TASKS = {

@@ -19,7 +19,7 @@ from ..positions import sinusoidal_positions
 __all__ = ["OneLayer", "OneLayerTraining", "evaluate_one_layer", "train_one_layer", "write_on"]
 
 D_MODEL = 32
-BATCH, HELD_OUT = 32, 512  # sequences in a step, and those that no model is trained on
+BATCH, HELD_OUT = 32, 512  # sequences in a step, and those that all models of a task are tested on
 # The streams of random numbers, so that a model with another size or switch has the rest alike.
 EMBEDDING, QUERY, KEY, VALUE, OUTPUT, POSITIONS, BATCHES, TEST = range(8)
 
@@ -30,9 +30,9 @@ Positions = Literal["none", "sines", "learned"]
 class OneLayer(nn.Module):
     r"""Embeddings, one attention of h heads, and a matrix that gives the answer. No residual connection, no bias.
 
-    .. math:: X = E_{\text{ids}} + P, \qquad
-        H_i = \operatorname{softmax}\!\left(\frac{X W^Q_i (X W^K_i)^\top}{\text{divisor}}\right) X W^V_i, \qquad
-        \text{logits} = [H_1, \ldots, H_h]\, W^O
+    .. math:: X = E_{\text{ids}} + P, \qquad \text{logits} = [H_1, \ldots, H_h]\, W^O
+
+    .. math:: H_i = \operatorname{softmax}\!\left(\frac{X W^Q_i (X W^K_i)^\top}{\text{divisor}}\right) X W^V_i
 
     At the start the entries of E and of learned positions have variance 1/2, as those of sines and cosines have, and
     the entries of the matrices have variance one over the number of their rows.
@@ -194,7 +194,9 @@ def _compare(model: OneLayer, ids: Tensor, targets: Tensor) -> tuple[Tensor, Ten
 
 @torch.no_grad()
 def evaluate_one_layer(model: OneLayer) -> tuple[float, float]:
-    """Return the loss and the share of right answers, of 512 sequences: the same for every model of a task.
+    """Return the loss and the share of right answers, of 512 sequences drawn for this alone.
+
+    They are the same for every model of a task. Where a task has few different sequences, training has seen them too.
 
     Args:
         model: the model.

@@ -1,7 +1,7 @@
 """The chapters as a reader has them in JupyterLab and in Notebook 7: folded, run, answered, saved and opened again.
 
-Every chapter is opened in JupyterLab, and one is run in each of the two. Before a release, ATTENTION_TUTORIAL_LIVE=all
-has every chapter run in both.
+Every chapter is opened in JupyterLab, and one is run there. Before a release, ATTENTION_TUTORIAL_LIVE=all has every
+chapter run in both.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tools.book import chapters, read
 
 FOLDED = {"hide-input", "hide-cell", "remove-input", "remove-cell"}  # the tags of cells whose code the site folds
 MAIN = {path.stem: read(path) for path in chapters() if path.stem[2] == "_"}  # chapters; a deep notebook is "02a_..."
-RUN = [("lab", "02_scaled_dot_product"), ("notebook", "08_fast_attention")]
+RUN = [("lab", "02_scaled_dot_product")]
 if os.environ.get("ATTENTION_TUTORIAL_LIVE") == "all":
     RUN = list(itertools.product(FRONT_ENDS, MAIN))
 DESK, NARROW = 1366, 800

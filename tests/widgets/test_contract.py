@@ -79,12 +79,13 @@ TRUSTED = """(page) => {
 }"""
 
 
-@every
-@pytest.mark.parametrize(("mark", "scheme"), [
-    ("", "light"), ("data-jp-theme-light=true", "light"), ("data-jp-theme-light=false", "dark"),
-    ("class=vscode-dark", "dark"),
-])  # fmt: skip
-def test_in_a_notebook_it_comes_up_without_a_kernel_in_the_front_ends_theme(pages, live, widget, mark, scheme):
+NIGHT = ("class=vscode-dark", "dark")
+THEMES = [("", "light"), ("data-jp-theme-light=true", "light"), ("data-jp-theme-light=false", "dark")]
+MARKED = [*((*NIGHT, widget) for widget in CLASSES), *((*theme, CLASSES[0]) for theme in THEMES)]
+
+
+@pytest.mark.parametrize(("mark", "scheme", "widget"), MARKED, ids=lambda each: getattr(each, "module", each))
+def test_in_a_notebook_it_comes_up_without_a_kernel_in_the_front_ends_theme(pages, live, mark, scheme, widget):
     page = pages.take(viewport={"width": DESK, "height": 900})
     page.set_content(FRONT_END % mark)
     page.evaluate(TRUSTED, widget()._repr_html_())
@@ -174,7 +175,7 @@ def test_a_widget_shows_its_state_and_writes_into_it(bench, widget):
     """Use the controls at random; after each time, one mounted anew with the same state must show the same."""
     first = json.loads(json.dumps(widget().state()))
     number = mount(bench, widget, first)
-    found = bench.evaluate("(number) => bench.exercise(number, 40, 1)", number)
+    found = bench.evaluate("(number) => bench.exercise(number, 20, 1)", number)
     assert found["faults"] == []
     assert all(state.keys() == first.keys() for state in found["states"])
     assert any(state != first for state in found["states"]), "something was changed"
@@ -253,7 +254,7 @@ def test_on_a_translated_page_its_numbers_are_right(bench, widget):
     assert bench.evaluate(TRANSLATE), "its title can be translated"
     bench.evaluate("(number) => bench.wander(number, 3, 2)", number)
     bench.evaluate(TRANSLATE)  # what came anew is translated too
-    assert bench.evaluate("(number) => bench.exercise(number, 20, 1)", number)["faults"] == []
+    assert bench.evaluate("(number) => bench.exercise(number, 8, 1)", number)["faults"] == []
 
 
 # The element with the focus, if its outline is not seen; null outside of widgets
@@ -435,7 +436,7 @@ def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_ph
     for state in states(page):
         dress(page, 320)
         found[state] = phone_faults(page)
-        found[state] += serious_findings(page, ".bw", thorough=state != "sliders at their ends")
+        found[state] += serious_findings(page, ".bw", thorough=state in ("first", "the last of every choice"))
     assert found == {state: [] for state in found}
 
 

@@ -10,7 +10,6 @@ answer stands among the likeliest wrong ones. Exercises are listed at the end.
 the package `sphinx-revealjs`. The decks lie in a folder of their own, and load nothing that is not in the site.
 """
 
-import copy
 import html
 import json
 import re
@@ -45,6 +44,9 @@ POINTS_BACK = re.compile(
 )
 LABEL = re.compile(r"<strong>(?:(?!</strong>).)*</strong>")
 STATED = re.compile(r"<strong>(Theorem|Lemma|Corollary)")
+SPAN = re.compile(r"<span\b|</span>")
+FORMULA = '<span class="katex">'
+PLACE = re.compile(r'<math data-(formula|noted)="(\d+)"></math>')
 KEYS = "<p class='keys'>S: speaker’s notes · F: full screen · O: overview · D: light or dark · ?: all keys</p>"
 
 
@@ -61,6 +63,41 @@ class Part(NamedTuple):
     def __str__(self) -> str:
         notes = f'<aside class="notes">{self.notes}</aside>' if self.notes else ""
         return f'<div class="part {self.kind}">{self.shown}{notes}</div>\n'
+
+
+# ---- Formulas -------------------------------------------------------------------------------------------------------
+
+
+def without_formulas(page: str) -> tuple[str, list[str]]:
+    """Take the formulas, which are most of a page, out of it; return what is left, with their places, and them.
+
+    Example:
+        >>> without_formulas('A <span class="katex"><span>n</span></span>.')
+        ('A <math data-formula="0"></math>.', ['<span class="katex"><span>n</span></span>'])
+    """
+    left: list[str] = []
+    formulas: list[str] = []
+    end = 0
+    while (start := page.find(FORMULA, end)) >= 0:
+        left += page[end:start], f'<math data-formula="{len(formulas)}"></math>'
+        depth = 0
+        for tag in SPAN.finditer(page, start):
+            depth += 1 if tag[0] == "<span" else -1
+            if depth == 0:
+                end = tag.end()
+                break
+        formulas.append(page[start:end])
+    return "".join([*left, page[end:]]), formulas
+
+
+def with_formulas(deck: str, formulas: list[str]) -> str:
+    """Put formulas in their places, in a speaker's notes their MathML alone: that view has no style sheet of ours."""
+
+    def formula(place: re.Match[str]) -> str:
+        whole = formulas[int(place[2])]
+        return whole if place[1] == "formula" else whole[whole.index("<math") : whole.index("</math>")] + "</math>"
+
+    return PLACE.sub(formula, deck)
 
 
 # ---- Words ----------------------------------------------------------------------------------------------------------
@@ -85,11 +122,9 @@ def inner(element: Tag) -> str:
 
 
 def noted(element: Tag) -> str:
-    """Return an element for the speaker's view, which has no style sheet of ours: formulas as MathML, folds open."""
-    words = copy.copy(element)
-    for formula in words.select(".katex"):
-        formula.replace_with(formula.math)
-    return re.sub(r"<(/?)details", r"<\1div", re.sub(r"<(/?)summary", r"<\1strong", str(words)))
+    """Return an element for the speaker's view: formulas as MathML, folds open."""
+    words = str(element).replace("<math data-formula", "<math data-noted")
+    return re.sub(r"<(/?)details", r"<\1div", re.sub(r"<(/?)summary", r"<\1strong", words))
 
 
 def sentences(paragraph: Tag) -> list[str]:
@@ -433,8 +468,9 @@ def write_deck(app: Sphinx, pagename: str, templatename: str, context: dict[str,
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     name = f"{pagename.rpartition('/')[2]}.html"
-    article = BeautifulSoup(str(context["body"]), "lxml").body
-    (folder / name).write_text(deck_of(article, f"../{pagename}.html", app.config.project), encoding="utf-8")
+    body, formulas = without_formulas(str(context["body"]))
+    deck = deck_of(BeautifulSoup(body, "lxml").body, f"../{pagename}.html", app.config.project)
+    (folder / name).write_text(with_formulas(deck, formulas), encoding="utf-8")
     words = {"text": "Slides", "tooltip": "Show the chapter as slides", "label": "slides-button"}
     offer(context, 3, f"{FOLDER}/{name}", icon="fas fa-chalkboard-user", **words)
 

@@ -50,7 +50,7 @@ export interface StepResult {
 
 export const D_MODEL = 32;
 export const BATCH = 32;
-const HELD_OUT = 512; // sequences that no model is trained on
+const HELD_OUT = 512; // sequences that all models of a task are tested on
 const STREAMS = { embedding: 0, query: 1, key: 2, value: 3, output: 4, positions: 5, batches: 6, heldOut: 7 };
 const PROJECTED = ["query", "key", "value"] as const;
 
@@ -245,7 +245,7 @@ export class Model {
     return result;
   }
 
-  /** The loss and the share of right answers, of sequences that no model is trained on; whole batches of them. */
+  /** The loss and the share of right answers, of sequences drawn for this alone; whole batches of them. */
   evaluate(count = HELD_OUT): { loss: number; accuracy: number } {
     const { ids, targets } = this.heldOut;
     const size = BATCH * this.task.length;
@@ -274,7 +274,7 @@ export class Model {
     return Int32Array.from(text.slice(prompt.length));
   }
 
-  /** A sequence that no model is trained on. */
+  /** One of the sequences that models are tested on, by its number below 512. */
   example(which: number): { ids: Int32Array; targets: Int32Array } {
     const [from, to] = [which * this.task.length, (which + 1) * this.task.length];
     return { ids: this.heldOut.ids.slice(from, to), targets: this.heldOut.targets.slice(from, to) };
