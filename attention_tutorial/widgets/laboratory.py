@@ -131,7 +131,9 @@ class Laboratory(BookWidget):
         given = usual["both"] | {name: tuple(values) for name, values in pair.items()} | given
         pairs = [name for name, value in given.items() if isinstance(value, tuple)]
         if len(pairs) != 1:
-            raise ValueError(f"one argument must be a pair, what A has and what B has; got {' and '.join(pairs) or 'none'}")
+            raise ValueError(
+                f"one argument must be a pair, what A has and what B has; got {' and '.join(pairs) or 'none'}"
+            )
         differ = pairs[0]
         values = list(given[differ])
         if len(values) != 2 or values[0] == values[1]:

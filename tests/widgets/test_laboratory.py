@@ -147,7 +147,12 @@ def test_the_code_trains_the_two_models_of_the_page(said, monkeypatch):
 
 def test_what_is_said_of_a_run_follows_from_its_numbers(said):
     (alone, swapped, sooner, close, level, leak) = said[1]["runs"]
-    assert alone[0] == "A" and "96 %" in alone[1] and "30 %" in alone[1] and alone[1].endswith("In this run A did better. As you predicted.")
+    assert (
+        alone[0] == "A"
+        and "96 %" in alone[1]
+        and "30 %" in alone[1]
+        and alone[1].endswith("In this run A did better. As you predicted.")
+    )
     assert swapped[0] == "B" and swapped[1].endswith("In this run B did better. You predicted A.")
     assert sooner[0] == "A" and "too close to tell, but A got to 90 % sooner: after 25 steps, B after 100." in sooner[1]
     assert close[0] == "same" and close[1].endswith("That is too close to tell. You predicted A.")
