@@ -79,8 +79,9 @@ class Laboratory(BookWidget):
         ValueError: if there is no such task or value, or not exactly one argument is a pair.
 
     Example:
-        >>> Laboratory("look_up", divisor=("root", "one"), d_head=64)
-        Laboratory('look_up', divisor=('root', 'one'), heads=1, d_head=64, causal=False, positions='none', rate=0.01, seed=1)
+        >>> widget = Laboratory("look_up", d_head=(4, 64), divisor="one")
+        >>> widget.differ, widget.values
+        ('d_head', [4, 64])
     """
 
     module = "laboratory"

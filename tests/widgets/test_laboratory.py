@@ -92,8 +92,8 @@ RUNS = [
     [points(FAST), points(FLAT)],
     [points(FLAT), points(FAST)],
     [points(FAST), points(SLOW)],
-    [points(FLAT), points(FLAT[:-1] + [0.33])],
-    [points(SLOW), points(SLOW[:-1] + [0.97])],
+    [points(FLAT), points([*FLAT[:-1], 0.33])],
+    [points(SLOW), points([*SLOW[:-1], 0.97])],
     [points(FLAT, written=FAST), points(FAST, losses=(2.0, 0.1), written=FLAT)],
 ]
 STARTS = [
@@ -130,13 +130,12 @@ def test_the_code_trains_the_two_models_of_the_page(said, monkeypatch):
     from attention_tutorial.models import one_layer
 
     experiments, found = said
+    calls = []
+    monkeypatch.setattr(one_layer, "train_one_layer", lambda *task, **given: calls.append((*task, given)))
+    monkeypatch.setattr(one_layer, "evaluate_one_layer", lambda model: (0, 0))
     for one, code, setups in zip(experiments, found["codes"], found["setups"], strict=True):
-        calls = []
-        with monkeypatch.context() as patch:
-            patch.setattr(one_layer, "train_one_layer", lambda *task, **given: calls.append((*task, given)))
-            patch.setattr(one_layer, "evaluate_one_layer", lambda model: (0, 0))
-            code = code.replace("trained.model", "trained")
-            exec(code, {})
+        calls.clear()
+        exec(code.replace("trained.model", "trained"), {})
         assert len(calls) == 2 and {task for task, _ in calls} == {one["task"]}
         for value, (_, given), setup in zip(one["values"], calls, setups, strict=True):
             assert given == one["both"] | {one["differ"]: value, "steps": 7}
@@ -388,11 +387,16 @@ def test_code_and_link_are_copied_or_one_is_told(page):
     page.wait_for_selector("text=select it, and copy it by hand")
 
 
+FORBIDDEN = [
+    "constructor() { throw new Error('no'); }",
+    "constructor() { setTimeout(() => this.onerror()); } terminate() {} postMessage() {}",
+]
+
+
 def test_where_threads_are_forbidden_it_says_so(page):
-    for forbid in ("Worker = class { constructor() { throw new Error('no'); } }",
-                   "Worker = class { constructor() { setTimeout(() => this.onerror()); } terminate() {} postMessage() {} }"):  # fmt: skip
+    for forbidden in FORBIDDEN:
         show(page, "bites")
-        page.evaluate(f"window.kept = Worker; {forbid}; 0")
+        page.evaluate(f"window.kept = Worker; Worker = class {{ {forbidden} }}; 0")
         press(page, "train")
         page.wait_for_selector("[role=alert]")
         assert "forbids threads" in page.locator("[role=alert]").text_content()
