@@ -14,12 +14,14 @@ from .heads import Heads
 from .laboratory import Laboratory
 from .mask_builder import MaskBuilder
 from .move_a_word import MoveAWord
+from .plane import AttentionPlane
 from .temperature import TemperatureAndWidth
 from .tiles import Tiles
 from .translator import Translator
 from .your_turn import YourTurn
 
 __all__ = [
+    "AttentionPlane",
     "AttentionSteps",
     "Bottleneck",
     "CodeReader",

@@ -93,7 +93,6 @@ SENTENCES: dict[str, dict[str, Any]] = {
         "w_k": THE_CAT.W_K.tolist(),
         "w_v": THE_CAT.W_V.tolist(),
         "focus": 2,
-        "askers": [2, 3],
         "note": "The sentence of chapter 2: sat asks for an animal, on asks for a place. Follow their rows.",
     },
     "the bank of the river": _sentence(
@@ -134,7 +133,6 @@ class AttentionSteps(BookWidget):
         causal: mask every key that comes after its query.
         padding: positions of keys that are padding, and therefore masked.
         predict: hide each step's result until the reader has made a prediction.
-        compact: show one row of weights and its output, and let the reader choose only who asks.
 
     Raises:
         TypeError: if a switch is not a bool.
@@ -160,8 +158,6 @@ class AttentionSteps(BookWidget):
     causal = traitlets.Bool(False)
     padding = traitlets.List(traitlets.Int())
     predict = traitlets.Bool(False)
-    compact = traitlets.Bool(False)
-    asking = traitlets.Int(-1)
 
     def __init__(
         self,
@@ -172,9 +168,8 @@ class AttentionSteps(BookWidget):
         causal: bool = False,
         padding: Sequence[int] = (),
         predict: bool = False,
-        compact: bool = False,
     ) -> None:
-        switches = {"scaling": scaling, "causal": causal, "predict": predict, "compact": compact}
+        switches = {"scaling": scaling, "causal": causal, "predict": predict}
         for name, flag in switches.items():
             check_flag(name, flag)
         check_one_of("sentence", sentence, SENTENCES)

@@ -73,6 +73,7 @@ class Bottleneck(BookWidget):
     length = traitlets.Int()
     sequence = traitlets.Int(1)
     step = traitlets.Int(1)
+    rest = traitlets.Bool(True)
 
     def __init__(self, *, length: int | None = None, sequence: int = 1, step: int = 1) -> None:
         state = _first_state(*_untrained(), _untrained_test_sets(), length=length, sequence=sequence, step=step)

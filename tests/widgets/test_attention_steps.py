@@ -71,37 +71,6 @@ return [namesOf(state), namesOf({ ...state, numbers: { ...state.numbers, w_k } }
     assert [changed[0][1], changed[1][0], changed[2][1]] == [["1", "2"], ["1", "2"], learned]
 
 
-def test_the_small_form_offers_who_asks_and_keeps_the_choice(live):
-    widget = AttentionSteps("the cat sat on the mat", compact=True)
-    assert (widget.compact, widget.asking) == (True, -1)
-    chosen = sentence_of(widget)
-    assert [chosen["queries"][asker] for asker in chosen["askers"]] == ["sat", "on"]
-    widget.asking = 2
-    assert widget.steps()["weights"][widget.asking].argmax() == 1
-
-
-def test_the_small_form_shows_the_weights_of_the_package_in_the_browser(run_in_node):
-    widget = AttentionSteps("the cat sat on the mat", compact=True)
-    body = """
-const { state, sentence } = given;
-const all = widget.compute(state);
-const rows = [-1, 2, 3].map((asking) => widget.rowOf(asking, all));
-const said = [-1, 2, 3].map((asking, i) => widget.sayRow(asking, rows[i].weights, sentence));
-return { rows, said };
-"""
-    actual = run_in_node("attention_steps", body, {"state": widget.state(), "sentence": sentence_of(widget)})
-    made = widget.steps()
-    equal = torch.full((6,), 1 / 6, dtype=torch.float64)
-    expected = [(equal, made["v"].mean(dim=0)), *((made["weights"][i], made["output"][i]) for i in (2, 3))]
-    for row, (weights, output) in zip(actual["rows"], expected, strict=True):
-        assert close([row["weights"]], weights[None]) and close([row["output"]], output[None])
-    assert actual["said"] == [
-        "Nobody asks: each of the 6 words counts the same, 0.17.",
-        "sat asks: most of the weight, 0.77, goes to cat.",
-        "on asks: most of the weight, 0.77, goes to mat.",
-    ]
-
-
 def test_one_word_gets_two_meanings_unless_it_cannot_see_what_follows():
     def output_of_bank(sentence, causal):
         return AttentionSteps(sentence, causal=causal).steps()["output"][1]

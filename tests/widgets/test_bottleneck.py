@@ -231,17 +231,21 @@ def test_letters_stand_side_by_side_inside_the_drawing_and_can_be_read(node):
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
 
 
-def agrees(page, widget, step):
-    """Assert that letters, marks and weights on the page are those of the widget at a step."""
+def agrees(page, widget, step, until=None):
+    """Assert that letters, marks and weights on the page are those of the widget at a step.
+
+    Only so many of the letters are written, if it is said how many.
+    """
     case = next(case for case in widget.cases if case["length"] == widget.length)
     read, wanted, *wrote = (case[key][widget.sequence - 1].split() for key in ("read", "wanted", "plain", "attentive"))
     weights = widget.weights()
     for name, text in zip(("plain", "attentive"), wrote, strict=True):
-        count = sum(a == b for a, b in zip(text, wanted, strict=True))
-        assert page.text_content(f".bot-score[data-network={name}]") == f"{count} of {len(wanted)} right"
+        text = text[:until]
+        count = sum(map(str.__eq__, text, wanted))
+        assert page.text_content(f".bot-score[data-network={name}]") == f"{count} of {len(text)} right"
         panel = page.locator(".bot-network-panel").nth(("plain", "attentive").index(name))
         marks = panel.locator("[data-right]").evaluate_all("all => all.map(one => one.dataset.right === 'true')")
-        assert marks == [a == b for a, b in zip(text, wanted, strict=True)]
+        assert marks == list(map(str.__eq__, text, wanted))
         signs = panel.locator(".bot-sign").all_text_contents()
         assert signs == ["✓" if right else "✕" for right in marks]
         letters = panel.locator(".bot-letter").all_text_contents()
@@ -262,13 +266,33 @@ def test_every_control_is_followed_by_letters_and_weights(visit):
     page = visit("http")
     agrees(page, Bottleneck(), 1)
     slide(page, "step", 17)
-    agrees(page, Bottleneck(), 17)
+    agrees(page, Bottleneck(), 17, until=17)
     slide(page, "length", 3)
     agrees(page, Bottleneck(length=8), 8)
     page.select_option("[id$='-sequence']", "3")
     agrees(page, Bottleneck(length=8, sequence=3), 8)
     slide(page, "length", 0)
     agrees(page, Bottleneck(length=1, sequence=3), 1)
+
+
+def test_time_goes_on_from_the_first_letter_read_to_the_last_one_written(visit):
+    page, widget = visit(), Bottleneck(length=8)
+    slide(page, "length", 3)
+    shown = "all => all.map(x => !x.classList.contains('bot-later'))"
+    for taken in (0, 3, 8):
+        slide(page, "step", taken - 8)
+        for panel in page.locator(".bot-network-panel").all():
+            assert panel.locator(".bot-read").evaluate_all(shown) == [j < taken for j in range(8)]
+            assert panel.locator("[data-written], .bot-flow").count() == 0, "nothing is written while it reads"
+        assert page.locator(".bot-in").evaluate_all(shown) == [j < taken for j in range(8)]
+        assert page.locator(".bot-going").count() == (taken > 0)
+        filled, whole = (page.locator(part).get_attribute("width") for part in (".bot-full", ".bot-neck"))
+        assert float(filled) == pytest.approx(float(whole) * taken / 8), "the vector has taken in so many"
+    assert "Letter 8 of 8 is read: " in page.text_content(".bw-panel")
+    for step in (1, 5, 8):
+        slide(page, "step", step)
+        agrees(page, widget, step, until=step)
+        assert page.locator(".bot-row:not(.bot-later)").count() == step
 
 
 def test_a_row_can_be_pointed_at(visit):

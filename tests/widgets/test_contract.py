@@ -306,7 +306,7 @@ def states(page):
     for menu in page.locator(".bw select").all():
         menu.select_option(index=menu.locator("option").count() - 1)
     for group in page.locator(".bw [role=group]").all():
-        if (buttons := group.locator("button:enabled").locator("visible=true")).count():
+        if (buttons := group.locator("button:not([aria-disabled])").locator("visible=true")).count():
             buttons.last.click()
     page.evaluate(FOLD_OUT)
     yield "the last of every choice"

@@ -515,7 +515,7 @@ def test_any_matrix_opens_and_a_number_in_it_can_be_changed(page):
 
 def test_words_come_one_by_one_and_each_can_be_looked_at(page):
     page.clock.install()
-    page.get_by_role("button", name="Write word by word").click()
+    page.get_by_role("button", name="Play").click()
     in_sight = "all => all.filter(x => getComputedStyle(x.querySelector('span')).visibility === 'visible').length"
     for count in (1, 2, 3):
         assert page.eval_on_selector_all(".tr-step", in_sight) == count
@@ -524,7 +524,7 @@ def test_words_come_one_by_one_and_each_can_be_looked_at(page):
     page.clock.run_for(3000)
     assert page.eval_on_selector_all(".tr-step", in_sight) == 4
     assert page.locator(".tr-map tbody tr").count() == 4, "the maps grow with the sentence"
-    page.get_by_role("button", name="Write word by word").click()
+    page.get_by_role("button", name="Play").click()
     page.clock.run_for(9000)
     agrees(page, Translator())
 

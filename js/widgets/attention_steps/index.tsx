@@ -2,13 +2,12 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Fitting, Lettering, Line, Picture } from "../../kit/chart.tsx";
-import { Button, Choice, Menu, Padding, Toggle } from "../../kit/controls.tsx";
+import { Button, Menu, Padding, Toggle } from "../../kit/controls.tsx";
 import { Grid, type Kind, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { weightStyle } from "../../kit/colour.ts";
 import { sum } from "../../kit/maths.ts";
-import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
+import { NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Quiz, type Reply } from "../../kit/quiz.tsx";
 import { show } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
@@ -21,23 +20,11 @@ import {
   type Name,
   type Numbers,
   origins,
-  rowOf,
   type Sentence,
   type State,
 } from "./maths.ts";
 import "./style.css";
-import {
-  arithmetic,
-  describe,
-  isName,
-  layout,
-  meaning,
-  NAMES,
-  question,
-  type Said,
-  sayRow,
-  showCell,
-} from "./words.ts";
+import { arithmetic, describe, isName, layout, meaning, NAMES, question, type Said, showCell } from "./words.ts";
 
 export { weightColours } from "../../kit/colour.ts";
 export { parseNumber, show } from "../../kit/text.ts";
@@ -54,7 +41,6 @@ const stepsOf = ({ source, step_names }: State) =>
 const settle = (state: State): State => ({
   ...state,
   step: stepsOf(state).includes(state.step) ? state.step : stepsOf(state)[0]!,
-  asking: Math.min(Math.max(state.asking, -1), sentenceOf(state).queries.length - 1),
 });
 
 const GIVEN: Given[] = ["x", "w_q", "w_k", "w_v", "q", "k", "v"];
@@ -84,87 +70,7 @@ function Symbolic({ text }: { text: string }) {
 
 type Props = ViewProps<State, Computed>;
 
-function View(props: Props) {
-  return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
-}
-
-/** What a chapter opens with: who asks, the words as wide as their weights, and one sentence. */
-function Small({ state, data: all, write }: Props) {
-  const sentence = sentenceOf(state);
-  const offered = [-1, ...(sentence.askers ?? [sentence.focus])];
-  const sentences = offered.map((asking) => sayRow(asking, rowOf(asking, all).weights, sentence));
-  return (
-    <>
-      <Heading>One sentence, several askers</Heading>
-      <div class="bw-controls">
-        <Choice
-          name="asking"
-          label="Weights"
-          options={offered.map((asking) => ({
-            value: String(asking),
-            text: asking < 0 ? "plain average" : sentence.queries[asking],
-          }))}
-          value={String(state.asking)}
-          onChange={(asking) => write({ asking: Number(asking) })}
-        />
-      </div>
-      <Fitting>{(width) => <Row state={state} data={all} width={width} />}</Fitting>
-      <p class="bw-said">
-        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
-          {sayRow(state.asking, rowOf(state.asking, all).weights, sentence)}
-        </ReservedHeight>
-      </p>
-    </>
-  );
-}
-
-/** The words of a sentence, streams from them as wide as their weights, and the output that they flow into. */
-function Row({ state, data: all, width }: Omit<Props, "write"> & { width: number }) {
-  const sentence = sentenceOf(state);
-  const { asking } = state;
-  const { weights, output } = rowOf(asking, all);
-  const [top, foot, middle] = [58, 150, width / 2];
-  const centre = (j: number) => ((j + 0.5) * width) / weights.length;
-  const [, names] = labels("output", sentence, all);
-  const named = output.map((value, f) => `${names[f]} ${value.toFixed(2)}`);
-  const asker = asking < 0 ? "the plain average" : `the output of ${sentence.queries[asking]}`;
-  const told = weights.map((weight, j) => `${sentence.keys[j]} ${weight.toFixed(2)}`).join(", ");
-  return (
-    <Picture label={`Weights: ${told}. ${asker}: ${named.join(", ")}.`} width={width} height={204} class="ats-row">
-      {weights.map((weight, j) => (
-        <path
-          key={j}
-          d={`M${centre(j)},${foot - 17} C${centre(j)},${(top + foot) / 2} ${middle},${(top + foot) / 2} ${middle},${top}`}
-          class="ats-flow"
-          stroke-width={(1 + 30 * weight).toFixed(2)}
-          data-key={j}
-          data-value={weight}
-        />
-      ))}
-      <Lettering at={[middle, 20]} kind="ats-letter">
-        {asker}
-      </Lettering>
-      <Lettering at={[middle, 46]} kind={`ats-letter value${width < 340 ? " ats-narrow" : ""}`}>
-        {named.join(" · ")}
-      </Lettering>
-      {sentence.keys.map((word, j) => (
-        <Lettering key={j} at={[centre(j), foot + 4]} kind={`ats-letter${j === asking ? " query" : ""}`}>
-          {word}
-        </Lettering>
-      ))}
-      {asking >= 0 && (
-        <Line from={[centre(asking) - 18, foot + 12]} to={[centre(asking) + 18, foot + 12]} kind="ats-under" />
-      )}
-      {weights.map((weight, j) => (
-        <Lettering key={j} at={[centre(j), foot + 36]} kind="ats-letter ats-weight">
-          {weight.toFixed(2)}
-        </Lettering>
-      ))}
-    </Picture>
-  );
-}
-
-function Whole({ state, data: all, write }: Props) {
+function View({ state, data: all, write }: Props) {
   const sentence = sentenceOf(state);
   const { sentence: name, source, step, scaling, causal, padding, predict } = state;
   const subject = JSON.stringify([name, source, step, scaling, causal, padding, predict]);

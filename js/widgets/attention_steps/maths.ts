@@ -19,8 +19,6 @@ export interface Sentence extends Numbers {
   learned?: string[];
   focus: number;
   note: string;
-  /** Whose rows the small form offers; without, the one in focus. */
-  askers?: number[];
 }
 
 export interface State {
@@ -34,10 +32,6 @@ export interface State {
   causal: boolean;
   padding: number[];
   predict: boolean;
-  /** The small form: who asks can be chosen, and one row of weights with its output is shown. */
-  compact: boolean;
-  /** The query of the small form; -1 is nobody, which is the plain average. */
-  asking: number;
 }
 
 export interface Computed extends Record<Exclude<Name, "x" | "w_q" | "w_k" | "w_v">, Matrix>, Numbers {
@@ -121,14 +115,4 @@ export function origins([name, i, j]: Cell, source: State["source"], all: Comput
   if (name === "weights") return row("masked", i);
   if (name === "output") return [...row("weights", i), ...column("v", j)];
   return [];
-}
-
-/** The weights of a query and its output; where nobody asks, equal weights and the plain average. */
-export function rowOf(
-  asking: number,
-  all: Pick<Computed, "weights" | "output" | "v">,
-): { weights: number[]; output: number[] } {
-  if (asking >= 0) return { weights: all.weights[asking]!, output: all.output[asking]! };
-  const equal = all.v.map(() => 1 / all.v.length);
-  return { weights: equal, output: matmul([equal], all.v)[0]! };
 }

@@ -1,6 +1,6 @@
 /* What is said: the arithmetic behind a cell, the steps with their matrices, and the questions about them. */
 
-import { argmax, sum } from "../../kit/maths.ts";
+import { sum } from "../../kit/maths.ts";
 import type { Question } from "../../kit/quiz.tsx";
 import { isWhole, minus, named, quoted, show } from "../../kit/text.ts";
 import { type Cell, type Computed, labels, type Name, type Sentence, type State } from "./maths.ts";
@@ -334,10 +334,3 @@ const WITHOUT_SCALING: Question = {
   ],
   why: "Without scaling the softmax gets the raw scores.",
 };
-
-/** What the small form says of a row, in a sentence. */
-export function sayRow(asking: number, weights: readonly number[], sentence: Sentence): string {
-  if (asking < 0) return `Nobody asks: each of the ${weights.length} words counts the same, ${weights[0]!.toFixed(2)}.`;
-  const best = argmax(weights);
-  return `${sentence.queries[asking]} asks: ${weights[best]! > 0.5 ? "most of the weight" : "the largest weight"}, ${weights[best]!.toFixed(2)}, goes to ${sentence.keys[best]}.`;
-}

@@ -5,8 +5,9 @@ import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
-import { argmax } from "../../kit/maths.ts";
+import { argmax, range } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
+import { Player } from "../../kit/player.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps, Words } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
@@ -27,24 +28,27 @@ interface State {
   /** The small form: the length alone can be chosen, and the letters alone are shown. */
   compact: boolean;
   length: number;
-  /** Counted from 1, as is the step. */
+  /** Counted from 1, as is the step of writing. Before it come 0, when all is read, and below it as much less. */
   sequence: number;
   step: number;
+  /** Whether what is written after the step is shown. */
+  rest: boolean;
 }
 
 const caseOf = (state: State): Case => state.cases.find((one) => one.length === state.length) ?? state.cases.at(-1)!;
-const within = (number: number, most: number) => Math.min(Math.max(number, 1), most);
+const within = (number: number, most: number, least = 1) => Math.min(Math.max(number, least), most);
 
 function settle(state: State): State {
   const here = caseOf(state);
   const sequence = within(state.sequence, here.read.length);
-  return { ...state, length: here.length, sequence, step: within(state.step, stepsOf(here)) };
+  return { ...state, length: here.length, sequence, step: within(state.step, stepsOf(here), -here.length) };
 }
 
 function compute(state: State) {
   const here = caseOf(state);
   const seen = look(here, state.sequence);
-  return { here, seen, said: describeStep(seen, state.step, state.networks) };
+  const { rest, step, networks } = state;
+  return { here, seen, said: describeStep(seen, step, networks), until: rest ? seen.wanted.length : Math.max(step, 0) };
 }
 
 type Data = ReturnType<typeof compute>;
@@ -58,29 +62,73 @@ function View(props: Props) {
   return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
 }
 
-/** What a chapter opens with: one control, three rows of letters and one sentence. */
-function Small({ state, data: { here, seen }, write }: Props) {
-  const sentences = state.cases.map((one) => sumUp(look(one, state.sequence), state.networks));
+/** What a chapter opens with: the length, both networks at work, and one sentence. */
+function Small(props: Props) {
+  const { state, data, write } = props;
+  const { here, seen } = data;
+  const said = ({ step, rest }: Pick<State, "step" | "rest">, of = seen) =>
+    rest || step === of.wanted.length ? sumUp(of, state.networks) : describeStep(of, step, state.networks).short;
+  const all = state.cases.map((one) => look(one, state.sequence));
+  const sentences = [
+    ...all.map((of) => said({ step: 1, rest: true }, of)),
+    ...momentsOf(seen).map((step) => said({ step, rest: false })),
+  ];
   return (
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
       <div class="bw-controls">
-        <Lengths state={state} here={here} onChoose={({ length }) => write({ length })} />
+        <Lengths state={state} here={here} onChoose={({ length }) => write({ length, rest: true })} />
       </div>
-      <Fitting>{(width) => <Rows seen={seen} names={state.networks} width={width} />}</Fitting>
+      <Networks state={state} data={data} />
+      <Moments {...props} />
       <p class="bw-said">
-        <ReservedHeight longest={[sentences.reduce((most, one) => (one.length > most.length ? one : most))]}>
-          {sumUp(seen, state.networks)}
-        </ReservedHeight>
+        <ReservedHeight longest={[longest(sentences)]}>{said(state)}</ReservedHeight>
       </p>
     </>
+  );
+}
+
+/** All moments, from before the first letter is read until the last one is written. */
+const momentsOf = ({ read, wanted }: Seen): number[] =>
+  range(read.length + wanted.length + 1).map((moment) => moment - read.length);
+
+const longest = (texts: string[]): string => texts.reduce((most, one) => (one.length > most.length ? one : most));
+
+/** Reading, then writing, as it goes on in time. */
+function Moments({ state, data: { here, seen }, write }: Props) {
+  const say = (step: number) =>
+    step > 0 ? `writes ${step} of ${seen.wanted.length}` : `reads ${step + here.length} of ${here.length}`;
+  return (
+    <Player
+      name="step"
+      label="Time"
+      first={-here.length}
+      last={seen.wanted.length}
+      at={state.step}
+      whole={state.rest}
+      say={say}
+      onMove={(step) => write({ step, rest: step === seen.wanted.length })}
+    />
+  );
+}
+
+function Networks({ state, data }: Pick<Props, "state" | "data">) {
+  return (
+    <div class="bw-pair">
+      <NetworkPanel state={state} data={data} network="plain">
+        Every letter must pass through the same vector, at every step.
+      </NetworkPanel>
+      <NetworkPanel state={state} data={data} network="attentive">
+        Every letter stays in reach. Lines are as wide as the weights of this step.
+      </NetworkPanel>
+    </div>
   );
 }
 
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
   const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
-  const everyStep = seen.wanted.map((_, i) => describeStep(seen, i + 1, state.networks)).map(bothIn);
+  const everyStep = momentsOf(seen).map((step) => bothIn(describeStep(seen, step, state.networks)));
   return (
     <>
       <Heading>Copy a sequence: through one vector, or with attention</Heading>
@@ -90,47 +138,30 @@ function Whole({ state, data, write }: Props) {
           <Words>{state.note}</Words>
         </p>
       )}
-      <div class="bw-pair">
-        <NetworkPanel state={state} data={data} network="plain">
-          Every letter must pass through the same vector, at every step.
-        </NetworkPanel>
-        <NetworkPanel state={state} data={data} network="attentive">
-          Every letter stays in reach. Lines are as wide as the weights of this step.
-        </NetworkPanel>
-      </div>
-      <div class="bot-steps">
-        <Slider
-          name="step"
-          label="Output step"
-          min={1}
-          max={seen.wanted.length}
-          value={state.step}
-          say={(step) => `${step} of ${seen.wanted.length}`}
-          onChange={(step) => write({ step })}
-        />
-      </div>
+      <Networks state={state} data={data} />
+      <Moments state={state} data={data} write={write} />
       <Panel title={said.wanted}>
-        <ReservedHeight longest={[everyStep.reduce((most, one) => (one.length > most.length ? one : most))]}>
-          {bothIn(said)}
-        </ReservedHeight>
+        <ReservedHeight longest={[longest(everyStep)]}>{bothIn(said)}</ReservedHeight>
       </Panel>
       <p class="bot-title">All weights of attention</p>
       <p class="bw-quiet">
         A row for each letter written, a column for each letter read. <Ramp />
       </p>
       <Fitting>
-        {(width) => <Matrix seen={seen} step={state.step} width={width} onChoose={(step) => write({ step })} />}
+        {(width) => (
+          <Matrix seen={seen} step={state.step} until={data.until} width={width} onChoose={(step) => write({ step })} />
+        )}
       </Fitting>
-      <Folded title="This step in words, and every length as a table">
+      <Folded title="Every length as a table, and this step in words">
+        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
+        <Scroll>
+          <Accuracies state={state} />
+        </Scroll>
         <ul>
           {inWords(state, data).map((line) => (
             <li key={line}>{line}</li>
           ))}
         </ul>
-        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
-        <Scroll>
-          <Accuracies state={state} />
-        </Scroll>
       </Folded>
     </>
   );
@@ -180,14 +211,15 @@ interface PanelProps {
   children: ComponentChildren;
 }
 
-function NetworkPanel({ state, data: { seen, said }, network, children }: PanelProps) {
-  const right = seen[network].count;
+function NetworkPanel({ state, data, network, children }: PanelProps) {
+  const { seen, said } = data;
+  const right = seen[network].right.slice(0, data.until).filter(Boolean).length;
   return (
     <div class="bot-network-panel">
       <p class="bot-title">
         <span>{capital(state.networks[network])}</span>
         <b class="bot-score" data-network={network} data-value={right}>
-          {right} of {seen.wanted.length} right
+          {data.until ? `${right} of ${data.until} right` : "reads"}
         </b>
       </p>
       <Fitting>
@@ -195,6 +227,7 @@ function NetworkPanel({ state, data: { seen, said }, network, children }: PanelP
           <NetworkDrawing
             seen={seen}
             step={state.step}
+            until={data.until}
             network={network}
             names={state.networks}
             label={said[network]}
@@ -202,7 +235,7 @@ function NetworkPanel({ state, data: { seen, said }, network, children }: PanelP
           />
         )}
       </Fitting>
-      <p class="bw-quiet">{children}</p>
+      {!state.compact && <p class="bw-quiet">{children}</p>}
     </div>
   );
 }
@@ -211,10 +244,10 @@ function NetworkPanel({ state, data: { seen, said }, network, children }: PanelP
 
 /** Heights: of the letters read and written, of a letter's box, of the vector's box and of all. */
 const READ = 22;
-const WRITTEN = 140;
+const WRITTEN = 112;
 const BOX = 26;
-const NECK = { top: 82, width: 96 };
-const HEIGHT = 208;
+const NECK = { top: 67, width: 96 };
+const HEIGHT = 158;
 
 /** A curve from one point down to another. */
 const thread = (x1: number, y1: number, x2: number, y2: number) =>
@@ -223,6 +256,8 @@ const thread = (x1: number, y1: number, x2: number, y2: number) =>
 interface DrawingProps {
   seen: Seen;
   step: number;
+  /** How many of the letters written are shown. */
+  until: number;
   network: Network;
   names: Names;
   label: string;
@@ -230,26 +265,26 @@ interface DrawingProps {
 }
 
 /** The letters read above, those written below, and between them what the network has to go by at this step. */
-function NetworkDrawing({ seen, step, network, names, label, width }: DrawingProps) {
+function NetworkDrawing({ seen, step, until, network, names, label, width }: DrawingProps) {
   const { read, weights } = seen;
   const { wrote, right } = seen[network];
   const [source, target] = [columns(read.length, width), columns(wrote.length, width)];
   const i = step - 1;
-  const row = network === "plain" ? null : weights[i]!;
-  const goal = target.centre(i);
+  const row = network === "plain" ? null : weights[i];
+  const goal = step > 0 ? target.centre(i) : null;
+  const taken = step > 0 ? read.length : read.length + step; // letters read so far
   return (
     <Picture label={label} width={width} height={HEIGHT} class="bot-network">
+      {row && goal !== null && <Flows row={row} from={source.centre} goal={goal} width={width} />}
+      {network === "plain" && (
+        <Bottle {...{ read, taken, goal }} from={source.centre} neck={width / 2} name={names.plain} />
+      )}
       <text x={4} y={14} class="bot-side">
         read
       </text>
-      <text x={4} y={HEIGHT - 6} class="bot-side">
+      <text x={4} y={WRITTEN - 5} class="bot-side">
         written
       </text>
-      {row ? (
-        <Flows row={row} from={source.centre} goal={goal} width={width} />
-      ) : (
-        <Bottle read={read} from={source.centre} goal={goal} neck={width / 2} name={names.plain} />
-      )}
       {read.map((letter, j) => (
         <Letter
           key={j}
@@ -257,42 +292,15 @@ function NetworkDrawing({ seen, step, network, names, label, width }: DrawingPro
           at={[source.centre(j), READ]}
           size={source.size}
           {...(row ? { weight: row[j]! } : {})}
-          kind="bot-read"
+          kind={`bot-read${j < taken ? "" : " bot-later"}${step <= 0 && j === taken - 1 ? " bot-now" : ""}`}
           data-read={j}
         />
       ))}
-      {wrote.map((letter, l) => {
+      {wrote.slice(0, until).map((letter, l) => {
         const kind = `${right[l] ? "bot-right" : "bot-wrong"}${l === i ? " bot-now" : ""}`;
         const at = [target.centre(l), WRITTEN] as const;
         return <Marked key={l} letter={letter} at={at} size={target.size} kind={kind} data-written={l} />;
       })}
-    </Picture>
-  );
-}
-
-/** What was read, and below it what both networks wrote, letter under letter. */
-function Rows({ seen, names, width }: { seen: Seen; names: Names; width: number }) {
-  const { size, centre } = columns(seen.read.length, width);
-  const tops = NETWORKS.map((_, l) => 66 + 66 * l);
-  return (
-    <Picture label={`Read: ${seen.read.join(" ")}. ${sumUp(seen, names)}`} width={width} height={196}>
-      <text x={2} y={14} class="bot-side">
-        read
-      </text>
-      {seen.read.map((letter, j) => (
-        <Letter key={j} letter={letter} at={[centre(j), 20]} size={size} kind="bot-read" />
-      ))}
-      {NETWORKS.map((network, l) => (
-        <g key={network}>
-          <text x={2} y={tops[l]! + 2} class="bot-side">
-            {names[network]} wrote
-          </text>
-          {seen[network].wrote.map((letter, i) => {
-            const kind = seen[network].right[i] ? "bot-right" : "bot-wrong";
-            return <Marked key={i} letter={letter} at={[centre(i), tops[l]! + 8]} size={size} kind={kind} />;
-          })}
-        </g>
-      ))}
     </Picture>
   );
 }
@@ -329,21 +337,33 @@ function Flows({ row, from, goal, width }: FlowsProps) {
 
 interface BottleProps {
   read: string[];
+  /** How many of the letters have been read. */
+  taken: number;
   from: (j: number) => number;
-  goal: number;
+  /** Where it writes, if it does. */
+  goal: number | null;
   neck: number;
   name: string;
 }
 
-/** All letters into one vector, and out of it. */
-function Bottle({ read, from, goal, neck, name }: BottleProps) {
+/** All letters into one vector, one after the other, and out of it. */
+function Bottle({ read, taken, from, goal, neck, name }: BottleProps) {
+  const box = { x: neck - NECK.width / 2, y: NECK.top, height: BOX, rx: 13 };
   return (
     <>
-      {read.map((_, j) => (
-        <path key={j} d={thread(from(j), READ + BOX, neck, NECK.top + 2)} class="bot-in" />
-      ))}
-      <path d={thread(neck, NECK.top + BOX, goal, WRITTEN)} class="bot-flow" stroke-width={5} />
-      <rect x={neck - NECK.width / 2} y={NECK.top} width={NECK.width} height={BOX} rx={13} class="bot-neck" />
+      {read.map((_, j) => {
+        const now = goal === null && j === taken - 1;
+        return (
+          <path
+            key={j}
+            d={thread(from(j), READ + BOX, neck, NECK.top + 2)}
+            class={`bot-in${j < taken ? "" : " bot-later"}${now ? " bot-going" : ""}`}
+          />
+        );
+      })}
+      {goal !== null && <path d={thread(neck, NECK.top + BOX, goal, WRITTEN)} class="bot-flow" stroke-width={5} />}
+      <rect {...box} width={NECK.width} class="bot-neck" />
+      <rect {...box} width={(NECK.width * taken) / read.length} class="bot-full" />
       <text x={neck} y={NECK.top + 17.5} font-size={14} class="bot-letter">
         {name}
       </text>
@@ -375,8 +395,8 @@ function Letter({ letter, at: [x, y], size, kind, weight, ...data }: LetterProps
         rx={Math.min(4, side / 3)}
         class={kind}
         style={colours ? { fill: colours.ground } : undefined}
-        data-value={weight}
         {...data}
+        data-value={weight}
       />
       <text
         x={x}
@@ -437,19 +457,21 @@ function Accuracies({ state: { cases, networks } }: { state: State }) {
 interface MatrixProps {
   seen: Seen;
   step: number;
+  until: number;
   width: number;
   onChoose: (step: number) => void;
 }
 
 /** The whole matrix: a row for each letter written, a column for each letter read. */
-function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: MatrixProps) {
+function Matrix({ seen: { read, weights, attentive }, step, until, width, onChoose }: MatrixProps) {
   const [m, n] = [weights.length, read.length];
   const { size, from, top, font, height } = maths.squares(m, n, width);
-  const row = weights[step - 1]!;
-  const j = argmax(row);
+  const row = weights[step - 1];
   const label =
-    `Weights of attention: ${m} rows, the letters written, and ${n} columns, the letters read. Row ${step}, ` +
-    `${attentive.wrote[step - 1]}, is marked; its largest weight is ${show(row[j]!)}, in column ${j + 1}.`;
+    `Weights of attention: ${m} rows, the letters written, and ${n} columns, the letters read. ` +
+    (row
+      ? `Row ${step}, ${attentive.wrote[step - 1]}, is marked; its largest weight is ${show(Math.max(...row))}, in column ${argmax(row) + 1}.`
+      : "None is written yet.");
 
   function picked(event: Event) {
     const line = event.target instanceof Element ? event.target.closest<SVGElement>("[data-step]") : null;
@@ -464,7 +486,7 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
         </text>
       ))}
       {weights.map((line, i) => (
-        <g key={i} class="bot-row" data-step={i + 1}>
+        <g key={i} class={`bot-row${i < until ? "" : " bot-later"}`} data-step={i + 1}>
           <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter query">
             {attentive.wrote[i]}
           </text>
@@ -484,30 +506,35 @@ function Matrix({ seen: { read, weights, attentive }, step, width, onChoose }: M
         </g>
       ))}
       <rect x={from} y={top} width={n * size} height={m * size} class="bot-frame" />
-      <rect
-        x={from - 1}
-        y={top + (step - 1) * size - 1}
-        width={n * size + 2}
-        height={size + 2}
-        rx={2}
-        class="bot-here"
-      />
+      {row && (
+        <rect
+          x={from - 1}
+          y={top + (step - 1) * size - 1}
+          width={n * size + 2}
+          height={size + 2}
+          rx={2}
+          class="bot-here"
+        />
+      )}
     </Picture>
   );
 }
 
-function inWords({ networks, step }: State, { seen, said }: Data): string[] {
+function inWords({ networks, step }: State, { seen, said, until }: Data): string[] {
   const texts: [title: string, text: string[]][] = [
     ["Read", seen.read],
     ["To be written", seen.wanted],
-    ...NETWORKS.map((network): [string, string[]] => [`${capital(networks[network])} wrote`, seen[network].wrote]),
+    ...NETWORKS.map((network): [string, string[]] => [
+      `${capital(networks[network])} wrote`,
+      until ? seen[network].wrote.slice(0, until) : ["nothing yet"],
+    ]),
   ];
   return [
     ...texts.map(([title, text]) => `${title}: ${text.join(" ")}`),
     said.wanted,
     said.plain,
     said.attentive,
-    weightsInWords(seen, step),
+    ...(step > 0 ? [weightsInWords(seen, step)] : []),
   ];
 }
 

@@ -8,8 +8,9 @@ export type Names = Record<Network, string>;
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** About the step, the network with one vector, and the one with attention. */
+/** About the step, the network with one vector, and the one with attention; and all of it in a short sentence. */
 export function describeStep(seen: Seen, step: number, names: Names) {
+  if (step <= 0) return describeReading(seen.read, seen.read.length + step, names);
   const i = step - 1;
   const row = seen.weights[i]!;
   const j = argmax(row);
@@ -19,6 +20,19 @@ export function describeStep(seen: Seen, step: number, names: Names) {
     wanted: `Step ${step} of ${seen.wanted.length}: the letter to write is ${seen.wanted[i]}.`,
     plain: verdict(names.plain, seen.plain),
     attentive: `${verdict(names.attentive, seen.attentive)} It looks most at letter ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
+    short: `To write: ${seen.wanted[i]}. ${capital(names.plain)} writes ${seen.plain.wrote[i]}, ${names.attentive} ${seen.attentive.wrote[i]}.`,
+  };
+}
+
+/** The same while the networks read. */
+function describeReading(read: string[], taken: number, names: Names) {
+  const wanted = taken ? `Letter ${taken} of ${read.length} is read: ${read[taken - 1]}.` : "Nothing is read yet.";
+  const full = taken === read.length ? " It has to hold all of them now." : "";
+  return {
+    wanted,
+    plain: `${capital(names.plain)}: the same vector takes in every letter.${full}`,
+    attentive: `${capital(names.attentive)}: a vector for each letter is kept.`,
+    short: wanted,
   };
 }
 

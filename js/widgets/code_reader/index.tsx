@@ -9,13 +9,16 @@ import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range, topK } from "../../kit/maths.ts";
 import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, show } from "../../kit/text.ts";
+import { Part, Tour, useTour } from "../../kit/tour.tsx";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
 import { encode, type Head, likely, type Place, read, theModel } from "./maths.ts";
 import "./style.css";
+import { cardsOf } from "./tour.ts";
 import { harder, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
 
 export * from "./maths.ts";
+export * from "./tour.ts";
 export * from "./words.ts";
 
 interface Shown {
@@ -38,7 +41,7 @@ interface Job {
   looks_at: string;
 }
 
-interface State extends Shown {
+export interface State extends Shown {
   jobs: Job[];
   examples: Example[];
   note: string;
@@ -72,7 +75,7 @@ function compute({ text, token, head, heads_off }: State) {
   };
 }
 
-type Data = ReturnType<typeof compute>;
+export type Data = ReturnType<typeof compute>;
 type Props = ViewProps<State, Data> & {
   /** Change what is shown, so that it can be undone. */
   act: (changes: Partial<Shown>) => void;
@@ -99,21 +102,30 @@ function View({ state, data, write }: ViewProps<State, Data>) {
     remember(past.slice(0, -1));
   };
 
+  const tour = useTour(() => cardsOf(state, data));
   return (
-    <>
-      <Heading>The code model, opened</Heading>
+    <Tour value={tour.lit}>
+      <Heading beside={tour.button}>The code model, opened</Heading>
       {state.note && (
         <p class="bw-note">
           <Words>{state.note}</Words>
         </p>
       )}
-      <Typing {...props} />
-      <Tokens {...props} point={point} />
+      <Part name="typing">
+        <Typing {...props} />
+      </Part>
+      <Part name="tokens">
+        <Tokens {...props} point={point} />
+      </Part>
       <div class="bw-pair">
-        <Next {...props} />
-        <Looks {...props} />
+        <Part name="next">
+          <Next {...props} />
+        </Part>
+        <Part name="looks">
+          <Looks {...props} />
+        </Part>
       </div>
-      <div class="bw-wrap cr-buttons">
+      <Part name="buttons" kind="bw-wrap cr-buttons">
         <TakeAway {...props} />
         <Button
           name="write"
@@ -125,7 +137,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         <Button name="undo" kind="plain" disabled={past.length === 0} onClick={undo}>
           Undo
         </Button>
-      </div>
+      </Part>
       {heads_off.length > 0 && (
         <p class="bw-quiet cr-price">
           Without {sayHeads(heads_off)}, {count(data.harder.size, "token")} of this text{" "}
@@ -133,12 +145,16 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         </p>
       )}
       <div class="bw-pair cr-maps">
-        <Heads {...props} />
-        <WholeMap {...props} point={point} />
+        <Part name="heads">
+          <Heads {...props} />
+        </Part>
+        <Part name="map">
+          <WholeMap {...props} point={point} />
+        </Part>
       </div>
       <TextAlternative title={`Where head ${sayHead(head)} looks, in words`} lines={describeLooks(data)} />
-      <About state={state} data={data} pointed={pointed} />
-    </>
+      {tour.open ?? <About state={state} data={data} pointed={pointed} />}
+    </Tour>
   );
 }
 

@@ -1,12 +1,12 @@
 /* Step through the tiles: softmax of a row that is read block by block. */
 
-import { useEffect, useState } from "preact/hooks";
 import { Gridlines, Lettering, Picture, useWidth } from "../../kit/chart.tsx";
-import { Button, Menu, Slider, Toggle } from "../../kit/controls.tsx";
+import { Menu, Slider, Toggle } from "../../kit/controls.tsx";
 import { Grid, NumberField } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { range, withPlace } from "../../kit/maths.ts";
 import { NoNumber, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
+import { Player } from "../../kit/player.tsx";
 import { Covered, Quiz, type Reply } from "../../kit/quiz.tsx";
 import { minus } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps } from "../../kit/widget.tsx";
@@ -68,7 +68,16 @@ function View({ state, data, write }: Props) {
         />
       )}
       <Covered when={covered}>
-        <Walk state={state} data={data} write={write} />
+        <Player
+          name="moment"
+          label="Blocks read"
+          first={0}
+          last={data.steps.length}
+          at={state.step}
+          say={(step) => `${step} of ${data.steps.length}`}
+          onMove={(step) => write({ step })}
+          pace={1200}
+        />
         <Bars state={state} data={data} write={write} />
         <Ledger state={state} data={data} write={write} />
         <ReservedHeight kind="tl-verdict" longest={[LONGEST]}>
@@ -123,50 +132,6 @@ function Controls({ state, write }: Props) {
         value={state.block}
         onChange={(block) => write({ block, step: 0 })}
       />
-    </div>
-  );
-}
-
-/** Back, on, and on by itself. */
-function Walk({ state, data: { steps, finished }, write }: Props) {
-  const [playing, play] = useState(false);
-  const { step } = state;
-  useEffect(() => {
-    if (!playing) return;
-    if (finished) {
-      play(false);
-      return;
-    }
-    const later = setTimeout(() => write({ step: step + 1 }), 1200);
-    return () => clearTimeout(later);
-  }, [playing, step, finished]);
-
-  function go(next: number) {
-    play(false);
-    write({ step: next });
-  }
-  return (
-    <div class="bw-wrap tl-walk">
-      <Button name="back" disabled={step === 0} onClick={() => go(step - 1)}>
-        ← Back
-      </Button>
-      <Button name="next" kind="main" onClick={() => go(finished ? 0 : step + 1)}>
-        {finished ? "Start over" : "Next block →"}
-      </Button>
-      <span data-follows-eye>
-        <Button
-          name="play"
-          onClick={() => {
-            if (finished) write({ step: 0 });
-            play(!playing);
-          }}
-        >
-          {playing ? "Pause" : "Play"}
-        </Button>
-      </span>
-      <span class="tl-place">
-        {step} of {steps.length} blocks read
-      </span>
     </div>
   );
 }
@@ -393,7 +358,7 @@ function Arithmetic({ state, data: { steps, now } }: Omit<Props, "write">) {
   if (now === null) {
     return (
       <Panel title={`Nothing is read yet: t = ${minus("-∞")}, l = 0, u = 0`}>
-        Press “Next block”. One block at a time is looked at, and t, l and u are all that is kept.
+        Press “Play”. One block at a time is looked at, and t, l and u are all that is kept.
       </Panel>
     );
   }

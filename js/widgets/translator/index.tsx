@@ -1,6 +1,6 @@
 /* The translator: a trained machine that one may type into, look into, and operate on. */
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { BarTable } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Boxes, Button, Choice, Menu, Slider, Toggle } from "../../kit/controls.tsx";
@@ -8,7 +8,9 @@ import { FaintDot, Grid, NumberField, type Place, RovingRow } from "../../kit/gr
 import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range } from "../../kit/maths.ts";
 import { Folded, NoNumber, Panel, Scroll, TextAlternative } from "../../kit/panel.tsx";
+import { Player } from "../../kit/player.tsx";
 import { count, isFaint, named, quoted, show } from "../../kit/text.ts";
+import { Part, Tour, useTour } from "../../kit/tour.tsx";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { idsOf, parse, replaceWord, troubleIn, wordsOf } from "./language.ts";
 import {
@@ -30,6 +32,7 @@ import {
   write as writeOn,
 } from "./machine.ts";
 import "./style.css";
+import { cardsOf } from "./tour.ts";
 import {
   axesOf,
   columnsOf,
@@ -48,6 +51,7 @@ import {
 
 export * from "./language.ts";
 export * from "./machine.ts";
+export * from "./tour.ts";
 export * from "./words.ts";
 
 interface Example extends Intervention {
@@ -58,7 +62,7 @@ interface Example extends Intervention {
   head: number;
 }
 
-interface State extends Intervention {
+export interface State extends Intervention {
   /** What stands in the field, and the last text in it that the machine could read. */
   text: string;
   sentence: string;
@@ -141,7 +145,7 @@ function compute(state: State) {
   };
 }
 
-type Data = ReturnType<typeof compute>;
+export type Data = ReturnType<typeof compute>;
 type Props = ViewProps<State, Data>;
 
 // ---- What a reader does -------------------------------------------------------------------------------------------
@@ -211,25 +215,38 @@ function Whole(props: Props) {
   const { state, data } = props;
   const [looked, look] = useStateFor<Looked | null>(state.sentence + state.attention + state.matrix, null);
   const [invalid, setInvalid] = useStateFor(state.matrix, false);
+  const tour = useTour(() => cardsOf(state, data, openMatrix(state, data)));
   return (
-    <>
-      <Heading>Inside the translator</Heading>
+    <Tour value={tour.lit}>
+      <Heading beside={tour.button}>Inside the translator</Heading>
       {state.note && (
         <p class="bw-note">
           <Words>{state.note}</Words>
         </p>
       )}
-      <Typing {...props} />
-      <Reading {...props} />
-      <Writing {...props} />
-      <Candidates data={data} />
+      <Part name="typing">
+        <Typing {...props} />
+      </Part>
+      <Part name="reading">
+        <Reading {...props} />
+      </Part>
+      <Part name="writing">
+        <Writing {...props} />
+      </Part>
+      <Part name="candidates">
+        <Candidates data={data} />
+      </Part>
       <Attention {...props} look={look} />
-      <Operations {...props} />
-      <DoneList done={data.done} write={props.write} />
-      <Matrix {...props} look={look} onInvalid={setInvalid} />
+      <Part name="operations">
+        <Operations {...props} />
+        <DoneList done={data.done} write={props.write} />
+      </Part>
+      <Part name="matrix">
+        <Matrix {...props} look={look} onInvalid={setInvalid} />
+      </Part>
       <TextAlternative title="Every step in words" lines={describeSteps(state, data)} />
-      <About state={state} data={data} looked={looked} invalid={invalid} />
-    </>
+      {tour.open ?? <About state={state} data={data} looked={looked} invalid={invalid} />}
+    </Tour>
   );
 }
 
@@ -379,35 +396,11 @@ function Reading({ state, data: { machine, words, trace, step, layer, every }, w
   );
 }
 
-const PAUSE = 700; // milliseconds from one word to the next
-
 /** What the untouched machine writes, and what this one writes, word by word. */
 function Writing({ state, data, write }: Props) {
   const { plain, written, machine, step, every, isIntervened, parsed } = data;
-  const [playing, play] = useStateFor(state.sentence, false);
   const steps = written.ids.length;
   const [inBoth, kept] = [common(written.ids, plain.ids), common(plain.ids, written.ids)];
-  useEffect(() => {
-    if (!playing) return;
-    const timer = setTimeout(() => {
-      if (step < steps) write({ step: step + 1 });
-      else {
-        play(false);
-        write({ rest: true });
-      }
-    }, PAUSE);
-    return () => clearTimeout(timer);
-  });
-
-  function start() {
-    if (playing) return play(false);
-    if (state.rest || step === steps) write({ rest: false, step: 1 });
-    play(true);
-  }
-  const go = (to: number) => {
-    play(false);
-    write({ step: to });
-  };
   const right = parsed?.italian.join(" ");
   const verdict = (ids: readonly number[]) => {
     if (!right) return null;
@@ -459,7 +452,7 @@ function Writing({ state, data, write }: Props) {
               aria-pressed={i === step - 1}
               aria-label={said}
               data-written={i}
-              onClick={() => go(i + 1)}
+              onClick={() => write({ step: i + 1 })}
             >
               <span>{every.steps[i]}</span>
             </button>
@@ -469,19 +462,17 @@ function Writing({ state, data, write }: Props) {
       {steps >= MOST_WRITTEN && written.ids.at(-1) !== END && (
         <p class="bw-quiet">It comes to no end, and is stopped after {MOST_WRITTEN} words.</p>
       )}
-      <div class="bw-wrap tr-player">
-        <Button name="play" kind="main" data-follows-eye="" onClick={start}>
-          {playing ? "Pause" : "Write word by word"}
-        </Button>
-        <Button name="back" label="One word back" disabled={step === 1} onClick={() => go(step - 1)}>
-          ◀
-        </Button>
-        <Button name="on" label="One word on" disabled={step === steps} onClick={() => go(step + 1)}>
-          ▶
-        </Button>
-        <span class="bw-quiet">
-          word {step} of {steps}
-        </span>
+      <div class="tr-player">
+        <Player
+          name="moment"
+          label="Word"
+          first={1}
+          last={steps}
+          at={step}
+          whole={state.rest}
+          say={(at) => `${at} of ${steps}`}
+          onMove={(at) => write({ step: at, rest: at === steps })}
+        />
         <Button name="undo" kind="plain" disabled={!isIntervened} onClick={() => write({ ...NOTHING })}>
           Undo everything
         </Button>
@@ -573,7 +564,7 @@ function Attention({ state, data, write, look }: Props & Looking) {
 
   return (
     <div class="tr-attention">
-      <div class="bw-controls">
+      <Part name="kinds" kind="bw-controls">
         <Choice
           name="attention"
           label="Which attention?"
@@ -590,38 +581,42 @@ function Attention({ state, data, write, look }: Props & Looking) {
             onChange={(one) => write({ layer: Number(one) })}
           />
         )}
-      </div>
-      <div class="bw-wrap tr-minis" role="group" aria-label="Heads">
-        {range(heads + 1).map((head) => (
-          <Button
-            key={head}
-            name={`head-${head}`}
-            pressed={head === state.head}
-            label={head ? `head ${head}${off(head) ? ", removed" : ""}` : "mean of all heads"}
-            onClick={() => write({ head })}
-          >
-            {minis[head]}
-            <span>{head ? `head ${head}${off(head) ? " ✕" : ""}` : "mean"}</span>
-          </Button>
-        ))}
-      </div>
-      <p class="bw-quiet">
-        {KINDS.find((one) => one.value === kind)!.about}
-        {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a place
-        to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
-      </p>
-      <Scroll>
-        <Grid
-          label={`Weights, ${state.head ? `head ${state.head}` : "mean of all heads"}`}
-          class={`tr-map bw-stuck${columns.length > 12 ? " tr-many" : ""}`}
-          rows={rows.slice(0, kind === "encoder" ? rows.length : shown)}
-          columns={columns.map((word, j) => <span key={j}>{word}</span>)}
-          rowKind="query"
-          columnKind="key"
-          cell={cell}
-          onLook={(at) => look({ what: "weight", at })}
-        />
-      </Scroll>
+      </Part>
+      <Part name="heads">
+        <div class="bw-wrap tr-minis" role="group" aria-label="Heads">
+          {range(heads + 1).map((head) => (
+            <Button
+              key={head}
+              name={`head-${head}`}
+              pressed={head === state.head}
+              label={head ? `head ${head}${off(head) ? ", removed" : ""}` : "mean of all heads"}
+              onClick={() => write({ head })}
+            >
+              {minis[head]}
+              <span>{head ? `head ${head}${off(head) ? " ✕" : ""}` : "mean"}</span>
+            </Button>
+          ))}
+        </div>
+      </Part>
+      <Part name="map">
+        <p class="bw-quiet">
+          {KINDS.find((one) => one.value === kind)!.about}
+          {kind === "encoder" ? " A row is the word that looks." : " A row is the word that the step writes."} Tap a
+          place to mask this edge{state.head ? ` in head ${state.head}` : " in all heads"}; tap again to unmask it.
+        </p>
+        <Scroll>
+          <Grid
+            label={`Weights, ${state.head ? `head ${state.head}` : "mean of all heads"}`}
+            class={`tr-map bw-stuck${columns.length > 12 ? " tr-many" : ""}`}
+            rows={rows.slice(0, kind === "encoder" ? rows.length : shown)}
+            columns={columns.map((word, j) => <span key={j}>{word}</span>)}
+            rowKind="query"
+            columnKind="key"
+            cell={cell}
+            onLook={(at) => look({ what: "weight", at })}
+          />
+        </Scroll>
+      </Part>
     </div>
   );
 }
@@ -821,7 +816,7 @@ function Matrix(props: Props & Looking & { onInvalid: (invalid: boolean) => void
           }}
         />
       </Scroll>
-      <div class="bw-wrap tr-player">
+      <div class="bw-wrap">
         <Paging name="rows" first={top} most={MOST_ROWS} all={sheet.rows} go={(to) => write({ corner: [to, left] })} />
         <Paging
           name="columns"
