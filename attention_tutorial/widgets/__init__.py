@@ -11,6 +11,7 @@ from .bottleneck import Bottleneck
 from .code_reader import CodeReader
 from .encoder import SentenceReader
 from .heads import Heads
+from .laboratory import Laboratory
 from .mask_builder import MaskBuilder
 from .move_a_word import MoveAWord
 from .plane import AttentionPlane
@@ -25,6 +26,7 @@ __all__ = [
     "Bottleneck",
     "CodeReader",
     "Heads",
+    "Laboratory",
     "MaskBuilder",
     "MoveAWord",
     "SentenceReader",

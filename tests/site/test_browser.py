@@ -27,7 +27,7 @@ WIDGETS = {
         for widget in re.findall(r'data-widget="(\w+)"', output.get("data", {}).get("text/html", ""))
     ]
     for path, notebook in BOOK.items()
-} | {"book/index": ["encoder"], "book/why": ["encoder", "plane"]}
+} | {"book/index": ["encoder"], "book/laboratory": ["laboratory"], "book/why": ["encoder", "plane"]}
 FIRST_VIEW = 410_000  # bytes of a page as it opens
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 # Lists that point into chapters, each with the chapter whose links are followed

@@ -13,6 +13,7 @@ from attention_book.address import pythons_in_words, site_address
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
+from attention_tutorial.widgets import Laboratory
 from tools.book import ROOT, read, settings
 from tools.book import pages as pages_of_the_book
 
@@ -167,3 +168,11 @@ def test_only_the_live_notebooks_hold_the_titles_of_folded_cells(site):
     texts = (path for path in site.rglob("*") if path.suffix in {".html", ".js", ".json", ".py", ".txt", ".xml"})
     assert not [path.name for path in texts if "@title" in path.read_text(encoding="utf-8")]
     assert "@title" in (site / "_sources" / "notebooks" / "01_bottleneck.ipynb").read_text(encoding="utf-8")
+
+
+def test_the_laboratorys_links_lead_to_sections_that_are_there(site):
+    text = (site / "book" / "laboratory.html").read_text(encoding="utf-8")
+    links = re.findall(r"&quot;\w+&quot;:&quot;(\.\./notebooks/[\w.]+)#([\w-]+)&quot;", text)
+    assert len(links) == len(Laboratory().switches) - 1, "all but the seed"
+    for address, section in links:
+        assert f'id="{section}"' in (site / "book" / address).read_text(encoding="utf-8")

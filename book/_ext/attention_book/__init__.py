@@ -34,6 +34,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         downloads,
         figures,
         formulas,
+        laboratory,
         levels,
         notebooks,
         search,
@@ -51,6 +52,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # What a page may write
     app.add_directive("benchmark", BenchmarkDirective)
     app.add_directive("claims", ClaimsDirective)
+    app.add_directive("laboratory", laboratory.LaboratoryDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("review-cards", cards.CardsDirective)
     app.add_directive("session", SessionDirective)
@@ -74,6 +76,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_transform(LastingIds)
     app.connect("doctree-read", theme.mark_callouts)
     app.connect("doctree-read", search.note_records)
+    app.connect("doctree-read", laboratory.note_tasks)
 
     # 3. All pages are read: what needs to know all of them.
     app.connect("env-updated", address.fill_lost_page)
