@@ -130,7 +130,8 @@ FOCUSABLE = {"a", "button", "input", "select", "summary", "textarea"}
 # All but what is set elsewhere: scripts, drawings, formulas, and the letters of code, which every page shows by day
 OURS = (
     "//main/descendant-or-self::*"
-    "[not(ancestor-or-self::script or ancestor-or-self::svg or ancestor::pre or ancestor::*[contains(@class, 'katex')])]"
+    "[not(ancestor-or-self::script or ancestor-or-self::svg)]"
+    "[not(ancestor::pre or ancestor::*[contains(@class, 'katex')])]"
 )
 
 
