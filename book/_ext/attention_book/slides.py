@@ -86,6 +86,8 @@ def without_formulas(page: str) -> tuple[str, list[str]]:
             if depth == 0:
                 end = tag.end()
                 break
+        else:
+            raise ValueError(f"a formula must end; got {page[start : start + 80]!r}")
         formulas.append(page[start:end])
     return "".join([*left, page[end:]]), formulas
 
