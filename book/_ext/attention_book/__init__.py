@@ -41,6 +41,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         slides,
         theme,
         widgets,
+        you_are_here,
     )
     from .anchors import LastingIds
     from .benchmark import BenchmarkDirective
@@ -86,6 +87,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-resolved", claim_lines.set_claims)
     app.connect("doctree-resolved", figures.number_figures)
     app.connect("doctree-resolved", formulas.keep_together)
+    app.connect("doctree-resolved", you_are_here.set_map)
     app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
     app.add_node(nodes.image, override=True, html=(figures.visit_image, figures.depart_image))
 

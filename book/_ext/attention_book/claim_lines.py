@@ -1,7 +1,7 @@
 """Show claims so that they can be found and do not shout.
 
-A notebook shows each claim as a line. On the site the claims of one cell, or of cells with nothing between them, fold into
-one line, "✓ 3 claims hold here", over a table of them with their code at its foot; each row links to itself:
+A notebook shows each claim as a line. On the site the claims of one cell, or of cells with nothing between them, fold
+into one line, "✓ 3 claims hold here", over a table of them with their code at its foot; each row links to itself:
 
 - A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
 - An identity, two sides that are equal to rounding, is marked as one.
