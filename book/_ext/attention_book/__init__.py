@@ -48,6 +48,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
     from .plans import SessionDirective
+    from .sayings import SayingsDirective
     from .start_widget import StartWidgetDirective
 
     # What a page may write
@@ -56,6 +57,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("laboratory", laboratory.LaboratoryDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("review-cards", cards.CardsDirective)
+    app.add_directive("sayings", SayingsDirective)
     app.add_directive("session", SessionDirective)
     app.add_directive("start-widget", StartWidgetDirective)
     app.add_directive("cite-this-book", citation.CiteThisBook)
