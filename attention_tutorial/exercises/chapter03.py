@@ -214,6 +214,7 @@ THROUGH_SOFTMAX = Exercise(
     extra_checks=[_memory],
 )
 
+
 def _output_by_query(weights: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     return values.mT @ jacobian_of(weights) @ keys / math.sqrt(keys.size(-1))
 
