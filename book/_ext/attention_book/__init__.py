@@ -113,7 +113,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     return {
         "version": "1",
-        "env_version": 2,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 3,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }
