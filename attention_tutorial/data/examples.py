@@ -16,12 +16,12 @@ class Example:
         words: the n words of the sentence.
         features: names of the d_model features of a word.
         wanted: names of the d_k features of queries and keys: what a word can look for.
-        learned: names of the d_v features of values: what a word learns.
+        learned: names of the d_v features of values: what a word can tell the others.
         vectors: the features of every word that may be used, by the word.
         W_Q: (d_model, d_k).
         W_K: (d_model, d_k).
         W_V: (d_model, d_v).
-        W_O: (d_v, d_model), from what was learned back to the features of a word.
+        W_O: (d_v, d_model), from what was received back to the features of a word.
 
     Example:
         >>> x = THE_CAT.embed("the mat sat on the cat".split())

@@ -36,59 +36,43 @@ SECOND_QUERY = quick_question(
     },
 )
 
-WEIGHTED_AVERAGE = Exercise(
-    prompt="What sat learns (furry, flat, soft) with the weight 3/4 on cat and 1/20 on each of the other five words.",
-    right=[0.75, 0.05, 0.4],
-    returns=numbers("the output", "a word learns three features: furry, flat, soft"),
-    tolerance=5e-3,
-    wrong_answers=[
-        WrongAnswer("that is the plain average, with the weight 1/6 on each word", [1 / 6, 1 / 6, 1 / 6]),
-        WrongAnswer("you left out mat: it has the weight 1/20, and its numbers are 0, 1 and 1/2", [0.75, 0, 0.375]),
-        WrongAnswer("those are the numbers of cat; multiply them by 3/4, and add 1/20 of those of mat", [1, 0, 0.5]),
-        WrongAnswer("that gives mat the weight 3/4 and cat 1/20; it is the other way round", [0.05, 0.75, 0.4]),
-    ],
+WEIGHTED_AVERAGE = quick_question(
+    "Sat gives cat the weight 3/4 and each of the other five words 1/20. What does it receive: furry, flat, soft?",
+    [0.75, 0.05, 0.4],
+    {
+        (1 / 6, 1 / 6, 1 / 6): "that is the plain average, with the weight 1/6 on each word",
+        (0.75, 0, 0.375): "you left out mat: it has the weight 1/20, and its numbers are 0, 1 and 1/2",
+        (1, 0, 0.5): "those are the numbers of cat; multiply them by 3/4, and add 1/20 of those of mat",
+        (0.05, 0.75, 0.4): "that gives mat the weight 3/4 and cat 1/20; it is the other way round",
+        (0.75, 0.05, 0.8): "cat and mat are only half soft: multiply 3/4 and 1/20 by 1/2 before you add them",
+    },
     fallback_message="each number is 3/4 of that of cat plus 1/20 of that of mat; the other words have zeros",
 )
 
-THE_MAT_SAT = Exercise(
-    prompt="What sat learns (furry, flat, soft) in the sentence: the mat sat on the cat.",
-    right=[0.7719, 0.0456, 0.4088],
-    returns=numbers("the output", "a word learns three features: furry, flat, soft"),
-    tolerance=5.1e-3,
-    wrong_answers=[
-        WrongAnswer("sat asks for an animal, not for the word before it; that is still cat", [0.0456, 0.7719, 0.4088]),
-        WrongAnswer("those are the numbers of cat; the other five words keep a little weight each", [1, 0, 0.5]),
-        WrongAnswer("divide the scores by √d_k, which is √2, before the softmax", [0.9161, 0.0168, 0.4664]),
-        WrongAnswer("you left out mat: it keeps a weight of 0.05, and is flat and soft", [0.7719, 0, 0.386]),
-    ],
-    fallback_message="embed the new sentence, project it, and take row 2 of the output",
+THE_MAT_SAT = quick_question(
+    "In the sentence: the mat sat on the cat, what does sat receive: furry, flat, soft?",
+    [0.7719, 0.0456, 0.4088],
+    {
+        (0.0456, 0.7719, 0.4088): "sat asks for an animal, not for the word before it; that is still cat",
+        (1, 0, 0.5): "those are the numbers of cat; the other five words keep a little weight each",
+        (0.9161, 0.0168, 0.4664): "divide the scores by √d_k, which is √2, before the softmax",
+        (0.7719, 0, 0.386): "you left out mat: it keeps a weight of 0.05, and is flat and soft",
+        (1 / 6, 1 / 6, 1 / 6): "that is the plain average; sat still asks for an animal, and finds one",
+    },
+    fallback_message="which word is an animal, and what weight did sat give it before? Where it stands plays no part",
 )
 
-SCORES = [0.0, math.log(3), math.log(4)]
-
-
-WEIGHTS_BY_HAND = Exercise(
-    prompt="The weights for the scores 0, ln 3 and ln 4: their exponentials are 1, 3 and 4, which sum to 8.",
-    right=[1 / 8, 3 / 8, 4 / 8],
-    returns=numbers("the weights", "there are three scores, so there are three weights"),
-    tolerance=5e-4,
-    wrong_answers=[
-        WrongAnswer("these are the exponentials; divide each by their sum", [1, 3, 4]),
-        WrongAnswer("these are the scores; take the exponential of each, then divide by their sum", SCORES),
-        WrongAnswer(
-            "you divided the scores themselves by their sum; take the exponential of each first",
-            [0, math.log(3) / math.log(12), math.log(4) / math.log(12)],
-        ),
-        WrongAnswer(
-            "no scaling is needed here: the scores are given, and only the softmax is asked for",
-            [weight / (1 + 3**3**-0.5 + 4**3**-0.5) for weight in (1, 3**3**-0.5, 4**3**-0.5)],
-        ),
-        WrongAnswer(
-            "these are the right numbers in the wrong order; weight j belongs to score j",
-            [1 / 2, 3 / 8, 1 / 8],
-        ),
-        WrongAnswer("the first weight is not 0: the exponential of 0 is 1", [0, 3 / 7, 4 / 7]),
-    ],
+WEIGHTS_BY_HAND = quick_question(
+    "What weights does the softmax give to the scores 0, ln 3 and ln 4? Their exponentials are 1, 3 and 4.",
+    [1 / 8, 3 / 8, 4 / 8],
+    {
+        (1, 3, 4): "these are the exponentials; divide each by their sum",
+        (0, 1.0986, 1.3863): "these are the scores; take the exponential of each, then divide by their sum",
+        (0, 0.4421, 0.5579): "you divided the scores themselves by their sum; take the exponential of each first",
+        (0.1956, 0.3689, 0.4355): "no scaling is needed here: the scores are given, and only the softmax is asked for",
+        (1 / 2, 3 / 8, 1 / 8): "these are the right numbers in the wrong order; weight j belongs to score j",
+        (0, 3 / 7, 4 / 7): "the first weight is not 0: the exponential of 0 is 1",
+    },
     fallback_message="the exponentials of the scores are divided by their sum; exp(ln 3) is 3 and exp(ln 4) is 4",
 )
 
