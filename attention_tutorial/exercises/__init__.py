@@ -103,10 +103,10 @@ def check(name: str, answer: Any, *, ours: bool = False) -> Any:
         ValueError: if there is no such exercise.
 
     Example:
-        >>> check("weights_by_hand", None)
-        weights_by_hand: not filled in yet.
-        >>> check("weights_by_hand", [0.1, 0.4, 0.6])
-        weights_by_hand: not yet. Each row must sum to 1; yours sum to 1.1.
+        >>> check("one_step_of_attention", ...)
+        one_step_of_attention: not filled in yet.
+        >>> check("sat_without_cat", 0.2)
+        sat_without_cat: right.
     """
     exercise = _exercise(name)
     diagnosis = judge(exercise, answer)

@@ -213,7 +213,7 @@ def test_a_filled_cell_gets_words_and_an_empty_one_the_widget(capsys):
     assert capsys.readouterr().out == "sat_without_cat: right.\n"
     with pytest.raises(AssertionError, match="sat_without_cat: not filled in yet"):
         check("sat_without_cat", ..., ours=True)
-    assert check("weights_by_hand", ...) is None, "several numbers are not typed on the page"
+    assert check("one_step_of_attention", ...) is None, "code is not typed on the page"
 
 
 def test_an_answer_that_cannot_be_chosen_is_an_error():

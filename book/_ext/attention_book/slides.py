@@ -106,8 +106,8 @@ def with_formulas(deck: str, formulas: list[str]) -> str:
 
 
 def tidy(article: Tag) -> Tag:
-    """Take links out of a page, and all ids but those of sections; its pictures do not wait."""
-    for link in article.select(".headerlink, a.claim-id"):
+    """Take links and the map out of a page, and all ids but those of sections; its pictures do not wait."""
+    for link in article.select(".headerlink, a.claim-id, .you-are-here"):
         link.decompose()
     for link in article.select("a, span.unbroken"):
         link.unwrap()

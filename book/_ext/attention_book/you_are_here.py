@@ -25,12 +25,12 @@ def strip(here: int, addresses: dict[int, str], map_page: str) -> str:
 
     Example:
         >>> strip(7, {7: "", 9: "09.html"}, "why.html").split("?")[-1].removesuffix("</li></ol></nav>")
-        '<span>chapters <b aria-current="page">7</b>, <a href="09.html">9</a></span>'
+        '<span>chapters <b>7</b>, <a href="09.html">9</a></span>'
     """
 
     def link(chapter: int) -> str:
         if chapter == here:
-            return f'<b aria-current="page">{chapter}</b>'
+            return f"<b>{chapter}</b>"
         return f'<a href="{html.escape(addresses[chapter])}">{chapter}</a>'
 
     items = ""
