@@ -8,7 +8,12 @@ learns its tokens and trains it on the source of the library of the Python that 
     python -m tools.code_model --runs 5
 
 trains five more from other seeds, tests every head of each for every job, and writes `code_model_runs.json` beside it,
-for what chapters 9 and 9a say about more than one training. On another processor, single digits differ.
+for what chapters 9 and 9a say about more than one training. After it,
+
+    python -m tools.code_model --one-layer 2
+
+trains two with one layer of as many heads, and adds what their tests gave, for 9.9. On another processor, single digits
+differ.
 """
 
 import argparse
@@ -185,9 +190,12 @@ class Texts:
 # ---- Training -------------------------------------------------------------------------------------------------------
 
 
-def train_code_model(texts: Texts, seed: int, *, growth: list[dict[str, Any]] | None = None) -> CodeModel:
-    """Train one model; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
-    model = CodeModel(texts.tokens, generator=torch.Generator().manual_seed(seed))
+def train_code_model(
+    texts: Texts, seed: int, *, layers: int = 2, growth: list[dict[str, Any]] | None = None
+) -> CodeModel:
+    """Train one model with eight heads; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
+    draw = torch.Generator().manual_seed(seed)
+    model = CodeModel(texts.tokens, num_layers=layers, num_heads=8 // layers, generator=draw)
     groups: dict[str, list[Tensor]] = {"matrices": [], "vectors": [], "distances": []}
     for name, parameter in model.named_parameters():
         groups["distances" if "distance" in name else "matrices" if parameter.dim() == 2 else "vectors"].append(
@@ -388,9 +396,21 @@ def main() -> None:
     """Train the shipped model, or more from other seeds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=0, help="train this many more, and test their heads")
-    runs = parser.parse_args().runs
+    parser.add_argument("--one-layer", type=int, default=0, help="train this many with one layer, and test their heads")
+    runs, one_layer = vars(parser.parse_args()).values()
     torch.set_num_threads(1)
     shipped, kept = TRAINED / "code_model.json", ROOT / "_build" / "code_models"
+    tested = TRAINED / "code_model_runs.json"
+    if one_layer:
+        texts = Texts(unpack_code_model(json.loads(shipped.read_text(encoding="utf-8"))).tokens)
+        record = json.loads(tested.read_text(encoding="utf-8"))
+        if record["origin"]["sha256"] != origin(texts)["sha256"]:
+            raise SystemExit("This Python's library is not the one that the other models were trained on.")
+        record["one layer"] = []
+        for seed in range(FIRST_SEED, FIRST_SEED + one_layer):
+            record["one layer"].append(report(train_code_model(texts, seed, layers=1), texts, seed))
+            tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        return
     if not runs:
         texts = Texts()
         record = pack_code_model(train_code_model(texts, SHIPPED_SEED))
@@ -411,7 +431,7 @@ def main() -> None:
         kept.mkdir(parents=True, exist_ok=True)
         (kept / f"{seed}.json").write_text(json.dumps(pack_code_model(trained)), encoding="utf-8")
         record["runs"].append({**report(trained, texts, seed), "growth": growth})
-        (TRAINED / "code_model_runs.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+        tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
