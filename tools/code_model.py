@@ -10,10 +10,10 @@ learns its tokens and trains it on the source of the library of the Python that 
 trains five more from other seeds, tests every head of each for every job, and writes `code_model_runs.json` beside it,
 for what chapters 9 and 9a say about more than one training. After it,
 
-    python -m tools.code_model --one-layer 2
+    python -m tools.code_model --one-layer
 
-trains two with one layer of as many heads, and adds what their tests gave, for 9.9. On another processor, single digits
-differ.
+trains two with one layer, of eight heads and of four, and adds what their tests gave, for 9.9. On another processor,
+single digits differ.
 """
 
 import argparse
@@ -191,11 +191,11 @@ class Texts:
 
 
 def train_code_model(
-    texts: Texts, seed: int, *, layers: int = 2, growth: list[dict[str, Any]] | None = None
+    texts: Texts, seed: int, *, layers: int = 2, heads: int = 4, growth: list[dict[str, Any]] | None = None
 ) -> CodeModel:
-    """Train one model with eight heads; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
+    """Train one model; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
     draw = torch.Generator().manual_seed(seed)
-    model = CodeModel(texts.tokens, num_layers=layers, num_heads=8 // layers, generator=draw)
+    model = CodeModel(texts.tokens, num_layers=layers, num_heads=heads, generator=draw)
     groups: dict[str, list[Tensor]] = {"matrices": [], "vectors": [], "distances": []}
     for name, parameter in model.named_parameters():
         groups["distances" if "distance" in name else "matrices" if parameter.dim() == 2 else "vectors"].append(
@@ -392,24 +392,30 @@ def origin(texts: Texts) -> dict[str, Any]:
     }
 
 
+def train_one_layer() -> None:
+    """Train models with one layer, of as many heads and of heads as wide, and add their reports to the record."""
+    shipped, tested = TRAINED / "code_model.json", TRAINED / "code_model_runs.json"
+    texts = Texts(unpack_code_model(json.loads(shipped.read_text(encoding="utf-8"))).tokens)
+    record = json.loads(tested.read_text(encoding="utf-8"))
+    if record["origin"]["sha256"] != origin(texts)["sha256"]:
+        raise SystemExit("The library of this Python is not the one that the other models were trained on.")
+    record["one layer"] = []
+    for seed, heads in ((FIRST_SEED, 8), (FIRST_SEED + 1, 4)):
+        model = train_code_model(texts, seed, layers=1, heads=heads)
+        record["one layer"].append({"heads": heads, **report(model, texts, seed)})
+        tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Train the shipped model, or more from other seeds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=0, help="train this many more, and test their heads")
-    parser.add_argument("--one-layer", type=int, default=0, help="train this many with one layer, and test their heads")
+    parser.add_argument("--one-layer", action="store_true", help="train two with one layer, and test their heads")
     runs, one_layer = vars(parser.parse_args()).values()
     torch.set_num_threads(1)
     shipped, kept = TRAINED / "code_model.json", ROOT / "_build" / "code_models"
-    tested = TRAINED / "code_model_runs.json"
     if one_layer:
-        texts = Texts(unpack_code_model(json.loads(shipped.read_text(encoding="utf-8"))).tokens)
-        record = json.loads(tested.read_text(encoding="utf-8"))
-        if record["origin"]["sha256"] != origin(texts)["sha256"]:
-            raise SystemExit("This Python's library is not the one that the other models were trained on.")
-        record["one layer"] = []
-        for seed in range(FIRST_SEED, FIRST_SEED + one_layer):
-            record["one layer"].append(report(train_code_model(texts, seed, layers=1), texts, seed))
-            tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        train_one_layer()
         return
     if not runs:
         texts = Texts()
@@ -431,7 +437,7 @@ def main() -> None:
         kept.mkdir(parents=True, exist_ok=True)
         (kept / f"{seed}.json").write_text(json.dumps(pack_code_model(trained)), encoding="utf-8")
         record["runs"].append({**report(trained, texts, seed), "growth": growth})
-        tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        (TRAINED / "code_model_runs.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
