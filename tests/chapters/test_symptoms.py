@@ -1,6 +1,7 @@
 """Each test on the page "My model misbehaves" passes on a sound model and fails on one that has the fault."""
 
 import copy
+import math
 import re
 
 import pytest
@@ -113,6 +114,32 @@ class Short(Logits):
         return torch.cat([logits[:, :4], 20 * torch.randn(logits[:, 4:].shape, generator=drawn())], dim=1)
 
 
+class Frequencies(Logits):
+    """A translator that has learned how often each id occurs, and nothing else."""
+
+    def forward(self, source, target_in):
+        logits = super().forward(source, target_in)
+        counts = torch.bincount(sound()["labels"].flatten(), minlength=IDS)
+        return counts.double().clamp(min=1e-9).log().expand_as(logits)
+
+
+class Sure(Logits):
+    """A translator that starts with logits that are far too large."""
+
+    def forward(self, source, target_in):
+        return 50 * super().forward(source, target_in)
+
+
+class Flagged(Logits):
+    """A translator that gives a mask and the causal flag together, with dropout in training."""
+
+    def forward(self, source, target_in):
+        x, seen = torch.ones(1, 1, 3, D), torch.ones(3, 3, dtype=torch.bool)
+        dropped = 0.1 if self.training else 0.0
+        F.scaled_dot_product_attention(x, x, x, attn_mask=seen, is_causal=True, dropout_p=dropped)
+        return super().forward(source, target_in)
+
+
 class Half(nn.Module):
     """A translator whose readout is cut off from the loss."""
 
@@ -158,7 +185,7 @@ def sound():
     fresh = translator(1).train()
     return {
         "torch": torch, "F": F, "PAD": PAD, "d_model": D, "heads": 2, "vocabulary": IDS,
-        "trained": 4, "model": model, "source": source, "target_in": target, "labels": labels,
+        "trained": 4, "serve": model, "model": model, "source": source, "target_in": target, "labels": labels,
         "batch": (source, target, labels), "loss_of": loss_of, "train_step": train(model),
         "mask": causal_mask(6) & padding_mask(torch.tensor([6, 3]), n=6), "scores": torch.randn(4, 6, 6),
         "logits": fresh(source, target).detach(), "padded_labels": padded,
@@ -185,13 +212,18 @@ def spoilt(heading, number):
         ("Before anything else: can it learn one batch by heart?", 0): lambda: {
             "train_step": train(names["model"], translator(2).parameters())
         },
+        ("The first loss is far above ln V", 0): lambda: {"model": Sure(names["model"].network)},
         ("The loss does not fall", 0): lambda: {"model": Half(translator())},
+        ("The loss does not fall", 1): lambda: {"logits": names["logits"].softmax(dim=-1)},
+        ("It writes one frequent word everywhere", 0): lambda: {"model": Frequencies(names["model"].network)},
         ("The loss is NaN", 0): lambda: {"mask": causal_mask(6) & padding_mask(torch.tensor([6, 0]), n=6)},
         ("The loss is NaN", 1): lambda: {"scores": (400 * torch.ones(4, 4)).half() @ (400 * torch.ones(4, 4)).half()},
         ("The loss is NaN", 2): lambda: {"labels": torch.full_like(names["labels"], PAD)},
         ("The loss is too good", 0): lambda: {"model": faulty("mask too far")},
         ("The loss is too good", 1): lambda: {"labels": names["target_in"]},
         ("It works in training, but repeats a word or writes nonsense", 0): lambda: {"model": faulty("mask too far")},
+        ("A mask is lost at inference, and nobody notices", 0): lambda: {"serve": faulty("mask too far")},
+        ("It raises an error in training, but not in eval()", 0): lambda: {"model": Flagged(names["model"].network)},
         ("It stops at once", 0): lambda: {
             "labels": names["padded_labels"],
             "loss_fn": lambda logits, labels: F.cross_entropy(logits.mT, labels),
@@ -215,6 +247,9 @@ def test_a_sound_model_passes(heading, number, code):
     names = sound()
     if heading.startswith("It stops"):
         names["labels"] = names["padded_labels"]
+    if heading.startswith("It writes one"):
+        for _ in range(60):
+            names["train_step"](names["model"], names["batch"])
     exec(code, names)
 
 
@@ -231,6 +266,19 @@ def test_what_the_page_says_of_pytorch_holds():
     assert not F.scaled_dot_product_attention(x, x, x, attn_mask=may)[:, 0].any()
     output, _ = torch.nn.MultiheadAttention(D, 2, batch_first=True)(x, x, x, attn_mask=~may)
     assert output[:, 0].isnan().all()
+
+
+def test_what_the_page_says_of_losses_holds():
+    """A softmax before the loss leaves 1.46 for 10 ids; a shared table starts with logits far too large."""
+    perfect = F.one_hot(torch.arange(10), 10).double()
+    assert F.cross_entropy(perfect, torch.arange(10)).item() == pytest.approx(math.log(math.e + 9) - 1)
+    assert math.log(math.e + 9) - 1 == pytest.approx(1.46, abs=0.005)
+    scores = torch.randn(9, 10, generator=drawn())
+    once, twice = (F.cross_entropy(x, torch.arange(9)) for x in (scores, scores.log_softmax(dim=-1)))
+    assert once.item() == pytest.approx(twice.item())
+    torch.manual_seed(0)
+    x = F.layer_norm(torch.randn(50, 64), (64,))
+    assert (x @ nn.Embedding(1000, 64).weight.mT).std().item() == pytest.approx(8, rel=0.1)
 
 
 def test_the_page_has_a_test_for_each_symptom():
