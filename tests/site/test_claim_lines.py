@@ -54,13 +54,14 @@ def words(element):
     return re.sub(r"\s+", " ", element.get_text(" ")).strip().replace(" ,", ",")
 
 
-def test_a_claim_alone_is_a_line_with_its_code_folded_beside_it(page):
-    (alone,) = page(cell("a", output("X1a", stable=False))).select(".claim-alone")
-    (claim,) = alone.select(".claim")
+def test_a_claim_alone_folds_into_a_line_with_its_code(page):
+    (group,) = page(cell("a", output("X1a", stable=False))).select("details.claim-group")
+    assert not group.has_attr("open") and group.summary.get_text() == "1 claim holds here"
+    (claim,) = group.select(".claim")
     assert claim["id"] == "claim-X1a"
-    assert words(claim) == "A share < 1 measured ≈ 0.97, accepted if at least 0.9 X1a"
+    assert words(claim) == "A share < 1 ≈ 0.97 if at least 0.9 X1a"
     assert claim.select_one("a.claim-id")["href"] == "#claim-X1a"
-    (fold,) = alone.select("details")
+    (fold,) = group.select("details")
     assert "code_a" in fold.get_text() and not fold.has_attr("open")
     assert {element.get_text() for element in fold.select("summary p")} == {"Code"}
 
@@ -68,27 +69,26 @@ def test_a_claim_alone_is_a_line_with_its_code_folded_beside_it(page):
 def test_claims_of_one_cell_and_of_neighbours_are_one_table_that_folds(page):
     text = cell("t", kind="markdown")
     soup = page(cell("a", output("X1a")), cell("b", output("X1b"), output("X1c")), text, cell("c", output("X1d")))
-    (group,) = soup.select("details.claim-group")
-    assert group.has_attr("open") and group.summary.get_text() == "3 claims"
+    group, other = soup.select("details.claim-group")
+    assert not group.has_attr("open") and group.summary.get_text() == "3 claims hold here"
     assert [row["id"] for row in group.select("tbody tr.claim")] == ["claim-X1a", "claim-X1b", "claim-X1c"]
     assert words(group.select_one("tbody tr")) == "A share < 1 0.97 if at least 0.9 X1a"
     assert [fold.select_one(".highlight").get_text().strip() for fold in group.select("details")] == [
         "code_a = 1",
         "code_b = 1",
     ]
-    assert [claim["id"] for claim in soup.select(".claim-alone .claim")] == ["claim-X1d"]
+    assert [claim["id"] for claim in other.select(".claim")] == ["claim-X1d"]
     assert len(soup.select("[id^=claim-]")) == 4
 
 
-def test_identities_are_marked_and_a_table_of_nothing_else_is_folded(page):
+def test_identities_are_marked_and_counted(page):
     identity = {"predicted": "0 ± 1e-05", "measured": "0", "kind": Kind.IDENTITY, "unrounded": "3.8e-06"}
     soup = page(cell("a", output("X1a", **identity), output("X1b", **identity)))
     (group,) = soup.select("details.claim-group")
-    assert not group.has_attr("open") and group.summary.get_text() == "2 identities"
+    assert group.summary.get_text() == "2 identities hold here"
     assert words(group.select_one("tbody tr")) == "Identity A share < 1 3.8e-06 0 ± 1e-05 X1a"
     mixed = page(cell("a", output("X1a", **identity), output("X1b")))
-    assert mixed.select_one("details.claim-group").has_attr("open")
-    assert mixed.select_one("summary").get_text() == "2 claims, 1 of them an identity"
+    assert mixed.select_one("summary").get_text() == "2 claims hold here, 1 of them an identity"
     assert len(mixed.select(".claim.identity")) == 1
 
 

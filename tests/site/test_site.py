@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from attention_book.address import pythons_in_words, site_address
+from attention_book.you_are_here import PARTS
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
@@ -162,6 +163,24 @@ def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(p
     assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
     for page, soup in pages.items():
         assert not re.search("://REPOSITORY|PYTHONS", soup.get_text()), page
+
+
+def test_each_chapter_ends_on_the_map_that_the_page_why_draws(pages):
+    drawn = {}
+    for part in pages["book/why.html"].select(".machine-map .end, .machine-map .part"):
+        name, where = (text.get_text() for text in part.select("text"))
+        first, *last = map(int, re.findall(r"\d+", where.partition(",")[0]))
+        between = range(first, last[-1] + 1) if " to " in where else [first, *last]
+        drawn[name] = {*between, *map(int, re.findall(r"\d+", where.partition(",")[2]))}
+    assert drawn == {name: set(chapters) for name, chapters in PARTS.items()}
+    mains = {name: soup for name, soup in pages.items() if re.match(r"notebooks/\d+_", name)}
+    for name, soup in mains.items():
+        (strip,) = soup.select("#summary > .you-are-here")
+        chapter = int(re.search(r"\d+", name)[0])
+        assert {current.get_text() for current in strip.select("b")} == {str(chapter)}, name
+        assert [len(part.select("b")) for part in strip.select("li")] == [chapter in PARTS[p] for p in PARTS], name
+        assert len(strip.select("li.here")) == len(strip.select("b")) > 0, name
+    assert mains and not any(s.select(".you-are-here") for name, s in pages.items() if name not in mains)
 
 
 def test_only_the_live_notebooks_hold_the_titles_of_folded_cells(site):

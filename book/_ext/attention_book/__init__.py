@@ -41,12 +41,14 @@ def setup(app: Sphinx) -> dict[str, object]:
         slides,
         theme,
         widgets,
+        you_are_here,
     )
     from .anchors import LastingIds
     from .benchmark import BenchmarkDirective
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
     from .plans import SessionDirective
+    from .sayings import SayingsDirective
     from .start_widget import StartWidgetDirective
 
     # What a page may write
@@ -55,6 +57,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("laboratory", laboratory.LaboratoryDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("review-cards", cards.CardsDirective)
+    app.add_directive("sayings", SayingsDirective)
     app.add_directive("session", SessionDirective)
     app.add_directive("start-widget", StartWidgetDirective)
     app.add_directive("cite-this-book", citation.CiteThisBook)
@@ -86,6 +89,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-resolved", claim_lines.set_claims)
     app.connect("doctree-resolved", figures.number_figures)
     app.connect("doctree-resolved", formulas.keep_together)
+    app.connect("doctree-resolved", you_are_here.set_map)
     app.add_html_math_renderer("katex", (formulas.visit_math, None), (formulas.visit_math, None))
     app.add_node(nodes.image, override=True, html=(figures.visit_image, figures.depart_image))
 
@@ -109,7 +113,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     return {
         "version": "1",
-        "env_version": 2,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 3,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }

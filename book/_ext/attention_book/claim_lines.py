@@ -1,11 +1,11 @@
 """Show claims so that they can be found and do not shout.
 
-A notebook shows each claim as a line. On the site a line links to itself, and the claims of one cell, or of cells with
-nothing between them, become a table that folds, with their code at its foot:
+A notebook shows each claim as a line. On the site the claims of one cell, or of cells with nothing between them, fold
+into one line, "✓ 3 claims hold here", over a table of them with their code at its foot; each row links to itself:
 
 - A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
-- An identity, two sides that are equal to rounding, is marked as one; a table of nothing else opens folded.
-- A finding (`claim(..., finding=True)`) stands out before the table.
+- An identity, two sides that are equal to rounding, is marked as one.
+- A finding (`claim(..., finding=True)`) stays in sight, before the fold.
 - What was measured is shown unrounded, also where it should have been 0.
 
 The words come from the records in the notebook's outputs (`attention_tutorial.notebook.Claim`), as do those of the page
@@ -84,7 +84,7 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
 
 
 def line(claim: Claim) -> str:
-    """Set a claim that stands alone as a line."""
+    """Set a finding as a line."""
     sentence, measured, accepted, link = parts(claim)
     values = f'{MEASURED} <b class="claim-measured">{measured}</b>, {accepted} {link}'
     return f'<div {attributes(claim)}>{sentence} <span class="claim-values">{values}</span></div>'
@@ -100,39 +100,37 @@ def row(claim: Claim) -> str:
 
 
 def counted(claims: list[Claim]) -> str:
-    """Say how many claims there are, and how many of them are identities.
+    """Say how many claims are folded, and how many of them are identities.
 
     Example:
         >>> claims = [Claim("X1a", "s", "1 ± 1e-12", "1", Kind.IDENTITY), Claim("X1b", "s", "1", "1")]
-        >>> counted(claims), counted(claims[:1] * 2), counted(claims[1:] * 3)
-        ('2 claims, 1 of them an identity', '2 identities', '3 claims')
+        >>> counted(claims), counted(claims[:1] * 2), counted(claims[1:])
+        ('2 claims hold here, 1 of them an identity', '2 identities hold here', '1 claim holds here')
     """
     identities = sum(claim.kind is Kind.IDENTITY for claim in claims)
-    if identities == len(claims):
-        return f"{identities} identities"
-    some = f", {identities} of them {'an identity' if identities == 1 else 'identities'}" if identities else ""
-    return f"{len(claims)} claims{some}"
+    noun = ("identity", "identities") if identities == len(claims) else ("claim", "claims")
+    hold = f"1 {noun[0]} holds here" if len(claims) == 1 else f"{len(claims)} {noun[1]} hold here"
+    if not 0 < identities < len(claims):
+        return hold
+    return f"{hold}, {identities} of them {'an identity' if identities == 1 else 'identities'}"
 
 
 def shown(claims: list[Claim], code: list[nodes.Node]) -> Iterator[nodes.Node]:
-    """Yield what a page shows of claims that stand together: findings first, then a line or a table, with the code."""
-    rest = [claim for claim in claims if not claim.finding]
+    """Yield what a page shows of claims that stand together: the findings, then a fold with the others and the code."""
     for claim in claims:
         if claim.finding:
             yield raw(line(claim))
-    if len(rest) > 1:
-        state = "" if all(claim.kind is Kind.IDENTITY for claim in rest) else " open"
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", MEASURED.title(), ACCEPTED.title(), "Id"))
-        yield raw(
-            f'<details class="claim-group"{state}><summary>{counted(rest)}</summary><table class="claim-table">'
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(row, rest))}</tbody></table>"
-        )
+    rest = [claim for claim in claims if not claim.finding]
+    if not rest:
         yield from code
-        yield raw("</details>")
-    else:
-        yield raw('<div class="claim-alone">' + "".join(map(line, rest)))
-        yield from code
-        yield raw("</div>")
+        return
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", MEASURED.title(), ACCEPTED.title(), "Id"))
+    yield raw(
+        f'<details class="claim-group"><summary>{counted(rest)}</summary><table class="claim-table">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(row, rest))}</tbody></table>"
+    )
+    yield from code
+    yield raw("</details>")
 
 
 def raw(text: str) -> nodes.raw:

@@ -35,11 +35,17 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Have the page of a notebook show neither titles nor the lines that install the package."""
+    """Have the page of a notebook show neither titles nor the lines that install the package.
+
+    The cell of a turn that can be answered on the page folds.
+    """
     if app.env.doc2path(docname).endswith(".ipynb"):
         notebook = json.loads(source[0])
         for cell in notebook["cells"]:
             cell["source"] = INSTALLING.sub("", TITLE.sub("", "".join(cell["source"])))
+            tags = cell["metadata"].get("tags", [])
+            if "turn" in tags and "attention-turn" in json.dumps(cell["outputs"]):
+                cell["metadata"]["tags"] = [*tags, "hide-input"]
         source[0] = json.dumps(notebook)
 
 

@@ -1,4 +1,4 @@
-/* Your turn: a question whose answer is typed or chosen, and told at once whether it is right. */
+/* Your turn: the answer to the question above it is typed or chosen, and told at once whether it is right. */
 
 import { useRef } from "preact/hooks";
 import { Button, Choice } from "../../kit/controls.tsx";
@@ -9,6 +9,8 @@ import "./style.css";
 
 export * from "./maths.ts";
 
+const LABEL = "Your answer"; // the page asks the question, in the paragraph above
+
 type Props = ViewProps<State, Reply | null>;
 
 function View({ state, data, write }: Props) {
@@ -17,7 +19,7 @@ function View({ state, data, write }: Props) {
       {state.kind === "choice" ? (
         <Choice
           name="answer"
-          label={state.question}
+          label={LABEL}
           options={state.choices.map((choice) => ({ value: choice, text: choice }))}
           value={state.given}
           onChange={(given) => write({ given })}
@@ -46,9 +48,7 @@ function Field({ state, write }: Pick<Props, "state" | "write">) {
         check();
       }}
     >
-      <label for={id}>
-        <Words>{state.question}</Words>
-      </label>{" "}
+      <label for={id}>{LABEL}</label>{" "}
       <span id={ids("decimals")} class="bw-quiet">
         {most > 0 && `Give ${most} decimals.`}
       </span>
