@@ -234,7 +234,7 @@ def test_the_book_has_the_same_authors_everywhere():
     assert PYPROJECT["project"]["authors"] == [{"name": name} for name in authors], "pyproject.toml: authors"
 
 
-# ---- What chapter 7's machine writes: what its cell `train` prints ----------------------------------------------------
+# ---- What chapter 7's machine writes: what its cell `train` prints --------------------------------------------------
 
 
 def test_chapter_7_opens_with_what_its_machine_writes():
