@@ -20,8 +20,8 @@ import datetime
 import io
 import json
 import math
+import multiprocessing
 import os
-import subprocess
 import sys
 import types
 import warnings
@@ -94,8 +94,9 @@ def run(notebook: NotebookNode, offset: int) -> dict[str, Any]:
     return {"claims": claims, "failed": failed}
 
 
-def run_alone(path: Path, offset: int, target: Path) -> None:
-    """Run a chapter in its folder, as a process of its own, and keep what it found."""
+def run_alone(path: Path, offset: int, target: Path, log: Path) -> None:
+    """Run a chapter in its folder, in a process of its own, and keep what it found, and in a log what it said."""
+    sys.stdout = sys.stderr = log.open("w", encoding="utf-8", buffering=1)
     os.environ |= {"MPLBACKEND": "agg", "ATTENTION_TUTORIAL_PROGRESS": "0", "ATTENTION_TUTORIAL_WIDGETS": "static"}
     notebook = read(path)
     target = target.resolve()
@@ -114,12 +115,18 @@ def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
     """Run a chapter on all offsets that are still to do, and gather what it measured."""
     state = fingerprint(read(path))
     paths = {offset: KEPT / path.stem / f"{state}-{offset}.json" for offset in offsets}
+    os.environ["OMP_NUM_THREADS"] = "1"
+    processes = multiprocessing.get_context("forkserver")  # each is new, and need not import what all of them need
+    processes.set_forkserver_preload(["torch", "torch.nn.functional", "matplotlib.pyplot", "ipywidgets", "IPython"])
 
     def start(offset: int) -> str:
-        command = [sys.executable, "-m", "tools.replicate", "--one", str(path), str(offset), str(paths[offset])]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT)
-        return "" if paths[offset].is_file() else f"offset {offset}: {done.stderr[-1000:]}"
+        log = KEPT / path.stem / f"{offset}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        process = processes.Process(target=run_alone, args=(path, offset, paths[offset], log))
+        process.start()
+        process.join(LIMIT)
+        process.kill()
+        return "" if paths[offset].is_file() else f"offset {offset}: {log.read_text(encoding='utf-8')[-1000:]}"
 
     todo = [offset for offset in offsets if not paths[offset].is_file()]
     with ThreadPoolExecutor(jobs) as pool:
@@ -175,10 +182,6 @@ def write(results: dict[str, Any]) -> None:
 
 def main() -> None:
     """Replicate the chapters and write the result."""
-    if sys.argv[1:2] == ["--one"]:
-        path, offset, target = sys.argv[2:]
-        run_alone(Path(path), int(offset), Path(target))
-        return
     parser = argparse.ArgumentParser(description="Run the chapters on fresh random numbers.")
     parser.add_argument("paths", nargs="*", type=Path, help="chapters; all if none is named")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how many draws (default {RUNS})")

@@ -214,6 +214,45 @@ THROUGH_SOFTMAX = Exercise(
     extra_checks=[_memory],
 )
 
+
+def _output_by_query(weights: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    return values.mT @ jacobian_of(weights) @ keys / math.sqrt(keys.size(-1))
+
+
+OUTPUT_BY_QUERY = Exercise(
+    prompt="The derivative of an output of attention with respect to its query, from weights, keys and values.",
+    right=_output_by_query,
+    returns=tensor("(d_v, d_k)", "the derivative"),
+    cases=[Case((random(7).softmax(0), random(7, 5, seed=1), random(7, 3, seed=2)))],
+    tolerance=1e-7,
+    wrong_answers=[
+        WrongAnswer(
+            "the scores are divided by sqrt(d_k), so their derivative k_j / sqrt(d_k) is, too",
+            lambda a, k, v: _output_by_query(a, k, v) * math.sqrt(k.size(-1)),
+        ),
+        WrongAnswer(
+            "that is the mean of the products; subtract the product of the means: when one weight rises, others fall",
+            lambda a, k, v: (a[:, None] * v).mT @ k / math.sqrt(k.size(-1)),
+        ),
+        WrongAnswer(
+            "the means must be taken under the weights, too; you subtracted plain means",
+            lambda a, k, v: (a[:, None] * (v - v.mean(0))).mT @ (k - k.mean(0)) / math.sqrt(k.size(-1)),
+        ),
+        WrongAnswer(
+            "that is the plain covariance: each key counts by its weight, not by 1/n",
+            lambda a, k, v: _output_by_query(torch.full_like(a, 1 / len(a)), k, v),
+        ),
+        WrongAnswer(
+            "row i belongs to feature i of the output, column c to feature c of the query; yours is transposed",
+            lambda a, k, v: _output_by_query(a, k, v).mT,
+        ),
+        WrongAnswer(
+            "the weights are given already: there is no softmax to apply",
+            lambda a, k, v: _output_by_query(a.softmax(0), k, v),
+        ),
+    ],
+)
+
 Split = Callable[[Tensor, int], Tensor]  # (batch, n, heads * d_head), heads -> (batch, heads, n, d_head)
 Divisor = Callable[[int, int, int, int], float]  # of d_head, d_model, heads, n
 

@@ -49,15 +49,16 @@ PARAMETERS = Exercise(
 )
 
 HEAD_ONE_GIVES_SHE = quick_question(
-    "Saw asks (4, 0), d_head is 2. Keys: she (1, 0), saw (0, 0), him (0, 1). What weight does saw give she?",
-    0.8943,
+    "Saw asks (2, 0), d_head is 2. Keys: she (1, 0), saw (0, 0), him (0, 1). What weight does saw give she?",
+    0.6728,
     {
-        0.9647: "that is the weight without the root: divide the score 4 by √2 before the softmax",
-        0.787: "you divided the score by 2; the root of d_head = 2 is √2 = 1.41",
-        0.7495: "you divided by √5, the root of d_model; the scores of a head are divided by the root of d_head = 2",
-        0.4856: "that is the one head that asks (4, 4); this one does not ask for him",
-        2.828: "that is the score; take its exponential, and divide by the sum of all three exponentials",
-        0.0529: "that is the weight of each of the other words",
+        0.787: "that is the weight without the root: divide the score 2 by √2 before the softmax",
+        0.5761: "you divided the score by 2; the root of d_head = 2 is √2 = 1.41",
+        0.5502: "you divided by √5, the root of d_model; the scores of a head are divided by the root of d_head = 2",
+        0.8943: "that is the weight for the query (4, 0); this one asks (2, 0)",
+        0.4458: "that is one head that asks (2, 2); this one does not ask for him",
+        1.414: "that is the score; take its exponential, and divide by the sum of all three exponentials",
+        0.1636: "that is the weight of each of the other words",
     },
 )
 

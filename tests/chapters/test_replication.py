@@ -1,8 +1,8 @@
 """Fresh draws: every claim that depends on random numbers was measured again, and holds, or says that it need not."""
 
 import json
+import multiprocessing
 import re
-import subprocess
 import sys
 
 import pytest
@@ -13,10 +13,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, writes
 from attention_tutorial import notebook
 from attention_tutorial.notebook import Claim
 from tools import computation, replicate
-from tools.book import ROOT, chapters, read
+from tools.book import chapters, read
 from tools.colab import INSTALL_SOURCE
 from tools.computation import fingerprint
-from tools.replicate import RESULTS, RUNS, gather, run
+from tools.replicate import RESULTS, RUNS, gather, run, run_alone
 
 OFTEN = 0.95  # a claim that holds less often says that it speaks of one draw
 ONE_DRAW = re.compile(r"\b(in|of) th(is|ese) runs?\b", re.IGNORECASE)
@@ -121,8 +121,10 @@ def runs(tmp_path_factory):
             for where, name in ((torch, "Generator"), (torch, "manual_seed"), (notebook, "claim")):
                 patch.setattr(where, name, getattr(where, name))  # so that it comes back
             records.append(run(chapter(CHAPTER), offset))
-    command = [sys.executable, "-m", "tools.replicate", "--one", f"{folder}/x.ipynb", "2", f"{folder}/x.json"]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=1200)
+    found = (folder / "x.ipynb", 2, folder / "x.json", folder / "x.log")
+    process = multiprocessing.get_context("spawn").Process(target=run_alone, args=found)
+    process.start()
+    process.join(1200)
     return [*records, json.loads((folder / "x.json").read_text(encoding="utf-8"))]
 
 

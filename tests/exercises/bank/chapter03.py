@@ -33,6 +33,21 @@ def jacobian_in_a_loop(scores):
     return result
 
 
+# ---- output_by_query -------------------------------------------------------------------------------------------------
+
+
+def covariance(a, keys, values):
+    k, v = keys - a @ keys, values - a @ values
+    return sum(a[j] * torch.outer(v[j], k[j]) for j in range(len(a))) / math.sqrt(keys.size(1))
+
+
+def by_autograd(a, keys, values):
+    """Start from any query that has these weights: add the change of the scores to their logarithms."""
+    return torch.func.jacrev(lambda q: torch.softmax(a.log() + keys @ q / math.sqrt(keys.size(1)), 0) @ values)(
+        torch.zeros(keys.size(1), dtype=keys.dtype)
+    )
+
+
 # ---- head_scores ----------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +183,7 @@ BANK = {
             "row by row": lambda a, u: torch.stack([a[j] * (u[j] - a @ u) for j in range(len(a))]),
         },
     ),
+    "output_by_query": Answers(right={"covariance": covariance, "autograd": by_autograd}),
     "head_scores": Answers(
         right={"loop": in_a_loop, "float32": lambda x, q, k, h: scores_of_heads(x.float(), q.float(), k.float(), h)},
     ),
