@@ -54,7 +54,7 @@ class SayingsDirective(SphinxDirective):
         path = Path(self.env.relfn2path(TABLE)[1])
         self.env.note_dependency(str(path))
         self.env.note_dependency(__file__)
-        found = {}
+        found: dict[str, tuple[Claim, str]] = {}
         for docname, notebook in read_chapters(self.env):
             address = self.env.app.builder.get_relative_uri(self.env.docname, docname)
             found |= {claim.id: (claim, f"{address}#claim-{claim.id}") for claim in Claim.stored_in(notebook)}
