@@ -497,7 +497,25 @@ def has_every_section(notebook, path):
             yield f"there is no level-2 heading with {section!r}"
 
 
-EXERCISE = re.compile(r"Exercise (\d+\.\d+) ★{1,3} \S.*")
+EXERCISE = re.compile(r"Exercise (\d+\.\d+) ★{1,3} \S.* \(\d+ min\)")
+MOST_FINDINGS = 3
+
+
+@rule
+def findings_are_few(notebook, path):
+    """At most three claims stay in sight on the page; the others fold."""
+    findings = [claim.id for claim in Claim.stored_in(notebook) if claim.finding]
+    if len(findings) > MOST_FINDINGS:
+        yield f"there are {len(findings)} findings, {', '.join(findings)}; at most {MOST_FINDINGS} are wanted"
+
+
+@rule
+def summary_says_what_one_can_do(notebook, path):
+    """A chapter's summary ends with what a reader can do now."""
+    source = "\n".join(cell.source for _, cell in cells(notebook, "markdown"))
+    summary = re.search(r"^## Summary$(.*?)(?=^## |\Z)", source, re.MULTILINE | re.DOTALL)
+    if summary and not is_deep(path.stem) and "**You can now**" not in summary[1].strip().rpartition("\n\n")[2]:
+        yield "the summary does not end with a paragraph that begins with **You can now**"
 
 
 @rule
@@ -509,7 +527,7 @@ def exercises_can_be_solved(notebook, path):
                 continue
             named = EXERCISE.fullmatch(heading)
             if not named:
-                yield f"heading {heading!r} should read 'Exercise N.M ★ Title', with one to three stars"
+                yield f"heading {heading!r} should read 'Exercise N.M ★ Title (10 min)', with one to three stars"
                 continue
             number = named[1]
             for fold in ("Hint", "Solution"):

@@ -8,7 +8,12 @@ learns its tokens and trains it on the source of the library of the Python that 
     python -m tools.code_model --runs 5
 
 trains five more from other seeds, tests every head of each for every job, and writes `code_model_runs.json` beside it,
-for what chapters 9 and 9a say about more than one training. On another processor, single digits differ.
+for what chapters 9 and 9a say about more than one training. After it,
+
+    python -m tools.code_model --one-layer
+
+trains two with one layer, of eight heads and of four, and adds what their tests gave, for 9.9. On another processor,
+single digits differ.
 """
 
 import argparse
@@ -185,9 +190,12 @@ class Texts:
 # ---- Training -------------------------------------------------------------------------------------------------------
 
 
-def train_code_model(texts: Texts, seed: int, *, growth: list[dict[str, Any]] | None = None) -> CodeModel:
+def train_code_model(
+    texts: Texts, seed: int, *, layers: int = 2, heads: int = 4, growth: list[dict[str, Any]] | None = None
+) -> CodeModel:
     """Train one model; append to ``growth``, every 50 steps, its loss and the scores of its heads."""
-    model = CodeModel(texts.tokens, generator=torch.Generator().manual_seed(seed))
+    draw = torch.Generator().manual_seed(seed)
+    model = CodeModel(texts.tokens, num_layers=layers, num_heads=heads, generator=draw)
     groups: dict[str, list[Tensor]] = {"matrices": [], "vectors": [], "distances": []}
     for name, parameter in model.named_parameters():
         groups["distances" if "distance" in name else "matrices" if parameter.dim() == 2 else "vectors"].append(
@@ -384,13 +392,31 @@ def origin(texts: Texts) -> dict[str, Any]:
     }
 
 
+def train_one_layer() -> None:
+    """Train models with one layer, of as many heads and of heads as wide, and add their reports to the record."""
+    shipped, tested = TRAINED / "code_model.json", TRAINED / "code_model_runs.json"
+    texts = Texts(unpack_code_model(json.loads(shipped.read_text(encoding="utf-8"))).tokens)
+    record = json.loads(tested.read_text(encoding="utf-8"))
+    if record["origin"]["sha256"] != origin(texts)["sha256"]:
+        raise SystemExit("The library of this Python is not the one that the other models were trained on.")
+    record["one layer"] = []
+    for seed, heads in ((FIRST_SEED, 8), (FIRST_SEED + 1, 4)):
+        model = train_code_model(texts, seed, layers=1, heads=heads)
+        record["one layer"].append({"heads": heads, **report(model, texts, seed)})
+        tested.write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Train the shipped model, or more from other seeds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=0, help="train this many more, and test their heads")
-    runs = parser.parse_args().runs
+    parser.add_argument("--one-layer", action="store_true", help="train two with one layer, and test their heads")
+    runs, one_layer = vars(parser.parse_args()).values()
     torch.set_num_threads(1)
     shipped, kept = TRAINED / "code_model.json", ROOT / "_build" / "code_models"
+    if one_layer:
+        train_one_layer()
+        return
     if not runs:
         texts = Texts()
         record = pack_code_model(train_code_model(texts, SHIPPED_SEED))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ..data.translation import draw_sentences, encode_english, encode_italian
 from ..layers import MultiHeadAttention
@@ -52,6 +53,7 @@ NORM_LAST = Exercise(
         WrongAnswer("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
         WrongAnswer("x is added after the norm; apply the norm to the sum", lambda x, norm, f: x + norm(f(x))),
         WrongAnswer("the norm is missing", lambda x, norm, f: x + f(x)),
+        WrongAnswer("only x is normalised; apply the norm to the sum", lambda x, norm, f: norm(x) + f(x)),
     ],
 )
 
@@ -154,6 +156,9 @@ MACHINE_SIZE = Exercise(
             "you counted one layer; there are `layers` of each kind",
             lambda d, wide, layers, *words: _size(d, wide, 1, *words),
         ),
+        WrongAnswer(
+            "that is the size of one machine; compute it from the arguments", lambda *sizes: _size(64, 128, 1, 102, 125)
+        ),
     ],
 )
 
@@ -171,12 +176,28 @@ def _smoothed(
     return (counted.sum() if total else counted.mean()).item()
 
 
+class _WithoutTheOption(TorchFunctionMode):
+    """While it is on, `cross_entropy` does not take its option for this."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if kwargs.get("label_smoothing"):
+            raise Mistake("that is PyTorch's option `label_smoothing`; compute the loss from the log-softmax instead")
+        return func(*args, **kwargs)
+
+
+def _by_the_formula(answer: Callable[..., Any], *inputs: Any) -> Any:
+    with _WithoutTheOption():
+        return call(answer, *inputs)
+
+
 _TARGET = torch.tensor([[5, 7, 4, 2, 0], [6, 8, 2, 0, 0], [9, 3, 10, 8, 2]])
 
 SMOOTHED_LOSS = Exercise(
     prompt="The loss with label smoothing, without the padding.",
     right=_smoothed,
     returns=number("the loss"),
+    call=_by_the_formula,
     cases=[Case((random(3, 5, 11), _TARGET, 0.1)), Case((random(3, 5, 11, seed=1), _TARGET, 0.3))],
     wrong_answers=[
         WrongAnswer(

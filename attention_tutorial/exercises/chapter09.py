@@ -24,14 +24,14 @@ NEXT_PAIR = quick_question(
 )
 
 BITS_A_BYTE = quick_question(
-    "A loss is 2.77 nats a token, and a token has 2.5 bytes. With ln 2 = 0.693, how many bits a byte is that?",
+    "A loss is 2.77 nats per token, and a token has 2.5 bytes. With ln 2 = 0.693, how many bits per byte is that?",
     1.6,
     {
-        4.0: "those are bits a token; a token has 2.5 bytes",
-        1.11: "those are nats a byte; divide by ln 2",
-        9.99: "more bytes in a token make fewer bits a byte; divide by 2.5",
+        4.0: "those are bits per token; a token has 2.5 bytes",
+        1.11: "those are nats per byte; divide by ln 2",
+        9.99: "more bytes in a token make fewer bits per byte; divide by 2.5",
     },
-    fallback_message="divide by ln 2 for bits a token, then by 2.5 for bits a byte",
+    fallback_message="divide by ln 2 for bits per token, then by 2.5 for bits per byte",
 )
 
 
@@ -108,7 +108,7 @@ def _pair_loss(train: list[int], test: list[int], size: int, added: float = 1.0,
 
 
 PAIR_LOSS = Exercise(
-    prompt="The loss, in bits a token, of a model that counts pairs of tokens.",
+    prompt="The loss, in bits per token, of a model that counts pairs of tokens.",
     right=_pair_loss,
     returns=number("the loss"),
     cases=[
@@ -205,6 +205,48 @@ KEYS_WITHOUT = Exercise(
         WrongAnswer(
             "your tokens see the future; fill its scores with minus infinity before the softmax",
             lambda x, a, q, k: ((x @ q) @ ((x - a) @ k).mT / q.size(-1) ** 0.5).softmax(-1),
+        ),
+    ],
+)
+
+
+def _parts_of_logit(parts: Tensor, gain: Tensor, token: Tensor, *, centred: bool = True, scaled: bool = True) -> Tensor:
+    """What each part adds to the logit, after the last norm, whose deviation is that of the whole stream."""
+    if centred:
+        parts = parts - parts.mean(-1, keepdim=True)
+    deviation = parts.sum(0).std(correction=0) if scaled else 1.0
+    return (parts / deviation * gain) @ token
+
+
+def _parts_each_normed(parts: Tensor, gain: Tensor, token: Tensor) -> Tensor:
+    centred = parts - parts.mean(-1, keepdim=True)
+    return (centred / parts.std(-1, correction=0, keepdim=True) * gain) @ token
+
+
+PARTS_OF_LOGIT = Exercise(
+    prompt="What each part of the stream adds to the logit of a token, through the last norm.",
+    right=_parts_of_logit,
+    returns=tensor("(k,)", "the parts of the logit"),
+    cases=[
+        Case((random(4, 8, seed=1), random(8, seed=2), random(8, seed=3))),
+        Case((random(9, 6, seed=4) + 1, random(6, seed=5), random(6, seed=6))),
+    ],
+    wrong_answers=[
+        WrongAnswer(
+            "you divide each part by its own deviation; there is one for the whole stream, or the parts do not add up",
+            _parts_each_normed,
+        ),
+        WrongAnswer(
+            "the last norm centres the stream: subtract from each part its mean",
+            partial(_parts_of_logit, centred=False),
+        ),
+        WrongAnswer(
+            "the last norm divides by the deviation of the whole stream; yours does not divide",
+            partial(_parts_of_logit, scaled=False),
+        ),
+        WrongAnswer(
+            "the norm's gain is missing: it multiplies each feature before the product",
+            lambda parts, gain, token: _parts_of_logit(parts, torch.ones_like(gain), token),
         ),
     ],
 )

@@ -335,7 +335,8 @@ def code_model_runs() -> dict[str, Any]:
     """Return what `python -m tools.code_model --runs 5` measured in five other trainings.
 
     Returns:
-        Under ``"runs"`` a report of each; beside them ``"baselines"`` and a report of the ``"shipped"`` model.
+        Under ``"runs"`` a report of each; beside them ``"baselines"``, a report of the ``"shipped"`` model, and under
+        ``"one layer"`` reports of two models with one layer.
 
     Example:
         >>> [run["seed"] for run in code_model_runs()["runs"]]

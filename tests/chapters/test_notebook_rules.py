@@ -88,7 +88,7 @@ $$
 > **Key point.** See the [notation](../book/notation.md#symbols), [part two](#part-two)
 > and [the paper](https://arxiv.org/abs/1409.0473v7)."""
 DEEP = "# 1a. Below\n\nHow deep? You need [chapter 1](01_chapter.ipynb), and 20 minutes."
-EXERCISE = """### Exercise 1.{} ★★ Do it
+EXERCISE = """### Exercise 1.{} ★★ Do it (5 min)
 
 <details><summary>Hint</summary>
 
@@ -116,6 +116,8 @@ ENDING = """## Common mistakes
 ## Summary
 
 Done.
+
+**You can now** stop.
 
 ## Further reading
 
@@ -378,13 +380,16 @@ FAULTS = [
     (R.has_every_section, "common mistakes", edit("## Common mistakes", "## Mistakes"), PRIMER),
     (R.has_every_section, "summary", edit("## Summary", "## So"), DEEPER),
     *[(R.exercises_can_be_solved, why, spoil) for why, spoil in (
-      ("'Exercise 1.1 Do it' should read 'Exercise N.M ★ Title'", edit("1.1 ★★", "1.1")),
-      ("should read 'Exercise N.M ★ Title'", edit("1.1 ★★", "1.1 ★★★★")),
+      ("'Exercise 1.1 Do it (5 min)' should read 'Exercise N.M ★ Title (10 min)'", edit("1.1 ★★", "1.1")),
+      ("should read 'Exercise N.M ★ Title (10 min)'", edit("1.1 ★★", "1.1 ★★★★")),
+      ("should read 'Exercise N.M ★ Title (10 min)'", edit("Exercise 1.1", "", " (5 min)")),
       ("cell after exercise 1.5", moves("Exercise 1.5")),
       ("exercise 1.1 has no folded hint", edit("1.1", "", "<summary>Hint</summary>")),
       ("exercise 1.5 has no folded solution", edit("1.5", "", "<summary>Solution</summary>")),
       ("cell after exercise 1.2", edit('check("number_2"', "check(mine")),
       ("cell after exercise 1.1", put('check("number_1"', metadata={})))],
+    (R.summary_says_what_one_can_do, "begins with **You can now**", edit("**You can now** stop.", "Stop now.")),
+    (R.summary_says_what_one_can_do, "begins with **You can now**", edit("Done.", "Then go.", "**You can now** stop.\n")),
     (R.exercises_are_numbered, "numbered [1, 2, 4, 5, 5]", edit("Exercise 1.3", "Exercise 1.5")),
     (R.exercises_are_numbered, "chapter 1 has 4 exercises; at least 5", drops("Exercise 1.5", "number_5")),
     (R.exercises_are_numbered, "the primer has 3 turns; at least 4", drops("Is it 4?", "turn_4"), PRIMER),
@@ -439,3 +444,13 @@ def test_an_exercise_may_stand_in_a_deep_notebook(book):
     drops("Exercise 1.3", "number_3")(chapter)
     counted(deep)
     assert not any(findings_in(book).values())
+
+
+@pytest.mark.parametrize(("count", "number"), [(3, 0), (4, 1)])
+def test_a_fourth_finding_is_one_too_many(count, number):
+    records = [Claim(f"X{i}a", "So", "at most 1", "0", Kind.BOUND, finding=True) for i in range(count)]
+    outputs = [new_output("display_data", *record._repr_mimebundle_()[:1]) for record in records]
+    for output, record in zip(outputs, records, strict=True):
+        output.metadata = nbformat.from_dict(record._repr_mimebundle_()[1])
+    notebook = new_notebook(cells=[new_code_cell("claim()", outputs=outputs)])
+    assert len(list(R.findings_are_few(notebook, ROOT / "01_chapter.ipynb"))) == number

@@ -209,7 +209,7 @@ def test_the_shipped_file_is_small_and_complete(shipped):
 
 @torch.no_grad()
 def test_the_shipped_model_predicts_code_that_it_never_saw(shipped):
-    """In bits a byte, tokens with half a context before them; gzip needs 2.1 on such files."""
+    """In bits per byte, tokens with half a context before them; gzip needs 2.1 on such files."""
     rows, half = [], shipped.context // 2
     for text in held_out_files().values():
         ids = shipped.tokens.encode(text)

@@ -232,3 +232,16 @@ def test_the_book_has_the_same_authors_everywhere():
     authors = [author["name"] for author in CITATION["authors"]]
     assert settings()["author"] == ", ".join(authors), "_config.yml: author"
     assert PYPROJECT["project"]["authors"] == [{"name": name} for name in authors], "pyproject.toml: authors"
+
+
+# ---- What chapter 7's machine writes: what its cell `train` prints --------------------------------------------------
+
+
+def test_chapter_7_opens_with_what_its_machine_writes():
+    (path,) = [path for path in BOOK if path.name.startswith("07_")]
+    by_id = {cell.id: cell for cell in BOOK[path].cells}
+    shown = re.findall(r"^\|(?:no|\d+) steps?\|\*(.+?)(?: …)?\*\|$", by_id["first-screen-says"].source, re.MULTILINE)
+    written = [line.split(":", 1)[1].strip() for line in by_id["train"].outputs[0].text.splitlines()]
+    assert len(shown) == len(written) == 4, "07: the table in first-screen-says has four rows"
+    for told, line in zip(shown, written, strict=True):
+        assert line.startswith(told), f"07: first-screen-says tells {told!r}, the cell `train` prints {line!r}"

@@ -106,6 +106,69 @@ def test_a_text_that_grows_or_changes_is_read_as_if_it_were_new(run_in_node, mod
         assert torch.allclose(torch.tensor(answer["likely"], dtype=torch.float64), expected, atol=CLOSE, rtol=0)
 
 
+PARTS_IN_NODE = """
+const model = widget.theModel();
+return given.map(([text, id, off]) => {
+  const places = widget.read(model, widget.encode(text, model), off);
+  return widget.partsOf(model, places, id, off);
+});
+"""
+
+
+@torch.no_grad()
+def parts_of(model, text, token, off):
+    """Return what the token's own vector, the heads, and the norm's bias add to a logit, as PyTorch has it."""
+    ids = model.encode(text)
+    read = model(ids, off)
+    own, heads = model.embedding(ids)[0, -1], torch.stack(read.added)[:, 0, :, -1]
+    for layer, head in off:
+        heads[layer - 1, head - 1] = 0.0
+    parts = torch.cat([own[None], heads.flatten(0, 1)])
+    deviation = (parts.sum(dim=0).var(correction=0) + model.last_norm.eps).sqrt()
+    normed = (parts - parts.mean(dim=1, keepdim=True)) / deviation * model.last_norm.weight
+    return [
+        *(normed @ model.embedding.weight[token]),
+        model.last_norm.bias @ model.embedding.weight[token],
+    ], read.logits
+
+
+def test_the_parts_of_a_logit_are_pytorchs_and_sum_to_it(run_in_node, model):
+    cases = [
+        [text, id, off] for text, id in ((TEXTS[1], 33), (TEXTS[2], 500)) for off in ([], [[2, 1]], [[1, 3], [2, 2]])
+    ]
+    for (text, id, off), answer in zip(cases, run_in_node("code_reader", PARTS_IN_NODE, cases), strict=True):
+        expected, logits = parts_of(model, text, id, [tuple(head) for head in off])
+        parts = [answer["own"], *itertools.chain(*answer["heads"]), answer["bias"]]
+        assert parts == pytest.approx([float(part) for part in expected], abs=1e-5)
+        assert sum(parts) == pytest.approx(float(logits[0, -1, id]), abs=1e-5)
+
+
+KNOBS_IN_NODE = """
+const model = widget.theModel();
+const p = widget.likely(model, widget.read(model, widget.encode(given.text, model)).at(-1));
+const odds = widget.knobsTurned(model, p, given.temperature, given.most);
+return [[...odds], given.numbers.map((number) => widget.draw(odds, number))];
+"""
+
+
+@pytest.mark.parametrize(("temperature", "most"), [(1.0, 1024), (0.5, 5), (2.0, 20), (1.0, 1)])
+def test_a_token_is_drawn_at_the_temperature_among_the_likeliest_that_are_text(run_in_node, model, temperature, most):
+    text, numbers = TEXTS[1], [0.0, 0.3, 0.9, 0.999999, 1.0]
+    given = {"text": text, "temperature": temperature, "most": most, "numbers": numbers}
+    odds, drawn = run_in_node("code_reader", KNOBS_IN_NODE, given)
+    with torch.no_grad():
+        logits = model(model.encode(text)).logits[0, -1]
+    is_text = torch.tensor([i > 0 and "\ufffd" not in model.tokens.text(i) for i in range(len(logits))])
+    logits = logits.masked_fill(~is_text, -torch.inf)
+    least = logits.topk(min(most, int(is_text.sum()))).values[-1]
+    expected = (logits.masked_fill(logits < least, -torch.inf) / temperature).softmax(dim=-1)
+    assert odds == pytest.approx(expected.tolist(), abs=CLOSE)
+    for number, token in zip(numbers, drawn, strict=True):
+        before = float(expected[:token].sum())
+        assert before - CLOSE <= number <= before + float(expected[token]) + CLOSE
+        assert expected[token] > 0
+
+
 # ---- The class ----------------------------------------------------------------------------------------------------
 
 
@@ -286,6 +349,51 @@ def test_examples_and_the_likeliest_token_can_be_undone(page):
     page.get_by_role("button", name="Undo").click()
     assert field.input_value() == "mine = 1"
     assert page.get_by_role("button", name="Undo").is_disabled()
+
+
+def slide(page, label, position):
+    page.get_by_label(label).evaluate(
+        "(x, value) => { x.value = value; x.dispatchEvent(new Event('input', { bubbles: true })); }", str(position)
+    )
+
+
+def test_two_knobs_change_what_is_drawn_and_say_how_likely_that_is(page, model):
+    page.evaluate("() => { Math.random = () => 0.001; }")
+    text, field = CodeReader().text, page.get_by_label("Type Python")
+    columns = page.locator("table:not(.cr-looks):not(.cr-parts) thead th")
+    assert columns.all_inner_texts() == ["probability"]
+    slide(page, "Top-k", 0)
+    assert columns.all_inner_texts() == ["probability", "as drawn"]
+    page.get_by_role("button", name="Draw a token").click()
+    assert field.input_value() == text + "u", "only the likeliest is left"
+    page.get_by_role("button", name="Undo").click()
+    slide(page, "Top-k", 1)
+    slide(page, "Temperature", 20)
+    with torch.no_grad():
+        best = model(model.encode(text)).logits[0, -1].topk(2)
+    odds = (best.values / 2).softmax(dim=-1).tolist()
+    shown = page.locator("table:not(.cr-looks) [data-candidate] td:last-child")
+    values = shown.evaluate_all("all => all.map((x) => Number(x.dataset.value))")
+    assert values == pytest.approx([*odds, 0, 0, 0], abs=CLOSE)
+    page.get_by_role("button", name="Draw a token").click()
+    assert field.input_value() == text + model.tokens.text(int(best.indices.min())), "the first of the two by id"
+
+
+def test_bars_show_what_each_head_adds_to_the_next_token_and_to_the_likeliest_after_the_last(page, model):
+    def shown():
+        return page.locator("[data-adds]").evaluate_all("all => all.map((x) => Number(x.dataset.adds))")
+
+    text = CodeReader().text
+    ids = model.encode(text)[0].tolist()
+    likeliest = CodeReader().read().logits[0, -1].argmax()
+    assert shown() == pytest.approx([float(part) for part in parts_of(model, text, likeliest, [])[0][:-1]], abs=1e-5)
+    page.locator("[data-token='9']").click()
+    before = model.tokens.decode(ids[1:10])
+    assert shown() == pytest.approx([float(part) for part in parts_of(model, before, ids[10], [])[0][:-1]], abs=1e-5)
+    page.get_by_role("button", name="Take away head 2.1, which copies").click()
+    parts = parts_of(model, before, ids[10], [(2, 1)])[0]
+    assert shown() == pytest.approx([float(part) for part in parts[:-1]], abs=1e-5)
+    assert shown()[5] == 0
 
 
 def test_on_a_page_the_bundle_comes_when_a_reader_asks_for_it_and_paper_gets_the_table(pages, widget_addresses):

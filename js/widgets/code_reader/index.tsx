@@ -3,16 +3,16 @@
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { BarTable, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
-import { Button, Toggle } from "../../kit/controls.tsx";
+import { Button, Slider, Toggle } from "../../kit/controls.tsx";
 import { RovingRow } from "../../kit/grid.tsx";
 import "../../kit/kit.css";
 import { argmax, candidates, memoizeLast, range, topK } from "../../kit/maths.ts";
 import { Panel, TextAlternative } from "../../kit/panel.tsx";
-import { count, show } from "../../kit/text.ts";
+import { count, minus, show } from "../../kit/text.ts";
 import { Part, Tour, useTour } from "../../kit/tour.tsx";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
-import { encode, type Head, likely, type Place, read, theModel } from "./maths.ts";
+import { draw, encode, type Head, knobsTurned, likely, type Place, partsOf, read, textOf, theModel } from "./maths.ts";
 import "./style.css";
 import { cardsOf } from "./tour.ts";
 import { harder, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
@@ -28,6 +28,13 @@ interface Shown {
   /** The token that is looked at; −1 is the last. */
   token: number;
   heads_off: Head[];
+}
+
+/** How the next token is drawn. */
+interface Knobs {
+  temperature: number;
+  /** How many tokens may be drawn. */
+  most: number;
 }
 
 interface Example extends Shown {
@@ -87,6 +94,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
   const { text, head, heads_off } = state;
   const [past, remember] = useState<Partial<Shown>[]>([]);
   const [pointed, point] = useStateFor<readonly [number, number] | null>(text + sayHead(head), null);
+  const [knobs, turn] = useState<Knobs>({ temperature: 1, most: data.model.contents.length });
   const props: Props = {
     state,
     data,
@@ -119,11 +127,15 @@ function View({ state, data, write }: ViewProps<State, Data>) {
       </Part>
       <div class="bw-pair">
         <Part name="next">
-          <Next {...props} />
+          <Next {...props} knobs={knobs} />
         </Part>
         <Part name="looks">
           <Looks {...props} />
         </Part>
+      </div>
+      <div class="bw-pair">
+        <Writing {...props} knobs={knobs} turn={turn} />
+        <WhatHeadsAdd {...props} />
       </div>
       <Part name="buttons" kind="bw-wrap cr-buttons">
         <TakeAway {...props} />
@@ -282,10 +294,18 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
 
 const sayPlace = ({ names, at }: Data) => (at ? `after “${names[at]}”` : "at the start");
 
-function Next({ state, data }: Props) {
+function Next({ state, data, knobs }: Props & { knobs: Knobs }) {
   const { model, now, plain, at } = data;
   const [likelyNow, before] = [likely(model, now[at]!), likely(model, plain[at]!)];
-  const touched = now !== plain;
+  const drawn = knobsTurned(model, likelyNow, knobs.temperature, knobs.most);
+  const columns: [string, Float64Array][] =
+    now === plain
+      ? [["probability", before]]
+      : [
+          ["all heads", before],
+          [`without ${sayHeads(state.heads_off).replace(/^heads? /, "")}`, likelyNow],
+        ];
+  if (knobs.temperature !== 1 || knobs.most < model.contents.length) columns.push(["as drawn", drawn]);
   return (
     <div>
       <p class="cr-title">
@@ -293,15 +313,104 @@ function Next({ state, data }: Props) {
       </p>
       <BarTable
         label={`Likeliest next tokens ${sayPlace(data)}`}
-        heads={
-          touched ? ["all heads", `without ${sayHeads(state.heads_off).replace(/^heads? /, "")}`] : ["probability"]
-        }
+        heads={columns.map(([head]) => head)}
         rows={candidates(likelyNow, before).map((id) => ({
           id,
           head: <code>{nameOf(id, model)}</code>,
-          values: touched ? [before[id]!, likelyNow[id]!] : [before[id]!],
+          values: columns.map(([, numbers]) => numbers[id]!),
         }))}
       />
+    </div>
+  );
+}
+
+const MOST = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500]; // of top-k; after them come all tokens
+
+/** Two knobs, and a button that draws the next token of the text. */
+function Writing({
+  state,
+  data: { model, now, names },
+  act,
+  knobs,
+  turn,
+}: Props & { knobs: Knobs; turn: (knobs: Knobs) => void }) {
+  const steps = [...MOST, model.contents.length];
+  function drawOne() {
+    const odds = knobsTurned(model, likely(model, now.at(-1)!), knobs.temperature, knobs.most);
+    act({ text: state.text + textOf(draw(odds, Math.random()), model)!, token: -1 });
+  }
+  return (
+    <div>
+      <p class="cr-title">
+        <b>Let it write</b> <span class="bw-quiet">Draw a token, and put it at the end of the text.</span>
+      </p>
+      <Slider
+        name="temperature"
+        label="Temperature"
+        min={1}
+        max={20}
+        value={Math.round(10 * knobs.temperature)}
+        say={(position) => (position / 10).toFixed(1)}
+        onChange={(position) => turn({ ...knobs, temperature: position / 10 })}
+      />
+      <Slider
+        name="top-k"
+        label="Top-k"
+        min={0}
+        max={steps.length - 1}
+        value={steps.indexOf(knobs.most)}
+        say={(position) => (position === MOST.length ? "all tokens" : String(steps[position]))}
+        onChange={(position) => turn({ ...knobs, most: steps[position]! })}
+      />
+      <Button name="draw" disabled={names.length >= model.context} onClick={drawOne}>
+        Draw a token
+      </Button>
+    </div>
+  );
+}
+
+/** What the token's own vector and each head add to the logit of the token that follows, or of the likeliest. */
+function WhatHeadsAdd({ state, data }: Props) {
+  const { model, now, at, names } = data;
+  const isLast = at === now.length - 1;
+  const id = isLast ? argmax(likely(model, now[at]!)) : now[at + 1]!.id;
+  const parts = partsOf(model, now.slice(0, at + 1), id, state.heads_off);
+  const rows: [string, number][] = [
+    [`“${names[at]}”`, parts.own],
+    ...parts.heads.flatMap((heads, l) => heads.map((part, h): [string, number] => [sayHead([l + 1, h + 1]), part])),
+  ];
+  const most = Math.max(...rows.map(([, part]) => Math.abs(part)));
+  return (
+    <div>
+      <p class="cr-title">
+        <b>What each head adds to “{nameOf(id, model)}”</b>{" "}
+        <span class="bw-quiet">{isLast ? "the likeliest next token" : "the next token of this text"}</span>
+      </p>
+      <table class="bw-bars cr-parts" aria-label={`Parts of the logit of “${nameOf(id, model)}” ${sayPlace(data)}`}>
+        <tbody>
+          {rows.map(([name, part]) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{name}</code>
+              </th>
+              <td class={`bw-bar${part < 0 ? "" : " bw-now"}`} data-adds={part}>
+                <span
+                  style={{
+                    left: `${50 + (50 * Math.min(part, 0)) / most}%`,
+                    width: `${(50 * Math.abs(part)) / most}%`,
+                  }}
+                  aria-hidden="true"
+                />
+                <b>{minus(part.toFixed(2))}</b>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="bw-quiet">
+        With {minus(parts.bias.toFixed(2))} from the last norm they sum to its logit. What a head of layer 1 writes for
+        layer 2 to read is not counted.
+      </p>
     </div>
   );
 }

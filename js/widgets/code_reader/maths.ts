@@ -142,6 +142,8 @@ export interface Place {
   weights: Float64Array[][];
   /** What the logits are made from. */
   state: Float64Array;
+  /** What the last norm multiplied the stream by: one over its standard deviation. */
+  scale: number;
 }
 
 /** x Wᵀ. */
@@ -156,11 +158,17 @@ function times(x: Float64Array, matrix: Float64Array): Float64Array {
   return result;
 }
 
+const meanOf = (x: Float64Array): number => x.reduce((a, b) => a + b, 0) / x.length;
+
+/** One over the standard deviation, as a norm has it. */
+function scaleOf(x: Float64Array): number {
+  const mean = meanOf(x);
+  return 1 / Math.sqrt(x.reduce((total, value) => total + (value - mean) ** 2, 0) / x.length + 1e-5);
+}
+
 /** x with mean 0 and variance 1, times a gain, plus a bias. */
 function normed(x: Float64Array, { gain, bias }: Layer["norm"]): Float64Array {
-  const mean = x.reduce((a, b) => a + b, 0) / x.length;
-  const variance = x.reduce((total, value) => total + (value - mean) ** 2, 0) / x.length;
-  const scale = 1 / Math.sqrt(variance + 1e-5);
+  const [mean, scale] = [meanOf(x), scaleOf(x)];
   return x.map((value, l) => (value - mean) * scale * gain[l]! + bias[l]!);
 }
 
@@ -181,7 +189,7 @@ export function softmax(scores: Float64Array): Float64Array {
 function readOne(model: Model, before: readonly Place[], id: number, off: readonly Head[]): Place {
   const { width, heads } = model;
   const [size, n] = [width / heads, before.length];
-  const place: Place = { id, keys: [], values: [], weights: [], state: new Float64Array(0) };
+  const place: Place = { id, keys: [], values: [], weights: [], state: new Float64Array(0), scale: 1 };
   let x = model.embedding.slice(id * width, (id + 1) * width);
   model.layers.forEach((layer, l) => {
     const input = normed(x, layer.norm);
@@ -212,6 +220,7 @@ function readOne(model: Model, before: readonly Place[], id: number, off: readon
     x = x.map((number, f) => number + added[f]!);
   });
   place.state = normed(x, model.lastNorm);
+  place.scale = scaleOf(x);
   return place;
 }
 
@@ -249,4 +258,67 @@ export function likely(model: Model, place: Place): Float64Array {
     known.set(place, found);
   }
   return found;
+}
+
+/** What the token's own vector and each head add to the logit of a token, through the last norm. */
+export interface Parts {
+  own: number;
+  /** Of each layer and head; 0 for heads that are taken away. */
+  heads: number[][];
+  /** What the norm's bias adds, whatever was read. */
+  bias: number;
+}
+
+/** The parts of the logit of token `id` after the last of some places. Together they are the logit. */
+export function partsOf(model: Model, places: readonly Place[], id: number, off: readonly Head[] = []): Parts {
+  const { width, heads, embedding, lastNorm } = model;
+  const place = places.at(-1)!;
+  const token = embedding.subarray(id * width, (id + 1) * width);
+  const gained = token.map((value, f) => value * lastNorm.gain[f]!);
+  const mean = meanOf(gained);
+  const direction = gained.map((value) => (value - mean) * place.scale); // a norm subtracts the mean of what it reads
+  const along = (x: Float64Array, y: Float64Array) => x.reduce((total, value, f) => total + value * y[f]!, 0);
+  const size = width / heads;
+  return {
+    own: along(embedding.subarray(place.id * width, (place.id + 1) * width), direction),
+    heads: model.layers.map((layer, l) =>
+      range(heads).map((h) => {
+        if (off.some(([layer, head]) => layer === l + 1 && head === h + 1)) return 0;
+        const weights = place.weights[l]![h]!;
+        let total = 0;
+        for (let f = h * size; f < (h + 1) * size; f++) {
+          let [mixed, seen] = [0, 0];
+          for (let j = 0; j < weights.length; j++) mixed += weights[j]! * places[j]!.values[l]![f]!;
+          for (let o = 0; o < width; o++) seen += layer.out[o * width + f]! * direction[o]!;
+          total += mixed * seen;
+        }
+        return total;
+      }),
+    ),
+    bias: along(token, lastNorm.bias),
+  };
+}
+
+// ---- Writing ------------------------------------------------------------------------------------------------------
+
+/** Whether a token can be put at the end of a text: the one that begins texts, and parts of characters, cannot. */
+export const isText = (id: number, model: Model): boolean => id !== BEGIN && textOf(id, model) !== null;
+
+/** The probabilities at a temperature, among the k likeliest tokens that are text. */
+export function knobsTurned(model: Model, probabilities: Float64Array, temperature: number, most: number) {
+  const texts = [...probabilities.keys()].filter((id) => isText(id, model));
+  const kept = new Set(texts.sort((a, b) => probabilities[b]! - probabilities[a]!).slice(0, most));
+  return softmax(probabilities.map((p, id) => (kept.has(id) ? Math.log(p) / temperature : -Infinity)));
+}
+
+/** The token at which the probabilities so far exceed a number from 0 to 1. */
+export function draw(probabilities: Float64Array, number: number): number {
+  let [left, last] = [number, 0];
+  for (const [id, p] of probabilities.entries()) {
+    if (p === 0) continue;
+    last = id;
+    left -= p;
+    if (left < 0) break;
+  }
+  return last;
 }

@@ -2,7 +2,7 @@
 
 import { argmax } from "../../kit/maths.ts";
 import { show } from "../../kit/text.ts";
-import { BEGIN, type Head, likely, type Model, type Place, textOf } from "./maths.ts";
+import { BEGIN, type Head, isText, likely, type Model, type Place, textOf } from "./maths.ts";
 
 export const START = "(start)";
 
@@ -45,7 +45,7 @@ export function nextText(model: Model, place: Place): string {
   const numbers = likely(model, place);
   let found = -1;
   numbers.forEach((number, id) => {
-    if (id !== BEGIN && number > (numbers[found] ?? -1) && textOf(id, model) !== null) found = id;
+    if (number > (numbers[found] ?? -1) && isText(id, model)) found = id;
   });
   return textOf(found, model)!;
 }

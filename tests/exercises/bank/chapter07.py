@@ -46,6 +46,12 @@ def smoothed_by_distribution(logits, target, epsilon):
     return losses[target != 0].mean()
 
 
+def smoothed_by_targets(logits, target, epsilon):
+    real = target != 0
+    wanted = (1 - epsilon) * F.one_hot(target[real], logits.size(-1)) + epsilon / logits.size(-1)
+    return F.cross_entropy(logits[real], wanted)
+
+
 def beams_by_rows(logits_of, width, longest):
     ended, going = [], [(0.0, [1])]
     for _ in range(longest):
@@ -103,12 +109,21 @@ BANK = {
     "writes_greedily": Answers(right={"while": while_loop, "recursion": recursively}),
     "machine_size": Answers(right={"modules": by_modules, "tensor": lambda *sizes: torch.tensor(by_modules(*sizes))}),
     "smoothed_loss": Answers(
-        right={
-            "the distribution": smoothed_by_distribution,
-            "PyTorch's": lambda logits, target, epsilon: F.cross_entropy(
-                logits.flatten(0, 1), target.flatten(), ignore_index=0, label_smoothing=epsilon
+        right={"the distribution": smoothed_by_distribution, "probabilities as targets": smoothed_by_targets},
+        wrong=[
+            Wrong(
+                "that is PyTorch's option `label_smoothing`",
+                lambda logits, target, epsilon: F.cross_entropy(
+                    logits.flatten(0, 1), target.flatten(), ignore_index=0, label_smoothing=epsilon
+                ),
             ),
-        }
+            Wrong(
+                "that is PyTorch's option `label_smoothing`",
+                lambda logits, target, epsilon: nn.CrossEntropyLoss(ignore_index=0, label_smoothing=epsilon)(
+                    logits.transpose(1, 2), target
+                ),
+            ),
+        ],
     ),
     "writes_with_beams": Answers(
         right={"rows": beams_by_rows, "tensor": lambda *inputs: torch.tensor(beams_by_rows(*inputs))}

@@ -71,6 +71,18 @@ def keys_without_by_parts(x, added, w_q, w_k):
     return (scores + torch.full_like(scores, -torch.inf).triu(1)).softmax(dim=-1)
 
 
+def parts_by_direction(parts, gain, token):
+    direction = gain * token
+    stream = parts.sum(dim=0)
+    return parts @ (direction - direction.mean()) / stream.var(correction=0).sqrt()
+
+
+def parts_in_a_loop(parts, gain, token):
+    stream = sum(parts)
+    deviation = ((stream - stream.mean()) ** 2).mean() ** 0.5
+    return torch.stack([((part - part.mean()) / deviation * gain * token).sum() for part in parts])
+
+
 BANK = {
     "bits_a_byte": Answers(right={"computed": 2.77 / 0.693 / 2.5}),
     "next_probabilities": Answers(right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk}),
@@ -95,4 +107,5 @@ BANK = {
         }
     ),
     "keys_without": Answers(right={"loop": keys_without_in_a_loop, "parts": keys_without_by_parts}),
+    "parts_of_logit": Answers(right={"direction": parts_by_direction, "loop": parts_in_a_loop}),
 }
