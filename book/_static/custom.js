@@ -81,6 +81,20 @@
     link.href = address;
   }
 
+  /* One switch shows all the code that is folded, that of widgets too. */
+  function addCodeSwitch() {
+    const all = [...document.querySelectorAll(".cell:not(.tag_hide-cell) > details.hide")];
+    const button = document.querySelector(".book-code-switch");
+    if (!all.length || !button) return;
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const shown = button.getAttribute("aria-pressed") === "false";
+      button.setAttribute("aria-pressed", shown);
+      document.documentElement.dataset.code = shown ? "shown" : "";
+      for (const fold of all) fold.open = shown;
+    });
+  }
+
   let waiting = 0;
   function later() {
     cancelAnimationFrame(waiting);
@@ -90,6 +104,7 @@
     nameParts();
     updateStops();
     unfoldTarget();
+    addCodeSwitch();
     addEventListener("hashchange", unfoldTarget);
     // After a reload and on the way back a page is where its reader left it.
     const [entry] = performance.getEntriesByType("navigation");

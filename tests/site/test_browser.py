@@ -341,7 +341,7 @@ def test_a_page_opened_as_a_file_is_whole_too(site, kinds, context, name):
 @pytest.mark.parametrize("menu", ["primary", "secondary"])
 def test_the_menus_of_a_phone_open(browser, address, menu):
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
-    page = Visit(context, address, PAGES[0]).page
+    page = Visit(context, address, "book/how_to_use.html").page
     assert not page.evaluate(ON_SCREEN, menu)
     page.locator(f"button.{menu}-toggle").click()
     page.evaluate(SETTLE)
@@ -393,6 +393,18 @@ def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(bro
     assert table.is_visible() and "architettura" in table.inner_text()
     assert page.get_by_role("button", name="Load the trained translator").count() == 0
     context.close()
+
+
+def test_one_switch_shows_and_hides_all_code_that_is_folded(context, address):
+    page = Visit(context, address, "notebooks/04_several_heads.html").page
+    folded = page.locator(".cell:not(.tag_hide-cell) > details.hide > .cell_input")
+    shown = [folded.locator("visible=true").count()]
+    for _ in range(2):
+        page.get_by_role("button", name="Show all code").click()
+        shown.append(folded.locator("visible=true").count())
+    assert shown == [0, folded.count(), 0] and folded.count() > 3
+    assert page.locator(".tag_turn > details.hide > summary").locator("visible=true").count() == 0
+    page.close()
 
 
 COPY = """() => {

@@ -379,7 +379,7 @@ def test_pages_lead_on_and_back_in_their_order(pages):
 def test_a_chapter_can_be_had_as_notebook_and_as_script(site, pages, name):
     menu = {
         Path(urlsplit(link["href"]).path).suffix: link["href"]
-        for link in pages[name].select(".dropdown-download-buttons a[href]:not(.btn-slides-button)")
+        for link in pages[name].select(".dropdown-page-menu a[href][download]")
     }
     assert set(menu) == {".ipynb", ".py"}
     assert not any(urlsplit(href).scheme or href.startswith("/") for href in menu.values()), "they work from files too"

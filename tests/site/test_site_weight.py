@@ -3,6 +3,7 @@
 What a first visit transfers is measured in test_browser.py, where every page is open.
 """
 
+import hashlib
 import io
 import json
 import re
@@ -13,10 +14,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 from attention_book.figures import pack
-from attention_book.formulas import FONTS as WHOLE_FONTS
 from attention_book.formulas import KATEX, set_formula
 from attention_book.levels import number_of
-from attention_book.theme import FONTS, write_subset
+from attention_book.theme import ICONS, STATIC, TYPED, write_subset
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
@@ -73,12 +73,14 @@ def test_the_start_page_is_light(site):
     assert raw <= START_RAW and sent <= START_SENT
 
 
-def test_the_site_holds_nothing_for_developers_only_and_of_bootstrap_what_pages_name(site):
+def test_the_site_holds_nothing_for_developers_only_and_of_style_sheets_what_pages_name(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
-    sheet = (site / "_static" / "styles" / "bootstrap.css").read_text(encoding="utf-8")
-    assert ".ratio-16x9" not in sheet
-    assert all(rule in sheet for rule in (".navbar{", ".dropdown-menu.show{", "@media print{", ".container"))
+    styles = site / "_static" / "styles"
+    bootstrap, theme = ((styles / f"{name}.css").read_text("utf-8") for name in ("bootstrap", "pydata-sphinx-theme"))
+    assert ".ratio-16x9" not in bootstrap and ".nboutput" not in theme
+    assert all(rule in bootstrap for rule in (".navbar{", ".dropdown-menu.show{", "@media print{", ".container"))
+    assert all(rule in theme for rule in (":not(.only-dark,.dark-light)", ".bd-sidebar-primary", ":root{"))
 
 
 # ---- What the start page opens with -------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ def test_every_icon_in_use_has_its_rule_and_its_shape(site):
     sheet = (site / "_static" / "icons.css").read_text(encoding="utf-8")
     rules = re.findall(r'^\.(fa-[\w-]+)::before \{ content: "\\(\w+)"; \}$', sheet, re.MULTILINE)
     codes = {name: int(code, 16) for name, code in rules}
-    drawn = set().union(*(TTFont(site / "_static" / "icons" / f"{name}.woff2").getBestCmap() for name in FONTS))
+    drawn = TTFont(site / "_static" / "icons" / f"{ICONS}.woff2").getBestCmap().keys()
     icons = [icon["class"] for page in TOC for icon in soup_of(site / f"{page}.html").select("i[class*=fa-]")]
     families = set(re.findall(r"\.([\w-]+)", " ".join(re.findall(r"^([^{}\n]+)\{ font-family", sheet, re.MULTILINE))))
     assert all(families.intersection(icon) for icon in icons), "an icon has its font"
@@ -161,6 +163,31 @@ def test_every_icon_in_use_has_its_rule_and_its_shape(site):
     assert len(used) >= 8
     assert used <= set(codes)
     assert {codes[name] for name in used} <= drawn
+
+
+# ---- Type ---------------------------------------------------------------------------------------------------------
+
+AS_PUBLISHED = {  # of Fontsource 5.3.0, and the first letters of their SHA-256
+    "inter-latin-400-normal.woff2": "8909904ab6c872eb",
+    "inter-latin-600-normal.woff2": "f9a06e79cd3a2a20",
+    "jetbrains-mono-latin-400-normal.woff2": "14425ba9c695763c",
+    "literata-latin-400-italic.woff2": "1e98bfbbb4eb8177",
+    "literata-latin-400-normal.woff2": "a60c193b55766b68",
+    "literata-latin-600-normal.woff2": "99284fd89c86b8c5",
+}
+FACES = 90_000  # bytes of the faces of text, of which a page loads no more than all
+
+
+def test_the_faces_of_text_are_as_published_light_and_hold_what_is_written_and_typed(site):
+    files = sorted((STATIC / "fonts").glob("*.woff2"))
+    assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files} == AS_PUBLISHED
+    cut = [site / "_static" / "fonts" / path.name for path in files]
+    print(f"\nthe faces of text: {sum(path.stat().st_size for path in cut) / 1000:.0f} kB")
+    assert sum(path.stat().st_size for path in cut) <= FACES
+    sheet = (STATIC / "custom.css").read_text(encoding="utf-8")
+    assert sorted(re.findall(r'font-display: swap; src: url\("fonts/([^"]+)', sheet)) == sorted(AS_PUBLISHED)
+    for path in cut:
+        assert set(TYPED).union(map(ord, "èàùé’–−×·½")) <= TTFont(path).getBestCmap().keys(), path.name
 
 
 # ---- Formulas -----------------------------------------------------------------------------------------------------
@@ -193,17 +220,18 @@ def test_a_formula_that_is_wrong_fails_the_build_where_it_stands(tmp_path, tex):
 
 
 def test_the_style_sheet_of_formulas_is_of_the_version_that_sets_them():
-    sheet = (WHOLE_FONTS.parent / "katex.min.css").read_text(encoding="utf-8")
+    sheet = (STATIC / "katex" / "katex.min.css").read_text(encoding="utf-8")
     (version,) = re.findall(r'katex-version:after\{content:"([\d.]+)"', sheet)
     assert f'"{version}"' in KATEX.read_text(encoding="utf-8")
 
 
 def test_fonts_hold_every_letter_of_the_formulas_in_its_shape(site, tmp_path):
-    for path in WHOLE_FONTS.glob("*.woff2"):
+    whole_fonts = STATIC / "katex" / "fonts"
+    for path in whole_fonts.glob("*.woff2"):
         whole, cut = TTFont(path), TTFont(site / "_static" / "katex" / "fonts" / path.name)
         assert cut.getBestCmap().keys() >= set(map(ord, "QKVdk=")) & whole.getBestCmap().keys(), path.name
-    write_subset(WHOLE_FONTS / "KaTeX_Math-Italic.woff2", set(map(ord, "QK")), tmp_path / "cut.woff2")
-    whole, cut = TTFont(WHOLE_FONTS / "KaTeX_Math-Italic.woff2"), TTFont(tmp_path / "cut.woff2")
+    write_subset(whole_fonts / "KaTeX_Math-Italic.woff2", set(map(ord, "QK")), tmp_path / "cut.woff2")
+    whole, cut = TTFont(whole_fonts / "KaTeX_Math-Italic.woff2"), TTFont(tmp_path / "cut.woff2")
     assert set(cut.getBestCmap()) == set(map(ord, "QK"))
     for code, glyph in cut.getBestCmap().items():
         assert cut["hmtx"][glyph] == whole["hmtx"][whole.getBestCmap()[code]]

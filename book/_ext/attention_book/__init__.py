@@ -62,6 +62,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("start-widget", StartWidgetDirective)
     app.add_directive("cite-this-book", citation.CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
+    app.add_role("minutes", levels.minutes)
     register_plugin("pybtex.style.sorting", "year_first", citation.YearFirst)
     register_plugin("pybtex.style.formatting", "by_year", citation.ByYear)
 
@@ -100,6 +101,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", address.lead_to_form, priority=502)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", slides.write_deck, priority=502)
+    app.connect("html-page-context", theme.make_one_menu, priority=503)  # of what these three have changed
+    app.connect("html-page-context", theme.name_edition)
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
@@ -107,8 +110,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(cards.write_deck))
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
-    app.connect("build-finished", for_the_site(theme.cut_bootstrap))
-    app.connect("build-finished", for_the_site(formulas.cut_fonts))
+    app.connect("build-finished", for_the_site(theme.cut_sheets))
+    app.connect("build-finished", for_the_site(theme.cut_fonts))
     app.connect("build-finished", for_the_site(theme.remove_unused))
 
     return {

