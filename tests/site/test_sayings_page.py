@@ -39,7 +39,10 @@ def page(tmp_path):
     data, metadata = claim._repr_mimebundle_()
     output = new_output("display_data", data, metadata=metadata)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [new_markdown_cell("# 2. Scores\n\n[Said](../index.md#scores)"), new_code_cell("claim()", outputs=[output], execution_count=1)]
+    cells = [
+        new_markdown_cell("# 2. Scores\n\n[Said](../index.md#scores)"),
+        new_code_cell("claim()", outputs=[output], execution_count=1),
+    ]
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
