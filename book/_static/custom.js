@@ -86,7 +86,7 @@
     const all = [...document.querySelectorAll(".cell:not(.tag_hide-cell) > details.hide")];
     const button = document.querySelector(".book-code-switch");
     if (!all.length || !button) return;
-    button.hidden = false;
+    button.classList.add("of-use");
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", shown);

@@ -123,7 +123,8 @@ def cut_sheets(app: Sphinx) -> None:
 
     def cut(rule: re.Match[str]) -> str:
         each = re.split(r",(?![^(]*\))", rule[1])  # a comma within brackets parts nothing
-        used = [part for part in each if words.issuperset(re.findall(r"\.([A-Za-z][\w-]*)", part))]
+        named = {part: re.findall(r"\.([A-Za-z][\w-]*)", re.sub(r":not\([^)]*\)", "", part)) for part in each}
+        used = [part for part in each if words.issuperset(named[part])]
         return f"{','.join(used)}{{{rule[2]}}}" if used else ""
 
     for sheet in (path for pattern in SHEETS for path in static.glob(pattern)):
