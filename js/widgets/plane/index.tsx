@@ -56,12 +56,14 @@ function View(props: Props) {
           <Fitting>{(width) => <Learning {...onItsWay} {...{ glides, width, write }} said={state} />}</Fitting>
         </div>
       </div>
-      <Weights {...props} />
-      <Panel
-        title={`${named(state.words)[state.word]}: ${sayWeight(state, data, state.word)}. ${sayOutput(state, data)}.`}
-      >
-        <Arithmetic {...props} />
-      </Panel>
+      <div class="pl-below">
+        <Weights {...props} />
+        <Panel
+          title={`${named(state.words)[state.word]}: ${sayWeight(state, data, state.word)}. ${sayOutput(state, data)}.`}
+        >
+          <Arithmetic {...props} />
+        </Panel>
+      </div>
       <TextAlternative title="All of this in words" lines={describe(state, data)} />
     </>
   );
