@@ -1,6 +1,6 @@
 /* The laboratory: two models that differ in one switch, trained in the page, side by side. */
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Fitting, Gridlines, Lettering, Line, Picture, pathThrough, Ramp, spread } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
@@ -228,11 +228,16 @@ interface Racing {
   /** Begin another race; it calls what it is given whenever it has news. */
   begin: (make: (hear: () => void) => Race) => Race;
   drop: () => void;
+  /** What has to be on the page: a while after that has gone, the race ends. */
+  place: RefObject<HTMLDivElement | null>;
 }
+
+const WHILE = 60_000; // milliseconds, since a notebook takes what is far away off the page and brings it back
 
 function useRace(): Racing {
   const [, again] = useState(0);
   const held = useRef<Race | null>(null);
+  const place = useRef<HTMLDivElement>(null);
   const end = () => held.current?.end();
   function take(race: Race | null) {
     end();
@@ -247,12 +252,24 @@ function useRace(): Racing {
     take(race);
     return race;
   }
-  useEffect(() => end, []);
-  return { race: held.current, begin, drop: () => take(null) };
+  useEffect(() => {
+    let gone: ReturnType<typeof setTimeout>;
+    const watch = new ResizeObserver(([entry]) => {
+      clearTimeout(gone);
+      if (!entry!.target.isConnected) gone = setTimeout(() => take(null), WHILE);
+    });
+    watch.observe(place.current!);
+    return () => {
+      watch.disconnect();
+      clearTimeout(gone);
+      end();
+    };
+  }, []);
+  return { race: held.current, begin, drop: () => take(null), place };
 }
 
 function Training({ state, write }: Props) {
-  const { race, begin, drop } = useRace();
+  const { race, begin, drop, place } = useRace();
   const [which, setWhich] = useState(0);
   const { steps: length, task } = state;
   const running = race?.running ?? false;
@@ -270,7 +287,7 @@ function Training({ state, write }: Props) {
   return (
     <>
       <Predicting state={state} write={write} open={!taken} />
-      <div data-follows-eye>
+      <div data-follows-eye ref={place}>
         <div class="bw-wrap lab-buttons">
           <Button
             name="train"
@@ -734,7 +751,7 @@ const MORE = 5;
 
 /** The same two models from five more starts, one after the other. */
 function Starts({ state, busy, own }: StartsProps) {
-  const { race, begin, drop } = useRace();
+  const { race, begin, drop, place } = useRace();
   const [more, keep] = useState<Start[]>([]);
   const { steps, both } = state;
   const first = Number(both.seed) + 1;
@@ -769,7 +786,7 @@ function Starts({ state, busy, own }: StartsProps) {
   ];
   const complete = more.length === MORE;
   return (
-    <div class="lab-starts">
+    <div class="lab-starts" ref={place}>
       <div class="bw-wrap lab-buttons">
         <Button name="starts" disabled={busy && !running} onClick={running ? drop : start}>
           {running ? "Stop" : "Five more starts"}
