@@ -302,7 +302,7 @@ def state_in(page):
 def put(page, widget):
     """Show a widget on a page of its own, which holds nothing else."""
     shown = widget.to_html().replace("data-later-widget=", "data-widget=")  # its bundle is there at once
-    page.set_content(f"<!doctype html><style>{widget.bundle('css')}</style><body style='margin: 20px'>{shown}")
+    page.set_content(f"<style>{widget.bundle('css')}</style><body style='margin: 20px'>{shown}")
     sources = json.dumps({widget.module: widget.bundle("js")})
     page.add_script_tag(content=f"window.attentionWidgets = {sources};{HOST.read_text(encoding='utf-8')}")
     page.wait_for_selector("[data-mounted=yes]")

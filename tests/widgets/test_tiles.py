@@ -318,8 +318,8 @@ def test_it_plays_on_request_and_stops_at_the_end(show):
         page.clock.run_for(1300)
 
 
-def test_a_prediction_comes_before_the_answer(show):
-    page = show(width=360)
+def test_a_prediction_comes_before_the_answer(visit):
+    page = visit(width=360)
     page.check("[id$='-predict']")
     assert not page.locator(".tl-ledger").is_visible()
     assert not page.locator(".bw-player").is_visible()
