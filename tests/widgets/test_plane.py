@@ -93,6 +93,7 @@ return {
   })),
   settled: rubbish.map(widget.settle),
   boxes: drawings.map((all) => widget.placeLabels(all, 320, 240)),
+  beside: widget.placeLabels([{ at: [160, 60], radius: 8, width: 40 }], 320, 240, [[150, 70], [140, 80], [130, 90]]),
   clusters: widget.clustersOf([[0, 0], [100, 0], [3, 4], [0, 12], [0, 13], [101, 1]]),
 };
 """
@@ -196,6 +197,8 @@ def test_labels_cover_no_other_and_stay_in_the_drawing(node):
                 apart = [one[s] + one[w] <= other[s] or other[s] + other[w] <= one[s]
                          for s, w in (("left", "width"), ("top", "height"))]  # fmt: skip
                 assert any(apart), (one, other)
+    (beside,) = node["beside"]
+    assert beside["left"] >= 160 or beside["top"] + beside["height"] <= 60, "not on the arrow that leads to its point"
     assert node["clusters"] == [[0, 2, 3], [1, 5], [4]]
 
 
