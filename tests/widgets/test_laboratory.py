@@ -252,16 +252,19 @@ def test_it_shows_what_the_two_models_do_in_pytorch(page, arguments):
 
 
 # In the page, since a busy machine may train to the end before it hears from outside.
-PAUSE_AFTER = """async (steps) => {
-  const taken = () => Number(document.querySelector(".lab-place b").textContent);
-  while (taken() <= steps) await new Promise((done) => setTimeout(done, 5));
-  document.querySelector("[id$=-train]").click();
+TRAIN_AND_PAUSE = """async () => {
+  const [train, step] = ["train", "step"].map((name) => document.querySelector(`[id$=-${name}]`));
+  train.click();
+  await new Promise((done) => setTimeout(done, 40));
+  const meanwhile = [train.textContent, step.ariaDisabled];
+  train.click();
   await new Promise(requestAnimationFrame);
+  return [...meanwhile, train.textContent];
 }"""
 
 
 def test_predict_train_pause_step_go_on_and_once_more(page):
-    show(page, "bites", steps=150)
+    show(page, "bites", steps=200)
     press(page, "predicted-B")
     assert "B: no positions" in pressed(page)
     spoken = """document.querySelector(".bw-panel").textContent"""
@@ -273,24 +276,20 @@ def test_predict_train_pause_step_go_on_and_once_more(page):
     page.wait_for_function("document.querySelector('.lab-place b').textContent === '1'")
     assert [[point[0] for point in curve] for curve in curves(page)] == [[1, 1]] * 4
     assert page.evaluate(spoken).startswith("Before the first step")
-    press(page, "train")
-    assert page.locator("[id$='-train']").text_content() == "Pause"
-    assert page.locator("[id$='-step']").get_attribute("aria-disabled") == "true"
-    page.evaluate(PAUSE_AFTER, 30)
-    assert page.locator("[id$='-train']").text_content() == "Go on"
+    assert page.evaluate(TRAIN_AND_PAUSE) == ["Pause", "true", "Go on"]
     page.wait_for_timeout(100)  # the round that was on its way comes yet
-    assert place(page) != "step 150 of 150"
+    assert place(page) != "step 200 of 200"
     train(page)
-    assert place(page) == "step 150 of 150"
+    assert place(page) == "step 200 of 200"
     assert "In this run A did better. You predicted B." in page.evaluate(spoken)
     assert page.evaluate("heard.length") < 30, "what is read out changes seldom"
     focus = page.evaluate("document.activeElement.id")
     assert focus.endswith("-train"), "the button keeps the focus"
     end = curves(page)
     press(page, "train")
-    page.wait_for_function("document.querySelector('.lab-place').textContent === 'step 300 of 300'")
+    page.wait_for_function("document.querySelector('.lab-place').textContent === 'step 400 of 400'")
     press(page, "again")
-    assert place(page) == "step 0 of 150" and curves(page) == [[None, None]] * 4
+    assert place(page) == "step 0 of 200" and curves(page) == [[None, None]] * 4
     train(page)
     assert curves(page) == end, "however it was paused, the same steps give the same numbers"
 
@@ -338,14 +337,14 @@ def test_threads_end_a_while_after_their_widget_is_gone_and_not_where_it_comes_b
 
 
 def test_five_more_starts_and_their_spread(page):
-    show(page, "bites", steps=25)
+    show(page, "bites", steps=5)
     press(page, "starts")
     page.wait_for_function("document.querySelectorAll('.lab-table tbody tr').length === 6")
     cells = page.locator(".lab-table [data-value]").evaluate_all("all => all.map(x => Number(x.dataset.value))")
     widget = Laboratory("bites")
     for seed in (2, 6):
         widget.both = widget.both | {"seed": seed}
-        right = [evaluate_one_layer(run.model)[1] for run in trained(widget, 25)]
+        right = [evaluate_one_layer(run.model)[1] for run in trained(widget, 5)]
         assert cells[2 * seed - 4 : 2 * seed - 2] == pytest.approx(right)
     low, high = (round(100 * of(cells[::2])) for of in (min, max))
     assert page.locator(".lab-range td").first.text_content() == f"{low} % to {high} %"
