@@ -319,7 +319,7 @@ def test_it_plays_on_request_and_stops_at_the_end(show):
 
 
 def test_a_prediction_comes_before_the_answer(visit):
-    page = visit(width=360)
+    page = visit("http", width=360)
     page.check("[id$='-predict']")
     assert not page.locator(".tl-ledger").is_visible()
     assert not page.locator(".bw-player").is_visible()
