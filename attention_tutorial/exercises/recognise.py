@@ -1,0 +1,187 @@
+"""Recognise how an attention computes: which steps, right or known to be wrong, give the output that came.
+
+The steps are the right answers and the wrong ones of the chapters' tables, each with its words.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..layers import repeat_heads
+from ..masks import causal_mask
+from .chapter04 import SPLIT
+from .chapter05 import CAUSAL, SURVIVING_SOFTMAX
+
+__all__ = ["Heads", "Reading", "Step", "recognise"]
+
+Weigh = Callable[[Tensor, Tensor], Tensor]  # scores (..., m, n), what is allowed -> weights
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of an attention.
+
+    Attributes:
+        words: what is wrong with it; none if nothing is.
+        mistake: its number in `MISTAKES`, if it is a common one.
+    """
+
+    words: str = ""
+    mistake: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Queries, keys and values of all heads, and what came of them.
+
+    Attributes:
+        q: (batch, heads, m, d_head), or joined (batch, m, heads * d_head); so are the others.
+        k: the keys, of as many heads or fewer.
+        v: the values.
+        got: the output of the heads.
+        d_head: the width of a head.
+        joined: whether heads are joined.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    got: Tensor
+    d_head: int
+    joined: bool = False
+
+    def split(self, cut: Callable[[Tensor, int], Tensor] = SPLIT.right) -> list[Tensor]:
+        """Return queries, keys and values, each (batch, heads, ., d_head)."""
+        if not self.joined:
+            return [self.q, self.k, self.v]
+        parts = [cut(x, x.size(-1) // self.d_head) for x in (self.q, self.k, self.v)]
+        return [repeat_heads(x, parts[0].size(1)) for x in parts]
+
+    def expected(self, allowed: Tensor, scale: float) -> Tensor:
+        """Return what PyTorch's function gives for them."""
+        q, k, v = self.split()
+        heads = F.scaled_dot_product_attention(q, k, v, allowed.expand(*q.shape[:-1], k.size(-2)), scale=scale)
+        return _join(heads) if self.joined else heads
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way of computing that gives what came.
+
+    Attributes:
+        heads: how they are split and joined.
+        roles: what serves as query, key and value.
+        weighing: how weights are made of scores.
+        factor: of the scores.
+    """
+
+    heads: Step
+    roles: Step
+    weighing: Step
+    factor: float
+
+
+def _join(heads: Tensor) -> Tensor:
+    return heads.transpose(-3, -2).flatten(-2)
+
+
+def _reshaped(heads: Tensor) -> Tensor:
+    return heads.reshape(*heads.shape[:-3], heads.size(-2), -1)
+
+
+_SCRAMBLED, _DEALT = SPLIT.wrong_answers[0], SPLIT.wrong_answers[-1]
+_JOINED = Step("the heads are joined without transposing back, so each row holds pieces of several words", 9)
+HEADS = (
+    (Step(), SPLIT.right, _join),
+    (Step(), _DEALT.answer, lambda x: x.movedim(-3, -1).flatten(-2)),  # dealt out, and collected as they were dealt
+    (_JOINED, SPLIT.right, _reshaped),
+    *((Step(str(wrong.message), 9), wrong.answer, join) for wrong in (_SCRAMBLED, _DEALT) for join in (_join, _reshaped)),
+)
+ROLES = (
+    (Step(), (0, 1, 2)),
+    (Step("the keys are averaged, not the values"), (0, 1, 1)),
+    (Step("queries and keys are swapped: row i of the weights belongs to query i"), (1, 0, 2)),
+    (Step("the queries serve as keys, too"), (0, 0, 2)),
+)
+_AXIS = "your softmax runs over {}; it must run over the keys, along each row"
+
+
+def _over(*axes: int) -> Weigh:
+    """A softmax over several axes at once."""
+    return lambda scores, allowed: (s := scores.masked_fill(~allowed, -torch.inf).exp()) / s.sum(axes, keepdim=True)
+
+
+def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
+    """Yield the right softmax, and those of the exercises, of the right mask and of those of the exercises."""
+    right, n = SURVIVING_SOFTMAX.right, allowed.size(-1)
+    yield Step(), right
+    if not allowed.all():
+        yield Step("the mask has no effect"), lambda scores, _: scores.softmax(-1)
+    if allowed.equal(causal_mask(n).expand_as(allowed)):
+        for wrong in CAUSAL.wrong_answers:
+            if not (triangle := wrong.answer(n, n)).equal(causal_mask(n)):
+                yield Step(str(wrong.message), wrong.mistake), lambda scores, _, mask=triangle: right(scores, mask)
+    for wrong in SURVIVING_SOFTMAX.wrong_answers:
+        yield Step(str(wrong.message), wrong.mistake), wrong.answer
+    yield Step(_AXIS.format("the heads"), 5), _over(-3)
+    yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4)
+    yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
+    yield Step("the softmax is taken twice"), lambda scores, mask: right(scores, mask).softmax(-1)
+    yield Step("there is no softmax: the scores themselves are the weights"), lambda scores, mask: scores * mask
+
+
+def recognise(heads: Heads, allowed: Tensor, scale: float, tolerance: float = 1e-4) -> Reading | None:
+    """Find the way of computing, with the fewest faults, that gives the output that came.
+
+    Args:
+        heads: queries, keys, values, and what came of them.
+        allowed: who may look at whom, (batch, 1, m, n).
+        scale: the factor that scores should have.
+        tolerance: how far the outputs may be apart, relative to the largest number.
+
+    Returns:
+        The way; None if no known one gives this output.
+    """
+    if heads.got.shape != heads.expected(allowed, scale).shape or not heads.got.isfinite().all():
+        return None
+    ways = [
+        ((head, roles, weighing), cut, join, role, weigh)
+        for head, cut, join in (HEADS if heads.joined else HEADS[:1])
+        for roles, role in ROLES
+        for weighing, weigh in _weighings(allowed)
+    ]
+    faults = [sum(bool(step.words) for step in way[0]) for way in ways]
+    for i in sorted(range(len(ways)), key=faults.__getitem__):
+        steps, cut, join, role, weigh = ways[i]
+        parts = heads.split(cut)
+        q, k, v = (parts[part] for part in role)
+        if faults[i] > 2 or {x.dim() for x in parts} != {4} or q.size(-1) != heads.d_head:
+            continue
+
+        def output(factors: Tensor, raw: Tensor = q @ k.mT, v: Tensor = v, weigh: Weigh = weigh, join=join) -> Tensor:
+            weights = weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num()
+            return join(weights @ v) if heads.joined else weights @ v
+
+        factor = _factor(output, heads.got, scale, tolerance)
+        if factor is not None:
+            return Reading(*steps, factor)
+    return None
+
+
+def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, tolerance: float) -> float | None:
+    """Find the factor of the scores with which the output is what came: the right one, if it does it."""
+    up = torch.logspace(-2.5, 2.5, 61, dtype=torch.float64)
+    factors, step = scale * torch.cat([torch.ones(1), up, -up, torch.zeros(1)]).double(), 0.0
+    for _ in range(7):
+        errors = (output(factors) - got).abs().flatten(1).amax(dim=1) / got.abs().amax()
+        if not step and errors[0] <= tolerance:
+            return scale
+        best = factors[errors.argmin()].item()
+        if errors.min() > 0.4:  # the right factor is near one of the list
+            return None
+        step = step / 8 if step else 0.2 * abs(best)
+        factors = torch.linspace(best - step, best + step, 21, dtype=torch.float64)
+    return best if errors.min() <= tolerance else None
