@@ -133,55 +133,64 @@ def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
     yield Step("there is no softmax: the scores themselves are the weights"), lambda scores, mask: scores * mask
 
 
-def recognise(heads: Heads, allowed: Tensor, scale: float, tolerance: float = 1e-4) -> Reading | None:
-    """Find the way of computing, with the fewest faults, that gives the output that came.
+def recognise(
+    heads: Heads, allowed: Tensor, scale: float, *, like: Reading | None = None, tolerance: float = 1e-4
+) -> Reading | None:
+    """Find the way of computing, with the fewest faults and at most two, that gives the output that came.
 
     Args:
         heads: queries, keys, values, and what came of them.
         allowed: who may look at whom, (batch, 1, m, n).
         scale: the factor that scores should have.
+        like: how it computes under another mask: then only its weights can differ.
         tolerance: how far the outputs may be apart, relative to the largest number.
 
     Returns:
         The way; None if no known one gives this output.
     """
-    if heads.got.shape != heads.expected(allowed, scale).shape or not heads.got.isfinite().all():
+    expected = heads.expected(allowed, scale)
+    if heads.got.shape != expected.shape or not heads.got.isfinite().all():
         return None
+    weighings: dict[bytes, tuple[Step, Weigh]] = {}
+    q, k, _ = heads.split()
+    for step, weigh in _weighings(allowed):  # those that can be told apart here
+        weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
+        weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
     ways = [
         ((head, roles, weighing), cut, join, role, weigh)
         for head, cut, join in (HEADS if heads.joined else HEADS[:1])
         for roles, role in ROLES
-        for weighing, weigh in _weighings(allowed)
+        for weighing, weigh in weighings.values()
+        if like is None or (like.heads, like.roles) == (head, roles)
     ]
     faults = [sum(bool(step.words) for step in way[0]) for way in ways]
     for i in sorted(range(len(ways)), key=faults.__getitem__):
         steps, cut, join, role, weigh = ways[i]
         parts = heads.split(cut)
         q, k, v = (parts[part] for part in role)
-        if faults[i] > 2 or {x.dim() for x in parts} != {4} or q.size(-1) != heads.d_head:
-            continue
 
         def output(factors: Tensor, raw: Tensor = q @ k.mT, v: Tensor = v, weigh: Weigh = weigh, join=join) -> Tensor:
             weights = weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num()
             return join(weights @ v) if heads.joined else weights @ v
 
-        factor = _factor(output, heads.got, scale, tolerance)
-        if factor is not None:
-            return Reading(*steps, factor)
+        if faults[i] < 3 or like is not None:
+            factor = _factor(output, heads.got, scale, tolerance * expected.abs().max())
+            if factor is not None:
+                return Reading(*steps, factor)
     return None
 
 
-def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, tolerance: float) -> float | None:
+def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, close: Tensor) -> float | None:
     """Find the factor of the scores with which the output is what came: the right one, if it does it."""
-    up = torch.logspace(-2.5, 2.5, 61, dtype=torch.float64)
-    factors, step = scale * torch.cat([torch.ones(1), up, -up, torch.zeros(1)]).double(), 0.0
-    for _ in range(7):
-        errors = (output(factors) - got).abs().flatten(1).amax(dim=1) / got.abs().amax()
-        if not step and errors[0] <= tolerance:
+    up = torch.logspace(-2, 2, 33, dtype=torch.float64)
+    factors, step = scale * torch.cat([torch.ones(1), up, -up[12:21], torch.zeros(1)]).double(), 0.0
+    for _ in range(8):
+        errors = (output(factors) - got).abs().flatten(1).amax(dim=1)
+        if not step and errors[0] <= close:
             return scale
         best = factors[errors.argmin()].item()
-        if errors.min() > 0.4:  # the right factor is near one of the list
+        if errors.min() > 0.5 * got.abs().max() + close:  # the right factor is near one of the list
             return None
-        step = step / 8 if step else 0.2 * abs(best)
+        step = step / 6 if step else 0.34 * abs(best)
         factors = torch.linspace(best - step, best + step, 21, dtype=torch.float64)
-    return best if errors.min() <= tolerance else None
+    return best if errors.min() <= close else None
