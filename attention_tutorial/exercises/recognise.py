@@ -35,15 +35,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Queries, keys and values of all heads, and what came of them.
+    """Queries, keys and values of all heads side by side, and what came of them.
 
     Attributes:
-        q: (batch, heads, m, d_head), or joined (batch, m, heads * d_head); so are the others.
+        q: (batch, n, heads * d_head).
         k: the keys, of as many heads or fewer.
         v: the values.
-        got: the output of the heads.
+        got: the output of the heads, side by side.
         d_head: the width of a head.
-        joined: whether heads are joined.
     """
 
     q: Tensor
@@ -51,12 +50,9 @@ class Heads:
     v: Tensor
     got: Tensor
     d_head: int
-    joined: bool = False
 
     def split(self, cut: Callable[[Tensor, int], Tensor] = SPLIT.right) -> list[Tensor]:
-        """Return queries, keys and values, each (batch, heads, ., d_head)."""
-        if not self.joined:
-            return [self.q, self.k, self.v]
+        """Return queries, keys and values, each (batch, heads, n, d_head)."""
         parts = [cut(x, x.size(-1) // self.d_head) for x in (self.q, self.k, self.v)]
         return [repeat_heads(x, parts[0].size(1)) for x in parts]
 
@@ -64,7 +60,7 @@ class Heads:
         """Return what PyTorch's function gives for them."""
         q, k, v = self.split()
         heads = F.scaled_dot_product_attention(q, k, v, allowed.expand(*q.shape[:-1], k.size(-2)), scale=scale)
-        return _join(heads) if self.joined else heads
+        return _join(heads)
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,11 @@ HEADS = (
     (Step(), SPLIT.right, _join),
     (Step(), _DEALT.answer, lambda x: x.movedim(-3, -1).flatten(-2)),  # dealt out, and collected as they were dealt
     (_JOINED, SPLIT.right, _reshaped),
-    *((Step(str(wrong.message), 9), wrong.answer, join) for wrong in (_SCRAMBLED, _DEALT) for join in (_join, _reshaped)),
+    *(
+        (Step(str(wrong.message), 9), wrong.answer, join)
+        for wrong in (_SCRAMBLED, _DEALT)
+        for join in (_join, _reshaped)
+    ),
 )
 ROLES = (
     (Step(), (0, 1, 2)),
@@ -158,7 +158,7 @@ def recognise(
         weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
     ways = [
         ((head, roles, weighing), cut, join, role, weigh)
-        for head, cut, join in (HEADS if heads.joined else HEADS[:1])
+        for head, cut, join in HEADS
         for roles, role in ROLES
         for weighing, weigh in weighings.values()
         if like is None or (like.heads, like.roles) == (head, roles)
@@ -171,7 +171,7 @@ def recognise(
 
         def output(factors: Tensor, raw: Tensor = q @ k.mT, v: Tensor = v, weigh: Weigh = weigh, join=join) -> Tensor:
             weights = weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num()
-            return join(weights @ v) if heads.joined else weights @ v
+            return join(weights @ v)
 
         if faults[i] < 3 or like is not None:
             factor = _factor(output, heads.got, scale, tolerance * expected.abs().max())
