@@ -5,6 +5,7 @@ The steps are the right answers and the wrong ones of the chapters' tables, each
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -100,6 +101,7 @@ HEADS = (
         for join in (_join, _reshaped)
     ),
 )
+_IN_TURN = Step("keys and values are repeated over the heads as 0, 1, 0, 1 and not as 0, 0, 1, 1", 10)
 ROLES = (
     (Step(), (0, 1, 2)),
     (Step("the keys are averaged, not the values"), (0, 1, 1)),
@@ -114,16 +116,22 @@ def _over(*axes: int) -> Weigh:
     return lambda scores, allowed: (s := scores.masked_fill(~allowed, -torch.inf).exp()) / s.sum(axes, keepdim=True)
 
 
+def _under(mask: Tensor) -> Weigh:
+    """The right softmax under another mask."""
+    return lambda scores, _: SURVIVING_SOFTMAX.right(scores, mask)
+
+
 def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
     """Yield the right softmax, and those of the exercises, of the right mask and of those of the exercises."""
     right, n = SURVIVING_SOFTMAX.right, allowed.size(-1)
     yield Step(), right
     if not allowed.all():
-        yield Step("the mask has no effect"), lambda scores, _: scores.softmax(-1)
-    if allowed.equal(causal_mask(n).expand_as(allowed)):
-        for wrong in CAUSAL.wrong_answers:
-            if not (triangle := wrong.answer(n, n)).equal(causal_mask(n)):
-                yield Step(str(wrong.message), wrong.mistake), lambda scores, _, mask=triangle: right(scores, mask)
+        causal = allowed.equal(causal_mask(n).expand_as(allowed))
+        yield Step("the mask has no effect", 14 if causal else None), lambda scores, _: scores.softmax(-1)
+        for wrong in CAUSAL.wrong_answers if causal else ():
+            triangle = wrong.answer(n, n)
+            if not triangle.equal(causal_mask(n)):
+                yield Step(str(wrong.message), wrong.mistake), _under(triangle)
     for wrong in SURVIVING_SOFTMAX.wrong_answers:
         yield Step(str(wrong.message), wrong.mistake), wrong.answer
     yield Step(_AXIS.format("the heads"), 5), _over(-3)
@@ -131,6 +139,7 @@ def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
     yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
     yield Step("the softmax is taken twice"), lambda scores, mask: right(scores, mask).softmax(-1)
     yield Step("there is no softmax: the scores themselves are the weights"), lambda scores, mask: scores * mask
+    yield Step("there is no softmax: scores are divided by their sum"), lambda s, a: s * a / (s * a).sum(-1, True)
 
 
 def recognise(
@@ -156,9 +165,12 @@ def recognise(
     for step, weigh in _weighings(allowed):  # those that can be told apart here
         weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
         weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
+    kinds = list(HEADS)
+    if k.size(1) > heads.k.size(-1) // heads.d_head:
+        kinds.append((_IN_TURN, lambda x, h: SPLIT.right(x, h).repeat(1, k.size(1) // h, 1, 1), _join))
     ways = [
         ((head, roles, weighing), cut, join, role, weigh)
-        for head, cut, join in HEADS
+        for head, cut, join in kinds
         for roles, role in ROLES
         for weighing, weigh in weighings.values()
         if like is None or (like.heads, like.roles) == (head, roles)
@@ -168,10 +180,11 @@ def recognise(
         steps, cut, join, role, weigh = ways[i]
         parts = heads.split(cut)
         q, k, v = (parts[part] for part in role)
+        raw = q @ k.mT
 
-        def output(factors: Tensor, raw: Tensor = q @ k.mT, v: Tensor = v, weigh: Weigh = weigh, join=join) -> Tensor:
-            weights = weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num()
-            return join(weights @ v)
+        def output(factors: Tensor, raw: Tensor = raw, v: Tensor = v, way: Any = (weigh, join)) -> Tensor:
+            weights: Tensor = way[0](factors.view(-1, 1, 1, 1, 1) * raw, allowed)
+            return way[1](weights.nan_to_num() @ v)
 
         if faults[i] < 3 or like is not None:
             factor = _factor(output, heads.got, scale, tolerance * expected.abs().max())
@@ -182,15 +195,19 @@ def recognise(
 
 def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, close: Tensor) -> float | None:
     """Find the factor of the scores with which the output is what came: the right one, if it does it."""
+
+    def errors(factors: Tensor) -> Tensor:
+        return (output(factors) - got).abs().flatten(1).amax(dim=1)
+
     up = torch.logspace(-2, 2, 33, dtype=torch.float64)
-    factors, step = scale * torch.cat([torch.ones(1), up, -up[12:21], torch.zeros(1)]).double(), 0.0
-    for _ in range(8):
-        errors = (output(factors) - got).abs().flatten(1).amax(dim=1)
-        if not step and errors[0] <= close:
-            return scale
-        best = factors[errors.argmin()].item()
-        if errors.min() > 0.5 * got.abs().max() + close:  # the right factor is near one of the list
-            return None
-        step = step / 6 if step else 0.34 * abs(best)
+    factors = scale * torch.cat([torch.ones(1), up, -up[12:21], torch.zeros(1)]).double()
+    off = errors(factors)
+    if off[0] <= close:
+        return scale
+    best = factors[off.argmin()].item()
+    step = 0.34 * abs(best)
+    for _ in range(7 if off.min() <= 0.5 * got.abs().max() + close else 0):  # else none of the list is near
         factors = torch.linspace(best - step, best + step, 21, dtype=torch.float64)
-    return best if errors.min() <= close else None
+        off, step = errors(factors), step / 6
+        best = factors[off.argmin()].item()
+    return best if off.min() <= close else None

@@ -13,9 +13,11 @@ from ._subject import CLOSE, WRONG_WAY, Broken, Size, Subject, lay_out, same
 
 
 def output(subject: Subject, size: Size) -> None:
-    if not subject.model(size)(subject.draw(size)).isfinite().all():
-        raise Broken("the output holds NaN or infinity, for ordinary numbers and without a mask: is 0 multiplied by "
-                      "infinity?", 11)  # fmt: skip
+    model, x = subject.model(size), subject.draw(size)
+    if not model(x).isfinite().all():
+        raise Broken("the output holds NaN or infinity, without any mask: is 0 multiplied by infinity?", 11)
+    if not same(model(x), model(x)):
+        raise Broken("two calls differ in evaluation: is dropout on? Say F.dropout(..., training=self.training)")
 
 
 def rows(subject: Subject, size: Size) -> None:
@@ -37,11 +39,13 @@ def divisor(subject: Subject, size: Size) -> None:
     if abs(read.factor - 1) < 1e-3:
         return
     if read.factor < 1e-3:
-        raise Broken("the key that matches least gets most: the sign of your scores is turned around" if read.factor < -1e-3
-                      else "all keys get the same weight; weights must come from the scores", None, read.place)  # fmt: skip
+        turned = read.factor < -1e-3
+        raise Broken("the sign of the scores is turned: the key that matches least gets the most weight" if turned else
+                     "all keys get the same weight; weights must come from the scores", None, read.place)  # fmt: skip
     d, d_model, divisor = read.heads.d_head, subject.draw(size).size(-1), 1 / (read.factor * read.scale)
     names = (("√d_model", d_model**0.5, 1), ("they are not scaled", 1.0, 2), ("d_k", d, 3), ("d_model", d_model, 1),
              ("√d_k", d**0.5, None), ("the number of heads", size.heads, 2), ("the number of keys", size.n, 2),
+             ("√n, of the number of keys", size.n**0.5, 2),
              ("multiplied by √d_k", d**-0.5, 4), ("multiplied by √d_model", d_model**-0.5, 4))  # fmt: skip
     found = [(name, mistake) for name, number, mistake in names if abs(number / divisor - 1) < 2e-3]
     by = f" ({' or '.join(name for name, _ in found[:2])})" if found else ""
@@ -56,8 +60,9 @@ def joined(subject: Subject, size: Size) -> None:
         read.blame("heads")
     (x, _), (taken, given) = (subject.heard[subject.names[i]] for i in (0, -1))
     if x.dim() == 4:
-        raise Broken("all heads share one small projection, and each sees only its own part of the features; project first, "
-                      "then split")  # fmt: skip
+        raise Broken(
+            "all heads share one small projection, and see only parts of the features: project before you split"
+        )
     if len(subject.names) % 2 == 0 and taken.any() and taken.equal(given):
         raise Broken(f"{subject.names[-1]} returns what it takes: the joined heads are not mixed by W^O")
 
@@ -73,13 +78,12 @@ def agreement(subject: Subject, size: Size) -> None:
 def order(subject: Subject, size: Size) -> None:
     kept = keeps_order(subject.model(size), subject.draw(size), torch.arange(size.n).roll(1), tolerance=CLOSE)
     if subject.positions and kept and size.n > 1:
-        raise Broken("shuffled words get the same outputs, shuffled, so they have no positions: are these added along the "
-                      "batch, x.size(0) in place of x.size(1)?")  # fmt: skip
+        raise Broken("words have no order: are positions added along the batch, x.size(0) in place of x.size(1)?")
     if not subject.positions and not kept:
         if read := subject.read(size):
             read.blame("heads", "weighing")
-        raise Broken("shuffled words must get the same outputs, shuffled; yours differ: is something reshaped without a "
-                      "transpose, or are there positions (then say positions=True)?", 9)  # fmt: skip
+        raise Broken("shuffled words must get the same outputs, shuffled: is something reshaped without a transpose, or "
+                     "are there positions (then say positions=True)?", 9)  # fmt: skip
 
 
 def texts(subject: Subject, size: Size) -> None:
@@ -91,11 +95,10 @@ def texts(subject: Subject, size: Size) -> None:
             read.blame("weighing", "heads")
         if influence(model, x)[0].equal(torch.eye(size.n, dtype=torch.bool)):
             raise Broken("a word acts on the other text of the batch, and not on its own: which axis is the batch?", 15)
-        raise Broken("a text's output changes when the other text of the batch does: is a softmax or a reshape taken over "
-                      "the batch?")  # fmt: skip
+        raise Broken("a text changes with the other text of the batch: does a softmax or a reshape run over the batch?")
     if not keeps_texts(model, x, tolerance=CLOSE):
-        raise Broken("texts that change places in the batch must take their outputs along; yours do not: are positions "
-                      "added along the batch, x.size(0) in place of x.size(1)?")  # fmt: skip
+        raise Broken("texts that change places must take their outputs along: are positions added along the batch, "
+                     "x.size(0) in place of x.size(1)?")  # fmt: skip
 
 
 def _acts(subject: Subject, size: Size, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -112,8 +115,7 @@ def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
     seen, counts = _acts(subject, size, allowed)
     if not model(x)[counts.any(dim=-1)].isfinite().all():
         _blame_steps(subject, size, None)
-        raise Broken("the output holds NaN, although each word may see some key: is 0 multiplied by infinity? Use "
-                      "masked_fill before the softmax", 11)  # fmt: skip
+        raise Broken("the output holds NaN, although each word may see some key: is 0 multiplied by infinity?", 11)
     wrong = (seen != expected) & counts
     if wrong.any():
         b, i, j = wrong.nonzero()[0].tolist()
@@ -122,7 +124,7 @@ def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
             _blame_mask(subject, size, allowed, seen, counts)
         except Broken as broken:
             model(x)  # that is the example
-            raise Broken(*broken.args[:2], place) from None
+            raise Broken(broken.args[0], broken.args[1], place) from None
 
 
 def _blame_steps(subject: Subject, size: Size, allowed: Tensor | None) -> None:
@@ -138,9 +140,12 @@ def _blame_mask(subject: Subject, size: Size, allowed: Tensor | None, seen: Tens
     """Raise for what explains that words act on others than they should."""
     x, expected = subject.draw(size), subject.seen(size, allowed)
     causal, ones = expected.equal(causal_mask(size.n).expand_as(expected)), torch.ones_like(seen)
-    if ((seen != expected) | ~counts).all():
+    turned = (~expected).any(dim=-1, keepdim=True) & counts  # where the mask, turned round, would leave a key
+    if allowed is not None and turned.any() and not ((seen == expected) & turned).any():
         raise Broken(WRONG_WAY, 7)
     _blame_steps(subject, size, allowed)
+    if causal and not ((seen != ones.triu()) & counts).any():
+        raise Broken("each word sees the future in place of the past: the triangle is turned round")
     if causal and not ((seen != ones.tril(1)) & counts).any():
         raise Broken("the triangle is one diagonal too wide: each word sees one of the future", 14)
     if not (seen & ~expected & counts).any():
@@ -150,6 +155,9 @@ def _blame_mask(subject: Subject, size: Size, allowed: Tensor | None, seen: Tens
     bare, dark = subject.model(size)(x), torch.zeros_like(allowed)
     if same(subject.model(size, allowed)(x), bare):
         raise Broken("the mask has no effect", 14 if causal else None)
+    real = allowed.all(dim=1)
+    if same(subject.model(size, allowed)(x)[real], bare[real]):
+        raise Broken("the mask hides words as queries, not as keys: its last axis must be that of the keys", 12)
     empty = subject.model(size, dark)(x)
     if empty.isnan().any():
         raise Broken("masked keys act on others: does the softmax run over the queries?", 5)
@@ -169,7 +177,7 @@ def future(subject: Subject, size: Size) -> None:
         for i in range(size.n - 1 if output.requires_grad else 0):
             row = (output[:, i] * random(output.size(-1))).sum()
             if torch.autograd.grad(row, x, retain_graph=True)[0][:, i + 1 :].abs().max() > 1e-6:
-                raise Broken(f"a later word gets a gradient from word {i + 1}, which must not depend on it")
+                raise Broken("a word gets a gradient from an earlier one's output, which must not depend on it")
 
 
 def padding(subject: Subject, size: Size) -> None:
@@ -201,12 +209,14 @@ def lengths(subject: Subject, size: Size) -> None:
     for m, n in ((size.n, size.n + 2), (size.n + 2, size.n)):
         q, k, v = (random(size.batch, size.heads, x, size.d, seed=i) for i, x in enumerate((m, n, n)))
         given = [lay_out(x, axes, layer.axes).to(subject.dtype) for x in (q, k, v)]
-        got = layer.attention(*given, *([] if subject.mask is None else [None]))
+        try:
+            got = layer.attention(*given, *([] if subject.mask is None else [None]))
+        except Exception as error:
+            raise Broken(f"m = {m} queries and n = {n} keys raise {type(error).__name__}: {error}") from error
         got = lay_out(got[0] if subject.returns_weights else got, layer.axes, axes).double()
         expected = nn.functional.scaled_dot_product_attention(q, k, v, scale=subject.scale_for(size.d))
         if read and not read.place and not (got.shape == expected.shape and same(got, expected)):
-            raise Broken("right where there are as many queries as keys, wrong where there are more or fewer", None,
-                         f"m = {m}, n = {n}")  # fmt: skip
+            raise Broken("wrong where there are more queries than keys, or fewer", None, f"m = {m}, n = {n}")
 
 
 def large_scores(subject: Subject, size: Size) -> None:
@@ -234,8 +244,8 @@ def half_precision(subject: Subject, size: Size) -> None:
             raise Broken(HALF_FILL, 13) if "overflow" in str(broken) else broken from None
         expected = subject.model(size, allowed)(x)[:, 0]
         if expected.isfinite().all() and not (got - expected).abs().max() <= 0.1 * expected.abs().max():
-            raise Broken(f"in {name} the output {'holds NaN' if got.isnan().any() else 'is another'}: do numbers go beyond "
-                          "65504, or is a fill too large?", 13)  # fmt: skip
+            what = "holds NaN" if got.isnan().any() else "is another"
+            raise Broken(f"in {name} the output {what}: do numbers go beyond 65504, or is a fill too large?", 13)
 
 
 def gradients(subject: Subject, size: Size) -> None:
@@ -249,8 +259,8 @@ def gradients(subject: Subject, size: Size) -> None:
         got = (torch.autograd.grad((output * mix).sum(), leaf)[0] * step).sum()
         wanted = ((model(x + step) - model(x - step)) * mix).sum() / 2
         if not (got - wanted).abs() <= 0.02 * max(wanted.abs(), step.norm()):
-            raise Broken("a small step changes the output, but not as its gradient says: is something detached, or a "
-                          "backward pass written by hand?", None, f"by {wanted:.3g}; by the gradient {got:.3g}")  # fmt: skip
+            raise Broken("the gradient does not say how a small step changes the output: is something detached?", None,
+                         f"the output changes by {wanted:.3g}, by the gradient {got:.3g}")  # fmt: skip
         if subject.mask is not None and subject.empty_rows:
             output = subject.model(size, _empty(subject, size))(leaf)
             if not torch.autograd.grad((output * mix).sum(), leaf)[0].isfinite().all():
@@ -260,10 +270,7 @@ def gradients(subject: Subject, size: Size) -> None:
 def evaluation(subject: Subject, size: Size) -> None:
     x, allowed = subject.draw(size), None if subject.mask is None else subject.hidden(size, max(1, size.n - 2))
     model, layer = subject.model(size, allowed), subject.layer(size, subject.dtype)
-    first, second = model(x), model(x)
-    if not same(first, second, equal_nan=True):
-        raise Broken("two calls with one input differ: is there dropout in evaluation? Call F.dropout(..., "
-                      "training=self.training)")  # fmt: skip
+    first = model(x)
     with torch.enable_grad():
         others = [model(x.clone().requires_grad_()).detach()]
     if isinstance(layer, nn.Module):
@@ -273,8 +280,7 @@ def evaluation(subject: Subject, size: Size) -> None:
             layer.eval()
         others += [trained] if same(trained, again, equal_nan=True) else []  # with dropout, they cannot be compared
     if not all(same(first, other, equal_nan=True) for other in others):
-        raise Broken("it computes something else in evaluation (eval() and no_grad()) than in training: is the mask left "
-                      "out there?", 14)  # fmt: skip
+        raise Broken("it computes something else in evaluation, eval() and no_grad(): is the mask left out there?", 14)
 
 
 def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Subject, Size], None]]]:

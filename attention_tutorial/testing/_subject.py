@@ -77,6 +77,7 @@ class AroundFunction(nn.Module):
         output, *others = result if isinstance(result, tuple | list) else (result,)
         if not isinstance(output, Tensor) or output.shape != given[0].shape:
             return result
+        self.last["output"] = output.detach()
         output = lay_out(output, self.axes, "batch heads n d").transpose(1, 2).flatten(2)
         return (output, *others) if others else output
 
@@ -147,6 +148,9 @@ class Subject:
                 for weight in layer.parameters():
                     if weight.dim() > 1 and not weight.any():
                         weight.data = 0.3 * random(*weight.shape).to(dtype)
+                for module in layer.modules():
+                    if isinstance(module, nn.Dropout):
+                        module.p = 0.0  # so that training can be compared
                 for name in self.names:
                     layer.get_submodule(name).register_forward_hook(partial(self.hear, name))
         return self.layers[key]
@@ -190,11 +194,13 @@ class Subject:
             raise Broken("it changes its arguments; work on new tensors")
         parts = tuple(result) if isinstance(result, tuple | list) else (result,)
         if len(parts) != 1 + self.returns_weights or not all(isinstance(part, Tensor) for part in parts):
-            raise Broken(f"it must return {'(output, weights)' if self.returns_weights else 'a tensor'}, by what you say; got "
-                          f"{', '.join(type(part).__name__ for part in parts)}")  # fmt: skip
+            kinds = ", ".join(type(part).__name__ for part in parts)
+            wanted = "output and weights" if self.returns_weights else "a tensor (is it returns_weights=True?)"
+            raise Broken(f"it must return {wanted}; got {kinds}")
         if parts[0].shape[:-1] != given.shape[:-1]:
             raise Broken(f"its output must have the shape {tuple(given.shape)}; got {tuple(parts[0].shape)}")
-        self.last["output"] = parts[0].detach()
+        if not self.function:
+            self.last["output"] = parts[0].detach()
         return lay_out(parts[0], self.axes, "batch n d").double(), parts[1].double() if parts[1:] else None
 
     def seen(self, size: Size, allowed: Tensor | None = None) -> Tensor:
@@ -218,7 +224,9 @@ class Subject:
             if name not in self.heard:
                 raise Broken(f"{name} is never called: is it left out, or is only its weight used?")
         heard = [[self.words(x, size) for x in self.heard[name]] for name in self.names]
-        own = 3 if len(heard) > 2 else 1
+        own, width = 3 if len(heard) > 2 else 1, heard[0][1].size(-1)
+        if width % (size.heads if own == 3 else 3 * size.heads):
+            raise Broken(f"{self.names[0]} gives {width} features, which num_heads={size.heads} cannot share")
         q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].chunk(3, dim=-1)
         return Heads(q, k, v, heard[-1][0] if len(heard) > own else output, q.size(-1) // size.heads)
 
