@@ -82,8 +82,8 @@ def order(subject: Subject, size: Size) -> None:
     if not subject.positions and not kept:
         if read := subject.read(size):
             read.blame("heads", "weighing")
-        raise Broken("shuffled words must get the same outputs, shuffled: is something reshaped without a transpose, or "
-                     "are there positions (then say positions=True)?", 9)  # fmt: skip
+        raise Broken("shuffled words must get the same outputs, shuffled: is something reshaped without a transpose, "
+                     "or are there positions (then say positions=True)?", 9)  # fmt: skip
 
 
 def texts(subject: Subject, size: Size) -> None:
@@ -151,7 +151,8 @@ def _blame_mask(subject: Subject, size: Size, allowed: Tensor | None, seen: Tens
     if not (seen & ~expected & counts).any():
         raise Broken("the mask hides more than it should")
     if allowed is None:
-        raise Broken("the future is seen: is the triangle missing, or set after the softmax?", 14)
+        raise Broken("the future is seen: is the triangle missing, or set after the softmax, or are heads reshaped "
+                     "without a transpose?", 14 if seen.all() else None)  # fmt: skip
     bare, dark = subject.model(size)(x), torch.zeros_like(allowed)
     if same(subject.model(size, allowed)(x), bare):
         raise Broken("the mask has no effect", 14 if causal else None)

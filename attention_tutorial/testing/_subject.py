@@ -188,8 +188,8 @@ class Subject:
             if mask is not None and mask.dim() == 3 and "must match" in cause:
                 raise Broken(f"{cause}; does the mask's first axis meet the heads? Write mask[:, None]", 15) from error
             raise Broken(cause) from error
-        self.last = layer.last if self.function else {"x": kept}
-        self.last |= {} if mask is None else {"mask": mask}
+        finally:
+            self.last = (layer.last if self.function else {"x": kept}) | ({} if mask is None else {"mask": mask})
         if not torch.equal(given, kept):
             raise Broken("it changes its arguments; work on new tensors")
         parts = tuple(result) if isinstance(result, tuple | list) else (result,)
@@ -199,8 +199,7 @@ class Subject:
             raise Broken(f"it must return {wanted}; got {kinds}")
         if parts[0].shape[:-1] != given.shape[:-1]:
             raise Broken(f"its output must have the shape {tuple(given.shape)}; got {tuple(parts[0].shape)}")
-        if not self.function:
-            self.last["output"] = parts[0].detach()
+        self.last.setdefault("output", parts[0].detach())
         return lay_out(parts[0], self.axes, "batch n d").double(), parts[1].double() if parts[1:] else None
 
     def seen(self, size: Size, allowed: Tensor | None = None) -> Tensor:
