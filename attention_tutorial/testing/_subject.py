@@ -133,6 +133,8 @@ class Subject:
     def __post_init__(self) -> None:
         if self.mask not in (None, "allowed", "masked", "added"):
             raise ValueError(f"mask must be 'allowed', 'masked', 'added' or None; got {self.mask!r}")
+        if self.dtype not in (torch.float64, torch.float32):
+            raise ValueError(f"dtype must be torch.float64 or torch.float32; got {self.dtype}")
         for name in ("causal", "returns_weights", "empty_rows", "half", "positions"):
             check_flag(name, getattr(self, name))
         for name, known, needed in (("axes", "batch n d", "n d"), ("mask_axes", "batch heads 1 m n", "n")):
