@@ -250,6 +250,8 @@ def matrix_chain(
 ) -> Axes:
     """Draw several small matrices side by side with their numbers, names and shapes.
 
+    Whole numbers stand without decimals, and zeros are pale.
+
     Args:
         matrices: for each its name, its values (rows, columns) and its colour.
         ax: where to draw; a new figure when left out.
@@ -264,7 +266,7 @@ def matrix_chain(
     Example:
         >>> ax = matrix_chain([("Q", [[1.0, 0.0]], QUERY), ("K", [[0.0, 1.0]], KEY)], joints=["·"])
         >>> [text.get_text() for text in ax.texts][:2]
-        ['1.00', '0.00']
+        ['1', '0']
     """
     arrays = [_array(values) for _, values, _ in matrices]
     if any(array.ndim != 2 for array in arrays):
@@ -294,7 +296,9 @@ def _matrix(ax: Axes, array: np.ndarray, name: str, color: str, *, left: float, 
     for (i, j), x in np.ndenumerate(array):
         ax.add_patch(FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle=ROUND_CORNERS,
                                     facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1))  # fmt: skip
-        ax.text(left + j + 0.5, top + i + 0.52, f"{x:.2f}", ha="center", va="center", fontsize=10)
+        whole = abs(x - round(x)) < 1e-9
+        ax.text(left + j + 0.5, top + i + 0.52, f"{round(x)}" if whole else f"{x:.2f}", ha="center", va="center",
+                fontsize=10, alpha=0.5 if whole and round(x) == 0 else 1)  # fmt: skip
     centre, below = left + columns / 2, top + rows + 0.35
     ax.text(centre, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
     ax.text(centre, below, f"{rows} × {columns}", ha="center", va="center", fontsize=9, color=GREY)

@@ -137,8 +137,9 @@ def test_a_band_runs_from_the_lowest_to_the_highest_run_around_the_mean():
 
 
 def test_a_chain_shows_every_number_name_shape_and_joint():
-    ax = matrix_chain([("Q", [[1.0, 2.0]], plotting.QUERY), ("K", [[3.0], [4.5]], plotting.KEY)], joints=["·"])
-    assert texts(ax) == ["1.00", "2.00", "Q", "1 × 2", "·", "3.00", "4.50", "K", "2 × 1"]
+    ax = matrix_chain([("Q", [[1.0, 0.0]], plotting.QUERY), ("K", [[3.0], [4.5]], plotting.KEY)], joints=["·"])
+    assert texts(ax) == ["1", "0", "Q", "1 × 2", "·", "3", "4.50", "K", "2 × 1"]
+    assert [text.get_alpha() for text in ax.texts[:2]] == [1, 0.5]
     assert len(ax.patches) == 4
 
 

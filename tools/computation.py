@@ -88,6 +88,7 @@ def reached(code: ast.Module, imported: dict[str, Binding]) -> Iterator[str]:
     """Yield, as text, each function, class and constant of the package that code leads to, and each file of data."""
     todo = list(_uses(code, {}, imported))
     seen: set[Binding] = set()
+    words: set[Any] = set()
     while todo:
         module, name = binding = todo.pop()
         path = _file(module)
@@ -103,7 +104,8 @@ def reached(code: ast.Module, imported: dict[str, Binding]) -> Iterator[str]:
         for statement in defined.get(name, []):
             todo += _uses(statement, {own: (module, own) for own in defined}, imported)
             yield syntax(_Wordless().visit(ast.parse(ast.unparse(statement))))
-            yield from _data(statement)
+            words |= {node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)}
+    yield from _data(words)
 
 
 @functools.cache
@@ -153,10 +155,10 @@ def _uses(code: ast.AST, own: dict[str, Binding], imported: dict[str, Binding]) 
             yield (imported | own)[node.id]
 
 
-def _data(statement: ast.stmt) -> Iterator[str]:
-    """Yield the files of data that a statement names, by folder and name, or by the folder alone."""
-    words = {node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)}
+def _data(words: Set[Any]) -> Iterator[str]:
+    """Yield the files of data that words name: by their folder and name, with or without its ending, or all of it."""
     for folder in {path.parent for path in PACKAGE.rglob("*.json")} | {path.parent for path in PACKAGE.rglob("*.txt")}:
         if folder.name in words:
             files = [file for file in folder.iterdir() if file.suffix in {".json", ".txt"}]
-            yield from (file.read_text("utf-8") for file in [f for f in files if f.name in words] or files)
+            named = [file for file in files if words & {file.name, file.stem}]
+            yield from (file.read_text("utf-8") for file in named or files)

@@ -62,7 +62,7 @@ def keeps_order(layer: Model, x: Tensor, order: Tensor, *, tolerance: float = 1e
 
 
 def keeps_texts(layer: Model, x: Tensor, *, tolerance: float = 1e-6) -> bool:
-    """Say whether two texts of a batch that change places take their outputs along (5b.3).
+    """Say whether two texts of a batch that change places take their outputs along (6.4).
 
     Args:
         layer: from (batch, n, d) to (batch, n, features).

@@ -43,7 +43,8 @@ TOTAL_OF_THREE = quick_question(
 )
 
 CACHE_OF_A_WORD = quick_question(
-    "5 layers, 12 heads of queries, 3 of keys and values, 16 features a head, 4 bytes a number: bytes for one word?",
+    "5 layers, 12 heads of queries, 3 of keys and values, 16 features per head, 4 bytes per number: "
+    "bytes for one word?",
     1920,
     {
         960: "keys and values are both kept; you counted one of them",

@@ -294,7 +294,7 @@ def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Sub
         ("heads", "4.4", joined, heads and not subject.function),
         ("agreement", "2.6", agreement, heads),
         ("order", "2.10", order, not subject.causal or subject.positions),
-        ("texts", "5b.3", texts, subject.sizes[-1].batch > 1),
+        ("texts", "6.4", texts, subject.sizes[-1].batch > 1),
         ("future", "5.3", future, subject.causal or (mask and "m" in subject.mask_axes.split())),
         ("padding", "5.4", padding, mask),
         ("empty rows", "5.7", empty_rows, mask and subject.empty_rows),

@@ -200,7 +200,8 @@ def other(x):
     return x
 ''',
     "data/__init__.py": "",
-    "data/load.py": 'def numbers():\n    return open("kept", "numbers.json")\ndef more():\n    return 1',
+    "data/load.py": 'def read(name):\n    return open("kept", f"{name}.json")\ndef numbers():\n'
+    '    return read("numbers")\ndef more():\n    return read("words")',
     "data/kept/numbers.json": "[1]",
     "data/kept/words.json": "[]",
     "plotting.py": "def draw(x): return x",
@@ -240,7 +241,7 @@ def package(tmp_path, monkeypatch):
         ("core.py", "    return x\n", "    return 2 * x\n", False),  # another function
         ("_checks.py", "too ", "far too ", False),
         ("_checks.py", '"small"', '"little"', False),
-        ("data/load.py", "return 1", "return 2", False),
+        ("data/load.py", 'read("words")', 'read("numbers")', False),
         ("data/kept/words.json", "[]", "[1]", False),
         ("plotting.py", "return x", "return 2 * x", False),
     ],

@@ -204,6 +204,12 @@ def alike(attention):
     return Layer(attention)
 
 
+def even(attention):
+    with torch.no_grad():
+        attention.w_q.weight.zero_()
+    return Layer(attention)
+
+
 def spoilt(heading, number):
     """Return what differs from `sound` in a model that has the fault of a section."""
     names = sound()
@@ -235,6 +241,9 @@ def spoilt(heading, number):
             "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs), "scrambled")
         },
         ("My embedding of a text differs from the reference", 0): lambda: {"embed": embedder(masked=False)},
+        ("My attention weights are all equal, or the same for every query", 0): lambda: {
+            "attention": even(copy.deepcopy(names["attention"].attention))
+        },
         ("All heads look alike", 0): lambda: {"attention": alike(copy.deepcopy(names["attention"].attention))},
         ("It differs on a GPU", 0): lambda: {"model": Unstable(names["model"].network)},
         ("It runs out of memory", 0): lambda: {"attention": Layer(names["attention"].attention, "keeps")},

@@ -13,12 +13,13 @@ from attention_tutorial.notebook import Claim
 from tools.book import ROOT, chapters, read
 
 CONF = """
-from attention_book.sayings import SayingsDirective
+from attention_book.sayings import SayingsDirective, note_topics
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
 exclude_patterns = ["_out", "jupyter_execute"]
 def setup(app):
     app.add_directive("sayings", SayingsDirective)
+    app.connect("doctree-read", note_topics)
 """
 ROW = """[[saying]]
 topic = "Scores"
@@ -38,7 +39,10 @@ def page(tmp_path):
     data, metadata = claim._repr_mimebundle_()
     output = new_output("display_data", data, metadata=metadata)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [new_markdown_cell("# 2. Scores"), new_code_cell("claim()", outputs=[output], execution_count=1)]
+    cells = [
+        new_markdown_cell("# 2. Scores\n\n[Said](../index.md#scores)"),
+        new_code_cell("claim()", outputs=[output], execution_count=1),
+    ]
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "c.ipynb").write_text(json.dumps(notebook))
@@ -61,6 +65,12 @@ def test_a_saying_shows_its_words_source_and_verdict_and_leads_to_what_was_measu
     assert words == "“All is one” — A book Not so. At \\(d = 4\\) it is. A share of one : 0.97 X1a"
     assert saying.select_one(".attribution a")["href"] == "https://example.org/all"
     assert saying.select_one("li a")["href"] == "notebooks/c.html#claim-X1a"
+
+
+def test_a_chapter_can_link_to_the_sayings_of_a_topic(page, tmp_path):
+    status, said, _ = page(ROW.replace("@verdict", "so"))
+    assert status == 0, said
+    assert 'href="../index.html#scores"' in (tmp_path / "_out" / "notebooks" / "c.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

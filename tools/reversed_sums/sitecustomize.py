@@ -5,7 +5,7 @@
 Python imports a module of this name before anything else (tools/profiles.py says when it is on the path). From then on
 matrix products, sums, means, variances, norms and softmaxes add their terms in another order: the same numbers but for
 what rounding makes of them. Whole numbers and zeros stay what they were. What is not in TURNED stays as it is: torch's
-fused attention and layer norm, running sums, scattered ones, FlexAttention.
+fused attention and layer norm, running sums, scattered ones.
 """
 
 import functools

@@ -48,7 +48,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .claims import ClaimsDirective
     from .mistakes import MistakesDirective
     from .plans import SessionDirective
-    from .sayings import SayingsDirective
+    from .sayings import SayingsDirective, note_topics
     from .start_widget import StartWidgetDirective
 
     # What a page may write
@@ -80,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-read", theme.mark_callouts)
     app.connect("doctree-read", search.note_records)
     app.connect("doctree-read", laboratory.note_tasks)
+    app.connect("doctree-read", note_topics)
 
     # 3. All pages are read: what needs to know all of them.
     app.connect("env-updated", address.fill_lost_page)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import Claim
@@ -68,7 +69,8 @@ class SayingsDirective(SphinxDirective):
         for saying in sayings:
             if saying.topic not in sections:
                 name = nodes.make_id(saying.topic)
-                sections[saying.topic] = nodes.section("", nodes.title("", saying.topic), ids=[name], names=[name])
+                title = nodes.title("", saying.topic)
+                sections[saying.topic] = nodes.section("", title, ids=[name], names=[name], classes=["sayings-topic"])
             sections[saying.topic].append(self._set(saying, found))
         for section in sections.values():
             self.state.document.note_implicit_target(section, section)
@@ -87,3 +89,11 @@ class SayingsDirective(SphinxDirective):
             value = nodes.Text(f": {measured_in_words(claim)} ")
             claims.append(nodes.list_item("", nodes.paragraph("", "", *inline(claim.sentence), value, link)))
         return nodes.container("", quote, told, claims, classes=["saying"])
+
+
+def note_topics(app: Sphinx, doctree: nodes.document) -> None:
+    """Let other pages link to the topics, as to headings; a link to one that does not exist is still an error."""
+    for section in doctree.findall(nodes.section):
+        if "sayings-topic" in section["classes"]:
+            slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+            slugs.update({name: (0, name, section[0].astext()) for name in section["ids"]})
