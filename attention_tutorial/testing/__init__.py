@@ -242,7 +242,7 @@ def check_layer(
         raise ValueError("projections must name up to four modules of the layer, for queries, keys, values, output; "
                          f"expected some of {', '.join(known)}; got {projections!r}")  # fmt: skip
     texts = 2 if "batch" in str(axes).split() else 1
-    sizes = [(1, 1), (1, 2), (texts, 2), (texts, 3), (texts, 6 if num_heads == 5 else 5)]
+    sizes = [(1, 1), (1, 2), (texts, 3), (texts, 6 if num_heads == 5 else 5)]
     subject = Subject(
         make=lambda size: copy.deepcopy(layer), sizes=[Size(b, num_heads, n, d_model) for b, n in sizes],
         call=call or (lambda layer, *inputs: layer(*inputs)), names=names, positions=positions, mask=mask, axes=axes,

@@ -232,10 +232,16 @@ class Subject:
         return Heads(q, k, v, heard[-1][0] if len(heard) > own else output, q.size(-1) // size.heads)
 
     def words(self, x: Tensor, size: Size) -> Tensor:
-        """Bring what a projection took or gave into (batch, n, features), also where it was split into heads."""
+        """Bring what a projection took or gave into (batch, n, features), also where heads or texts were split."""
         if x.dim() == 4:
             x = (x.transpose(1, 2) if x.size(1) == size.heads else x).flatten(2)
-        return lay_out(x, self.axes, "batch n d").double()
+        if x.dim() == 2 and self.axes.split()[0] == "n":
+            x = x.view(-1, size.batch, x.size(-1)) if x.size(0) == size.n * size.batch else x
+        if x.dim() == 3 and x.shape[:2] == (size.n, size.batch):
+            x = x.transpose(0, 1)
+        if x.numel() != size.batch * size.n * x.size(-1):
+            raise Broken(f"the projections must take and give (batch, n, features); got {tuple(x.shape)}")
+        return x.reshape(size.batch, size.n, -1).double()
 
     def scale_for(self, d_head: int) -> float:
         return float(d_head**-0.5 if self.scale is None else self.scale(d_head) if callable(self.scale) else self.scale)

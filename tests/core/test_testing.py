@@ -111,7 +111,7 @@ def clinic():
     notebook = json.loads((ROOT / "notebooks" / "05b_clinic.ipynb").read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and re.search(r"^class ", source, re.MULTILINE):
+        if cell["cell_type"] == "code" and re.search(r"^class ", source, re.MULTILINE) and "repaired_" not in source:
             exec(source, names)
     return names
 
