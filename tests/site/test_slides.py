@@ -250,12 +250,41 @@ def test_a_word_that_is_dragged_on_an_enlarged_slide_stays_under_the_pointer(sho
 def test_a_clicker_leads_on_from_a_demonstration(show_deck):
     page = show_deck(CHAPTERS[2])
     go_to(page, ".demonstration")
+    box = page.locator(".present .demonstration")
+    assert box.evaluate("box => box.scrollHeight <= box.clientHeight"), "all of the plane is on its slide"
     where = page.evaluate(HERE)
     page.locator(".present .demonstration button").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate(HERE) == where
     page.keyboard.press("PageDown")
     assert page.evaluate(HERE) != where
+    page.close()
+
+
+IN_SIGHT = """async (box) => {
+    const part = (selector) => box.shadowRoot.querySelector(selector);
+    const boxOf = (selector) => part(selector).getBoundingClientRect();
+    const [shares, top] = [[], box.getBoundingClientRect().top];
+    part("[id$='-tour']").click();
+    for (let card = 0; card < 10; card++) {
+        let share = 0;
+        for (let times = 0; times < 40 && share < 0.8; times++) { // while it computes, and scrolls
+            await new Promise((done) => setTimeout(done, 50));
+            const [lit, over] = [boxOf(".bw-lit"), boxOf(".bw-card")];
+            share = (Math.min(lit.bottom, over.top) - Math.max(lit.top, top)) / Math.min(lit.height, over.top - top);
+        }
+        shares.push(share);
+        part("[id$='-card-next']").click();
+    }
+    return shares;
+}"""
+
+
+def test_on_a_slide_the_card_of_a_tour_does_not_cover_what_it_speaks_of(show_deck):
+    page = show_deck(CHAPTERS[9])
+    page.emulate_media(reduced_motion="reduce")
+    go_to(page, ".demonstration")
+    assert min(page.locator(".present .demonstration").evaluate(IN_SIGHT)) >= 0.8
     page.close()
 
 

@@ -14,7 +14,7 @@ PLAYED = {
 }
 
 
-@pytest.fixture(params=PLAYED)
+@pytest.fixture(params=PLAYED, scope="module")
 def played(request, pages):
     """A page with one of the widgets, whose clock stands still; with its slider's first and last moment."""
     page = pages.take(viewport={"width": 390, "height": 900}, reduced_motion="reduce")

@@ -13,7 +13,7 @@ from attention_tutorial.widgets import CodeReader, Translator
 TOURED = {"translator": Translator, "code_reader": CodeReader}
 
 
-@pytest.fixture(params=TOURED)
+@pytest.fixture(params=TOURED, scope="module")
 def toured(request, pages):
     """A page with one of the widgets, and the class of the widget."""
     page = pages.take(viewport={"width": 390, "height": 780}, reduced_motion="reduce")
@@ -59,7 +59,7 @@ def test_each_of_ten_cards_lights_up_one_part_and_it_is_in_sight(toured):
         assert seen >= 0.85 * min(part["height"], panel["y"]), (place, part, panel)
         assert page.evaluate("document.activeElement.id").endswith("-card-next")
         assert page.locator(".bw-panel").count() == 1, "the card takes the panel's place"
-        if place in (0, 9):
+        if place == 0:
             assert serious_findings(page, ".bw-card", thorough=False) == []
             page.set_viewport_size({"width": 390, "height": 780})
         if place < 9:
@@ -92,7 +92,7 @@ def test_a_tour_goes_by_keyboard_and_ends_at_any_time_where_it_began(toured):
 
 
 def test_the_translators_cards_say_what_the_machine_computes(pages):
-    page = pages.take(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = pages.take(viewport={"width": 390, "height": 780}, reduced_motion="reduce")
     widget = Translator("the idea was praised in 2020", closed=[("cross", -1, "idea")], step=2)
     put(page, widget)
     cards, matrices, model = walk(page), widget.matrices(), load_translator()
@@ -114,7 +114,7 @@ def test_the_translators_cards_say_what_the_machine_computes(pages):
 
 
 def test_the_code_models_cards_say_what_it_computes(pages):
-    page = pages.take(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = pages.take(viewport={"width": 390, "height": 780}, reduced_motion="reduce")
     widget = CodeReader("for i in range(len(names)):\n    print(na", heads_off=[(2, 1)])
     put(page, widget)
     cards, model, read = walk(page), load_code_model(torch.float64), widget.read()

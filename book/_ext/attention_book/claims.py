@@ -55,27 +55,11 @@ def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
 
 
 def _values(found: Any, runs: int) -> list[Any]:
-    return Summary(found) if isinstance(found, dict) else found if isinstance(found, list) else [found] * runs
-
-
-class Summary(list[Any]):
-    """What older records kept of many runs: the least, the median and the most, and in how many the claim held.
-
-    Between the least and the most nothing is known, so a bound that cuts there asks for new runs. `make replicate`
-    records every value; when no summary is left in `replication.json`, this class goes.
-    """
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        middle = [record["median"]] * (record["runs"] - 2)
-        super().__init__([record["least"], *middle, record["most"]])
-        self.held: int = record["held"]
+    return found if isinstance(found, list) else [found] * runs
 
 
 def held_in(claim: Claim, values: Sequence[Any]) -> int:
     """Return in how many fresh runs a claim holds, given what each measured, to six digits; None where it did not."""
-    if isinstance(values, Summary):
-        ends = [claim.holds(value, rounding=5e-5) for value in (values[0], values[-1])]
-        return len(values) if all(ends) else values.held if values.held < len(values) else 0
     return sum(claim.holds(value, rounding=5e-6) for value in values)
 
 

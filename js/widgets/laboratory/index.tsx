@@ -228,9 +228,11 @@ interface Racing {
   /** Begin another race; it calls what it is given whenever it has news. */
   begin: (make: (hear: () => void) => Race) => Race;
   drop: () => void;
-  /** What has to be on the page: where that has gone, the race ends. */
+  /** What has to be on the page: a while after that has gone, the race ends. */
   place: RefObject<HTMLDivElement | null>;
 }
+
+const WHILE = 60_000; // milliseconds, since a notebook takes what is far away off the page and brings it back
 
 function useRace(): Racing {
   const [, again] = useState(0);
@@ -243,7 +245,6 @@ function useRace(): Racing {
     hear();
   }
   function hear() {
-    if (place.current?.isConnected === false) end();
     again((times) => times + 1);
   }
   function begin(make: (hear: () => void) => Race) {
@@ -251,7 +252,19 @@ function useRace(): Racing {
     take(race);
     return race;
   }
-  useEffect(() => end, []);
+  useEffect(() => {
+    let gone: ReturnType<typeof setTimeout>;
+    const watch = new ResizeObserver(([entry]) => {
+      clearTimeout(gone);
+      if (!entry!.target.isConnected) gone = setTimeout(() => take(null), WHILE);
+    });
+    watch.observe(place.current!);
+    return () => {
+      watch.disconnect();
+      clearTimeout(gone);
+      end();
+    };
+  }, []);
   return { race: held.current, begin, drop: () => take(null), place };
 }
 
@@ -848,6 +861,11 @@ function Taking({ state }: { state: State }) {
           {code}
         </pre>
       </Scroll>
+      <p class="bw-quiet">
+        <Words>
+          The numbers are the same up to rounding. Where a run jumps about, rounding errors grow and the two part.
+        </Words>
+      </p>
       <div class="bw-wrap lab-buttons" data-follows-eye>
         <Button name="copy-code" onClick={() => copy("code", code)}>
           {copied === "code" ? "Copied" : "Copy the code"}

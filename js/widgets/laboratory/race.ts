@@ -6,7 +6,8 @@ import script from "./worker.ts?thread";
 
 export type Pair<T> = [a: T, b: T];
 
-const EVERY = 25; // steps from one measurement to the next
+const EVERY = 25; // steps from one measurement to the next, at first: where there are twice as many, twice as far
+const MANY = 1600; // steps of a run, from which on it is measured less often
 const MOMENT = 100; // milliseconds that a round should take, and from one picture to the next
 
 /** A thread, which is asked one thing at a time. */
@@ -114,7 +115,7 @@ export class Race {
       seen = this.which;
       const steps = this.running ? Math.min(this.round, this.goal - this.steps, EVERY - (this.steps % EVERY)) : 0;
       const end = this.steps + steps;
-      const measure = end % EVERY === 0 || end === this.goal;
+      const measure = end % (EVERY * 2 ** Math.max(0, Math.ceil(Math.log2(end / MANY)))) === 0 || end === this.goal;
       const start = performance.now();
       await this.ask(() => (steps ? { kind: "train", steps, measure, which: seen } : { kind: "look", which: seen }));
       if (steps) this.round = Math.max(1, Math.min(EVERY, Math.round((steps * MOMENT) / (performance.now() - start))));

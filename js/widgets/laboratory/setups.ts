@@ -116,6 +116,6 @@ export function toPython({ task, differ, values, both }: Experiment, steps: numb
     ...values.map((value, i) => `${"ab"[i]} = train_one_layer("${task}", ${differ}=${inPython(value)}, **both)`),
     "for trained in (a, b):",
     "    loss, accuracy = evaluate_one_layer(trained.model)",
-    '    print(f"loss {loss:.2f}, {accuracy:.0%} correct")',
+    '    print(f"loss {loss:.2f}, {accuracy:.1%} correct")',
   ].join("\n");
 }

@@ -75,7 +75,14 @@ function sayWinner(points: Pair<readonly Point[]>): string {
   const lower = worse.loss < better.loss;
   return lower
     ? `${other} has the lower loss (${two(worse.loss)}, ${won} ${two(better.loss)}), and yet ${won} ${does(better)} better.`
-    : `In this run ${won} did better.`;
+    : `In this run ${won} did better.${sayFirst(points)}`;
+}
+
+const UNLIKE = 0.2;
+/** How sharply both looked before they had learned anything, if that was not alike. */
+function sayFirst([[a], [b]]: Pair<readonly Point[]>): string {
+  if (Math.abs(a!.largest - b!.largest) < UNLIKE) return "";
+  return ` Before the first step A gave one token ${two(a!.largest)} of its weight on average, B ${two(b!.largest)}.`;
 }
 
 /** One start of several: what both do in the end. */

@@ -56,12 +56,14 @@ function View(props: Props) {
           <Fitting>{(width) => <Learning {...onItsWay} {...{ glides, width, write }} said={state} />}</Fitting>
         </div>
       </div>
-      <Weights {...props} />
-      <Panel
-        title={`${named(state.words)[state.word]}: ${sayWeight(state, data, state.word)}. ${sayOutput(state, data)}.`}
-      >
-        <Arithmetic {...props} />
-      </Panel>
+      <div class="pl-below">
+        <Weights {...props} />
+        <Panel
+          title={`${named(state.words)[state.word]}: ${sayWeight(state, data, state.word)}. ${sayOutput(state, data)}.`}
+        >
+          <Arithmetic {...props} />
+        </Panel>
+      </div>
       <TextAlternative title="All of this in words" lines={describe(state, data)} />
     </>
   );
@@ -247,10 +249,12 @@ interface DotsProps {
   kind: "key" | "value";
   /** One more label that has to find its place. */
   also: { text: string; at: Point; kind: string } | null;
+  /** Points along an arrow that labels should not lie on. */
+  arrow?: readonly Point[];
 }
 
 /** The points of the words, as large as their weights, and their names: words at one place share a label. */
-function Dots({ state: { words, masked, word }, weights, places, plane, kind, also }: DotsProps) {
+function Dots({ state: { words, masked, word }, weights, places, plane, kind, also, arrow = [] }: DotsProps) {
   const clusters = clustersOf(places);
   const wide = (letters: number) => 7.6 * letters + 4;
   const labelled = [
@@ -261,7 +265,7 @@ function Dots({ state: { words, masked, word }, weights, places, plane, kind, al
     })),
     ...(also ? [{ at: also.at, radius: 8, width: wide(also.text.length) }] : []),
   ];
-  const boxes = placeLabels(labelled, plane.width, plane.height);
+  const boxes = placeLabels(labelled, plane.width, plane.height, arrow);
   const last = boxes.at(-1)!;
   return (
     <g>
@@ -328,6 +332,9 @@ function Asking({ state, data, said, width, write, glides }: Drawing) {
         plane={plane}
         kind="key"
         also={{ text: "query", at: beyond, kind: "query" }}
+        arrow={range(11).map(
+          (i): Point => [origin[0] + (i / 10) * (tip[0] - origin[0]), origin[1] + (i / 10) * (tip[1] - origin[1])],
+        )}
       />
       <Line from={origin} to={tip} kind="pl-query" />
       {long > 1 ? <Head at={tip} along={along} /> : null}

@@ -48,9 +48,15 @@ const WAYS: readonly Point[] = [
   [-1, 0],
 ];
 
-/** A box for each label, the widest placed first: where it covers least of points and other labels, within the drawing. */
-export function placeLabels(all: readonly Labelled[], width: number, height: number): Box[] {
-  const dots = all.map(({ at, radius }): Box => {
+/** A box for each label, the widest placed first: where it covers least of points, other labels and an arrow, within the
+    drawing. */
+export function placeLabels(
+  all: readonly Labelled[],
+  width: number,
+  height: number,
+  arrow: readonly Point[] = [],
+): Box[] {
+  const dots = [...all, ...arrow.map((at) => ({ at, radius: 6 }))].map(({ at, radius }): Box => {
     const side = 1.6 * radius;
     return { left: at[0] - side / 2, top: at[1] - side / 2, width: side, height: side };
   });
