@@ -6,6 +6,7 @@ mask=masked`` does the same; with ``d_model=12`` for a layer.
 """
 
 import copy
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +63,8 @@ class BrokenLaws(AssertionError):
         for message in dict.fromkeys(finding.message for finding in findings):
             alike = [finding for finding in findings if finding.message == message]
             told.append(f"{', '.join(f'{each.law} ({each.section})' for each in alike)}: {alike[0]}")
-        super().__init__("\n\n".join(told))
+        lines = "\n\n".join(told).splitlines()
+        super().__init__("\n".join(textwrap.fill(line, 88, subsequent_indent=" " * 4) for line in lines))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
