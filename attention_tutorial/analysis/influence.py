@@ -9,12 +9,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["influence", "keeps_order", "keeps_texts"]
+__all__ = ["find_influence", "follows_order", "keeps_texts"]
 
 Model = Callable[[Tensor], Tensor]
 
 
-def influence(model: Model, x: Tensor, *, tolerance: float = 1e-6) -> Tensor:
+def find_influence(model: Model, x: Tensor, *, tolerance: float = 1e-6) -> Tensor:
     """Find which inputs each output depends on, by changing one input after another.
 
     Under a mask, this must be the mask: what is masked has no influence, also where it is loud (sections 5.3 and 5.4).
@@ -28,7 +28,7 @@ def influence(model: Model, x: Tensor, *, tolerance: float = 1e-6) -> Tensor:
         Booleans (..., m, n), where True in row i and column j says: output i changes when input j does.
 
     Example:
-        >>> influence(lambda x: x.cumsum(dim=-2), torch.ones(3, 1)).int().tolist()
+        >>> find_influence(lambda x: x.cumsum(dim=-2), torch.ones(3, 1)).int().tolist()
         [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
     before = model(x)
@@ -41,7 +41,7 @@ def influence(model: Model, x: Tensor, *, tolerance: float = 1e-6) -> Tensor:
     return torch.stack(columns, dim=-1)
 
 
-def keeps_order(layer: Model, x: Tensor, order: Tensor, *, tolerance: float = 1e-6) -> bool:
+def follows_order(layer: Model, x: Tensor, order: Tensor, *, tolerance: float = 1e-6) -> bool:
     """Say whether shuffled inputs give the same outputs, shuffled: a layer that does not know the order (2.10).
 
     Args:
@@ -55,7 +55,7 @@ def keeps_order(layer: Model, x: Tensor, order: Tensor, *, tolerance: float = 1e
 
     Example:
         >>> x, order = torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([2, 0, 1])
-        >>> keeps_order(lambda x: x - x.mean(), x, order), keeps_order(lambda x: x.cumsum(dim=0), x, order)
+        >>> follows_order(lambda x: x - x.mean(), x, order), follows_order(lambda x: x.cumsum(dim=0), x, order)
         (True, False)
     """
     return torch.allclose(layer(x[..., order, :]), layer(x)[..., order, :], atol=tolerance)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..analysis.influence import influence, keeps_order, keeps_texts
+from ..analysis.influence import find_influence, follows_order, keeps_texts
 from ..exercises.chapter05 import EQUAL_ROWS, HALF_FILL, NAN_GRADIENTS, NAN_ROWS, NO_GRADIENT, OUTSHONE, OVERFLOW
 from ..exercises.parse import random
 from ..masks import causal_mask
@@ -76,7 +76,7 @@ def agreement(subject: Subject, size: Size) -> None:
 
 
 def order(subject: Subject, size: Size) -> None:
-    kept = keeps_order(subject.model(size), subject.draw(size), torch.arange(size.n).roll(1), tolerance=CLOSE)
+    kept = follows_order(subject.model(size), subject.draw(size), torch.arange(size.n).roll(1), tolerance=CLOSE)
     if subject.positions and kept and size.n > 1:
         raise Broken("words have no order: are positions added along the batch, x.size(0) in place of x.size(1)?")
     if not subject.positions and not kept:
@@ -93,7 +93,7 @@ def texts(subject: Subject, size: Size) -> None:
     if not same(model(torch.stack([x[0], 3 * x[1]]))[0], model(x)[0]):
         if read := subject.read(size):
             read.blame("weighing", "heads")
-        if influence(model, x)[0].equal(torch.eye(size.n, dtype=torch.bool)):
+        if find_influence(model, x)[0].equal(torch.eye(size.n, dtype=torch.bool)):
             raise Broken("a word acts on the other text of the batch, and not on its own: which axis is the batch?", 15)
         raise Broken("a text changes with the other text of the batch: does a softmax or a reshape run over the batch?")
     if not keeps_texts(model, x, tolerance=CLOSE):
@@ -106,7 +106,7 @@ def _acts(subject: Subject, size: Size, allowed: Tensor | None) -> tuple[Tensor,
     counts = ~torch.eye(size.n, dtype=torch.bool).expand(size.batch, -1, -1)
     if allowed is not None and "m" not in subject.mask_axes.split():
         counts = counts & allowed.mT  # what happens at padding, nobody reads
-    return influence(subject.model(size, allowed), subject.draw(size), tolerance=1e-5), counts
+    return find_influence(subject.model(size, allowed), subject.draw(size), tolerance=1e-5), counts
 
 
 def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
@@ -199,7 +199,7 @@ def empty_rows(subject: Subject, size: Size) -> None:
     output = model(x)
     if not output[empty].isfinite().all():
         raise Broken(NAN_ROWS, 11)
-    if (influence(model, x, tolerance=1e-5) & empty[..., None] & ~torch.eye(size.n, dtype=torch.bool)).any():
+    if (find_influence(model, x, tolerance=1e-5) & empty[..., None] & ~torch.eye(size.n, dtype=torch.bool)).any():
         padding(subject, size)  # does the mask work elsewhere?
         model(x)  # that is the example
         raise Broken(EQUAL_ROWS, 13)
