@@ -253,8 +253,8 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("heatmap", "book/glossary.html#term-Attention-map", 1),
     ("multiple heads", "book/glossary.html#term-Multi-head-attention", 2),
     ("qkv shapes", "book/notation.html#attention", 1),
-    ("mean ablation", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-3", 3),
-    ("logit lens", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-5", 2),
+    ("mean ablation", "book/glossary.html#term-Ablation", 1),
+    ("logit lens", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-5", 3),
     ("embedding differs from reference", "book/symptoms.html#my-embedding-of-a-text-differs-from-the-reference", 1),
 ]
 
