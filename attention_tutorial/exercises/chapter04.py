@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..analysis.influence import follows_order
 from ..functional import masked_softmax
 from .parse import mask, number, numbers, random, tensor
 from .runner import Mistake, call
@@ -307,7 +308,7 @@ def _same_outputs(left: Tensor, right: Tensor) -> bool:
 
 SHUFFLE_TEST = Exercise(
     prompt="Whether the outputs of a layer are shuffled as its words are: True or False.",
-    right=lambda layer, x, order: _same_outputs(layer(x[order]), layer(x)[order]),
+    right=follows_order,
     returns=numbers("the verdicts", "there is one for each layer"),
     call=_ask_about_layers,
     cases=[Case((random(_WORDS, 6), _ORDER))],

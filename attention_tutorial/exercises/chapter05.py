@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..analysis.influence import find_influence
 from ..functional import masked_softmax
 from ..masks import causal_mask
 from .parse import mask, number, random, same, tensor
@@ -481,7 +482,7 @@ def _judge_models(answer: Callable[..., Any]) -> int:
 
 FINDS_LEAKS = Exercise(
     prompt="A function that tells models in which a position sees the future from those in which none does.",
-    right=_changing(_differ_before),
+    right=lambda model, x: bool(find_influence(model, x).triu(1).any()),
     returns=number("the number of models"),
     call=_judge_models,
     wrong_answers=[WrongAnswer(message, test) for message, (_, test) in (LEAKY | HONEST).items()],

@@ -8,6 +8,7 @@ from attention_tutorial.data.copying import shift_right
 from attention_tutorial.data.translation import draw_sentences, encode_english, encode_italian
 from attention_tutorial.models.faulty import FAULTS, load_faulty, swap_keys_and_values, train_faulty
 from attention_tutorial.models.transformer import BEGIN, PAD
+from attention_tutorial.testing import BrokenLaws, check_layer
 
 TINY = {"steps": 2, "batch_size": 4, "d_model": 8, "num_heads": 2}
 DRAWN = draw_sentences(6, generator=torch.Generator().manual_seed(0))
@@ -39,9 +40,24 @@ SIGNS = {"no shift": {"step"}, "mask too far": {"step", "network"}, "padding ope
 def test_a_patient_has_the_signs_of_its_fault_and_no_others(fault):
     (patient,) = train_faulty(fault, **TINY)
     assert signs(patient) == SIGNS.get(fault, set())
-    attentions = (patient.network.encoder[0].attention, patient.network.decoder[0].cross_attention)
-    missing = [not hasattr(attention.w_o, "weight") for attention in attentions]
-    assert missing == [fault == "W^O missing"] * 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "laws"),
+    [("healthy", set()), ("W^O missing", {"heads"}), ("mask too far", {"rows", "agreement", "future"})],
+)
+def test_the_attention_of_a_patient_breaks_the_laws_of_its_fault_and_no_others(fault, laws):
+    (patient,) = train_faulty(fault, **TINY)
+    attention, broken = patient.network.decoder[0].attention, set()
+    for law in check_layer(
+        attention, 8, num_heads=2, projections="w_q w_k w_v w_o", causal=True, collect=True,
+        call=lambda layer, x: layer(x, is_causal=True)[0],
+    ):  # fmt: skip
+        try:
+            law()
+        except BrokenLaws:
+            broken.add(law.name)
+    assert broken == laws
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,0 +1,213 @@
+"""Recognise how an attention computes: which steps, right or known to be wrong, give the output that came.
+
+The steps are the right answers and the wrong ones of the chapters' tables, each with its words.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..layers import repeat_heads
+from ..masks import causal_mask
+from .chapter04 import SPLIT
+from .chapter05 import CAUSAL, SURVIVING_SOFTMAX
+
+__all__ = ["Heads", "Reading", "Step", "recognise"]
+
+Weigh = Callable[[Tensor, Tensor], Tensor]  # scores (..., m, n), what is allowed -> weights
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of an attention.
+
+    Attributes:
+        words: what is wrong with it; none if nothing is.
+        mistake: its number in `MISTAKES`, if it is a common one.
+    """
+
+    words: str = ""
+    mistake: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Queries, keys and values of all heads side by side, and what came of them.
+
+    Attributes:
+        q: (batch, n, heads * d_head).
+        k: the keys, of as many heads or fewer.
+        v: the values.
+        got: the output of the heads, side by side.
+        d_head: the width of a head.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    got: Tensor
+    d_head: int
+
+    def split(self, cut: Callable[[Tensor, int], Tensor] = SPLIT.right) -> list[Tensor]:
+        """Return queries, keys and values, each (batch, heads, n, d_head)."""
+        parts = [cut(x, x.size(-1) // self.d_head) for x in (self.q, self.k, self.v)]
+        return [repeat_heads(x, parts[0].size(1)) for x in parts]
+
+    def expected(self, allowed: Tensor, scale: float) -> Tensor:
+        """Return what PyTorch's function gives for them."""
+        q, k, v = self.split()
+        heads = F.scaled_dot_product_attention(q, k, v, allowed.expand(*q.shape[:-1], k.size(-2)), scale=scale)
+        return _join(heads)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way of computing that gives what came.
+
+    Attributes:
+        heads: how they are split and joined.
+        roles: what serves as query, key and value.
+        weighing: how weights are made of scores.
+        factor: of the scores.
+    """
+
+    heads: Step
+    roles: Step
+    weighing: Step
+    factor: float
+
+
+def _join(heads: Tensor) -> Tensor:
+    return heads.transpose(-3, -2).flatten(-2)
+
+
+def _reshaped(heads: Tensor) -> Tensor:
+    return heads.reshape(*heads.shape[:-3], heads.size(-2), -1)
+
+
+_SCRAMBLED, _DEALT = SPLIT.wrong_answers[0], SPLIT.wrong_answers[-1]
+_JOINED = Step("the heads are joined without transposing back, so each row holds pieces of several words", 9)
+HEADS = (
+    (Step(), SPLIT.right, _join),
+    (Step(), _DEALT.answer, lambda x: x.movedim(-3, -1).flatten(-2)),  # dealt out, and collected as they were dealt
+    (_JOINED, SPLIT.right, _reshaped),
+    *(
+        (Step(str(wrong.message), 9), wrong.answer, join)
+        for wrong in (_SCRAMBLED, _DEALT)
+        for join in (_join, _reshaped)
+    ),
+)
+_IN_TURN = Step("keys and values are repeated over the heads as 0, 1, 0, 1 and not as 0, 0, 1, 1", 10)
+ROLES = (
+    (Step(), (0, 1, 2)),
+    (Step("the keys are averaged, not the values"), (0, 1, 1)),
+    (Step("queries and keys are swapped: row i of the weights belongs to query i"), (1, 0, 2)),
+    (Step("the queries serve as keys, too"), (0, 0, 2)),
+)
+_AXIS = "your softmax runs over {}; it must run over the keys, along each row"
+
+
+def _over(*axes: int) -> Weigh:
+    """A softmax over several axes at once."""
+    return lambda scores, allowed: (s := scores.masked_fill(~allowed, -torch.inf).exp()) / s.sum(axes, keepdim=True)
+
+
+def _under(mask: Tensor) -> Weigh:
+    """The right softmax under another mask."""
+    return lambda scores, _: SURVIVING_SOFTMAX.right(scores, mask)
+
+
+def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
+    """Yield the right softmax, and those of the exercises, of the right mask and of those of the exercises."""
+    right, n = SURVIVING_SOFTMAX.right, allowed.size(-1)
+    yield Step(), right
+    if not allowed.all():
+        causal = allowed.equal(causal_mask(n).expand_as(allowed))
+        yield Step("the mask has no effect", 14 if causal else None), lambda scores, _: scores.softmax(-1)
+        for wrong in CAUSAL.wrong_answers if causal else ():
+            triangle = wrong.answer(n, n)
+            if not triangle.equal(causal_mask(n)):
+                yield Step(str(wrong.message), wrong.mistake), _under(triangle)
+    for wrong in SURVIVING_SOFTMAX.wrong_answers:
+        yield Step(str(wrong.message), wrong.mistake), wrong.answer
+    yield Step(_AXIS.format("the heads"), 5), _over(-3)
+    yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4)
+    yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
+    yield Step("the softmax is taken twice"), lambda scores, mask: right(scores, mask).softmax(-1)
+    yield Step("there is no softmax: the scores themselves are the weights"), lambda scores, mask: scores * mask
+    yield Step("there is no softmax: scores are divided by their sum"), lambda s, a: s * a / (s * a).sum(-1, True)
+
+
+def recognise(
+    heads: Heads, allowed: Tensor, scale: float, *, like: Reading | None = None, tolerance: float = 1e-4
+) -> Reading | None:
+    """Find the way of computing, with the fewest faults and at most two, that gives the output that came.
+
+    Args:
+        heads: queries, keys, values, and what came of them.
+        allowed: who may look at whom, (batch, 1, m, n).
+        scale: the factor that scores should have.
+        like: how it computes under another mask: then only its weights can differ.
+        tolerance: how far the outputs may be apart, relative to the largest number.
+
+    Returns:
+        The way; None if no known one gives this output.
+    """
+    expected = heads.expected(allowed, scale)
+    if heads.got.shape != expected.shape or not heads.got.isfinite().all():
+        return None
+    weighings: dict[bytes, tuple[Step, Weigh]] = {}
+    q, k, _ = heads.split()
+    for step, weigh in _weighings(allowed):  # those that can be told apart here
+        weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
+        weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
+    kinds = list(HEADS)
+    if k.size(1) > heads.k.size(-1) // heads.d_head:
+        kinds.append((_IN_TURN, lambda x, h: SPLIT.right(x, h).repeat(1, k.size(1) // h, 1, 1), _join))
+    ways = [
+        ((head, roles, weighing), cut, join, role, weigh)
+        for head, cut, join in kinds
+        for roles, role in ROLES
+        for weighing, weigh in weighings.values()
+        if like is None or (like.heads, like.roles) == (head, roles)
+    ]
+    faults = [sum(bool(step.words) for step in way[0]) for way in ways]
+    for i in sorted(range(len(ways)), key=faults.__getitem__):
+        steps, cut, join, role, weigh = ways[i]
+        parts = heads.split(cut)
+        q, k, v = (parts[part] for part in role)
+        raw = q @ k.mT
+
+        def output(factors: Tensor, raw: Tensor = raw, v: Tensor = v, way: Any = (weigh, join)) -> Tensor:
+            weights: Tensor = way[0](factors.view(-1, 1, 1, 1, 1) * raw, allowed)
+            return way[1](weights.nan_to_num() @ v)
+
+        if faults[i] < 3 or like is not None:
+            factor = _factor(output, heads.got, scale, tolerance * expected.abs().max())
+            if factor is not None:
+                return Reading(*steps, factor)
+    return None
+
+
+def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, close: Tensor) -> float | None:
+    """Find the factor of the scores with which the output is what came: the right one, if it does it."""
+
+    def errors(factors: Tensor) -> Tensor:
+        return (output(factors) - got).abs().flatten(1).amax(dim=1)
+
+    up = torch.logspace(-2, 2, 33, dtype=torch.float64)
+    factors = scale * torch.cat([torch.ones(1), up, -up[12:21], torch.zeros(1)]).double()
+    off = errors(factors)
+    if off[0] <= close:
+        return scale
+    best = factors[off.argmin()].item()
+    step = 0.34 * abs(best)
+    for _ in range(7 if off.min() <= 0.5 * got.abs().max() + close else 0):  # else none of the list is near
+        factors = torch.linspace(best - step, best + step, 21, dtype=torch.float64)
+        off, step = errors(factors), step / 6
+        best = factors[off.argmin()].item()
+    return best if off.min() <= close else None

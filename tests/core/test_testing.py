@@ -1,0 +1,395 @@
+"""Laws of the check of an attention of one's own: silent on sound code, and a fault gets its name."""
+
+import ast
+import functools
+import json
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attention_tutorial import MultiHeadAttention, scaled_dot_product_attention
+from attention_tutorial.exercises import chapter02, chapter04, chapter05
+from attention_tutorial.exercises.recognise import Heads, recognise
+from attention_tutorial.positions import RotaryMultiHeadAttention
+from attention_tutorial.testing import BrokenLaws, check_attention, check_layer
+from attention_tutorial.testing.__main__ import main
+from tools.book import ROOT, chapters
+
+PAGE = (ROOT / "book" / "examine.md").read_text(encoding="utf-8")
+
+
+def drawn(kind, *arguments, **named):
+    torch.manual_seed(0)
+    return kind(*arguments, **named)
+
+
+def findings(check, *arguments, **conventions):
+    """What a check finds, as {law: mistake}."""
+    try:
+        check(*arguments, **conventions)
+    except BrokenLaws as broken:
+        return {found.law: found.mistake for found in broken.findings}
+    return {}
+
+
+sdpa = F.scaled_dot_product_attention
+
+
+# ---- Sound code, under its conventions ------------------------------------------------------------------------------
+
+functions = {
+    "torch's function": (sdpa, {}),
+    "its masks are added": (sdpa, {"mask": "added", "mask_axes": "m n"}),
+    "ours": (scaled_dot_product_attention, {"returns_weights": True, "mask_axes": "batch 1 m n"}),
+    "ours, of words alone": (
+        scaled_dot_product_attention, {"returns_weights": True, "axes": "n d", "mask_axes": "m n"}
+    ),
+    "True is masked": (lambda q, k, v, m: sdpa(q, k, v, None if m is None else ~m), {"mask": "masked"}),
+    "causal by itself": (functools.partial(sdpa, is_causal=True), {"mask": None, "causal": True}),
+    "heads third": (
+        lambda *qkv: sdpa(*(x.transpose(1, 2) for x in qkv)).transpose(1, 2), {"mask": None, "axes": "batch n heads d"}
+    ),
+    "own scale": (lambda q, k, v: sdpa(q, k, v, scale=1 / q.size(-1)), {"mask": None, "scale": lambda d: 1 / d}),
+    "softmax in 32 bits": (
+        lambda q, k, v: (q @ k.mT / q.size(-1) ** 0.5).float().softmax(-1).to(q.dtype) @ v, {"mask": None}
+    ),
+}  # fmt: skip
+OF_HEADS = {
+    "num_heads": 3, "projections": "w_q w_k w_v w_o", "call": lambda layer, x, *mask: layer(x, mask=(*mask, None)[0])[0]
+}  # fmt: skip
+OF_TORCH = {"mask": "masked", "empty_rows": False, "returns_weights": True}
+BY_WORDS = OF_TORCH | {"mask_axes": "m n", "call": lambda layer, x, mask: layer(x, x, x, attn_mask=mask)}
+BY_TEXT = OF_TORCH | {"mask_axes": "batch n", "call": lambda layer, x, mask: layer(x, x, x, key_padding_mask=mask)}
+layers = {
+    "ours": (MultiHeadAttention, (12, 3), {}, OF_HEADS | {"mask": "allowed"}),
+    "keys shared": (MultiHeadAttention, (12, 6), {"num_kv_heads": 2}, OF_HEADS | {"num_heads": 6}),
+    "rotary": (RotaryMultiHeadAttention, (12, 3), {}, OF_HEADS | {"positions": True}),
+    "torch's module": (nn.MultiheadAttention, (12, 3), {"dropout": 0.1, "batch_first": True}, BY_WORDS),
+    "torch's module, batch second": (nn.MultiheadAttention, (12, 3), {}, BY_TEXT | {"axes": "n batch d"}),
+    "torch's layer": (
+        nn.TransformerEncoderLayer, (12, 3, 16), {"batch_first": True},
+        {"mask": "masked", "mask_axes": "m n", "empty_rows": False},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "conventions"), functions.values(), ids=list(functions))
+def test_no_law_is_broken_by_a_sound_function(function, conventions):
+    assert findings(check_attention, function, **conventions) == {}
+
+
+@pytest.mark.parametrize(("kind", "sizes", "options", "conventions"), layers.values(), ids=list(layers))
+def test_no_law_is_broken_by_a_sound_layer_and_it_stays_as_it_was(kind, sizes, options, conventions):
+    layer = drawn(kind, *sizes, **options)
+    before = {name: weight.clone() for name, weight in layer.state_dict().items()}
+    assert findings(check_layer, layer, 12, **conventions) == {}
+    assert layer.training and all(torch.equal(before[name], weight) for name, weight in layer.state_dict().items())
+    assert not any(module._forward_hooks for module in layer.modules())
+
+
+def test_torchs_module_gives_nan_in_empty_rows():
+    layer, call = (
+        drawn(nn.MultiheadAttention, 12, 3, batch_first=True),
+        lambda layer, x, m: layer(x, x, x, attn_mask=m)[0],
+    )
+    found = findings(check_layer, layer, 12, mask="masked", mask_axes="m n", call=call, half=False)
+    assert found == {"empty rows": 11, "gradients": 11}
+
+
+# ---- The patients of the clinic, as chapter 5b writes them ----------------------------------------------------------
+
+
+@functools.cache
+def clinic():
+    """Run the cells of the clinic that define its patients."""
+    names = {"math": math, "torch": torch, "nn": nn}
+    exec("from attention_tutorial import *", names)
+    notebook = json.loads((ROOT / "notebooks" / "05b_clinic.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and re.search(r"^class ", source, re.MULTILINE) and "repaired_" not in source:
+            exec(source, names)
+    return names
+
+
+class Patient(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.package, self.kind = drawn(MultiHeadAttention, 12, 3), kind
+
+    def forward(self, x, mask):
+        return self.kind(self.package)(x, mask)
+
+
+NAMED = {
+    "Healthy": {},
+    "WidthOfTheModel": {"divisor": 1},
+    "NoScale": {"divisor": 2},
+    "OverQueries": {"rows": 5, "future": 5, "padding": 5},
+    "SplitByView": {"heads": 9, "order": 9, "future": 9, "padding": 9},
+    "MergeByView": {"heads": 9, "order": 9, "future": 9, "padding": 9, "empty rows": 9},
+    "ZeroAfter": {"future": 6, "padding": 6},
+    "Finite": {"empty rows": 13, "half precision": 13},
+    "MinusInfinityAlone": {"empty rows": 11, "gradients": 11},
+    "BooleanAdded": {"future": 8, "padding": 8, "empty rows": 8},
+    "OneTooFar": {"future": 14},
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_patient_of_the_clinic_gets_the_name_of_its_fault(name):
+    found = findings(
+        check_layer, Patient(clinic()[name]), 12, num_heads=3, mask="allowed", mask_axes="m n",
+        projections=" ".join(f"package.w_{part}" for part in "qkvo"),
+    )  # fmt: skip
+    found.pop("agreement", None)
+    found.pop("large scores", None)  # of a mask that is wrong anyway
+    assert found == NAMED[name]
+
+
+def test_all_patients_of_the_clinic_are_examined():
+    kinds = clinic()["Healthy"].__subclasses__()
+    assert {"Healthy", *(kind.__name__ for kind in kinds)} == set(NAMED)
+
+
+def test_the_class_found_online_has_its_three_defects():
+    layer = drawn(clinic()["FoundOnline"], 12, 3)
+    found = findings(
+        check_layer, layer, 12, num_heads=3, projections="queries keys values out", mask="allowed",
+        returns_weights=True, mask_axes="batch 1 m n",
+    )  # fmt: skip
+    assert found == {"divisor": 1, "heads": None, "agreement": None, "empty rows": 13, "half precision": 13}
+
+
+def test_positions_along_the_batch_are_found():
+    attend = clinic()["Healthy"](drawn(MultiHeadAttention, 12, 3).double())
+    table = torch.randn(9, 1, 12, generator=torch.Generator().manual_seed(0))
+    for places, laws in ((lambda x: table[: x.size(1), 0], set()), (lambda x: table[: x.size(0)], {"order", "texts"})):
+        layer = functools.partial(lambda places, x: attend(x + places(x)), places)
+        assert set(findings(check_layer, layer, 12, positions=True, half=False)) == laws
+
+
+# ---- The wrong answers of the exercises that are attentions ---------------------------------------------------------
+
+
+def softmax_in(answer):
+    """An attention around an answer that makes weights of scores."""
+
+    def attend(query, key, value, mask):
+        everything = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool)
+        return answer(query @ key.mT / math.sqrt(key.size(-1)), everything if mask is None else mask) @ value
+
+    return attend
+
+
+@pytest.mark.parametrize("wrong", chapter05.SURVIVING_SOFTMAX.wrong_answers, ids=lambda wrong: wrong.message[:50])
+def test_a_wrong_softmax_gets_its_name(wrong):
+    mistakes = set(findings(check_attention, softmax_in(wrong.answer)).values())
+    assert mistakes and (wrong.mistake is None or wrong.mistake in mistakes)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [*chapter02.MANY_QUERIES.wrong_answers, *chapter02.DEBUG_THE_BATCH.wrong_answers[2:]],
+    ids=lambda wrong: wrong.message[:50],
+)
+def test_a_wrong_attention_gets_its_name(wrong):
+    axes = "n d" if wrong in chapter02.MANY_QUERIES.wrong_answers else "batch heads n d"
+    found = findings(check_attention, wrong.answer, mask=None, axes=axes)
+    assert found and (wrong.mistake is None or wrong.mistake in found.values())
+
+
+def steps(exercise, wrong, case):
+    """What is recognised in a wrong answer with several heads: the mistakes of its steps, and its divisor."""
+    x, w_q, w_k, w_v, w_o, h, *mask = case.inputs
+    eye = torch.eye(len(w_o), dtype=torch.float64)
+    output = wrong.answer(x, w_q, w_k, w_v, eye, h, *mask)
+    if exercise is chapter04.MULTI_HEAD:
+        x, output = x[None], output[0][None]
+    allowed = mask[0][:, None] if mask else torch.ones(x.size(1), x.size(1), dtype=torch.bool).expand(1, 1, -1, -1)
+    d_head = w_q.size(1) // h
+    reading = recognise(Heads(x @ w_q, x @ w_k, x @ w_v, output, d_head), allowed, d_head**-0.5)
+    if reading is None:
+        return None
+    found = {step.mistake for step in (reading.heads, reading.roles, reading.weighing) if step.words}
+    return found, round(1 / reading.factor**2, 3)
+
+
+def test_two_faults_at_once_are_recognised():
+    exercise = chapter04.DEBUG_THE_HEADS
+    batch, n, d_model, h, d_head = 2, 5, 13, 2, 3
+    case = chapter04._case_to_debug(batch, n, d_model, h, d_head)
+    named = [steps(exercise, wrong, case) for wrong in exercise.wrong_answers]
+    split, scale, mask = {9}, d_model, {6}
+    assert named[:7] == [
+        (split, d_head), (set(), scale), (mask, d_head), (split, scale), (split | mask, d_head), (mask, scale),
+        (split | mask, scale),
+    ]  # fmt: skip
+
+
+MULTI_HEAD = {
+    wrong.message[:40]: wrong for wrong in chapter04.MULTI_HEAD.wrong_answers if wrong.mistake not in (None, 15)
+}
+
+
+@pytest.mark.parametrize("wrong", MULTI_HEAD.values(), ids=list(MULTI_HEAD))
+def test_a_fault_of_several_heads_is_recognised(wrong):
+    case = chapter04._projected(5, 11, 3, 2)
+    found, squared_divisor = steps(chapter04.MULTI_HEAD, wrong, case)
+    divisors = {1: [11], 2: [1, 9], 3: [4], 4: [1 / 11], 5: [1], 9: [2]}[wrong.mistake]  # squared
+    assert found == ({wrong.mistake} & {5, 9})
+    assert any(squared_divisor == pytest.approx(each, rel=1e-2) for each in divisors)
+
+
+# ---- What only a layer can get wrong --------------------------------------------------------------------------------
+
+
+def of_three(forward, *, axis=-1, **parts):
+    """A layer of three heads with a forward of its own."""
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+
+        def attend(self, x, **options):
+            q, k, v = (part.unflatten(-1, (3, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+            return F.scaled_dot_product_attention(q, k, v, **options).transpose(1, 2).flatten(2)
+
+    Layer.forward = forward
+    return drawn(Layer)
+
+
+QKV = {"num_heads": 3, "projections": "qkv out"}
+alone = {
+    "sound": (lambda self, x: self.out(self.attend(x)), QKV, set()),
+    "never called": (lambda self, x: self.attend(x), QKV, {"rows", "divisor", "heads", "agreement"}),
+    "dropout": (lambda self, x: F.dropout(self.out(self.attend(x)), 0.3), QKV, {"output"}),
+    "mask lost": (
+        lambda self, x: self.out(self.attend(x, is_causal=self.training)), QKV | {"causal": True},
+        {"rows", "agreement", "future", "evaluation"},
+    ),
+    "in place": (lambda self, x: self.out(self.attend(x.mul_(2))), QKV, {"output"}),
+    "along the batch": (lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1)), {}, {"texts"}),
+    "detached": (lambda self, x: self.out(self.attend(x.detach())) + x, QKV, {"gradients"}),
+    "a tuple": (lambda self, x: (self.out(x), None), {}, {"output"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "conventions", "laws"), alone.values(), ids=list(alone))
+def test_what_a_layer_alone_can_get_wrong_is_found(forward, conventions, laws):
+    assert set(findings(check_layer, of_three(forward), 12, **conventions)) == laws
+
+
+# ---- The forms ------------------------------------------------------------------------------------------------------
+
+
+def no_root(query, key, value):
+    return (query @ key.mT).softmax(dim=-1) @ value
+
+
+def test_a_divisor_is_told_to_three_digits_on_the_smallest_input():
+    for divisor in (1.0, 1.234, 9.87):
+        with pytest.raises(BrokenLaws) as caught:
+            check_attention(lambda q, k, v, divisor=divisor: (q @ k.mT / divisor).softmax(-1) @ v, mask=None)
+        found = caught.value.findings[0]
+        assert f"divided by {divisor:.3g}" in found.message and "expected 2 (√d_k)" in found.message
+        assert found.example["query"].shape[:3] == (1, 1, 2) and "expected" in found.place
+
+
+def test_laws_are_asked_one_by_one():
+    laws = {str(law): law for law in check_attention(no_root, mask=None, collect=True)}
+    laws.pop("rows")()
+    with pytest.raises(BrokenLaws, match="they are not scaled"):
+        laws["divisor"]()
+
+
+def test_the_page_lists_the_laws_and_their_sections_exist():
+    asked = [
+        *check_attention(F.scaled_dot_product_attention, collect=True),
+        *check_layer(of_three(alone["sound"][0]), 12, **QKV, collect=True),
+    ]
+    listed = dict(re.findall(r"^\| ([a-z ]+) \| .*\? .*?\| ([\da-z.]+) \|$|", PAGE, re.MULTILINE))
+    listed.pop("", None)
+    assert {law.name: law.section for law in asked} == listed
+    headings = {
+        match[1] for path in chapters() for match in re.finditer(r'"## (\w+\.\d+) ', path.read_text(encoding="utf-8"))
+    }
+    assert set(listed.values()) <= headings
+
+
+def blocks():
+    """The page's code, and what it says that each piece prints."""
+    found = re.findall(
+        r"^```python\n(.*?)^```\n(?:(?:\n(?!```)[^\n]+)*\n+```text\n(.*?)^```)?", PAGE, re.MULTILINE | re.DOTALL
+    )
+    assert len(found) == 5
+    return found
+
+
+def test_what_the_page_says_is_what_its_code_says():
+    names = {}
+    for code, said in blocks():
+        *statements, last = ast.parse(code).body
+        exec(compile(ast.Module(statements, []), "page", "exec"), names)
+        if not said:
+            continue
+        try:
+            shown = repr(eval(compile(ast.Expression(last.value), "page", "eval"), names))
+        except BrokenLaws as broken:
+            shown = str(broken)
+        assert shown == said.rstrip("\n")
+
+
+def test_the_command_says_the_same(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_own_attention.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def no_root(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
+        "layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["my_own_attention:no_root", "mask=None"]) == 1
+    assert "your scores are 2 times too large" in capsys.readouterr().out
+    assert main(["my_own_attention:layer", "d_model=8", "half=False"]) == 0
+    assert capsys.readouterr().out.startswith("6 laws hold: output, order, texts")
+    assert main(["my_own_attention:missing"]) == 2
+    assert capsys.readouterr().err.startswith("usage: python -m attention_tutorial.testing module:object")
+
+
+@pytest.mark.parametrize(
+    ("check", "named", "message"),
+    [
+        (check_attention, {"mask": "blocked"}, r"mask must be 'allowed', 'masked', 'added' or None; got 'blocked'"),
+        (check_attention, {"axes": "batch d"}, r"axes must be some of 'batch heads n d', with 'n d'; got 'batch d'"),
+        (check_layer, {"d_model": 12, "axes": "n heads d"}, r"axes must be some of 'batch n d'"),
+        (
+            check_layer,
+            {"d_model": 12, "mask_axes": "b n"},
+            r"mask_axes must be some of 'batch heads 1 m n', with 'n'; got",
+        ),
+        (check_layer, {"d_model": 12, "projections": "q k"}, r"expected some of qkv, out; got 'q k'"),
+        (check_layer, {"d_model": 0}, r"d_model must be at least 1; got 0"),
+        (check_layer, {"d_model": 12, "num_heads": 0}, r"num_heads must be at least 1; got 0"),
+    ],
+)
+def test_a_wrong_convention_is_named(check, named, message):
+    with pytest.raises(ValueError, match=message):
+        check(of_three(alone["sound"][0]), **named)
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "message"),
+    [
+        (check_attention, (3,), "attention must be callable; got int"),
+        (check_layer, ("layer", 12), "layer must be callable; got str"),
+    ],
+)
+def test_what_cannot_be_called_is_named(check, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        check(*arguments)
+    with pytest.raises(TypeError, match="causal must be True or False; got str"):
+        check_attention(no_root, causal="yes")
