@@ -235,7 +235,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("flash attention changes result", "notebooks/08_fast_attention.html#section-8-5", 2),
     ("NoPE", "book/glossary.html#term-Positional-encoding", 1),
     ("perplexity", "book/glossary.html#term-Nat", 1),
-    ("hard attention", "book/glossary.html#term-Argmax", 2),
+    ("hard attention", "book/glossary.html#term-Argmax", 3),
     ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
     ("kv cache", "notebooks/08b_serving.html#section-8b-", 3),
     ("batch_first", "notebooks/04_several_heads.html#section-4-3", 3),

@@ -166,7 +166,8 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    context["metatags"] = f"{context.get('metatags', '')}{STORE}{FACES}"
+    faces = "" if pagename == "404" else FACES  # that page may stand in any folder
+    context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 
