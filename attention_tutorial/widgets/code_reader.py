@@ -73,6 +73,8 @@ class CodeReader(BookWidget):
     jobs: "traitlets.List[dict[str, Any]]" = traitlets.List()
     examples: "traitlets.List[dict[str, Any]]" = traitlets.List()
     note = traitlets.Unicode()
+    temperature = traitlets.Float(1.0)
+    top_k = traitlets.Int(0)  # all tokens
 
     def __init__(
         self,

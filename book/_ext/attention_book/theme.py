@@ -24,13 +24,8 @@ from .citation import read_citation
 
 STATIC = Path(__file__).parents[2] / "_static"
 ICONS = "fa-solid-900"
-FEATURES = [
-    "kern",
-    "liga",
-    "ccmp",
-    "mark",
-    "tnum",
-]  # what the pages use: no alternative letters, no arrows made of - and >
+# What the pages use of a font: no other letters, no arrows made of - and >
+FEATURES = ["kern", "liga", "ccmp", "mark", "tnum"]
 TYPED = range(0x20, 0x7F)  # what a reader may type into a widget
 ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 # A script in the page itself writes into the object that this one makes.
@@ -128,9 +123,8 @@ def cut_sheets(app: Sphinx) -> None:
         return f"{','.join(used)}{{{rule[2]}}}" if used else ""
 
     for sheet in (path for pattern in SHEETS for path in static.glob(pattern)):
-        parts = re.split(
-            r"(/\*.*?\*/)", sheet.read_text(encoding="utf-8"), flags=re.DOTALL
-        )  # comments stay as they are
+        # Comments stay as they are.
+        parts = re.split(r"(/\*.*?\*/)", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
         parts[::2] = (re.sub(r"([^{}]+)\{([^{}]*)\}", cut, part) for part in parts[::2])
         sheet.write_text("".join(parts), encoding="utf-8")
 
@@ -197,9 +191,8 @@ def date_of(folder: str) -> str:
     """Return the day of a repository's last change, in words; nothing for a folder that git does not know."""
     command = ["git", "log", "-1", "--format=%cs"]
     try:
-        day = datetime.date.fromisoformat(
-            subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.strip()
-        )
+        printed = subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
+        day = datetime.date.fromisoformat(printed.strip())
     except (OSError, ValueError):
         return ""
     return f", {day.day} {day:%B %Y}"

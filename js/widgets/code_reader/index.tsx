@@ -52,6 +52,9 @@ export interface State extends Shown {
   jobs: Job[];
   examples: Example[];
   note: string;
+  /** How the next token is drawn: at which temperature, and among how many of the likeliest tokens; 0 is among all. */
+  temperature: number;
+  top_k: number;
 }
 
 const encoded = memoizeLast((text: string) => encode(text, theModel()));
@@ -94,7 +97,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
   const { text, head, heads_off } = state;
   const [past, remember] = useState<Partial<Shown>[]>([]);
   const [pointed, point] = useStateFor<readonly [number, number] | null>(text + sayHead(head), null);
-  const [knobs, turn] = useState<Knobs>({ temperature: 1, most: data.model.contents.length });
+  const knobs = { temperature: state.temperature, most: state.top_k || data.model.contents.length };
   const props: Props = {
     state,
     data,
@@ -134,7 +137,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         </Part>
       </div>
       <div class="bw-pair">
-        <Writing {...props} knobs={knobs} turn={turn} />
+        <Writing {...props} knobs={knobs} />
         <WhatHeadsAdd {...props} />
       </div>
       <Part name="buttons" kind="bw-wrap cr-buttons">
@@ -327,13 +330,7 @@ function Next({ state, data, knobs }: Props & { knobs: Knobs }) {
 const MOST = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500]; // of top-k; after them come all tokens
 
 /** Two knobs, and a button that draws the next token of the text. */
-function Writing({
-  state,
-  data: { model, now, names },
-  act,
-  knobs,
-  turn,
-}: Props & { knobs: Knobs; turn: (knobs: Knobs) => void }) {
+function Writing({ state, data: { model, now, names }, act, write, knobs }: Props & { knobs: Knobs }) {
   const steps = [...MOST, model.contents.length];
   function drawOne() {
     const odds = knobsTurned(model, likely(model, now.at(-1)!), knobs.temperature, knobs.most);
@@ -351,7 +348,7 @@ function Writing({
         max={20}
         value={Math.round(10 * knobs.temperature)}
         say={(position) => (position / 10).toFixed(1)}
-        onChange={(position) => turn({ ...knobs, temperature: position / 10 })}
+        onChange={(position) => write({ temperature: position / 10 })}
       />
       <Slider
         name="top-k"
@@ -360,7 +357,7 @@ function Writing({
         max={steps.length - 1}
         value={steps.indexOf(knobs.most)}
         say={(position) => (position === MOST.length ? "all tokens" : String(steps[position]))}
-        onChange={(position) => turn({ ...knobs, most: steps[position]! })}
+        onChange={(position) => write({ top_k: MOST[position] ?? 0 })}
       />
       <Button name="draw" disabled={names.length >= model.context} onClick={drawOne}>
         Draw a token
