@@ -73,8 +73,8 @@ class CodeReader(BookWidget):
     jobs: "traitlets.List[dict[str, Any]]" = traitlets.List()
     examples: "traitlets.List[dict[str, Any]]" = traitlets.List()
     note = traitlets.Unicode()
-    temperature = traitlets.Float(1.0)
-    top_k = traitlets.Int(0)  # all tokens
+    temperature = traitlets.Float(1.0, min=0.1, max=2.0)  # of the next token that a reader draws
+    top_k = traitlets.Enum([0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500], default_value=0)  # 0 is among all tokens
 
     def __init__(
         self,
