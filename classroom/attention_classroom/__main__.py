@@ -7,7 +7,6 @@ something that it named, and 2 where it could not do what was asked.
 import errno
 import functools
 import os
-import sqlite3
 import sys
 import textwrap
 from collections import Counter
@@ -59,16 +58,11 @@ AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 
 def _why(error: Exception) -> str | None:
-    """Say in a sentence what was refused, by us, the system or the database; None for what is our own fault."""
+    """Say in a sentence what was refused, by us or by the system; None for what is our own fault."""
     from .sandbox import NoSandbox
 
     if isinstance(error, CourseError | NoSandbox):
         return str(error)
-    cause: BaseException | None = error
-    while cause is not None:  # nbgrader and its database wrap what sqlite says
-        if isinstance(cause, sqlite3.Error):
-            return f"gradebook.db cannot be read or written: {cause}. {AGAIN}"
-        cause = cause.__cause__ or cause.__context__
     if isinstance(error, OSError) and error.errno is not None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,7 +146,6 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
     from tqdm.auto import tqdm
 
     from .assignment import PLAIN, load, variant_for
-    from .gradebook import register
     from .release import leaks, make_release
 
     for name in names:
@@ -169,7 +162,7 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
             if leaked:
                 shown = "; ".join(leaked[:3])
                 raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
-        register(course, name)
+        write(course.release(name), nbformat.writes(made[PLAIN]) + "\n")
         for student in chosen:
             write(course.handout(name, student), nbformat.writes(made[student]) + "\n")
         folder = course.handout(name, "").parent
@@ -265,14 +258,14 @@ def undo(course: Course, name: str, student: str) -> int:
     """Take back a student's newest attempt.
 
     For one that was collected for the wrong student. It goes from received/ to undone/, as it is; the attempt before it
-    counts again, once you grade again. Where there was no other, its marks leave the gradebook.
+    counts again, once you grade again.
     """
     from . import collect as collecting
 
     place = collecting.undo(course, name, student)
     left = len(course.attempts(name, student))
     print(f"{student}: the newest attempt is in {place} now; {left} earlier ones are left.")
-    print(f"Next: {PROGRAM} grade {name}" if left else "The marks for it are out of the gradebook.")
+    print(f"Next: {PROGRAM} grade {name}" if left else "Nothing of theirs counts now.")
     return DONE
 
 
@@ -294,7 +287,6 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
     is not graded again.
     """
     from .batch import grade_all
-    from .gradebook import record, register
     from .grading import is_ungraded
     from .sandbox import choose
 
@@ -303,19 +295,14 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
     sandbox = choose(unsafe=unsafe)
     print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
     results = grade_all(course.root, name, jobs=jobs, sandbox=sandbox, students=students or None)
-    if not course.release(name).is_file():
-        register(course, name)
-    failed = record(course, name)
     flags = Counter(flag["kind"] for result in results for flag in result["flags"])
     counts = ", ".join(f"{kind} {n}" for kind, n in flags.most_common())
     print(f"{len(results)} submissions graded.{f' Flags: {counts}.' if flags else ''}")
     ungraded = [result["student"] for result in results if is_ungraded(result)]
     for student in ungraded:
         print(f"Not graded: {student}: the grader failed; see the report, and grade again", file=sys.stderr)
-    for student, why in failed.items():
-        print(f"Not in the gradebook: {student}: {why}", file=sys.stderr)
     print(f"Next: {PROGRAM} report {name}")
-    return LOOK if failed or ungraded else DONE
+    return LOOK if ungraded else DONE
 
 
 @program.command()
@@ -324,8 +311,8 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
 def report(course: Course, name: str) -> int:
     """Write grades and feedback.
 
-    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand in
-    formgrader are in it; run it again after marking.
+    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand are in it;
+    run it again after marking.
     """
     from . import report as reporting
 
@@ -337,9 +324,32 @@ def report(course: Course, name: str) -> int:
     print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
     print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
     if any(row.waiting for row in rows):
-        how = "jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
-        print(f"To mark by hand: {how}")
+        print(f"To mark by hand: {PROGRAM} marks {name}")
     return LOOK if counts[reporting.NOT_GRADED] else DONE
+
+
+@program.command()
+@one_name
+@click.argument("files", type=FILE, nargs=-1)
+@in_course
+def marks(course: Course, name: str, files: Sequence[Path]) -> int:
+    """Mark by hand, question by question.
+
+    Without FILES it writes marks/NAME.html: open it in a browser, mark, and save. With FILES, those that the page saved
+    for each marker, it takes them into marks/NAME.csv, and says where markers differ. It can be done again at any time.
+    """
+    from .marks import join, marking_page
+
+    course.named(name)
+    differ: list[str] = []
+    if files:
+        number, differ = join(course, name, files)
+        print(f"{number} marks are in {course.root / 'marks' / f'{name}.csv'}. Next: {PROGRAM} report {name}")
+    for words in differ:
+        print(f"Look at {words}", file=sys.stderr)
+    if differ or not files:
+        print(f"To mark, open {marking_page(course, name)} in a browser.")
+    return LOOK if differ else DONE
 
 
 @program.command()
@@ -390,9 +400,10 @@ def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
 @click.argument("table", type=FILE)
 @click.option("--to", type=FILE, required=True, metavar="FILE", help="the new CSV, to be imported there")
 @click.option("--column", default="", help="the beginning of the column's name, where it is not the assignment's")
+@click.option("--sheet", "of_sheet", is_flag=True, help="the points of the printed sheet, not the assignment's")
 @click.option("--so-far", is_flag=True, help="also where answers still wait for a mark or a look")
 @in_course
-def grades(course: Course, name: str, table: Path, to: Path, column: str, so_far: bool) -> int:
+def grades(course: Course, name: str, table: Path, to: Path, column: str, of_sheet: bool, so_far: bool) -> int:
     """Fill in the CSV of Canvas or Moodle.
 
     Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
@@ -404,6 +415,8 @@ def grades(course: Course, name: str, table: Path, to: Path, column: str, so_far
     rows = read_rows(course, course.named(name))
     about = load(course.hidden(name))
     called = (name, about.title, f"Assignment {about.chapter}")
+    if of_sheet:
+        rows, called = [row.of_sheet() for row in rows], tuple(f"{one} sheet" for one in called)
     filled = fill_in(course, rows, table, to, column=column, called=called, so_far=so_far)
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:

@@ -138,9 +138,7 @@ def undo(course: Course, name: str, student: str) -> Path:
     newest.rename(place)
     try:
         if not course.attempts(name, student):
-            from .gradebook import forget
-
-            forget(course, name, student)
+            course.rebuilt(name, student).unlink(missing_ok=True)
         course.result(name, student).unlink(missing_ok=True)
     except BaseException:
         place.rename(newest)

@@ -22,7 +22,7 @@ __all__ = ["Filled", "fill_in", "gradescope"]
 
 TEMPLATES = Path(__file__).with_name("templates")
 NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
-FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "ipython")
+FOR_GRADING = ("nbformat", "safetensors", "ipython")
 DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
 
 
@@ -200,7 +200,7 @@ def _no_grade(row: Row | None, so_far: bool) -> str:
     if row.waiting and not so_far:
         return f"waits for a mark by hand: {', '.join(row.waiting)}"
     if row.status == LOOK and not so_far:
-        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'in formgrader'}"
+        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'flags'}"
     return "" if row.status in {GRADED, LOOK, WAITING} else row.status
 
 

@@ -9,6 +9,7 @@ import difflib
 import functools
 import hashlib
 import itertools
+import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,15 +63,21 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     """
     assignment = load(course.hidden(course.named(name)))
     master = nbformat.read(course.master(name), as_version=4)
-    drawn = []
+    drawn: list[tuple[str, list[Question]]] = []
+    of: list[tuple[str, list[Question]]] = []
     for student in students:
         submitted = course.rebuilt(name, student)
         handed_in = nbformat.read(submitted, as_version=4) if submitted.is_file() else None
         who = f"{course.student(student).name} ({student})"
         drawn.append((who, questions(master, assignment, student, course.secret, handed_in)))
+        of.append((student, drawn[-1][1]))
     folder = course.root / "sheets" / name
     write(folder / "sheets.html", page(assignment.title, drawn))
     write(folder / "answers.html", page(f"{assignment.title}: answers", drawn, answers=True))
+    kept = folder / "asked.json"  # what is marked, of sheets printed before too
+    asked = json.loads(kept.read_bytes()) if kept.is_file() else {}
+    asked |= {student: {f"sheet-{i}": q.asks + q.answer for i, q in enumerate(asks, 1)} for student, asks in of}
+    write(kept, json.dumps(asked, indent=1))
     return folder
 
 

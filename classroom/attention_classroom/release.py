@@ -9,6 +9,7 @@ import base64
 import contextlib
 import copy
 import functools
+import hashlib
 import io
 import re
 import sys
@@ -29,7 +30,7 @@ from .course import CANVAS
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "copied", "earned", "leaks", "make_release",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "checksum", "copied", "earned", "leaks", "make_release",
     "overlay", "run", "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
@@ -58,8 +59,8 @@ def make_release(master: NotebookNode, assignment: Assignment, variant: Variant)
     release = fill(master, assignment, variant)
     tasks = assignment.tasks(variant)
     debug = {task.id for task in tasks if task.kind == "debug"}
-    for number, cell in enumerate(release.cells):
-        _clear_solution(cell, number, "" if cell.id in debug else STUB)
+    for cell in release.cells:
+        _clear_solution(cell, "" if cell.id in debug else STUB)
         if cell.id == VISIBLE:
             text = visible.pack({task.id: task.table for task in tasks if task.table is not None})
             cell.source = VISIBLE_SOURCE.format(text=text)
@@ -130,23 +131,40 @@ def beside(received: Path) -> tuple[dict[str, Path], list[str]]:
     return modules, others
 
 
-def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
-    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ClearSolutions
-
-    resources = {"language": "python"}
-    clear = ClearSolutions(code_stub={"python": stub}, text_stub=TEXT_STUB)
-    for preprocessor in (clear, ClearHiddenTests(), ClearMarkScheme()):
-        preprocessor.preprocess_cell(cell, resources, number)
+def _clear_solution(cell: NotebookNode, stub: str) -> None:
+    """Put the stub in the place of each solution, or of all of an answer that marks none."""
+    is_answer = cell.metadata.get("nbgrader", {}).get("solution", False)
+    stub = stub if cell.cell_type == "code" else TEXT_STUB
+    parts = re.split(rf"(?ms)^([ \t]*){BEGIN}\s*?\n.*?^[ \t]*{END}[ \t]*(?:\n|\Z)", cell.source)
+    if BEGIN in "".join(parts) or END in "".join(parts) or (len(parts) > 1 and not is_answer):
+        raise ValueError(f"the cell {cell.id} must have {BEGIN} and {END} in turns, each on a line, in an answer")
+    if len(parts) > 1:
+        indents = [*parts[1::2], ""]
+        stubs = ("".join(f"{indent}{line}\n" for line in stub.splitlines()) for indent in indents[:-1])
+        cell.source = "".join(piece for pair in zip(parts[::2], [*stubs, ""], strict=True) for piece in pair)
+    elif is_answer:
+        cell.source = stub
     cell.source = cell.source.rstrip()
 
 
 def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
-    from nbgrader.preprocessors import ClearOutput, ComputeChecksums, LockCells
-
-    for preprocessor in (ClearOutput(), LockCells(), ComputeChecksums()):
-        release, _ = preprocessor.preprocess(release, {})
+    """Take out outputs, lock what is no answer, and keep of each answer how it is before it is filled in."""
+    for cell in release.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        about = cell.metadata.get("nbgrader")
+        if about is not None:
+            cell.metadata["deletable"] = False
+            if not about["solution"]:
+                cell.metadata["editable"] = False
+            about["checksum"] = checksum(cell)
     release.metadata[METADATA] = {"assignment": assignment.name, "variant": variant.mark}
     return release
+
+
+def checksum(cell: NotebookNode) -> str:
+    """Return what changes with a cell's source."""
+    return hashlib.sha256(cell.source.strip().encode()).hexdigest()[:16]
 
 
 def use_hidden(path: str | Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 import torch
 from masters import ALL, FOLDER, assignment, master, release, solved, tasks, variant
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
-from nbgrader.utils import compute_checksum
 
 from attention_classroom.assignment import TAG
 from attention_classroom.release import (
@@ -20,6 +19,7 @@ from attention_classroom.release import (
     TEXT_STUB,
     VISIBLE,
     _lines_of_functions,
+    checksum,
     leaks,
     make_release,
     run,
@@ -65,7 +65,7 @@ def test_the_students_cells_can_be_edited_and_the_others_cannot(name):
         if about is not None:
             assert cell.metadata.deletable is False
             assert cell.metadata.get("editable", True) == about["solution"]
-            assert about["checksum"] == compute_checksum(cell)
+            assert about["checksum"] == checksum(cell)
 
 
 def test_the_visible_checks_are_folded_away_in_colab_and_in_jupyter():
