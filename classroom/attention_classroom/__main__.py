@@ -20,6 +20,7 @@ import click
 from .course import Course, CourseError, open_course, write
 
 PROGRAM = "attention-classroom"
+FEW = 3  # absent students that are always named
 DONE, LOOK, REFUSED = 0, 1, 2
 NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
@@ -240,7 +241,8 @@ def collect(course: Course, name: str, source: Path, given: Sequence[str], at: d
     there = course.received_from(name)
     missing = [student for student in course.students if student not in there]
     if missing:
-        print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
+        few = len(missing) <= FEW or 4 * len(missing) <= len(course.students)
+        print(f"Nothing yet from {len(missing)} of {len(course.students)}{': ' + ', '.join(missing) if few else ''}.")
     for file, why in collected.unmatched:
         print(f"Not taken: {_printable(file)}: {why}", file=sys.stderr)
     if collected.unmatched:
@@ -380,19 +382,40 @@ def export() -> None:
 
 @export.command()
 @one_name
-@click.option("--to", type=FILE, default="exports", help="the zip, or a folder for it (default: exports)")
-@click.option("--unsafe", is_flag=True, help="grade there with limits only if no sandbox starts")
+@click.argument("worksheet", type=FILE)
+@click.option("--to", type=FILE, metavar="ZIP", help="default: exports/NAME-handout.zip")
 @in_course
-def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
-    """Make an autograder for Gradescope.
+def handout(course: Course, name: str, worksheet: Path, to: Path | None) -> int:
+    """Give each student of a Moodle the own notebook, in one upload.
 
-    The zip holds the solutions and hidden checks: upload it, and give it to nobody.
+    WORKSHEET is the assignment's grading worksheet. Moodle takes the zip at "Upload multiple feedback files in a zip".
     """
     from . import exports
 
-    path = exports.gradescope(course, name, to, unsafe=unsafe)
-    print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
-    return DONE
+    course.named(name)
+    return _packed(*exports.handout(course, name, worksheet, to or course.root / "exports" / f"{name}-handout.zip"))
+
+
+@export.command()
+@one_name
+@click.option("--to", type=FILE, metavar="ZIP", help="default: exports/NAME-feedback.zip")
+@in_course
+def feedback(course: Course, name: str, to: Path | None) -> int:
+    """Give each student the page of feedback, in one upload.
+
+    For a class that was collected from a download of Moodle ("Upload multiple feedback files in a zip") or of Canvas
+    ("Upload Submissions").
+    """
+    from . import exports
+
+    return _packed(*exports.feedback(course, name, to or course.root / "exports" / f"{name}-feedback.zip"))
+
+
+def _packed(path: Path, there: Sequence[str], left: Sequence[tuple[str, str]]) -> int:
+    print(f"{path} has a file for each of {len(there)} students.")
+    for who, why in left:
+        print(f"Without a file: {_printable(who)}: {why}", file=sys.stderr)
+    return LOOK if left else DONE
 
 
 @export.command()
@@ -409,6 +432,7 @@ def grades(course: Course, name: str, table: Path, to: Path, column: str, of_she
     Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
     """
     from .assignment import load
+    from .collect import platform_names
     from .exports import fill_in
     from .report import read_rows
 
@@ -417,7 +441,9 @@ def grades(course: Course, name: str, table: Path, to: Path, column: str, of_she
     called = (name, about.title, f"Assignment {about.chapter}")
     if of_sheet:
         rows, called = [row.of_sheet() for row in rows], tuple(f"{one} sheet" for one in called)
-    filled = fill_in(course, rows, table, to, column=column, called=called, so_far=so_far)
+    filled = fill_in(
+        course, rows, table, to, column=column, called=called, came=platform_names(course, name), so_far=so_far
+    )
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:
         print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))

@@ -202,13 +202,13 @@ def open_course(folder: str | Path) -> Course:
     )
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str | bytes) -> None:
     """Put a file in its place, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
     try:
-        with open(number, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(number, "wb") as file:
+            file.write(text.encode("utf-8") if isinstance(text, str) else text)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:

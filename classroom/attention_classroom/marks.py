@@ -150,7 +150,9 @@ def _read(path: Path) -> Iterator[Given]:
         raise CourseError(f"marks must be a file that the page saved; there is no {path}")
     lines, _ = read_table(path.read_bytes())
     if not lines or not {"student", "question", "points"} <= set(lines[0]):
-        raise CourseError(f"{path} must have the columns {', '.join(Given._fields)}; got {', '.join((lines or [[]])[0])}")
+        raise CourseError(
+            f"{path} must have the columns {', '.join(Given._fields)}; got {', '.join((lines or [[]])[0])}"
+        )
     for line in lines[1:]:
         cells = dict(zip(lines[0], line, strict=False))
         if any(line):
@@ -206,7 +208,11 @@ def marking_page(course: Course, name: str) -> Path:
             about = _shown(row, [] if unreadable else [cell for task in tasks for cell in _cells(row, task)])
             about["note"] = "\n".join(words)
             put(row, FLAGS, "Flags: look at them", [(0, "looked at")], most=0, **about, **_given(row.flagged))
-    data = {"course": fingerprint(course.secret.decode()), "name": name, "questions": [found[key] for key in sorted(found)]}
+    data = {
+        "course": fingerprint(course.secret.decode()),
+        "name": name,
+        "questions": [found[key] for key in sorted(found)],
+    }
     for question in data["questions"]:  # in an order that no name gives
         question["items"].sort(key=lambda item: fingerprint(name, question["id"], item["student"]))
     text = json.dumps(data).replace("<", "\\u003c")

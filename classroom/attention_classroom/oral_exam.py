@@ -28,7 +28,7 @@ from torch import Tensor
 
 from attention_tutorial.exercises import Case, float64_by_default
 
-from .assignment import PLAIN, Assignment, Task, load, variant_for
+from .assignment import PLAIN, Assignment, Task, Variant, load, variant_for
 from .course import Course, write
 from .pages import TEMPLATES
 from .release import BEGIN, END, METADATA, make_release, solve
@@ -94,11 +94,13 @@ def questions(
     common = variant_for(assignment, PLAIN, secret)
     if handed_in is not None and (handed_in.metadata.get(METADATA) or {}).get("variant") == common.mark:
         variant = common  # that is what this student worked on
+    handed_out = make_release(master, assignment, variant)
+    variant = _other(assignment, variant, secret)
     release = make_release(master, assignment, variant)
     solved = {cell.id: cell.source for cell in solve(release, master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
-    own = list(_own_lines(release, handed_in, draw))
+    own = list(_own_lines(handed_out, handed_in, draw))
     computed: list[Question] = []
     repaired: list[Question] = []
     for task in assignment.tasks(variant):
@@ -114,6 +116,12 @@ def questions(
     if own and computed:  # there is time for one
         computed = [draw.choice(computed)]
     return [*computed, *repaired, *own]
+
+
+def _other(assignment: Assignment, variant: Variant, secret: bytes) -> Variant:
+    """Draw a variant for the sheet alone, with another planted bug than the one that was repaired at home."""
+    others = [variant_for(assignment, f"{variant.student}\0sheet{i}", secret) for i in range(20)]
+    return next((other for other in others if other.values.get("bug") != variant.values.get("bug")), others[0])
 
 
 # ---- Compute a row --------------------------------------------------------------------------------------------------

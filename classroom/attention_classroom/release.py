@@ -30,8 +30,8 @@ from .course import CANVAS
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "checksum", "copied", "earned", "leaks", "make_release",
-    "overlay", "run", "solve", "use_hidden", "validate",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "checksum", "copied", "earned", "leaks",
+    "make_release", "overlay", "own_answers", "run", "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
 MODULES, MODULE = 20, 200_000  # how many come along with a notebook; bytes of each
@@ -74,14 +74,21 @@ def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> N
     return solve(make_release(master, assignment, variant), master, assignment, variant)
 
 
+def own_answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Return the master filled with a variant, without the lines that mark solutions."""
+    full = fill(master, assignment, variant)
+    for cell in full.cells:
+        cell.source = "\n".join(line for line in cell.source.splitlines() if line.strip() not in (BEGIN, END))
+    return full
+
+
 def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Return a copy of a release with the master's answers in it."""
     solved = copy.deepcopy(release)
-    full = {cell.id: cell for cell in fill(master, assignment, variant).cells}
+    full = {cell.id: cell.source for cell in own_answers(master, assignment, variant).cells}
     for cell in solved.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            lines = full[cell.id].source.splitlines()
-            cell.source = "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
+            cell.source = full[cell.id]
     return solved
 
 

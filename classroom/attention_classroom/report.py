@@ -1,6 +1,7 @@
 """What came of an assignment: a table of grades, a page of feedback for each student, and a page for the teacher.
 
-Points, words, flags and times come from the engine's results, marks given by hand from ``marks/``. What is not marked yet, or was not handed in, stands there as such and never as a noop 0.
+Points, words, flags and times come from the engine's results, marks given by hand from ``marks/``. What is not marked
+yet, or was not handed in, stands there as such and never as a noop 0.
 """
 
 import csv
@@ -26,8 +27,8 @@ from .course import Course, Student, write
 from .grading import is_ungraded
 from .marks import FLAGS, Given, Marks, count, fingerprint, read_marks
 from .pages import TEMPLATES, points
-from .release import checksum
-from .similar import Pair, similar_pairs
+from .release import METADATA, checksum, own_answers
+from .similar import Pair, like_the_master, similar_pairs
 
 __all__ = ["Row", "read_rows", "report"]
 
@@ -120,13 +121,22 @@ def report(course: Course, name: str) -> Path:
         The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
     """
     assignment = load(course.hidden(course.named(name)))
-    tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
+    everybodys = variant_for(assignment, PLAIN, course.secret)
+    tasks = assignment.tasks(everybodys)
     rows = read_rows(course, name)
     answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
-    common = course.release(name)
-    released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
+    release = course.release(name)
+    released = nbformat.read(release, as_version=4) if release.is_file() else nbformat.v4.new_notebook()
     pairs = similar_pairs(answers, released)
     _flag_pairs(rows, pairs)
+    master = nbformat.read(course.master(name), as_version=4)
+    for row in rows:
+        if row.notebook is not None:
+            common = (row.notebook.metadata.get(METADATA) or {}).get("variant") == everybodys.mark
+            variant = everybodys if common else variant_for(assignment, row.student.id, course.secret)
+            for kind, likeness in like_the_master(row.notebook, own_answers(master, assignment, variant), released):
+                words = f"{kind} like the published solution ({likeness:.0%})"
+                row.flags.append({"kind": "master", "task": "", "words": words})
     _pass_over_common(rows)
     folder = course.reports(name)
     grades = io.StringIO(newline="")
@@ -287,7 +297,18 @@ def _flag_words(row: Row) -> str:
 
 def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
     """Yield the table of grades: a header, then one row for each student."""
-    head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty", "sheet", "sheet_max"]
+    head = [
+        "student_id",
+        "last_name",
+        "first_name",
+        "email",
+        "status",
+        "score",
+        "max_score",
+        "late_penalty",
+        "sheet",
+        "sheet_max",
+    ]
     yield [
         *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
         "hours_late", "seconds", "sandbox",

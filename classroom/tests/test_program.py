@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -117,7 +118,9 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     assert "Participant 1,Bo Broken,bo@example.org,0\n" in (tmp_path / "out.csv").read_text()
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
     assert (course.root / "sheets" / NAME / "answers.html").is_file()
-    assert main(["export", "gradescope", NAME, "--to", str(tmp_path), "--course", str(course.root)]) == DONE
+    to = tmp_path / "feedback.zip"
+    assert main(["export", "feedback", NAME, "--to", str(to), "--course", str(course.root)]) == DONE
+    assert len(zipfile.ZipFile(to).namelist()) == 5
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,18 @@ def test_without_a_sandbox_it_refuses_and_never_scores(course, monkeypatch, caps
 def test_every_command_has_help(capsys):
     assert main(["--help"]) == DONE
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    for command in ("quickstart", "release", "validate", "collect", "undo", "grade", "report", "export", "marks", "sheet"):
+    for command in (
+        "quickstart",
+        "release",
+        "validate",
+        "collect",
+        "undo",
+        "grade",
+        "report",
+        "export",
+        "marks",
+        "sheet",
+    ):
         assert [line for line in lines if line.startswith(f"{command} ")]
         assert main([command, "--help"]) == DONE
 

@@ -13,7 +13,7 @@ from tiny_course import NAME, hand_in, make_course, solved, variant, write_resul
 from attention_classroom.course import Student, open_course, write
 from attention_classroom.pages import TEMPLATES
 from attention_classroom.report import Row, _alike, _flag_pairs, _pass_over_common, read_rows, report
-from attention_classroom.similar import Pair, similar_pairs, tokens_of
+from attention_classroom.similar import Pair, like_the_master, similar_pairs, tokens_of
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -246,6 +246,12 @@ RELEASE = notebook("# YOUR CODE HERE\n...")
 def test_a_file_that_differs_only_in_names_is_found():
     pairs = similar_pairs({"a": notebook(ONE), "b": notebook(RENAMED), "c": notebook(OTHER)}, RELEASE)
     assert [(pair.first, pair.second, pair.what, pair.likeness) for pair in pairs] == [("a", "b", "code", 1.0)]
+
+
+def test_the_published_solution_is_known_under_other_names_and_honest_work_is_not_taken_for_it():
+    master = notebook(ONE)
+    assert like_the_master(notebook(RENAMED), master, RELEASE) == [("code", 1.0)]
+    assert like_the_master(notebook(OTHER), master, RELEASE) == like_the_master(RELEASE, master, RELEASE) == []
 
 
 def test_answers_of_their_own_and_empty_ones_are_not_alike():
