@@ -42,6 +42,7 @@ SETTINGS: Mapping[str, Any] = {
     "late": {"grace_minutes": 10.0, "percent_a_day": 0.0},
     "due": {},
     "extensions": {},  # for each assignment, when it is due for some students
+    "questions": {},  # the course's own, for each assignment
 }
 
 
@@ -123,6 +124,16 @@ class Course:
         extended = self.settings["extensions"].get(name, {})
         due: datetime | None = extended.get(student) or self.settings["due"].get(name)
         return due
+
+    def questions(self, name: str) -> list[tuple[float, str]]:
+        """The questions that the course adds to an assignment: points, and what is asked."""
+        found = []
+        for text in self.settings["questions"].get(name, []):
+            match = re.fullmatch(r"(\d+(?:\.\d+)?): *(.+)", str(text), re.DOTALL)
+            if match is None:
+                raise CourseError(f"{self.root / 'course.toml'}: a question must be 'POINTS: WORDS'; got {text!r}")
+            found.append((float(match[1]), match[2]))
+        return found
 
     def handed_in(self, name: str, student: str) -> datetime | None:
         """When the newest attempt was handed in, as the name of its folder says; None where nothing was."""

@@ -38,6 +38,9 @@ percent_a_day = 0    # of the points, for each day begun; 0: lateness is only to
 
 [extensions]         # for one student
 # bottleneck.rita = 2027-02-03T23:59:00+01:00
+
+[questions]          # of your own, marked by hand: the points, and what is asked
+# bottleneck = ["3: What would one vector cost in your own project?"]
 """
 
 NOT_KEPT = """# What is personal or secret stays out of a repository.

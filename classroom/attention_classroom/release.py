@@ -11,6 +11,7 @@ import copy
 import functools
 import hashlib
 import io
+import json
 import re
 import sys
 import traceback
@@ -21,9 +22,8 @@ from typing import Any
 
 import torch
 from nbformat import NotebookNode
-from torch import Tensor
 
-from attention_tutorial.exercises import float64_by_default, judge, visible
+from attention_tutorial.exercises import judge, visible
 
 from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
 from .course import CANVAS
@@ -39,7 +39,6 @@ VISIBLE = "visible-checks"  # the cell that loads the packed tables
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-MARKERS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME")
 
 VISIBLE_SOURCE = '''# @title Run this cell: it holds the inputs on which `check` tries your answers
 from attention_tutorial.exercises.visible import check, load
@@ -187,22 +186,21 @@ SHORTEST_LINE = 12  # characters without blanks; what is shorter stands in any n
 
 
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
-    """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
+    """Search a release for solutions, hidden checks and rubrics: also in its metadata and in what is packed.
 
     Returns:
         What was found, in words.
     """
     texts = list(dict.fromkeys(_texts(release)))
-    faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
+    texts += [unpacked for text in texts for unpacked in _unpacked(text)]
+    faults = [f"the marker {marker!r}" for marker in (BEGIN, END) if any(marker in text for text in texts)]
     faults += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
-    squeezed = "\n".join(map(_squeeze, _with_code(texts)))
-    allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
-    for line, where in _secret_lines(master, assignment, variant):
-        needle = _squeeze(line)
+    squeezed = _squeeze("\n".join(texts))
+    allowed = _squeeze("\n".join(_shown(master, assignment, variant)))
+    for secret, where in _secrets(master, assignment, variant):
+        needle = _squeeze(secret)
         if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
-            faults.append(f"{where}: {line.strip()}")
-    blobs = b"\n\n".join(set(_decoded(texts)))
-    faults += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
+            faults.append(where)
     return list(dict.fromkeys(faults))
 
 
@@ -223,43 +221,11 @@ def _squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def _with_code(texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts as they are, unpacked, and what is Python also as `ast.unparse` writes it."""
-    for text in texts:
-        yield text
-        for blob in _unpacked(text):
-            yield blob.decode("utf-8", "replace")
-        with contextlib.suppress(SyntaxError, ValueError):
-            yield ast.unparse(ast.parse(text))
-
-
-def _unpacked(text: str) -> Iterator[bytes]:
-    """Yield what long runs of letters and digits decode to: base64, base85, hexadecimal, compressed or not."""
-    joined = re.sub(r"\s*\n\s*", "", text)
-    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        padding = "=" * (-len(run) % 4)
-        found = set()
-        for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
-            with contextlib.suppress(ValueError):
-                found.add(decode(run + end))
-        for raw in found:
-            yield raw
-            with contextlib.suppress(zlib.error):
-                yield zlib.decompress(raw, wbits=47)  # zlib or gzip
-    for data in re.findall(r'"data": ?"([^"\s]{8,})"', joined):
-        with contextlib.suppress(ValueError):
-            yield base64.b85decode(data)
-
-
-def _decoded(texts: Iterable[str]) -> Iterator[bytes]:
-    """Yield texts as bytes without blanks, and what they decode to, twice over (numbers packed in a packed table)."""
-    for text in texts:
-        yield _squeeze(text).encode()
-        for blob in _unpacked(text):
-            yield blob
-            inside = blob.decode("utf-8", "ignore")
-            yield _squeeze(inside).encode()
-            yield from _unpacked(inside)
+def _unpacked(text: str) -> Iterator[str]:
+    """Yield what long runs of letters and digits are unpacked, as the visible checks are packed."""
+    for run in re.findall(r"[A-Za-z0-9+/=]{24,}", re.sub(r"\s*\n\s*", "", text)):
+        with contextlib.suppress(ValueError, zlib.error):
+            yield zlib.decompress(base64.b64decode(run)).decode("utf-8", "replace")
 
 
 def _solutions(cell: NotebookNode) -> tuple[list[str], list[str]]:
@@ -285,17 +251,25 @@ def _shown(master: NotebookNode, assignment: Assignment, variant: Variant) -> li
     return ["\n".join(_solutions(cell)[0]) for cell in cells]
 
 
-def _secret_lines(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
-    """Yield lines of solutions, of the hidden module's functions, and of rubrics, and where each is from."""
+def _secrets(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
+    """Yield lines of solutions and of the hidden module's functions, rubrics, hidden inputs, and where each is from."""
     for cell in fill(master, assignment, variant).cells:
         for line in _solutions(cell)[1]:
-            yield line, f"a line of the solution of {cell.id}"
+            yield line, f"a line of the solution of {cell.id}: {line.strip()}"
+    for name, value in variant.values.items():
+        if name.startswith("hidden"):
+            yield f"{value}", f"the value {name}"
     for task in assignment.tasks(variant):
         for _, words in task.rubric:
-            yield words, f"the rubric of {task.id}"
+            yield words, f"the rubric of {task.id}: {words}"
+        seen = [json.dumps(visible.encode(case.inputs)) for case in task.table.cases] if task.table else []
+        for check in task.checks:
+            for inputs in (json.dumps(visible.encode(case.inputs)) for case in check.cases):
+                if inputs not in seen:
+                    yield inputs, f"an input of the hidden check {check.says!r} of {task.id}"
     if assignment.source is not None:
         for line in _lines_of_functions(assignment.source.read_text(encoding="utf-8")):
-            yield line, "a line of the hidden module"
+            yield line, f"a line of the hidden module: {line}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -304,62 +278,6 @@ def _lines_of_functions(source: str) -> list[str]:
     statements = [statement for body in bodies for statement in (body if isinstance(body, list) else [body])]
     lines = ast.expr | ast.Return | ast.Assign | ast.AugAssign
     return [ast.unparse(statement) for statement in statements if isinstance(statement, lines)]
-
-
-def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[bytes, str]]:
-    """Yield hidden inputs, their right results and hidden seeds, as bytes and as text, except what is visible."""
-    for name, value in variant.values.items():
-        if name.startswith("hidden"):
-            yield str(value).encode(), f"the value {name}"
-    for task in assignment.tasks(variant):
-        if task.table is None:
-            continue
-        known = {needle for case in task.table.cases for needle in _needles(_case(task, case))}
-        for check in task.checks:
-            for case in check.cases:
-                for needle in _needles(_case(task, case)):
-                    if needle not in known:
-                        yield needle, f"an input or a result of the hidden check {check.says!r} of {task.id}"
-
-
-def _case(task: Task, case: Any) -> tuple[Any, ...]:
-    assert task.table is not None
-    with float64_by_default():
-        return (*case.inputs, task.table.result(task.table.right, case))
-
-
-ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
-
-
-def _needles(x: Any) -> Iterator[bytes]:
-    """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
-    if isinstance(x, Tensor):
-        x = x.detach()
-        start = x.flatten()[:ENOUGH]
-        if x.is_floating_point():
-            for dtype in (torch.float64, torch.float32):
-                first = start[:4].to(dtype)
-                if any(_needles(first.tolist())):  # not if all are such as 0 or 0.5
-                    yield first.numpy().tobytes()
-            yield from _needles(start[:4].tolist())
-        elif x.dtype == torch.bool and x.numel() >= 64:
-            yield x.numpy().tobytes()
-            yield _squeeze(str(x.tolist())).encode()
-        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
-            yield start.numpy().tobytes()
-            yield _squeeze(str(start.tolist())).removesuffix("]").encode()
-    elif isinstance(x, list | tuple):
-        if len(x) >= ENOUGH and all(isinstance(item, int) for item in x):
-            yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
-        for item in x:
-            if not isinstance(item, int):
-                yield from _needles(item)
-    elif isinstance(x, float):
-        digits = repr(abs(x))  # such as 0.1234567890123
-        if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
-            yield digits[:10].encode()
-    elif isinstance(x, str) and len(x) >= SHORTEST_LINE:
-        yield _squeeze(x).encode()
 
 
 # ---- Trying it -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from tiny_course import NAME, hand_in, make_course, solved, write_result
+from tiny_course import NAME, hand_in, make_course, release, solved, write_result
 
 from attention_classroom.course import CourseError, open_course, write
 from attention_classroom.marks import FLAGS, Given, join, marking_page
@@ -139,6 +139,19 @@ def test_one_student_may_have_more_time(course):
     late = rows(open_course(course.root))
     assert (late["s1"].penalty, late["s1"].hours_late) == (0, 0)
     assert late["s2"].penalty == pytest.approx(0.2) and late["s2"].hours_late == pytest.approx(24 + 245 / 3600)
+
+
+def test_a_question_of_the_courses_own_is_asked_and_marked(course):
+    with (course.root / "course.toml").open("a") as file:
+        file.write(f'[questions]\n{NAME} = ["3: What would you change?"]\n')
+    course = open_course(course.root)
+    asked = {cell.id: cell.source for cell in release(course, "s5").cells}
+    assert "What would you change?" in asked["own-1-task"] and asked["own-1"] == "*Your answer here.*"
+    hand_in(course, "s5", solved(course, "s5", **{"own-1": "Everything."}))
+    write_result(course, "s5")
+    assert shown(course)["own-1"]["s5"]["text"] == "Everything."
+    join(course, NAME, [save(course, "ann", ("s5", "own-1", "3"), ("s5", "why", "2"))])
+    assert (rows(course)["s5"].score, rows(course)["s5"].most) == (9, 9)
 
 
 def test_who_leaves_the_list_leaves_the_report(course):
