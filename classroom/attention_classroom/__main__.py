@@ -403,8 +403,8 @@ def handout(course: Course, name: str, worksheet: Path, to: Path | None) -> int:
 def feedback(course: Course, name: str, to: Path | None) -> int:
     """Give each student the page of feedback, in one upload.
 
-    For a class that was collected from a download of Moodle ("Upload multiple feedback files in a zip") or of Canvas
-    ("Upload Submissions").
+    For a class that was collected from a download of Moodle ("Upload multiple feedback files in a zip") or of Canvas,
+    which takes the zip where marked submissions are uploaded again.
     """
     from . import exports
 
