@@ -438,9 +438,9 @@ def grades(course: Course, name: str, table: Path, to: Path, column: str, of_she
 
     rows = read_rows(course, course.named(name))
     about = load(course.hidden(name))
-    called = (name, about.title, f"Assignment {about.chapter}")
+    called = [name, about.title, f"Assignment {about.chapter}"]
     if of_sheet:
-        rows, called = [row.of_sheet() for row in rows], tuple(f"{one} sheet" for one in called)
+        rows, called = [row.of_sheet() for row in rows], [f"{one} sheet" for one in called]
     filled = fill_in(
         course, rows, table, to, column=column, called=called, came=platform_names(course, name), so_far=so_far
     )

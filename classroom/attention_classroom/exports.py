@@ -228,8 +228,7 @@ def _who(
 ) -> Student | str:
     """Find the student of a row, by numbers and addresses first, by the name last."""
     if not {"Student", "Full name", "Email address"} & set(cells):  # submissions are anonymous there
-        number = re.search(r"\d+", cells.get("Identifier", ""))
-        student = numbers.get(number[0] if number else "", "")
+        student = numbers.get(re.sub(r"\D", "", cells.get("Identifier", "")), "")
         return course.students.get(student, "no submission that was collected has this number")
     columns = ("SIS User ID", "SIS Login ID") if kind == "Canvas" else ("Email address", "ID number", "Username")
     keys = {cells.get(column, "").strip().casefold() for column in columns} - {""}

@@ -208,13 +208,10 @@ def marking_page(course: Course, name: str) -> Path:
             about = _shown(row, [] if unreadable else [cell for task in tasks for cell in _cells(row, task)])
             about["note"] = "\n".join(words)
             put(row, FLAGS, "Flags: look at them", [(0, "looked at")], most=0, **about, **_given(row.flagged))
-    data = {
-        "course": fingerprint(course.secret.decode()),
-        "name": name,
-        "questions": [found[key] for key in sorted(found)],
-    }
-    for question in data["questions"]:  # in an order that no name gives
-        question["items"].sort(key=lambda item: fingerprint(name, question["id"], item["student"]))
+    asked = [found[key] for key in sorted(found)]
+    for entry in asked:  # in an order that no name gives
+        entry["items"].sort(key=lambda item: fingerprint(name, item["student"]))
+    data = {"course": fingerprint(course.secret.decode()), "name": name, "questions": asked}
     text = json.dumps(data).replace("<", "\\u003c")
     page = TEMPLATES.get_template("marks.html").render(
         title=f"{assignment.title}: marks", data=Markup(text), nonce=secrets.token_urlsafe(12)
