@@ -124,7 +124,7 @@ def test_what_a_figure_earns_its_points_for_is_announced(name):
 def test_an_assignment_has_every_kind_of_task(name):
     kinds = [task.kind for task in tasks(name).values()]
     assert sorted(set(kinds)) == ["code", "debug", "measure", "written"]
-    assert 60 <= assignment(name).minutes <= 120
+    assert 60 <= assignment(name).minutes <= 180
 
 
 # ---- The tables ------------------------------------------------------------------------------------------------------
