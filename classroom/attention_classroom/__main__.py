@@ -340,7 +340,7 @@ def marks(course: Course, name: str, files: Sequence[Path]) -> int:
     Without FILES it writes marks/NAME.html: open it in a browser, mark, and save. With FILES, those that the page saved
     for each marker, it takes them into marks/NAME.csv, and says where markers differ. It can be done again at any time.
     """
-    from .marks import join, marking_page
+    from .marking import join, marking_page
 
     course.named(name)
     differ: list[str] = []

@@ -42,6 +42,7 @@ SMALL = (1, 2, 3, 4)  # what sizes may become
 FEW = range(1, 10)  # what whole numbers and lengths of rows of ids may become
 APART = 0.03  # two answers differ if two decimals tell them apart
 LINES = 2  # of one's own answers that are asked about
+ANSWER = Markup("<p><strong>The answer:</strong></p>")  # between what was asked and what is right
 MOST_WRONG = 4  # wrong answers that the teacher is told
 
 
@@ -76,7 +77,9 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     write(folder / "answers.html", page(f"{assignment.title}: answers", drawn, answers=True))
     kept = folder / "asked.json"  # what is marked, of sheets printed before too
     asked = json.loads(kept.read_bytes()) if kept.is_file() else {}
-    asked |= {student: {f"sheet-{i}": q.asks + q.answer for i, q in enumerate(asks, 1)} for student, asks in of}
+    asked |= {
+        student: {f"sheet-{i}": q.asks + ANSWER + q.answer for i, q in enumerate(asks, 1)} for student, asks in of
+    }
     write(kept, json.dumps(asked, indent=1))
     return folder
 

@@ -8,7 +8,8 @@ import pytest
 from tiny_course import NAME, hand_in, make_course, release, solved, write_result
 
 from attention_classroom.course import CourseError, open_course, write
-from attention_classroom.marks import FLAGS, Given, join, marking_page
+from attention_classroom.marking import join, marking_page
+from attention_classroom.marks import FLAGS, Given
 from attention_classroom.report import read_rows
 
 EVIL = "</script><script>alert(1)</script>"
