@@ -77,9 +77,8 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     write(folder / "answers.html", page(f"{assignment.title}: answers", drawn, answers=True))
     kept = folder / "asked.json"  # what is marked, of sheets printed before too
     asked = json.loads(kept.read_bytes()) if kept.is_file() else {}
-    asked |= {
-        student: {f"sheet-{i}": q.asks + ANSWER + q.answer for i, q in enumerate(asks, 1)} for student, asks in of
-    }
+    for student, asks in of:
+        asked[student] = {f"sheet-{i}": q.asks + ANSWER + q.answer for i, q in enumerate(asks, 1)}
     write(kept, json.dumps(asked, indent=1))
     return folder
 
