@@ -180,7 +180,7 @@ def train_faulty(
 
 
 def _train(network: Transformer, batches: TranslationBatches, reads: Reads) -> Tensor:
-    """Train one network as `train` does, in two thirds of its time; return the losses, (steps,)."""
+    """Train one network as `train` does, in less time; return the losses, (steps,)."""
     optimizer = torch.optim.Adam(network.parameters(), fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=len(batches))
     losses = []
