@@ -122,7 +122,6 @@ linkcheck: $(STAMP) ## Ask every outside link of the site whether it still answe
 pythons: ## Write the Pythons that the classifiers of pyproject.toml name into all other files that name them
 	perl -pi -e 's/^(requires-python = ).*/$${1}">=$(OLDEST)"/' pyproject.toml classroom/pyproject.toml
 	perl -pi -e 's/( python: \[).*\]/$${1}$(foreach p,$(filter-out $(OLDEST),$(PYTHONS)),"$(p)",) &oldest "$(OLDEST)"]/' .github/workflows/tests.yml
-	perl -pi -e 's/(for version in ).*;/$${1}$(PYTHONS);/' classroom/attention_classroom/templates/setup.sh
 
 lint: $(STAMP) $(JS) ## Check style (ruff, biome), types (mypy, tsc), spelling (codespell) and workflows (zizmor)
 	ruff check

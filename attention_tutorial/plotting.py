@@ -23,6 +23,7 @@ __all__ = [
     "VALUE",
     "attention_flow",
     "band",
+    "draw_matrix",
     "heatmap",
     "mask_map",
     "matrix_chain",
@@ -250,7 +251,7 @@ def matrix_chain(
 ) -> Axes:
     """Draw several small matrices side by side with their numbers, names and shapes.
 
-    Whole numbers stand without decimals, and zeros are pale.
+    Whole numbers stand without decimals, and a dot stands for zero.
 
     Args:
         matrices: for each its name, its values (rows, columns) and its colour.
@@ -266,7 +267,7 @@ def matrix_chain(
     Example:
         >>> ax = matrix_chain([("Q", [[1.0, 0.0]], QUERY), ("K", [[0.0, 1.0]], KEY)], joints=["·"])
         >>> [text.get_text() for text in ax.texts][:2]
-        ['1', '0']
+        ['1', '·']
     """
     arrays = [_array(values) for _, values, _ in matrices]
     if any(array.ndim != 2 for array in arrays):
@@ -293,124 +294,187 @@ def matrix_chain(
 def _matrix(ax: Axes, array: np.ndarray, name: str, color: str, *, left: float, top: float) -> None:
     """Draw one matrix of a chain: a box for each number, its name above, its shape below."""
     rows, columns = array.shape
-    for (i, j), x in np.ndenumerate(array):
-        ax.add_patch(FancyBboxPatch((left + j + 0.04, top + i + 0.04), 0.92, 0.92, boxstyle=ROUND_CORNERS,
-                                    facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1))  # fmt: skip
-        whole = abs(x - round(x)) < 1e-9
-        ax.text(left + j + 0.5, top + i + 0.52, f"{round(x)}" if whole else f"{x:.2f}", ha="center", va="center",
-                fontsize=10, alpha=0.5 if whole and round(x) == 0 else 1)  # fmt: skip
+    draw_matrix(array, left, top, color=color, ax=ax)
     centre, below = left + columns / 2, top + rows + 0.35
     ax.text(centre, top - 0.35, name, ha="center", va="center", color=color, weight="bold")
     ax.text(centre, below, f"{rows} × {columns}", ha="center", va="center", fontsize=9, color=GREY)
 
 
-def attention_flow(
-    weights: Any,
-    tokens: Sequence[str],
-    target: int,
+def draw_matrix(
+    values: Any,
+    left: float,
+    top: float,
     *,
-    scores: Any = None,
+    color: str = GREY,
+    size: float = 1.0,
+    fontsize: float = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how one position's output is put together, arrow by arrow.
+    """Draw a matrix at a place: a box for each number, in axes whose vertical axis runs downwards.
 
-    The query of the target position meets every key (scores), softmax turns the scores into weights, and each value
-    flows into the output along an arrow as wide as its weight. Where the weight is 0 there is none.
+    Whole numbers stand without decimals, and a dot stands for zero.
 
     Args:
-        weights: (n,), the target's row of weights.
-        tokens: n tokens.
-        target: index of the position whose output is computed, from 0.
-        scores: (n,), the scaled scores, written above the keys when given; ``-inf`` for a key that is masked.
+        values: (rows, columns).
+        left: the left edge.
+        top: the upper edge.
+        color: of the boxes.
+        size: the side of a box.
+        fontsize: of the numbers.
         ax: where to draw; a new figure when left out.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if the numbers of weights, scores and tokens differ, or there is no such position.
+        ValueError: if ``values`` has not two axes.
 
     Example:
-        >>> ax = attention_flow([0.2, 0.8], ["cat", "sat"], target=1)
-        >>> len([p for p in ax.patches if isinstance(p, FancyArrowPatch)])
-        12
+        >>> ax = draw_matrix([[4, 0, -0.5]], 0, 0, color=QUERY)
+        >>> [text.get_text() for text in ax.texts]
+        ['4', '·', '−0.50']
     """
-    row, n = _array(weights), len(tokens)
-    given = None if scores is None else _array(scores)
-    if row.shape != (n,) or (given is not None and given.shape != (n,)):
-        raise ValueError(f"weights and scores must hold one number for each of {n} tokens; got weights {row.shape}"
-                         f"{'' if given is None else f', scores {given.shape}'}")  # fmt: skip
+    array = _array(values)
+    if array.ndim != 2:
+        raise ValueError(f"values must be (rows, columns); got shape {array.shape}")
+    ax = _axes(ax)
+    for (i, j), x in np.ndenumerate(array):
+        corner, side = (left + (j + 0.04) * size, top + (i + 0.04) * size), 0.92 * size
+        ax.add_patch(FancyBboxPatch(corner, side, side, boxstyle=ROUND_CORNERS,
+                                    facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1))  # fmt: skip
+        number = _short(x)
+        ax.text(left + (j + 0.5) * size, top + (i + 0.52) * size, number, ha="center", va="center",
+                fontsize=fontsize if len(number) < 5 else 0.85 * fontsize)  # fmt: skip
+    ax.autoscale_view()
+    return ax
+
+
+def _short(x: float) -> str:
+    """Write a number as short as it may be: a dot for zero, no decimals for a whole number, two for any other."""
+    whole = abs(x - round(x)) < 1e-9
+    if whole and round(x) == 0:
+        return "·"
+    return (f"{round(x)}" if whole else f"{x:.2f}").replace("-", "−")
+
+
+def attention_flow(
+    query: Any,
+    keys: Any,
+    values: Any,
+    tokens: Sequence[str],
+    target: int,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw with all its numbers how one position's output is put together.
+
+    The query of the target position meets every key, softmax turns the scores into weights, and each value flows into
+    the output along an arrow as wide as its weight.
+
+    Args:
+        query: (d_k,), what the target position looks for.
+        keys: (n, d_k).
+        values: (n, d_v).
+        tokens: n tokens.
+        target: index of the position whose output is computed, from 0.
+        ax: where to draw; a new figure when left out.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if the shapes of query, keys, values and tokens do not match, or there is no such position.
+
+    Example:
+        >>> ax = attention_flow([1.0], [[0.0], [2.0]], [[3.0], [5.0]], ["cat", "sat"], target=1)
+        >>> [text.get_text() for text in ax.texts][-1]  # 0.12 times 3 and 0.88 times 5
+        '4.76'
+    """
+    q, K, V, n = _array(query), _array(keys), _array(values), len(tokens)
+    if q.ndim != 1 or K.shape != (n, q.size) or V.ndim != 2 or len(V) != n:
+        raise ValueError(f"query, keys and values must be (d_k,), (n, d_k) and (n, d_v) for {n} tokens; "
+                         f"got {q.shape}, {K.shape} and {V.shape}")  # fmt: skip
     if not 0 <= target < n:
         raise ValueError(f"target must be a position from 0 to {n - 1}; got {target}")
-    ax = _axes(ax, figsize=(1.4 * n + 1.2, 6.2))
+    scores = K @ q / np.sqrt(q.size)
+    exponentials = np.exp(scores)
+    weights = exponentials / exponentials.sum()
+    ax = _axes(ax, figsize=(1.4 * n + 1.2, 7.4))
     places = [2.0 * j for j in range(n)]
-    left, right = -1.9, places[-1] + 0.9
-    _draw_query(ax, places[target], left, right, f"$q_{target + 1}$")
-    ax.add_patch(FancyBboxPatch((left - 0.4, SOFTMAX - 0.25), right - left + 0.4, 0.5, boxstyle=ROUND_CORNERS,
+    left, right = -2.0, places[-1] + 0.9
+    _draw_query(ax, places[target], left, right, q)
+    ax.add_patch(FancyBboxPatch((left - 0.4, EXPONENTIALS - 0.46), right - left + 0.4, 0.92, boxstyle=ROUND_CORNERS,
                                 facecolor="#f2f2f2", edgecolor=GREY, linewidth=1))  # fmt: skip
-    for y, word in ((SOFTMAX, "softmax"), (SCORES, "scores"), (WEIGHTS, "weights")):
+    for y, word in (
+        (SCORES, f"score\n$q^{{\\top}} k\\,/\\sqrt{{{q.size}}}$"),
+        (EXPONENTIALS, "softmax:\n$e^{\\,\\mathrm{score}}$"),
+        (WEIGHTS, f"÷ {exponentials.sum():.1f}:\nweight"),
+    ):
         ax.text(left - 0.25, y, word, ha="left", va="center", fontsize=11, color=GREY)
     for j, (x, token) in enumerate(zip(places, tokens, strict=True)):
-        _draw_key_and_value(ax, x, token, j + 1)
-        if given is not None:
-            _draw_score(ax, x, given[j])
-        _draw_weight(ax, x, row[j], output_at=places[target])
-    _box(ax, places[target], OUTPUT, f"$o_{target + 1}$", VALUE, width=1.0)
-    ax.set(xlim=(left - 0.6, right + 0.2), ylim=(-1.1, 7.8))
+        _draw_key_and_value(ax, x, token, K[j], V[j])
+        ax.text(x - ASIDE, SCORES, f"{scores[j]:.2f}", ha="center", va="center", fontsize=10.5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        ax.text(x - ASIDE, EXPONENTIALS, f"{exponentials[j]:.1f}", ha="center", va="center", fontsize=10.5)
+        _draw_weight(ax, x, weights[j], output_at=places[target])
+    ax.text(-0.66, 0.72, "key", ha="right", va="center", fontsize=11, color=KEY)
+    ax.text(0.6, 0.72, "value", ha="left", va="center", fontsize=11, color=VALUE)
+    ax.text(places[target] + 0.75, OUTPUT, "output", ha="left", va="center", fontsize=11, color=VALUE)
+    output = "\n".join(f"{x:.2f}" for x in weights @ V)
+    _box(ax, places[target], OUTPUT, output, VALUE, width=1.1, height=1.25)
+    ax.set(xlim=(left - 0.6, right + 0.2), ylim=(-1.1, OUTPUT + 0.85))
     ax.axis("off")
     return ax
 
 
 # Heights in the picture of a flow, from the tokens at the bottom to the output at the top
-TOKENS, KEYS_AND_VALUES, QUERY_LINE, SCORES, SOFTMAX, WEIGHTS, OUTPUT = 0.0, 1.6, 2.7, 3.4, 4.35, 5.15, 7.3
+TOKENS, KEYS_AND_VALUES, QUERY_LINE, SCORES, EXPONENTIALS, WEIGHTS, OUTPUT = 0.0, 1.7, 2.9, 3.8, 4.95, 6.1, 8.3
 ASIDE = 0.42  # a key stands so far left of its token, a value so far right
+TALL = 1.2  # a key or a value, whose numbers stand one below the other
 
 
-def _draw_query(ax: Axes, x: float, left: float, right: float, name: str) -> None:
+def _draw_query(ax: Axes, x: float, left: float, right: float, query: np.ndarray) -> None:
     """Draw the query's way: from its token around the outside to a line that passes every key."""
     around = TOKENS - 0.85
-    _line(ax, [(x, TOKENS - 0.34), (x, around), (left, around), (left, QUERY_LINE - 0.34)], QUERY)
+    _line(ax, [(x, TOKENS - 0.34), (x, around), (left, around), (left, QUERY_LINE - 0.45)], QUERY)
     _line(ax, [(left + 0.4, QUERY_LINE), (right, QUERY_LINE)], QUERY)
-    _box(ax, left, QUERY_LINE, name, QUERY, width=0.8)
+    _box(ax, left, QUERY_LINE, _column(query), QUERY, width=0.8, height=0.9)
+    ax.text(left + 0.1, around + 0.3, "query", ha="left", va="center", fontsize=11, color=QUERY)
 
 
-def _draw_key_and_value(ax: Axes, x: float, token: str, number: int) -> None:
+def _draw_key_and_value(ax: Axes, x: float, token: str, key: np.ndarray, value: np.ndarray) -> None:
     """Draw a token with its key, which meets the query and goes into the softmax, and its value, which passes by."""
-    key, value = x - ASIDE, x + ASIDE
-    _box(ax, x, TOKENS, f"$x_{number}$\n{token}", GREY, width=1.5)
-    _box(ax, key, KEYS_AND_VALUES, f"$k_{number}$", KEY, width=0.72)
-    _box(ax, value, KEYS_AND_VALUES, f"$v_{number}$", VALUE, width=0.72)
-    _arrow(ax, (x - 0.15, TOKENS + 0.34), (key, KEYS_AND_VALUES - 0.36), KEY)
-    _arrow(ax, (x + 0.15, TOKENS + 0.34), (value, KEYS_AND_VALUES - 0.36), VALUE)
-    _arrow(ax, (key, KEYS_AND_VALUES + 0.34), (key, SOFTMAX - 0.25), KEY)
-    ax.plot(key, QUERY_LINE, "o", color=QUERY, markersize=7)
-    up = [KEYS_AND_VALUES + 0.34, WEIGHTS]
-    ax.plot([value] * 2, up, color="white", linewidth=6, zorder=2)  # the value passes in front
-    ax.plot([value] * 2, up, color=VALUE, linewidth=1.3, zorder=2)
+    key_at, value_at, top, bottom = x - ASIDE, x + ASIDE, KEYS_AND_VALUES + TALL / 2, KEYS_AND_VALUES - TALL / 2
+    _box(ax, x, TOKENS, token, GREY, width=1.5)
+    _box(ax, key_at, KEYS_AND_VALUES, _column(key), KEY, width=0.72, height=TALL)
+    _box(ax, value_at, KEYS_AND_VALUES, _column(value), VALUE, width=0.72, height=TALL)
+    _arrow(ax, (x - 0.15, TOKENS + 0.34), (key_at, bottom), KEY)
+    _arrow(ax, (x + 0.15, TOKENS + 0.34), (value_at, bottom), VALUE)
+    _arrow(ax, (key_at, top), (key_at, EXPONENTIALS - 0.46), KEY)
+    ax.plot(key_at, QUERY_LINE, "o", color=QUERY, markersize=7)
+    up = [top, WEIGHTS]
+    ax.plot([value_at] * 2, up, color="white", linewidth=6, zorder=2)  # the value passes in front
+    ax.plot([value_at] * 2, up, color=VALUE, linewidth=1.3, zorder=2)
 
 
-def _draw_score(ax: Axes, x: float, score: float) -> None:
-    """Write a score on its way from the key to the softmax."""
-    words = "−∞" if np.isneginf(score) else f"{score:.2f}"
-    ax.text(x - ASIDE, SCORES, words, ha="center", va="center", fontsize=10.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+def _column(numbers: np.ndarray) -> str:
+    return "\n".join(f"{x:.3g}" for x in numbers)
 
 
 def _draw_weight(ax: Axes, x: float, weight: float, output_at: float) -> None:
     """Draw a weight that comes out of the softmax, meets its value, and lets so much of it flow into the output."""
     key, value = x - ASIDE, x + ASIDE
-    _arrow(ax, (key, SOFTMAX + 0.25), (key, WEIGHTS - 0.22), GREY)
+    _arrow(ax, (key, EXPONENTIALS + 0.46), (key, WEIGHTS - 0.22), GREY)
     ax.text(key - 0.02, WEIGHTS, f"{weight:.2f}", ha="center", va="center", fontsize=10.5, weight="bold")
     _arrow(ax, (key + 0.34, WEIGHTS), (value - 0.16, WEIGHTS), GREY, head=6)
     ax.text(value, WEIGHTS, "×", ha="center", va="center", fontsize=12, color=VALUE, zorder=4,
             bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": VALUE})  # fmt: skip
-    if weight > 0:
-        _arrow(ax, (value, WEIGHTS + 0.21), (output_at, OUTPUT - 0.34), VALUE,
-               width=0.4 + 11 * weight, alpha=0.3 + 0.7 * weight, head=0)  # fmt: skip
+    _arrow(ax, (value, WEIGHTS + 0.21), (output_at, OUTPUT - 0.63), VALUE,
+           width=0.4 + 11 * weight, alpha=0.3 + 0.7 * weight, head=0)  # fmt: skip
 
 
-def _box(ax: Axes, x: float, y: float, text: str, color: str, width: float = 1.2) -> None:
-    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.34), width, 0.68, boxstyle=ROUND_CORNERS,
+def _box(ax: Axes, x: float, y: float, text: str, color: str, width: float = 1.2, height: float = 0.68) -> None:
+    ax.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle=ROUND_CORNERS,
                                 facecolor=to_rgba(color, 0.13), edgecolor=color, linewidth=1.2))  # fmt: skip
     ax.text(x, y, text, ha="center", va="center", fontsize=11)
 

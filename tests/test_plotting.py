@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch
 from oracles import assert_raises, mistakes
 
 from attention_tutorial import plotting
-from attention_tutorial.plotting import attention_flow, band, heatmap, mask_map, matrix_chain, use_style
+from attention_tutorial.plotting import attention_flow, band, draw_matrix, heatmap, mask_map, matrix_chain, use_style
 
 WEIGHTS = torch.tensor([[0.1, 0.2, 0.7], [0.9, 0.1, 0.0]], dtype=torch.float64)
 
@@ -41,7 +41,8 @@ DRAW = {
     "mask_map": lambda ax: mask_map(WEIGHTS > 0.5, ax=ax),
     "band": lambda ax: band([1, 2, 3], WEIGHTS, ax=ax),
     "matrix_chain": lambda ax: matrix_chain([("A", WEIGHTS, plotting.QUERY)], ax=ax),
-    "attention_flow": lambda ax: attention_flow([0.2, 0.8], ["a", "b"], 0, ax=ax),
+    "draw_matrix": lambda ax: draw_matrix(WEIGHTS, 0, 0, ax=ax),
+    "attention_flow": lambda ax: attention_flow(QUERY, KEYS, VALUES, ["a", "b", "c"], 0, ax=ax),
 }
 
 
@@ -137,34 +138,47 @@ def test_a_band_runs_from_the_lowest_to_the_highest_run_around_the_mean():
 
 
 def test_a_chain_shows_every_number_name_shape_and_joint():
-    ax = matrix_chain([("Q", [[1.0, 0.0]], plotting.QUERY), ("K", [[3.0], [4.5]], plotting.KEY)], joints=["·"])
-    assert texts(ax) == ["1", "0", "Q", "1 × 2", "·", "3", "4.50", "K", "2 × 1"]
-    assert [text.get_alpha() for text in ax.texts[:2]] == [1, 0.5]
+    ax = matrix_chain([("Q", [[1.0, 0.0]], plotting.QUERY), ("K", [[-3.0], [4.5]], plotting.KEY)], joints=["→"])
+    assert texts(ax) == ["1", "·", "Q", "1 × 2", "→", "−3", "4.50", "K", "2 × 1"]
     assert len(ax.patches) == 4
 
 
+def test_a_matrix_is_drawn_at_its_place_a_box_for_each_number():
+    ax = draw_matrix([[1.0, -0.25, 1e-12]], 2, 3, size=0.5)
+    assert texts(ax) == ["1", "−0.25", "·"]
+    assert [text.get_position() for text in ax.texts] == [(2.25, 3.26), (2.75, 3.26), (3.25, 3.26)]
+    assert [patch.get_x() for patch in ax.patches] == pytest.approx([2.02, 2.52, 3.02])
+
+
+QUERY, KEYS, VALUES = [2.0, 0.0], [[0.0, 5.0], [1.0, 0.0], [2.0, 1.0]], [[0.0], [1.0], [0.5]]
+
+
+def test_a_flow_shows_every_number_on_the_way_from_the_query_to_the_output():
+    ax = attention_flow(QUERY, KEYS, VALUES, ["a", "b", "c"], 1)
+    exponentials = np.exp([0, np.sqrt(2), 2 * np.sqrt(2)])
+    weights = exponentials / exponentials.sum()
+    shown = texts(ax)
+    assert {"2\n0", "0\n5", "1\n0", "2\n1", "0", "1", "0.5"} <= set(shown)
+    assert {"0.00", "1.41", "2.83"} <= set(shown)
+    assert {"1.0", "4.1", "16.9"} <= set(shown)
+    assert f"÷ {exponentials.sum():.1f}:\nweight" in shown
+    assert {f"{weight:.2f}" for weight in weights} <= set(shown)
+    assert shown[-1] == f"{weights[1] + weights[2] / 2:.2f}"
+
+
 def test_values_flow_into_the_output_along_arrows_as_wide_as_their_weights():
-    weights = [0.1, 0.3, 0.6]
-    ax = attention_flow(weights, ["a", "b", "c"], 1)
+    ax = attention_flow(QUERY, KEYS, VALUES, ["a", "b", "c"], 1)
+    weights = np.exp([0, np.sqrt(2), 2 * np.sqrt(2)])
+    weights /= weights.sum()
     arrows = [p for p in ax.patches if isinstance(p, FancyArrowPatch) and p.get_alpha() < 1]
     steps = np.diff([arrow.get_linewidth() for arrow in arrows]) / np.diff(weights)
     assert steps.shape == (2,)
     assert steps[0] == pytest.approx(steps[1])
     assert steps[0] > 1
-    assert {f"{w:.2f}" for w in weights} <= set(texts(ax))
-    assert {"$q_2$", "$o_2$", "$k_1$", "$v_3$"} <= set(texts(ax))
-    assert {"-1.50", "2.25"} <= set(texts(attention_flow([0.5, 0.5], ["a", "b"], 0, scores=[-1.5, 2.25])))
-
-
-def test_a_closed_key_has_the_score_minus_infinity_and_no_arrow_into_the_output():
-    ax = attention_flow([0.25, 0.75, 0.0], ["a", "b", "c"], 1, scores=[0.0, np.log(3), -np.inf])
-    flows = [p for p in ax.patches if isinstance(p, FancyArrowPatch) and p.get_alpha() < 1]
-    assert [flow.get_linewidth() > 1 for flow in flows] == [True, True]
-    assert texts(ax).count("−∞") == 1
-    assert "0.00" in texts(ax)
 
 
 MASK, LABELS = WEIGHTS > 0.5, "labels must hold one label for each of"
+FLOW = "query, keys and values must be (d_k,), (n, d_k) and (n, d_v) for"
 
 
 @mistakes({ValueError: [
@@ -180,12 +194,12 @@ MASK, LABELS = WEIGHTS > 0.5, "labels must hold one label for each of"
     (lambda: matrix_chain([("Q", [1.0], "red"), ("K", [[1.0]], "red")]),
      "matrices must have two axes each; got shapes [(1,), (1, 1)]"),
     (lambda: matrix_chain([("Q", [[1.0]], "")], joints=["x"]), "joints must be one fewer than the 1 matrices; got 1"),
-    (lambda: attention_flow([0.5, 0.5], ["a"], 0),
-     "weights and scores must hold one number for each of 1 tokens; got weights (2,)"),
-    (lambda: attention_flow([1.0], ["a"], 0, scores=[1, 2]),
-     "weights and scores must hold one number for each of 1 tokens; got weights (1,), scores (2,)"),
-    (lambda: attention_flow([1.0], ["a"], 1), "target must be a position from 0 to 0; got 1"),
-    (lambda: attention_flow([1.0], ["a"], -1), "target must be a position from 0 to 0; got -1"),
+    (lambda: draw_matrix([1.0], 0, 0), "values must be (rows, columns); got shape (1,)"),
+    (lambda: attention_flow([1.0, 0.0], [[1.0]], [[1.0]], ["a"], 0), f"{FLOW} 1 tokens; got (2,), (1, 1) and (1, 1)"),
+    (lambda: attention_flow([1.0], [[1.0]], [[1.0]], ["a", "b"], 0), f"{FLOW} 2 tokens; got (1,), (1, 1) and (1, 1)"),
+    (lambda: attention_flow([1.0], [[1.0]], [1.0], ["a"], 0), f"{FLOW} 1 tokens; got (1,), (1, 1) and (1,)"),
+    (lambda: attention_flow([1.0], [[1.0]], [[1.0]], ["a"], 1), "target must be a position from 0 to 0; got 1"),
+    (lambda: attention_flow([1.0], [[1.0]], [[1.0]], ["a"], -1), "target must be a position from 0 to 0; got -1"),
 ]})  # fmt: skip
 def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, message):
     assert_raises(call, error, message)

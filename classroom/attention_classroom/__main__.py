@@ -7,7 +7,6 @@ something that it named, and 2 where it could not do what was asked.
 import errno
 import functools
 import os
-import sqlite3
 import sys
 import textwrap
 from collections import Counter
@@ -21,6 +20,7 @@ import click
 from .course import Course, CourseError, open_course, write
 
 PROGRAM = "attention-classroom"
+FEW = 3  # absent students that are always named
 DONE, LOOK, REFUSED = 0, 1, 2
 NOBODY = "{} lists nobody yet: put your list there, a line for each student"
 
@@ -59,16 +59,11 @@ AGAIN = "What was finished is kept: see to this, and run the same command again"
 
 
 def _why(error: Exception) -> str | None:
-    """Say in a sentence what was refused, by us, the system or the database; None for what is our own fault."""
+    """Say in a sentence what was refused, by us or by the system; None for what is our own fault."""
     from .sandbox import NoSandbox
 
     if isinstance(error, CourseError | NoSandbox):
         return str(error)
-    cause: BaseException | None = error
-    while cause is not None:  # nbgrader and its database wrap what sqlite says
-        if isinstance(cause, sqlite3.Error):
-            return f"gradebook.db cannot be read or written: {cause}. {AGAIN}"
-        cause = cause.__cause__ or cause.__context__
     if isinstance(error, OSError) and error.errno is not None:
         if error.errno == errno.EPIPE:  # what is still to be printed has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,7 +147,6 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
     from tqdm.auto import tqdm
 
     from .assignment import PLAIN, load, variant_for
-    from .gradebook import register
     from .release import leaks, make_release
 
     for name in names:
@@ -169,7 +163,7 @@ def release(course: Course, names: Sequence[str], students: Sequence[str]) -> in
             if leaked:
                 shown = "; ".join(leaked[:3])
                 raise CourseError(f"the release of {name} would hold what it must not: {shown}. Nothing was written")
-        register(course, name)
+        write(course.release(name), nbformat.writes(made[PLAIN]) + "\n")
         for student in chosen:
             write(course.handout(name, student), nbformat.writes(made[student]) + "\n")
         folder = course.handout(name, "").parent
@@ -247,7 +241,8 @@ def collect(course: Course, name: str, source: Path, given: Sequence[str], at: d
     there = course.received_from(name)
     missing = [student for student in course.students if student not in there]
     if missing:
-        print(f"Nothing yet from {len(missing)} of {len(course.students)}: {', '.join(missing)}.")
+        few = len(missing) <= FEW or 4 * len(missing) <= len(course.students)
+        print(f"Nothing yet from {len(missing)} of {len(course.students)}{': ' + ', '.join(missing) if few else ''}.")
     for file, why in collected.unmatched:
         print(f"Not taken: {_printable(file)}: {why}", file=sys.stderr)
     if collected.unmatched:
@@ -265,14 +260,14 @@ def undo(course: Course, name: str, student: str) -> int:
     """Take back a student's newest attempt.
 
     For one that was collected for the wrong student. It goes from received/ to undone/, as it is; the attempt before it
-    counts again, once you grade again. Where there was no other, its marks leave the gradebook.
+    counts again, once you grade again.
     """
     from . import collect as collecting
 
     place = collecting.undo(course, name, student)
     left = len(course.attempts(name, student))
     print(f"{student}: the newest attempt is in {place} now; {left} earlier ones are left.")
-    print(f"Next: {PROGRAM} grade {name}" if left else "The marks for it are out of the gradebook.")
+    print(f"Next: {PROGRAM} grade {name}" if left else "Nothing of theirs counts now.")
     return DONE
 
 
@@ -294,7 +289,6 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
     is not graded again.
     """
     from .batch import grade_all
-    from .gradebook import record, register
     from .grading import is_ungraded
     from .sandbox import choose
 
@@ -303,19 +297,14 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
     sandbox = choose(unsafe=unsafe)
     print(textwrap.fill(f"Sandbox: {sandbox.name}. {sandbox.words[0].upper()}{sandbox.words[1:]}.", 100))
     results = grade_all(course.root, name, jobs=jobs, sandbox=sandbox, students=students or None)
-    if not course.release(name).is_file():
-        register(course, name)
-    failed = record(course, name)
     flags = Counter(flag["kind"] for result in results for flag in result["flags"])
     counts = ", ".join(f"{kind} {n}" for kind, n in flags.most_common())
     print(f"{len(results)} submissions graded.{f' Flags: {counts}.' if flags else ''}")
     ungraded = [result["student"] for result in results if is_ungraded(result)]
     for student in ungraded:
         print(f"Not graded: {student}: the grader failed; see the report, and grade again", file=sys.stderr)
-    for student, why in failed.items():
-        print(f"Not in the gradebook: {student}: {why}", file=sys.stderr)
     print(f"Next: {PROGRAM} report {name}")
-    return LOOK if failed or ungraded else DONE
+    return LOOK if ungraded else DONE
 
 
 @program.command()
@@ -324,8 +313,8 @@ def grade(course: Course, name: str, students: Sequence[str], jobs: int | None, 
 def report(course: Course, name: str) -> int:
     """Write grades and feedback.
 
-    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand in
-    formgrader are in it; run it again after marking.
+    That is grades.csv, a page for each student, and one for you, all in reports/NAME/. Marks given by hand are in it;
+    run it again after marking.
     """
     from . import report as reporting
 
@@ -337,9 +326,32 @@ def report(course: Course, name: str) -> int:
     print(f"{len(rows)} students: {', '.join(f'{n} {status}' for status, n in counts.most_common())}.")
     print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
     if any(row.waiting for row in rows):
-        how = "jupyter lab in the course's folder, then Nbgrader, Formgrader; afterwards run this again."
-        print(f"To mark by hand: {how}")
+        print(f"To mark by hand: {PROGRAM} marks {name}")
     return LOOK if counts[reporting.NOT_GRADED] else DONE
+
+
+@program.command()
+@one_name
+@click.argument("files", type=FILE, nargs=-1)
+@in_course
+def marks(course: Course, name: str, files: Sequence[Path]) -> int:
+    """Mark by hand, question by question.
+
+    Without FILES it writes marks/NAME.html: open it in a browser, mark, and save. With FILES, those that the page saved
+    for each marker, it takes them into marks/NAME.csv, and says where markers differ. It can be done again at any time.
+    """
+    from .marking import join, marking_page
+
+    course.named(name)
+    differ: list[str] = []
+    if files:
+        number, differ = join(course, name, files)
+        print(f"{number} marks are in {course.root / 'marks' / f'{name}.csv'}. Next: {PROGRAM} report {name}")
+    for words in differ:
+        print(f"Look at {words}", file=sys.stderr)
+    if differ or not files:
+        print(f"To mark, open {marking_page(course, name)} in a browser.")
+    return LOOK if differ else DONE
 
 
 @program.command()
@@ -370,19 +382,40 @@ def export() -> None:
 
 @export.command()
 @one_name
-@click.option("--to", type=FILE, default="exports", help="the zip, or a folder for it (default: exports)")
-@click.option("--unsafe", is_flag=True, help="grade there with limits only if no sandbox starts")
+@click.argument("worksheet", type=FILE)
+@click.option("--to", type=FILE, metavar="ZIP", help="default: exports/NAME-handout.zip")
 @in_course
-def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
-    """Make an autograder for Gradescope.
+def handout(course: Course, name: str, worksheet: Path, to: Path | None) -> int:
+    """Give each student of a Moodle the own notebook, in one upload.
 
-    The zip holds the solutions and hidden checks: upload it, and give it to nobody.
+    WORKSHEET is the assignment's grading worksheet. Moodle takes the zip at "Upload multiple feedback files in a zip".
     """
     from . import exports
 
-    path = exports.gradescope(course, name, to, unsafe=unsafe)
-    print(f"{path} is for Gradescope's page Configure Autograder. It holds the solutions.")
-    return DONE
+    course.named(name)
+    return _packed(*exports.handout(course, name, worksheet, to or course.root / "exports" / f"{name}-handout.zip"))
+
+
+@export.command()
+@one_name
+@click.option("--to", type=FILE, metavar="ZIP", help="default: exports/NAME-feedback.zip")
+@in_course
+def feedback(course: Course, name: str, to: Path | None) -> int:
+    """Give each student the page of feedback, in one upload.
+
+    For a class that was collected from a download of Moodle ("Upload multiple feedback files in a zip") or of Canvas,
+    which takes the zip where marked submissions are uploaded again.
+    """
+    from . import exports
+
+    return _packed(*exports.feedback(course, name, to or course.root / "exports" / f"{name}-feedback.zip"))
+
+
+def _packed(path: Path, there: Sequence[str], left: Sequence[tuple[str, str]]) -> int:
+    print(f"{path} has a file for each of {len(there)} students.")
+    for who, why in left:
+        print(f"Without a file: {_printable(who)}: {why}", file=sys.stderr)
+    return LOOK if left else DONE
 
 
 @export.command()
@@ -390,21 +423,27 @@ def gradescope(course: Course, name: str, to: Path, unsafe: bool) -> int:
 @click.argument("table", type=FILE)
 @click.option("--to", type=FILE, required=True, metavar="FILE", help="the new CSV, to be imported there")
 @click.option("--column", default="", help="the beginning of the column's name, where it is not the assignment's")
+@click.option("--sheet", "of_sheet", is_flag=True, help="the points of the printed sheet, not the assignment's")
 @click.option("--so-far", is_flag=True, help="also where answers still wait for a mark or a look")
 @in_course
-def grades(course: Course, name: str, table: Path, to: Path, column: str, so_far: bool) -> int:
+def grades(course: Course, name: str, table: Path, to: Path, column: str, of_sheet: bool, so_far: bool) -> int:
     """Fill in the CSV of Canvas or Moodle.
 
     Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
     """
     from .assignment import load
+    from .collect import platform_names
     from .exports import fill_in
     from .report import read_rows
 
     rows = read_rows(course, course.named(name))
     about = load(course.hidden(name))
-    called = (name, about.title, f"Assignment {about.chapter}")
-    filled = fill_in(course, rows, table, to, column=column, called=called, so_far=so_far)
+    called = [name, about.title, f"Assignment {about.chapter}"]
+    if of_sheet:
+        rows, called = [row.of_sheet() for row in rows], [f"{one} sheet" for one in called]
+    filled = fill_in(
+        course, rows, table, to, column=column, called=called, came=platform_names(course, name), so_far=so_far
+    )
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:
         print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))

@@ -13,15 +13,18 @@ import math
 import random
 import runpy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, float64_by_default, same
 from attention_tutorial.exercises import random as random_tensor
+
+from .course import Course
 
 __all__ = [
     "KINDS", "PLAIN", "TAG", "TEMPLATE_SECRET", "Assignment", "Check", "Task", "Variant", "answer",
@@ -184,6 +187,7 @@ class Assignment:
         cells: the sources of the master's cells that vary, by their ids.
         draw: draws the values of a variant: plain data.
         source: the file it was loaded from.
+        questions: of the course's own, as points and words, by the ids of their answers.
     """
 
     name: str
@@ -194,6 +198,7 @@ class Assignment:
     cells: Callable[[Variant], Mapping[str, str]]
     draw: Callable[[random.Random], Mapping[str, Any]]
     source: Path | None = None
+    questions: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
     def points(self, variant: Variant) -> float:
         """Return the points of all tasks."""
@@ -224,7 +229,22 @@ def load(path: Path) -> Assignment:
         raise ValueError(f"{path.name} must set ASSIGNMENT to an Assignment; got {type(assignment).__name__}")
     if assignment.name != path.stem:
         raise ValueError(f"{path.name} holds the assignment {assignment.name!r}; file and name must be the same")
-    return replace(assignment, source=path)
+    return _with_questions(replace(assignment, source=path), path.parents[1] / "course.toml")
+
+
+def _with_questions(assignment: Assignment, settings: Path) -> Assignment:
+    """Add the course's own questions, which are marked by hand."""
+    course = Course(settings.parent)
+    own = (
+        {f"own-{i}": asked for i, asked in enumerate(course.questions(assignment.name), 1)}
+        if settings.is_file()
+        else {}
+    )
+    if not own:
+        return assignment
+    rubric = "answers the question"
+    more = [Task(id=id, title=words, kind="written", rubric=((points, rubric),)) for id, (points, words) in own.items()]
+    return replace(assignment, questions=own, tasks=lambda variant: [*assignment.tasks(variant), *more])
 
 
 def answer(source: str, *changes: tuple[str, str]) -> Callable[..., Any]:
@@ -350,4 +370,9 @@ def fill(master: NotebookNode, assignment: Assignment, variant: Variant) -> Note
         )
     for cell in filled.cells:
         cell.source = sources.get(cell.id, cell.source)
+    for name, (points, words) in assignment.questions.items():
+        about = {"grade_id": name, "grade": True, "solution": True, "locked": False, "points": points, "task": False}
+        asked = new_markdown_cell(f"## A question of the course ({points:g} points more)\n\n{words}", id=f"{name}-task")
+        answer = {"nbgrader": {**about, "schema_version": 3, "cell_type": "markdown"}}
+        filled.cells += [asked, new_markdown_cell("", id=name, metadata=answer)]
     return filled

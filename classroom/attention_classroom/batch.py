@@ -61,6 +61,7 @@ def _key(course: Course, name: str, student: str, received: Path | None, sandbox
     """Return a digest of all that a result depends on."""
     parts = [_code(), course.master(name).read_bytes(), course.secret, name.encode(), student.encode()]
     parts += [path.read_bytes() for path in sorted(course.hidden(name).parent.glob("*.py"))]
+    parts += [repr(course.questions(name)).encode()]
     parts += [sandbox.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
     for path in sorted(received.parent.iterdir()) if received else ():  # modules come along, other files are named
         parts += [path.name.encode(), path.read_bytes() if path.suffix == ".py" else b""]

@@ -21,7 +21,7 @@ NAMES = (
 UNUSUAL_MODULES, UNUSUAL_NAMES = frozenset(MODULES.split()), frozenset(NAMES.split())
 UNUSUAL_CALLS = frozenset(("compile", "eval", "exec", "vars"))  # as methods they are usual: model.eval()
 ATTRIBUTES = ("delattr", "getattr", "setattr")
-UNUSUAL_TEXTS = ("/proc/", "/sys/", "gradebook", "hidden/", "/etc/")
+UNUSUAL_TEXTS = ("/proc/", "/sys/", "marks/", "hidden/", "/etc/")
 
 
 def unusual_in(source: str) -> list[str]:

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import itertools
+import json
 import os
 import re
 import shutil
@@ -19,14 +20,17 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from .course import CANVAS, Course, CourseError, Student
+from .assignment import load, variant_for
+from .course import CANVAS, Course, CourseError, Student, write
+from .rebuild import METADATA, Unreadable, read
 
-__all__ = ["Collected", "collect", "match", "undo"]
+__all__ = ["Collected", "collect", "match", "platform_names", "undo"]
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 OF_THE_SYSTEM = re.compile(
@@ -90,6 +94,7 @@ def collect(
     collected = Collected()
     items = _items(source, collected)
     _must_name(given, items, source)
+    given = _anonymous(course, name, items) | dict(given)
     theirs: dict[str, list[_Item]] = {}
     for item in items:
         if OF_THE_SYSTEM.fullmatch(item.name):
@@ -103,7 +108,62 @@ def collect(
     with _alone(course, name):
         for student in sorted(theirs):
             _receive(course, name, student, theirs[student], at, collected)
+        came = {student: form for student in theirs for form in map(_platform_name, theirs[student]) if form}
+        if came:
+            write(_came(course, name), json.dumps(platform_names(course, name) | came, indent=1))
     return collected
+
+
+def platform_names(course: Course, name: str) -> dict[str, str]:
+    """Return what the platform called the newest file of each student, as it takes names back.
+
+    Moodle: ``Emmy Noether_4711_assignsubmission_file_``, a folder; Canvas: ``noetheremmy_77_8899``, how a name begins.
+    """
+    try:
+        came: dict[str, str] = json.loads(_came(course, name).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return came
+
+
+def _came(course: Course, name: str) -> Path:
+    return course.received(name, "platform.json")
+
+
+def _platform_name(item: _Item) -> str:
+    for part in item.parts:
+        if moodle := MOODLE.fullmatch(part):
+            return f"{moodle['name'].replace('_', ' ')}_{moodle['number']}_assignsubmission_file_"
+    canvas = re.match(r"([^_]+)_(?:LATE_)?(\d+_\d+)_", item.parts[-1])
+    return f"{canvas[1]}_{canvas[2]}" if canvas else ""
+
+
+def _anonymous(course: Course, name: str, items: Iterable[_Item]) -> dict[str, str]:
+    """Return whose the folders of Moodle are that say a number only, such as ``Participant_4711_...``.
+
+    The number says so, if something of it was collected before; else the variant that the notebook was made from, if
+    one student has it and one folder.
+    """
+    numbers = {
+        path.split("_")[-4]: student for student, path in platform_names(course, name).items() if path[-1] == "_"
+    }
+    found: dict[str, str] = {}
+    marks: dict[str, str] = {}
+    for item in items:
+        form = MOODLE.fullmatch(item.parts[0])
+        if form is None or any(same_name(student, form["name"]) for student in course.students.values()):
+            continue
+        if not marks:
+            assignment = load(course.hidden(name))
+            marks = {variant_for(assignment, s, course.secret).mark: s for s in course.students}
+        student = numbers.get(form["number"])
+        if student is None and ".ipynb" in item.parts[-1]:
+            with contextlib.suppress(CourseError, OSError, Unreadable):
+                student = marks.get((read(item.read()).metadata.get(METADATA) or {}).get("variant", ""))
+        if student is not None:
+            found[item.parts[0]] = student
+    twice = Counter(found.values())
+    return {folder: student for folder, student in found.items() if twice[student] == 1}
 
 
 @contextlib.contextmanager
@@ -138,9 +198,7 @@ def undo(course: Course, name: str, student: str) -> Path:
     newest.rename(place)
     try:
         if not course.attempts(name, student):
-            from .gradebook import forget
-
-            forget(course, name, student)
+            course.rebuilt(name, student).unlink(missing_ok=True)
         course.result(name, student).unlink(missing_ok=True)
     except BaseException:
         place.rename(newest)

@@ -8,14 +8,14 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 __all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_table", "write"]
 
-# What may be the name of a folder on every system, in nbgrader's patterns and on a command line.
+# What may be the name of a folder on every system and on a command line.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
 COLUMNS = ("id", "last_name", "first_name", "email")
 ALL_COLUMNS = (*COLUMNS, "canvas_id")
@@ -41,6 +41,8 @@ SETTINGS: Mapping[str, Any] = {
     "limits": asdict(Limits()),
     "late": {"grace_minutes": 10.0, "percent_a_day": 0.0},
     "due": {},
+    "extensions": {},  # for each assignment, when it is due for some students
+    "questions": {},  # the course's own, for each assignment
 }
 
 
@@ -52,7 +54,7 @@ class CourseError(ValueError):
 class Student:
     """One row of students.csv."""
 
-    id: str  # the name of this student in folders and in the gradebook
+    id: str  # the name of this student in folders and files
     last_name: str = ""
     first_name: str = ""
     email: str = ""
@@ -117,10 +119,27 @@ class Course:
             )
         return name
 
-    def due(self, name: str) -> datetime | None:
-        """When an assignment is due, with its time zone; None where course.toml does not say."""
-        due: datetime | None = self.settings["due"].get(name)
+    def due(self, name: str, student: str = "") -> datetime | None:
+        """When an assignment is due, for this student, with its time zone; None where course.toml does not say."""
+        extended = self.settings["extensions"].get(name, {})
+        due: datetime | None = extended.get(student) or self.settings["due"].get(name)
         return due
+
+    def questions(self, name: str) -> list[tuple[float, str]]:
+        """The questions that the course adds to an assignment: points, and what is asked."""
+        found = []
+        for text in self.settings["questions"].get(name, []):
+            match = re.fullmatch(r"(\d+(?:\.\d+)?): *(.+)", str(text), re.DOTALL)
+            if match is None:
+                raise CourseError(f"{self.root / 'course.toml'}: a question must be 'POINTS: WORDS'; got {text!r}")
+            found.append((float(match[1]), match[2]))
+        return found
+
+    def handed_in(self, name: str, student: str) -> datetime | None:
+        """When the newest attempt was handed in, as the name of its folder says; None where nothing was."""
+        attempts = self.attempts(name, student)
+        match = re.match(r"\d{4}-\d\d-\d\dT\d{6}Z", attempts[-1].name) if attempts else None
+        return datetime.strptime(match[0], "%Y-%m-%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
 
     def master(self, name: str) -> Path:
         """The notebook with solutions."""
@@ -176,10 +195,10 @@ class Course:
         return max(files, key=likeness, default=None)
 
     def received_from(self, name: str) -> list[str]:
-        """Return the ids of those who handed something in, in the order of students.csv, then others."""
+        """Return the ids of those of students.csv who handed something in, in its order."""
         attempts = (self.root / "received" / name).glob("*/[!.]*")
         there = {path.parent.name for path in attempts if path.is_dir()}
-        return [student for student in self.students if student in there] + sorted(there - set(self.students))
+        return [student for student in self.students if student in there]
 
 
 def open_course(folder: str | Path) -> Course:
@@ -194,13 +213,13 @@ def open_course(folder: str | Path) -> Course:
     )
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str | bytes) -> None:
     """Put a file in its place, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
     try:
-        with open(number, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(number, "wb") as file:
+            file.write(text.encode("utf-8") if isinstance(text, str) else text)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:
@@ -273,9 +292,14 @@ def _settings(path: Path) -> dict[str, Any]:
         settings[key] = value
     if content:
         raise CourseError(f"{path} may have {', '.join(SETTINGS)}; got {', '.join(sorted(content))}")
-    for name, due in settings["due"].items():
+    dues = list(settings["due"].items())
+    for name, students in settings["extensions"].items():
+        if not isinstance(students, dict):
+            raise CourseError(f"{path}: [extensions] must have lines such as masking.rita = TIME; got {name}")
+        dues += [(f"{name}.{student}", due) for student, due in students.items()]
+    for name, due in dues:
         if not isinstance(due, datetime) or due.tzinfo is None:
             raise CourseError(
-                f"{path}: {name} of [due] must be a time with its zone, such as 2027-01-31T23:59:00+01:00; got {due!r}"
+                f"{path}: {name} must be due at a time with its zone, such as 2027-01-31T23:59:00+01:00; got {due!r}"
             )
     return settings

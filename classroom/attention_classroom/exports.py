@@ -1,67 +1,101 @@
-"""Taking an assignment, or its grades, elsewhere: Gradescope, the CSV of Canvas or Moodle.
-
-What is exported for Gradescope holds the solutions, and is for the teacher's upload alone.
-"""
+"""Files for Moodle and Canvas: notebooks and feedback for a whole class as one zip, and their own tables of grades."""
 
 import csv
 import io
-import json
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
-from .assignment import PLAIN, load, variant_for
-from .collect import same_name
-from .course import Course, CourseError, Student, read_table
+from .collect import platform_names, same_name
+from .course import Course, CourseError, Student, read_table, write
 from .report import GRADED, LOOK, WAITING, Row
-from .sandbox import needed_files
 
-__all__ = ["Filled", "fill_in", "gradescope"]
+__all__ = ["Filled", "feedback", "fill_in", "handout"]
 
-TEMPLATES = Path(__file__).with_name("templates")
-NEEDED = ("torch>=2.6", "numpy>=1.26", "matplotlib>=3.8", "tqdm>=4.66")
-FOR_GRADING = ("nbgrader==0.9.6", "safetensors", "ipython")
 DAY = (1980, 1, 1, 0, 0, 0)  # of every file in a zip, so that the same course gives the same bytes
 
 
-def _template(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+# ---- A file for each student, in one zip ----------------------------------------------------------------------------
 
 
-# ---- Gradescope -----------------------------------------------------------------------------------------------------
+def handout(course: Course, name: str, worksheet: Path, to: Path) -> tuple[Path, list[str], list[tuple[str, str]]]:
+    """Write the zip that gives each student of a Moodle its own notebook, as a feedback file.
 
+    Args:
+        course: whose students they are.
+        name: of an assignment that was released.
+        worksheet: the assignment's grading worksheet, which says the number of each participant.
+        to: the new zip.
 
-def gradescope(course: Course, name: str, to: Path, *, unsafe: bool = False) -> Path:
-    """Write the zip that Gradescope takes as an autograder, with the solutions and the hidden checks in it.
+    Returns:
+        The zip, who is in it, and who is not and why.
 
-    Where ``unsafe`` and no sandbox starts there, it grades with limits only: a student's code can then read the checks.
-    ``to`` is the zip, or a folder for it.
+    Raises:
+        CourseError: if the table is no worksheet with names, or nothing was released.
     """
-    assignment = load(course.hidden(course.named(name)))
-    students = [PLAIN, *course.students]
-    variants = {student: dict(variant_for(assignment, student, course.secret).values) for student in students}
-    keys = {key.casefold(): s.id for s in course.students.values() for key in (s.id, s.email) if key}
-    settings = {"assignment": name, "students": keys, "variants": variants, "unsafe": unsafe}
-    contents: dict[str, bytes | str] = {
-        "setup.sh": _template("setup.sh"),
-        "run_autograder": _template("run_autograder"),
-        "requirements.txt": "\n".join([*NEEDED, *FOR_GRADING, ""]),
-        "settings.json": json.dumps(settings, indent=1, sort_keys=True),
-        f"hidden/{name}.py": course.hidden(name).read_bytes(),
-        f"source/{name}/{name}.ipynb": course.master(name).read_bytes(),
+    head, lines, _ = _table(worksheet)
+    if "Identifier" not in head or not {"Full name", "Email address"} & set(head):
+        raise CourseError(
+            f"{worksheet} must be Moodle's grading worksheet, with Identifier and Full name or Email address; got "
+            f"{', '.join(head[:8])}. While submissions are anonymous it has no names"
+        )
+    files: dict[str, Path] = {}
+    left, there = [], []
+    for line in lines[1:]:
+        cells = dict(zip(head, line, strict=False))
+        who, number = _who(course, cells, "Moodle"), re.search(r"\d+", cells.get("Identifier", ""))
+        if not isinstance(who, Student) or number is None:
+            left += [(cells.get("Full name") or "a row", who if isinstance(who, str) else "no number")] * any(line)
+            continue
+        full = re.sub(r"[_/\\]", " ", who.name)  # Moodle counts by the underscores
+        files[f"{full}_{number[0]}_assignsubmission_file_/{name}.ipynb"] = course.handout(name, who.id)
+        there.append(who.id)
+    left += [(student, "not in the worksheet") for student in course.students if student not in there]
+    return _packed(files, to, f"first run: attention-classroom release {name}"), there, left
+
+
+def feedback(course: Course, name: str, to: Path) -> tuple[Path, list[str], list[tuple[str, str]]]:
+    """Write the zip that gives each student's page back, as Moodle and Canvas take it.
+
+    A page goes where the newest attempt came from: Moodle's number of a participant, or Canvas's of a file, stood in
+    the names of the download that was collected.
+
+    Returns:
+        The zip, who is in it, and who is not and why.
+
+    Raises:
+        CourseError: if nothing came from a platform, or a page is not there.
+    """
+    came = platform_names(course, name)
+    there = [student for student in course.received_from(course.named(name)) if student in came]
+    if not there:
+        raise CourseError(f"nothing was collected for {name} from a download of Moodle or Canvas")
+    moodle = "{}/feedback.html", "_assignsubmission_file_"
+    pages = {student: course.reports(name) / "feedback" / f"{student}.html" for student in there}
+    files = {
+        moodle[0].format(came[s]) if came[s].endswith(moodle[1]) else f"{came[s]}_feedback.html": pages[s]
+        for s in there
     }
-    contents |= {inside: path.read_bytes() for inside, path in needed_files().items()}
-    target = to / f"{name}-gradescope.zip" if to.is_dir() or not to.suffix else to
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for inside_name, data in contents.items():
-            entry = zipfile.ZipInfo(inside_name, DAY)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o100755 if inside_name in {"setup.sh", "run_autograder"} else 0o100644) << 16
-            archive.writestr(entry, data)
-    return target
+    left = [(s, "came from no platform") for s in course.received_from(name) if s not in came]
+    return _packed(files, to, f"first run: attention-classroom report {name}"), there, left
+
+
+def _packed(files: dict[str, Path], to: Path, advice: str) -> Path:
+    """Write a zip, whole or not at all."""
+    missing = [path.name for path in files.values() if not path.is_file()]
+    if missing:
+        raise CourseError(f"there is no {', '.join(missing[:5])}; {advice}")
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        for inside, path in files.items():
+            entry = zipfile.ZipInfo(inside, DAY)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+            archive.writestr(entry, path.read_bytes())
+    write(to, memory.getvalue())
+    return to
 
 
 # ---- The CSV of a learning platform ---------------------------------------------------------------------------------
@@ -88,6 +122,7 @@ def fill_in(
     *,
     column: str = "",
     called: Sequence[str] = (),
+    came: Mapping[str, str] = MappingProxyType({}),
     so_far: bool = False,
 ) -> Filled:
     """Fill grades into the CSV that the teacher's own Canvas or Moodle exported.
@@ -99,6 +134,7 @@ def fill_in(
         to: the new file.
         column: the beginning of the name of the assignment's column, where the platform has several.
         called: what the assignment may be called there, if no column is given.
+        came: the names of Moodle's folders by student, for a worksheet without names.
         so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
 
     Returns:
@@ -109,11 +145,8 @@ def fill_in(
     """
     if to.resolve() == table.resolve():
         raise CourseError(f"--to must be another file than the platform's own; got {to} twice")
-    data = table.read_bytes() if table.is_file() else b""
-    lines, delimiter = read_table(data)
-    if not lines:
-        raise CourseError(f"table must be the CSV that Canvas or Moodle exported; {table} is empty or not there")
-    head = [name.strip() for name in lines[0]]
+    head, lines, delimiter = _table(table)
+    data = table.read_bytes()
     if {"Student", "ID"} <= set(head):
         kind, there = "Canvas", [name for name in head if re.search(r"\(\d+\)$", name)]
     elif "Grade" in head and {"Email address", "Full name", "Identifier"} & set(head):
@@ -126,6 +159,7 @@ def fill_in(
     target = _column(head, column, there, table, called)
     keep = [i for i, name in enumerate(head) if kind == "Moodle" or name in CANVAS_COLUMNS or i == target]
     filled = Filled(to, head[target])
+    numbers = {} if kind == "Canvas" else {_moodle_number(path): who for who, path in came.items()}
     known = {row.student.id: row for row in rows}
     for line in lines[1:]:
         line += [""] * (len(head) - len(line))
@@ -133,7 +167,7 @@ def fill_in(
         first = cells.get("Student", "x").strip()
         if not any(map(str.strip, line)) or first in {"", "Student, Test"} or first.startswith("Points Possible"):
             continue
-        who = _who(course, cells, kind)
+        who = _who(course, cells, kind, numbers)
         name = cells.get("Student") or cells.get("Full name") or cells.get("Identifier") or "a row"
         if not isinstance(who, Student):
             filled.left.append((name, who))
@@ -156,8 +190,7 @@ def fill_in(
         [line[i] for i in keep if i < len(line)] for line in lines
     )
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(mark + out.getvalue().encode("utf-8"))
+    write(to, mark + out.getvalue().encode("utf-8"))
     return filled
 
 
@@ -178,8 +211,25 @@ def _plain(name: str) -> str:
     return " ".join(re.findall(r"\w+", name.casefold().replace("_", " ")))
 
 
-def _who(course: Course, cells: dict[str, str], kind: str) -> Student | str:
+def _table(table: Path) -> tuple[list[str], list[list[str]], str]:
+    lines, delimiter = read_table(table.read_bytes() if table.is_file() else b"")
+    if not lines:
+        raise CourseError(f"table must be the CSV that Canvas or Moodle exported; {table} is empty or not there")
+    return [name.strip() for name in lines[0]], lines, delimiter
+
+
+def _moodle_number(path: str) -> str:
+    """Return a participant's number, as the name of a folder has it."""
+    return path.removesuffix("_assignsubmission_file_").rpartition("_")[2]
+
+
+def _who(
+    course: Course, cells: dict[str, str], kind: str, numbers: Mapping[str, str] = MappingProxyType({})
+) -> Student | str:
     """Find the student of a row, by numbers and addresses first, by the name last."""
+    if not {"Student", "Full name", "Email address"} & set(cells):  # submissions are anonymous there
+        student = numbers.get(re.sub(r"\D", "", cells.get("Identifier", "")), "")
+        return course.students.get(student, "no submission that was collected has this number")
     columns = ("SIS User ID", "SIS Login ID") if kind == "Canvas" else ("Email address", "ID number", "Username")
     keys = {cells.get(column, "").strip().casefold() for column in columns} - {""}
     number, name = cells.get("ID", "").strip(), cells.get("Student" if kind == "Canvas" else "Full name", "")
@@ -200,7 +250,7 @@ def _no_grade(row: Row | None, so_far: bool) -> str:
     if row.waiting and not so_far:
         return f"waits for a mark by hand: {', '.join(row.waiting)}"
     if row.status == LOOK and not so_far:
-        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'in formgrader'}"
+        return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'flags'}"
     return "" if row.status in {GRADED, LOOK, WAITING} else row.status
 
 

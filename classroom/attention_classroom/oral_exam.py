@@ -9,6 +9,7 @@ import difflib
 import functools
 import hashlib
 import itertools
+import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ from torch import Tensor
 
 from attention_tutorial.exercises import Case, float64_by_default
 
-from .assignment import PLAIN, Assignment, Task, load, variant_for
+from .assignment import PLAIN, Assignment, Task, Variant, load, variant_for
 from .course import Course, write
 from .pages import TEMPLATES
 from .release import BEGIN, END, METADATA, make_release, solve
@@ -41,6 +42,7 @@ SMALL = (1, 2, 3, 4)  # what sizes may become
 FEW = range(1, 10)  # what whole numbers and lengths of rows of ids may become
 APART = 0.03  # two answers differ if two decimals tell them apart
 LINES = 2  # of one's own answers that are asked about
+ANSWER = Markup("<p><strong>The answer:</strong></p>")  # between what was asked and what is right
 MOST_WRONG = 4  # wrong answers that the teacher is told
 
 
@@ -62,15 +64,22 @@ def sheets(course: Course, name: str, students: Iterable[str]) -> Path:
     """
     assignment = load(course.hidden(course.named(name)))
     master = nbformat.read(course.master(name), as_version=4)
-    drawn = []
+    drawn: list[tuple[str, list[Question]]] = []
+    of: list[tuple[str, list[Question]]] = []
     for student in students:
         submitted = course.rebuilt(name, student)
         handed_in = nbformat.read(submitted, as_version=4) if submitted.is_file() else None
         who = f"{course.student(student).name} ({student})"
         drawn.append((who, questions(master, assignment, student, course.secret, handed_in)))
+        of.append((student, drawn[-1][1]))
     folder = course.root / "sheets" / name
     write(folder / "sheets.html", page(assignment.title, drawn))
     write(folder / "answers.html", page(f"{assignment.title}: answers", drawn, answers=True))
+    kept = folder / "asked.json"  # what is marked, of sheets printed before too
+    asked = json.loads(kept.read_bytes()) if kept.is_file() else {}
+    for student, asks in of:
+        asked[student] = {f"sheet-{i}": q.asks + ANSWER + q.answer for i, q in enumerate(asks, 1)}
+    write(kept, json.dumps(asked, indent=1))
     return folder
 
 
@@ -87,11 +96,13 @@ def questions(
     common = variant_for(assignment, PLAIN, secret)
     if handed_in is not None and (handed_in.metadata.get(METADATA) or {}).get("variant") == common.mark:
         variant = common  # that is what this student worked on
+    handed_out = make_release(master, assignment, variant)
+    variant = _other(assignment, variant, secret)
     release = make_release(master, assignment, variant)
     solved = {cell.id: cell.source for cell in solve(release, master, assignment, variant).cells}
     digest = hashlib.sha256(secret + f"\0sheet\0{assignment.name}\0{student}".encode()).digest()
     draw = random.Random(digest)
-    own = list(_own_lines(release, handed_in, draw))
+    own = list(_own_lines(handed_out, handed_in, draw))
     computed: list[Question] = []
     repaired: list[Question] = []
     for task in assignment.tasks(variant):
@@ -107,6 +118,12 @@ def questions(
     if own and computed:  # there is time for one
         computed = [draw.choice(computed)]
     return [*computed, *repaired, *own]
+
+
+def _other(assignment: Assignment, variant: Variant, secret: bytes) -> Variant:
+    """Draw a variant for the sheet alone, with another planted bug than the one that was repaired at home."""
+    others = [variant_for(assignment, f"{variant.student}\0sheet{i}", secret) for i in range(20)]
+    return next((other for other in others if other.values.get("bug") != variant.values.get("bug")), others[0])
 
 
 # ---- Compute a row --------------------------------------------------------------------------------------------------

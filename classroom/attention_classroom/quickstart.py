@@ -19,16 +19,6 @@ from .sandbox import MASTERS
 
 __all__ = ["examples", "quickstart"]
 
-CONFIG = '''"""nbgrader's settings of this course; formgrader and nbgrader's own commands read them too."""
-
-from pathlib import Path
-
-from attention_classroom.gradebook import configure
-
-c = get_config()  # noqa: F821
-configure(c, root=Path(__file__).parent)
-'''
-
 SETTINGS = """# Settings of this course. Every line may be left out.
 title = "Attention"
 
@@ -45,21 +35,25 @@ percent_a_day = 0    # of the points, for each day begun; 0: lateness is only to
 
 [due]                # with the time zone; what is not listed is never late
 # bottleneck = 2027-01-31T23:59:00+01:00
+
+[extensions]         # for one student
+# bottleneck.rita = 2027-02-03T23:59:00+01:00
+
+[questions]          # of your own, marked by hand: the points, and what is asked
+# bottleneck = ["3: What would one vector cost in your own project?"]
 """
 
 NOT_KEPT = """# What is personal or secret stays out of a repository.
 secret
 students.csv
-gradebook.db
 received/
 undone/
-submitted/
-autograded/
+marks/
 results/
-feedback/
 reports/
 handout/
 sheets/
+exports/
 """
 
 
@@ -108,7 +102,6 @@ def quickstart(folder: Path, *, masters: Path | None = None, empty: bool = False
         shutil.copytree(
             masters / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
         )
-    (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     (folder / "course.toml").write_text(SETTINGS, encoding="utf-8")
     (folder / ".gitignore").write_text(NOT_KEPT, encoding="utf-8")
     people = [] if empty else [f"{e.id},{e.last_name},{e.id.capitalize()},{e.id}@example.org" for e in EXAMPLES]

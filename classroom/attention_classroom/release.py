@@ -9,7 +9,9 @@ import base64
 import contextlib
 import copy
 import functools
+import hashlib
 import io
+import json
 import re
 import sys
 import traceback
@@ -20,17 +22,16 @@ from typing import Any
 
 import torch
 from nbformat import NotebookNode
-from torch import Tensor
 
-from attention_tutorial.exercises import float64_by_default, judge, visible
+from attention_tutorial.exercises import judge, visible
 
 from .assignment import Assignment, Check, Task, Variant, fill, load, plain_variant
 from .course import CANVAS
 from .rebuild import METADATA, NOT_WHEN_GRADED, Flag, add_modules, is_common, read, rebuild
 
 __all__ = [
-    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "copied", "earned", "leaks", "make_release",
-    "overlay", "run", "solve", "use_hidden", "validate",
+    "METADATA", "NOT_WHEN_GRADED", "VISIBLE", "answers", "beside", "checksum", "copied", "earned", "leaks",
+    "make_release", "overlay", "own_answers", "run", "solve", "use_hidden", "validate",
 ]  # fmt: skip
 
 MODULES, MODULE = 20, 200_000  # how many come along with a notebook; bytes of each
@@ -38,7 +39,6 @@ VISIBLE = "visible-checks"  # the cell that loads the packed tables
 STUB = "# YOUR CODE HERE\n..."
 TEXT_STUB = "*Your answer here.*"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-MARKERS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME")
 
 VISIBLE_SOURCE = '''# @title Run this cell: it holds the inputs on which `check` tries your answers
 from attention_tutorial.exercises.visible import check, load
@@ -58,8 +58,8 @@ def make_release(master: NotebookNode, assignment: Assignment, variant: Variant)
     release = fill(master, assignment, variant)
     tasks = assignment.tasks(variant)
     debug = {task.id for task in tasks if task.kind == "debug"}
-    for number, cell in enumerate(release.cells):
-        _clear_solution(cell, number, "" if cell.id in debug else STUB)
+    for cell in release.cells:
+        _clear_solution(cell, "" if cell.id in debug else STUB)
         if cell.id == VISIBLE:
             text = visible.pack({task.id: task.table for task in tasks if task.table is not None})
             cell.source = VISIBLE_SOURCE.format(text=text)
@@ -73,14 +73,21 @@ def answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> N
     return solve(make_release(master, assignment, variant), master, assignment, variant)
 
 
+def own_answers(master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
+    """Return the master filled with a variant, without the lines that mark solutions."""
+    full = fill(master, assignment, variant)
+    for cell in full.cells:
+        cell.source = "\n".join(line for line in cell.source.splitlines() if line.strip() not in (BEGIN, END))
+    return full
+
+
 def solve(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
     """Return a copy of a release with the master's answers in it."""
     solved = copy.deepcopy(release)
-    full = {cell.id: cell for cell in fill(master, assignment, variant).cells}
+    full = {cell.id: cell.source for cell in own_answers(master, assignment, variant).cells}
     for cell in solved.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            lines = full[cell.id].source.splitlines()
-            cell.source = "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
+            cell.source = full[cell.id]
     return solved
 
 
@@ -130,23 +137,40 @@ def beside(received: Path) -> tuple[dict[str, Path], list[str]]:
     return modules, others
 
 
-def _clear_solution(cell: NotebookNode, number: int, stub: str) -> None:
-    from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ClearSolutions
-
-    resources = {"language": "python"}
-    clear = ClearSolutions(code_stub={"python": stub}, text_stub=TEXT_STUB)
-    for preprocessor in (clear, ClearHiddenTests(), ClearMarkScheme()):
-        preprocessor.preprocess_cell(cell, resources, number)
+def _clear_solution(cell: NotebookNode, stub: str) -> None:
+    """Put the stub in the place of each solution, or of all of an answer that marks none."""
+    is_answer = cell.metadata.get("nbgrader", {}).get("solution", False)
+    stub = stub if cell.cell_type == "code" else TEXT_STUB
+    parts = re.split(rf"(?ms)^([ \t]*){BEGIN}\s*?\n.*?^[ \t]*{END}[ \t]*(?:\n|\Z)", cell.source)
+    if BEGIN in "".join(parts) or END in "".join(parts) or (len(parts) > 1 and not is_answer):
+        raise ValueError(f"the cell {cell.id} must have {BEGIN} and {END} in turns, each on a line, in an answer")
+    if len(parts) > 1:
+        indents = [*parts[1::2], ""]
+        stubs = ("".join(f"{indent}{line}\n" for line in stub.splitlines()) for indent in indents[:-1])
+        cell.source = "".join(piece for pair in zip(parts[::2], [*stubs, ""], strict=True) for piece in pair)
+    elif is_answer:
+        cell.source = stub
     cell.source = cell.source.rstrip()
 
 
 def _finish(release: NotebookNode, assignment: Assignment, variant: Variant) -> NotebookNode:
-    from nbgrader.preprocessors import ClearOutput, ComputeChecksums, LockCells
-
-    for preprocessor in (ClearOutput(), LockCells(), ComputeChecksums()):
-        release, _ = preprocessor.preprocess(release, {})
+    """Take out outputs, lock what is no answer, and keep of each answer how it is before it is filled in."""
+    for cell in release.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        about = cell.metadata.get("nbgrader")
+        if about is not None:
+            cell.metadata["deletable"] = False
+            if not about["solution"]:
+                cell.metadata["editable"] = False
+            about["checksum"] = checksum(cell)
     release.metadata[METADATA] = {"assignment": assignment.name, "variant": variant.mark}
     return release
+
+
+def checksum(cell: NotebookNode) -> str:
+    """Return what changes with a cell's source."""
+    return hashlib.sha256(cell.source.strip().encode()).hexdigest()[:16]
 
 
 def use_hidden(path: str | Path) -> None:
@@ -162,22 +186,21 @@ SHORTEST_LINE = 12  # characters without blanks; what is shorter stands in any n
 
 
 def leaks(release: NotebookNode, master: NotebookNode, assignment: Assignment, variant: Variant) -> list[str]:
-    """Search a release for what must not be in it: everywhere, also in its metadata and in what is packed or encoded.
+    """Search a release for solutions, hidden checks and rubrics: also in its metadata and in what is packed.
 
     Returns:
         What was found, in words.
     """
     texts = list(dict.fromkeys(_texts(release)))
-    faults = [f"the marker {marker!r}" for marker in MARKERS if any(marker in text for text in texts)]
+    texts += [unpacked for text in texts for unpacked in _unpacked(text)]
+    faults = [f"the marker {marker!r}" for marker in (BEGIN, END) if any(marker in text for text in texts)]
     faults += [f"outputs of the cell {cell.id}" for cell in release.cells if cell.get("outputs")]
-    squeezed = "\n".join(map(_squeeze, _with_code(texts)))
-    allowed = "\n".join(map(_squeeze, _with_code(_shown(master, assignment, variant))))
-    for line, where in _secret_lines(master, assignment, variant):
-        needle = _squeeze(line)
+    squeezed = _squeeze("\n".join(texts))
+    allowed = _squeeze("\n".join(_shown(master, assignment, variant)))
+    for secret, where in _secrets(master, assignment, variant):
+        needle = _squeeze(secret)
         if len(needle) >= SHORTEST_LINE and needle not in allowed and needle in squeezed:
-            faults.append(f"{where}: {line.strip()}")
-    blobs = b"\n\n".join(set(_decoded(texts)))
-    faults += [where for needle, where in _secret_numbers(assignment, variant) if needle in blobs]
+            faults.append(where)
     return list(dict.fromkeys(faults))
 
 
@@ -198,43 +221,11 @@ def _squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def _with_code(texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts as they are, unpacked, and what is Python also as `ast.unparse` writes it."""
-    for text in texts:
-        yield text
-        for blob in _unpacked(text):
-            yield blob.decode("utf-8", "replace")
-        with contextlib.suppress(SyntaxError, ValueError):
-            yield ast.unparse(ast.parse(text))
-
-
-def _unpacked(text: str) -> Iterator[bytes]:
-    """Yield what long runs of letters and digits decode to: base64, base85, hexadecimal, compressed or not."""
-    joined = re.sub(r"\s*\n\s*", "", text)
-    for run in set(re.findall(r"[A-Za-z0-9+/=_-]{24,}", joined)):
-        padding = "=" * (-len(run) % 4)
-        found = set()
-        for decode, end in ((base64.b64decode, padding), (base64.urlsafe_b64decode, padding), (bytes.fromhex, "")):
-            with contextlib.suppress(ValueError):
-                found.add(decode(run + end))
-        for raw in found:
-            yield raw
-            with contextlib.suppress(zlib.error):
-                yield zlib.decompress(raw, wbits=47)  # zlib or gzip
-    for data in re.findall(r'"data": ?"([^"\s]{8,})"', joined):
-        with contextlib.suppress(ValueError):
-            yield base64.b85decode(data)
-
-
-def _decoded(texts: Iterable[str]) -> Iterator[bytes]:
-    """Yield texts as bytes without blanks, and what they decode to, twice over (numbers packed in a packed table)."""
-    for text in texts:
-        yield _squeeze(text).encode()
-        for blob in _unpacked(text):
-            yield blob
-            inside = blob.decode("utf-8", "ignore")
-            yield _squeeze(inside).encode()
-            yield from _unpacked(inside)
+def _unpacked(text: str) -> Iterator[str]:
+    """Yield what long runs of letters and digits are unpacked, as the visible checks are packed."""
+    for run in re.findall(r"[A-Za-z0-9+/=]{24,}", re.sub(r"\s*\n\s*", "", text)):
+        with contextlib.suppress(ValueError, zlib.error):
+            yield zlib.decompress(base64.b64decode(run)).decode("utf-8", "replace")
 
 
 def _solutions(cell: NotebookNode) -> tuple[list[str], list[str]]:
@@ -260,17 +251,25 @@ def _shown(master: NotebookNode, assignment: Assignment, variant: Variant) -> li
     return ["\n".join(_solutions(cell)[0]) for cell in cells]
 
 
-def _secret_lines(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
-    """Yield lines of solutions, of the hidden module's functions, and of rubrics, and where each is from."""
+def _secrets(master: NotebookNode, assignment: Assignment, variant: Variant) -> Iterator[tuple[str, str]]:
+    """Yield lines of solutions and of the hidden module's functions, rubrics, hidden inputs, and where each is from."""
     for cell in fill(master, assignment, variant).cells:
         for line in _solutions(cell)[1]:
-            yield line, f"a line of the solution of {cell.id}"
+            yield line, f"a line of the solution of {cell.id}: {line.strip()}"
+    for name, value in variant.values.items():
+        if name.startswith("hidden"):
+            yield f"{value}", f"the value {name}"
     for task in assignment.tasks(variant):
         for _, words in task.rubric:
-            yield words, f"the rubric of {task.id}"
+            yield words, f"the rubric of {task.id}: {words}"
+        seen = [json.dumps(visible.encode(case.inputs)) for case in task.table.cases] if task.table else []
+        for check in task.checks:
+            for inputs in (json.dumps(visible.encode(case.inputs)) for case in check.cases):
+                if inputs not in seen:
+                    yield inputs, f"an input of the hidden check {check.says!r} of {task.id}"
     if assignment.source is not None:
         for line in _lines_of_functions(assignment.source.read_text(encoding="utf-8")):
-            yield line, "a line of the hidden module"
+            yield line, f"a line of the hidden module: {line}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -279,62 +278,6 @@ def _lines_of_functions(source: str) -> list[str]:
     statements = [statement for body in bodies for statement in (body if isinstance(body, list) else [body])]
     lines = ast.expr | ast.Return | ast.Assign | ast.AugAssign
     return [ast.unparse(statement) for statement in statements if isinstance(statement, lines)]
-
-
-def _secret_numbers(assignment: Assignment, variant: Variant) -> Iterator[tuple[bytes, str]]:
-    """Yield hidden inputs, their right results and hidden seeds, as bytes and as text, except what is visible."""
-    for name, value in variant.values.items():
-        if name.startswith("hidden"):
-            yield str(value).encode(), f"the value {name}"
-    for task in assignment.tasks(variant):
-        if task.table is None:
-            continue
-        known = {needle for case in task.table.cases for needle in _needles(_case(task, case))}
-        for check in task.checks:
-            for case in check.cases:
-                for needle in _needles(_case(task, case)):
-                    if needle not in known:
-                        yield needle, f"an input or a result of the hidden check {check.says!r} of {task.id}"
-
-
-def _case(task: Task, case: Any) -> tuple[Any, ...]:
-    assert task.table is not None
-    with float64_by_default():
-        return (*case.inputs, task.table.result(task.table.right, case))
-
-
-ENOUGH = 12  # the first numbers of a tensor or list, by which it is found
-
-
-def _needles(x: Any) -> Iterator[bytes]:
-    """Yield what tells plain data from others: of tensors and lists how they begin, long numbers, long texts."""
-    if isinstance(x, Tensor):
-        x = x.detach()
-        start = x.flatten()[:ENOUGH]
-        if x.is_floating_point():
-            for dtype in (torch.float64, torch.float32):
-                first = start[:4].to(dtype)
-                if any(_needles(first.tolist())):  # not if all are such as 0 or 0.5
-                    yield first.numpy().tobytes()
-            yield from _needles(start[:4].tolist())
-        elif x.dtype == torch.bool and x.numel() >= 64:
-            yield x.numpy().tobytes()
-            yield _squeeze(str(x.tolist())).encode()
-        elif x.dtype != torch.bool and len(set(start.tolist())) >= 6:
-            yield start.numpy().tobytes()
-            yield _squeeze(str(start.tolist())).removesuffix("]").encode()
-    elif isinstance(x, list | tuple):
-        if len(x) >= ENOUGH and all(isinstance(item, int) for item in x):
-            yield _squeeze(str(list(x[:ENOUGH]))).removesuffix("]").encode()
-        for item in x:
-            if not isinstance(item, int):
-                yield from _needles(item)
-    elif isinstance(x, float):
-        digits = repr(abs(x))  # such as 0.1234567890123
-        if len(digits.split("e")[0].replace(".", "").strip("0")) >= 9:
-            yield digits[:10].encode()
-    elif isinstance(x, str) and len(x) >= SHORTEST_LINE:
-        yield _squeeze(x).encode()
 
 
 # ---- Trying it -------------------------------------------------------------------------------------------------------

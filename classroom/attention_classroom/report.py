@@ -1,7 +1,7 @@
 """What came of an assignment: a table of grades, a page of feedback for each student, and a page for the teacher.
 
-Points come from nbgrader's gradebook, which has the marks given by hand too; words, flags and times from the engine's
-results. What is not marked yet, or was not handed in, stands there as such and never as a noop 0.
+Points, words, flags and times come from the engine's results, marks given by hand from ``marks/``. What is not marked
+yet, or was not handed in, stands there as such and never as a noop 0.
 """
 
 import csv
@@ -24,15 +24,18 @@ from attention_tutorial.exercises import MISTAKES
 
 from .assignment import PLAIN, Task, load, variant_for
 from .course import Course, Student, write
-from .gradebook import MissingEntry, attempt_time, open_gradebook, renew_penalties
 from .grading import is_ungraded
+from .marks import FLAGS, Given, Marks, count, fingerprint, read_marks
 from .pages import TEMPLATES, points
-from .similar import Pair, similar_pairs
+from .release import METADATA, checksum, own_answers
+from .similar import Pair, like_the_master, similar_pairs
 
 __all__ = ["Row", "read_rows", "report"]
 
 SAME = 0.9995  # likeness that is told as "the same"
 MOST_PAIRS = 100  # shown, of those that are nearly the same
+UNREADABLE = "unreadable"  # the flag of what earns nothing, whatever marks say
+FOR_INFORMATION = {"common", "duplicate", "error", "ids", "missing"}  # flags that need nobody's eyes
 MISSING, NOT_GRADED, WAITING, LOOK, GRADED = "missing", "not graded", "to mark by hand", "look at it", "graded"
 
 
@@ -42,8 +45,11 @@ class Mark:
 
     score: float | None  # None while it waits for a mark by hand
     most: float
-    look: bool = False  # whether a person should look at it
     comment: str = ""  # what a person wrote about it
+    answer: str = ""  # the fingerprint of what is marked by hand; "" of what is not
+    given: list[Given] = field(default_factory=list)  # all marks for it, those for earlier answers too
+    empty: bool = False  # whether nothing was answered
+    html: str = ""  # of the sheet: what was asked, and the answer
 
 
 @dataclass
@@ -60,6 +66,18 @@ class Row:
     hours_late: float = 0.0
     flags: list[dict[str, str]] = field(default_factory=list)
     notebook: NotebookNode | None = None
+    flagged: Mark | None = None  # whether somebody has looked at the flags that ask for it
+    sheet: dict[str, Mark] = field(default_factory=dict)  # the answers on paper
+
+    @property
+    def answers(self) -> dict[str, NotebookNode]:
+        """The cells of the notebook by their ids."""
+        return {cell.id: cell for cell in self.notebook.cells} if self.notebook else {}
+
+    def of_sheet(self) -> "Row":
+        """Return the same student's row, with the sheet in place of the assignment."""
+        waits = any(mark.score is None for mark in self.sheet.values())
+        return Row(self.student, (WAITING if waits else GRADED) if self.sheet else MISSING, marks=self.sheet)
 
     def of(self, task: Task) -> Mark:
         """Return what a task has earned in all its cells."""
@@ -67,12 +85,16 @@ class Row:
         known = [mark.score for mark in marks if mark.score is not None]
         score = sum(known) if marks and len(known) == len(marks) else None
         comment = "\n".join(mark.comment for mark in marks if mark.comment)
-        return Mark(score, task.points, any(mark.look for mark in marks), comment)
+        return Mark(score, task.points, comment)
 
     def found(self, task: Task) -> dict[str, Any]:
         """Return what the engine says about a task."""
         found: dict[str, Any] = self.result.get("tasks", {}).get(task.id, {})
         return found
+
+    def found_points(self, task: str) -> float:
+        """Return the points that the engine gave a task."""
+        return float(self.result["tasks"].get(task, {}).get("points", 0.0))
 
     @property
     def score(self) -> float | None:
@@ -99,13 +121,22 @@ def report(course: Course, name: str) -> Path:
         The folder: ``grades.csv``, ``index.html`` for the teacher, ``feedback/<student>.html``.
     """
     assignment = load(course.hidden(course.named(name)))
-    tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
+    everybodys = variant_for(assignment, PLAIN, course.secret)
+    tasks = assignment.tasks(everybodys)
     rows = read_rows(course, name)
     answers = {row.student.id: row.notebook for row in rows if row.notebook is not None}
-    common = course.release(name)
-    released = nbformat.read(common, as_version=4) if common.is_file() else nbformat.v4.new_notebook()
+    release = course.release(name)
+    released = nbformat.read(release, as_version=4) if release.is_file() else nbformat.v4.new_notebook()
     pairs = similar_pairs(answers, released)
     _flag_pairs(rows, pairs)
+    master = nbformat.read(course.master(name), as_version=4)
+    for row in rows:
+        if row.notebook is not None:
+            common = (row.notebook.metadata.get(METADATA) or {}).get("variant") == everybodys.mark
+            variant = everybodys if common else variant_for(assignment, row.student.id, course.secret)
+            for kind, likeness in like_the_master(row.notebook, own_answers(master, assignment, variant), released):
+                words = f"{kind} like the published solution ({likeness:.0%})"
+                row.flags.append({"kind": "master", "task": "", "words": words})
     _pass_over_common(rows)
     folder = course.reports(name)
     grades = io.StringIO(newline="")
@@ -122,48 +153,113 @@ def report(course: Course, name: str) -> Path:
 
 
 def read_rows(course: Course, name: str) -> list[Row]:
-    """Return what is known of each student of the list, in its order, and of whoever else handed something in."""
-    renew_penalties(course, name)
+    """Return what is known of each student of the list, in its order."""
+    given = read_marks(course, name)
+    asked = _sheets(course, name)
     rows = []
-    ids = [*course.students, *(s for s in course.received_from(name) if s not in course.students)]
-    due = course.due(name)
-    with open_gradebook(course) as gradebook:
-        for student in ids:
-            row = Row(course.students.get(student, Student(student)))
-            rows.append(row)
-            row.attempts, row.when = len(course.attempts(name, student)), attempt_time(course, name, student)
-            if due is not None and row.when is not None:
-                row.hours_late = max(0.0, (row.when - due).total_seconds() / 3600)
-            if row.hours_late * 60 > course.settings["late"]["grace_minutes"]:
-                row.flags.append({"kind": "late", "task": "", "words": f"{row.hours_late:.1f} hours late"})
-            newest = course.newest(name, student)
-            if newest is not None and re.fullmatch(r"[^_]+_LATE_\d+_\d+_.*", newest.name):
-                row.flags.append({"kind": "late", "task": "", "words": "Canvas says so"})
-            if not row.attempts:
-                continue
-            row.status = NOT_GRADED
-            try:
-                row.result = json.loads(course.result(name, student).read_bytes())
-                row.notebook = nbformat.read(course.rebuilt(name, student), as_version=4)
-            except (OSError, ValueError):
-                continue
-            row.flags = [*row.result["flags"], *row.flags]
-            try:
-                submission = gradebook.find_submission_notebook(name, name, student)
-            except MissingEntry:
-                if not is_ungraded(row.result):
-                    row.flags.append({"kind": "gradebook", "task": "", "words": "nbgrader has not taken this result"})
-                continue
-            comments = {comment.name: comment.manual_comment or "" for comment in submission.comments}
-            for grade in submission.grades:
-                unmarked = grade.manual_score is None and grade.auto_score is None
-                score = None if unmarked else float(grade.score)
-                comment = comments.get(grade.name.removesuffix("-check"), "")
-                row.marks[grade.name] = Mark(score, float(grade.max_score), grade.needs_manual_grade, comment)
-            row.penalty = float(submission.late_submission_penalty or 0.0)
-            looks = any(mark.look and mark.score is not None for mark in row.marks.values())
-            row.status = LOOK if looks else WAITING if row.waiting else GRADED
+    for student in course.students.values():
+        row = Row(student)
+        rows.append(row)
+        for question, html in asked.get(student.id, {}).items():
+            row.sheet[question] = _marked(row, question, 2.0, None, fingerprint(html), given, html=html)
+        row.attempts, row.when = len(course.attempts(name, student.id)), course.handed_in(name, student.id)
+        due = course.due(name, student.id)
+        if due is not None and row.when is not None:
+            row.hours_late = max(0.0, (row.when - due).total_seconds() / 3600)
+        if row.hours_late * 60 > course.settings["late"]["grace_minutes"]:
+            row.flags.append({"kind": "late", "task": "", "words": f"{row.hours_late:.1f} hours late"})
+        newest = course.newest(name, student.id)
+        if newest is not None and re.fullmatch(r"[^_]+_LATE_\d+_\d+_.*", newest.name):
+            row.flags.append({"kind": "late", "task": "", "words": "Canvas says so"})
+        if row.attempts:
+            _read_result(course, name, row, given)
     return rows
+
+
+def _read_result(course: Course, name: str, row: Row, given: dict[tuple[str, str], list[Given]]) -> None:
+    """Add what the engine found, and the marks for it."""
+    row.status = NOT_GRADED
+    try:
+        row.result = json.loads(course.result(name, row.student.id).read_bytes())
+        row.notebook = nbformat.read(course.rebuilt(name, row.student.id), as_version=4)
+    except (OSError, ValueError):
+        return
+    look = [flag for flag in row.result["flags"] if flag["kind"] not in FOR_INFORMATION]
+    row.flags = [*row.result["flags"], *row.flags]
+    if is_ungraded(row.result):
+        return
+    unreadable = any(flag["kind"] == UNREADABLE for flag in look)
+    for cell in row.notebook.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if not about.get("grade"):
+            continue
+        grade_id, most = about["grade_id"], float(about["points"])
+        if unreadable:
+            row.marks[grade_id] = Mark(0.0, most)
+        elif about["solution"]:
+            empty = about.get("checksum") == checksum(cell)
+            answer = fingerprint(cell.source)
+            row.marks[grade_id] = _marked(row, grade_id, most, 0.0 if empty else None, answer, given, empty=empty)
+        else:
+            found = max(0.0, min(row.found_points(grade_id.removesuffix("-check")), most))
+            row.marks[grade_id] = _marked(row, grade_id, most, found, "", given)
+    row.penalty = penalty(course, row.score or 0.0, row.hours_late)
+    if look:
+        earned = [[flag["kind"], flag["task"], flag["words"]] for flag in look], row.result["tasks"]
+        answer = fingerprint(json.dumps(earned), *(cell.source for cell in row.notebook.cells))
+        row.flagged = _marked(row, FLAGS, 0.0, None, answer, given)
+    unseen = row.flagged is not None and row.flagged.score is None
+    row.status = LOOK if unseen else WAITING if row.waiting else GRADED
+
+
+def _marked(
+    row: Row,
+    question: str,
+    most: float,
+    score: float | None,
+    answer: str,
+    given: dict[tuple[str, str], list[Given]],
+    **about: Any,
+) -> Mark:
+    """Return what a question has earned: what was given by hand, if somebody gave it, else this score."""
+    rows = given.get((row.student.id, question), [])
+    marks: Marks = count(rows, answer)
+    if marks.differ:
+        row.flags.append({"kind": "marks", "task": question, "words": _differ(row, question, marks)})
+        score = None
+    elif marks.points is not None:
+        score = marks.points
+    return Mark(score, most, marks.comment, answer, rows, **about)
+
+
+def _differ(row: Row, question: str, marks: Marks) -> str:
+    gave = ", ".join(f"{mark.marker} gave {mark.points}" for mark in marks.given)
+    return f"{row.student.id}, {question}: {gave}"
+
+
+def _sheets(course: Course, name: str) -> dict[str, dict[str, str]]:
+    """Return what the printed sheets asked, with the answers, by student and question."""
+    try:
+        asked: dict[str, dict[str, str]] = json.loads((course.root / "sheets" / name / "asked.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return asked
+
+
+def penalty(course: Course, score: float, hours_late: float) -> float:
+    """Return the points that lateness costs, as course.toml says.
+
+    Example:
+        >>> from attention_classroom.course import Course
+        >>> course = Course(Path())
+        >>> course.__dict__["settings"] = {"late": {"grace_minutes": 10, "percent_a_day": 20}}
+        >>> [penalty(course, 10, hours) for hours in (0.1, 1, 25, 1e9)]
+        [0.0, 2.0, 4.0, 10.0]
+    """
+    late = course.settings["late"]
+    if hours_late * 60 <= late["grace_minutes"]:
+        return 0.0
+    return min(float(score), score * late["percent_a_day"] / 100 * math.ceil(hours_late / 24))
 
 
 def _flag_pairs(rows: Iterable[Row], pairs: Iterable[Pair]) -> None:
@@ -201,7 +297,18 @@ def _flag_words(row: Row) -> str:
 
 def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
     """Yield the table of grades: a header, then one row for each student."""
-    head = ["student_id", "last_name", "first_name", "email", "status", "score", "max_score", "late_penalty"]
+    head = [
+        "student_id",
+        "last_name",
+        "first_name",
+        "email",
+        "status",
+        "score",
+        "max_score",
+        "late_penalty",
+        "sheet",
+        "sheet_max",
+    ]
     yield [
         *head, *(f"{task.id} (of {task.points:g})" for task in tasks), "waiting", "flags", "attempts", "handed_in",
         "hours_late", "seconds", "sandbox",
@@ -214,6 +321,8 @@ def _grades(rows: Iterable[Row], tasks: Sequence[Task]) -> Iterator[list[str]]:
             points(row.score),
             points(sum(task.points for task in tasks)),
             points(row.penalty or None),
+            points(row.of_sheet().score),
+            points(row.of_sheet().most or None),
             *(points(row.of(task).score) for task in tasks),
             " ".join(row.waiting),
             _cell(" ".join(_flag_words(row).split())),

@@ -21,7 +21,7 @@ from itertools import combinations
 
 from nbformat import NotebookNode
 
-__all__ = ["Pair", "similar_pairs", "tokens_of"]
+__all__ = ["Pair", "like_the_master", "similar_pairs", "tokens_of"]
 
 RUN = 4  # tokens
 LONGEST = 100_000  # letters of a text, or tokens of code, that are looked at
@@ -73,6 +73,22 @@ def similar_pairs(answers: Mapping[str, NotebookNode], release: NotebookNode) ->
             if likeness >= least:
                 pairs.append(Pair(first, second, kind, likeness))
     return sorted(pairs, key=lambda pair: (-pair.likeness, pair.first, pair.second, pair.what))
+
+
+def like_the_master(answers: NotebookNode, master: NotebookNode, release: NotebookNode) -> list[tuple[str, float]]:
+    """Compare one student's answers with the master's own for the same variant.
+
+    Returns:
+        ``"code"`` and ``"words"``, where these are as alike as two students' would have to be, with their likeness.
+    """
+    found = []
+    for kind, least in (("code", CODE), ("words", TEXT)):
+        released = _runs(release, kind)
+        ours, theirs = (_runs(notebook, kind) - released for notebook in (master, answers))
+        likeness = len(ours & theirs) / max(1, len(ours | theirs))
+        if len(theirs) >= FEWEST_RUNS[kind] and likeness >= least:
+            found.append((kind, likeness))
+    return found
 
 
 def _runs(notebook: NotebookNode, kind: str) -> Runs:

@@ -457,19 +457,19 @@ def test_what_was_tampered_with_hurts_nobody_else():
 CANARY = "canary-7d1f"
 
 ATTEMPTS = {
-    "gradebook": "assert open({course!r} + '/gradebook.db').read()",
+    "marks": "assert open({course!r} + '/marks.csv').read()",
     "hidden": "assert open({course!r} + '/hidden/toy.py').read()",
     "another's work": "assert os.listdir({course!r} + '/received')",
     "course": "assert os.listdir({course!r})",
-    "write the gradebook": "open({course!r} + '/gradebook.db', 'a').write('x')",
-    "truncate the gradebook": "os.truncate({course!r} + '/gradebook.db', 0)",
-    "remove the gradebook": "os.remove({course!r} + '/gradebook.db')",
-    "rename the gradebook": "os.rename({course!r} + '/gradebook.db', {course!r} + '/other')",
-    "chmod the gradebook": "os.chmod({course!r} + '/gradebook.db', 0o777)",
-    "date the gradebook": "os.utime({course!r} + '/gradebook.db', (0, 0))",
-    "link to the gradebook": "os.link({course!r} + '/gradebook.db', 'g')\nopen('g').read()",
-    "symlink to the gradebook": "os.symlink({course!r} + '/gradebook.db', 's')\nopen('s').read()",
-    "through /proc/self/root": "assert open('/proc/self/root' + {course!r} + '/gradebook.db').read()",
+    "write the marks": "open({course!r} + '/marks.csv', 'a').write('x')",
+    "truncate the marks": "os.truncate({course!r} + '/marks.csv', 0)",
+    "remove the marks": "os.remove({course!r} + '/marks.csv')",
+    "rename the marks": "os.rename({course!r} + '/marks.csv', {course!r} + '/other')",
+    "chmod the marks": "os.chmod({course!r} + '/marks.csv', 0o777)",
+    "date the marks": "os.utime({course!r} + '/marks.csv', (0, 0))",
+    "link to the marks": "os.link({course!r} + '/marks.csv', 'g')\nopen('g').read()",
+    "symlink to the marks": "os.symlink({course!r} + '/marks.csv', 's')\nopen('s').read()",
+    "through /proc/self/root": "assert open('/proc/self/root' + {course!r} + '/marks.csv').read()",
     "through the grader's cwd": "assert os.listdir('/proc/{grader}/cwd/')",
     "home": "assert any(os.path.isfile(os.path.join({home!r}, file)) for file in os.listdir({home!r}))",
     "passwords": "assert open('/etc/passwd').read()",
@@ -545,7 +545,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
     course = tmp_path / "course"
     for folder in ("hidden", "received"):
         (course / folder).mkdir(parents=True)
-    for file in ("gradebook.db", "hidden/toy.py", "received/bob.ipynb"):
+    for file in ("marks.csv", "hidden/toy.py", "received/bob.ipynb"):
         (course / file).write_text(CANARY)
     before = {path: (path.read_text(), path.stat()) for path in course.rglob("*") if path.is_file()}
     installed = tmp_path / "site-packages"  # as where the package is installed, not worked on

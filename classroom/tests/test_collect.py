@@ -383,7 +383,7 @@ def test_nothing_is_left_half_written(course, tmp_path, monkeypatch):
         ("students.csv", "id\na1\nA1\n", "got 'A1' twice"),
         ("students.csv", "", "is empty"),
         ("course.toml", "title = 3\n", "title must be a text; got 3"),
-        ("course.toml", "heading = ''\n", "may have title, limits, late, due; got heading"),
+        ("course.toml", "heading = ''\n", "may have title, limits, late, due, extensions, questions; got heading"),
         ("course.toml", "[limits]\ncell = 3\n", r"\[limits\] may have .*cell_s.*; got cell"),
         ("course.toml", "[limits]\ncell_s = 'x'\n", "cell_s of .* must be a number, 0 or more; got 'x'"),
         ("course.toml", "[due]\nscaling = 2027-01-01T10:00:00\n", "with its zone"),

@@ -1,26 +1,17 @@
-"""What goes elsewhere works there: an autograder, and the platforms' own tables."""
+"""What goes elsewhere works there: notebooks and pages of feedback as the platforms take them, and their own tables."""
 
 import csv
 import io
-import json
-import os
-import re
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import nbformat
 import pytest
-from tiny_course import NAME, make_course, solved, variant
+from tiny_course import NAME, make_course, release, solved
 
-from attention_classroom import gradescope as inside
-from attention_classroom import sandbox
-from attention_classroom.course import CourseError, Student
-from attention_classroom.exports import fill_in, gradescope
+from attention_classroom.collect import collect
+from attention_classroom.course import CourseError, Student, write
+from attention_classroom.exports import feedback, fill_in, handout
 from attention_classroom.report import GRADED, LOOK, MISSING, NOT_GRADED, WAITING, Mark, Row
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -28,140 +19,73 @@ def course(tmp_path_factory):
     return make_course(tmp_path_factory.mktemp("course") / "c", ("s1", "s2", "s3", "s4", "s5"))
 
 
-def run(command, folder, **environment):
-    """Run a command with no more of this environment than it needs."""
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    environment = {
-        **inherited,
-        "OMP_NUM_THREADS": "1",
-        "MPLBACKEND": "agg",
-        **environment,
-    }
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3000, check=False
-    )
+# ---- A file for each student ----------------------------------------------------------------------------------------
 
 
-# ---- Gradescope -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def autograder(course, tmp_path_factory):
-    """Gradescope's folder, with what is in the zip and nothing else."""
-    root = tmp_path_factory.mktemp("autograder")
-    with zipfile.ZipFile(gradescope(course, NAME, root / "out", unsafe=True)) as archive:
-        archive.extractall(root / "source")
-        modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
-    assert modes["run_autograder"] == modes["setup.sh"] == 0o755
-    (root / "source" / "run_autograder").chmod(0o755)
-    (root / "submission").mkdir()
-    return root
-
-
-def hand_in(root, contents, user):
-    for path in (root / "submission").iterdir():
-        path.unlink()
-    for name, data in contents.items():
-        (root / "submission" / name).write_text(data)
-    (root / "submission_metadata.json").write_text(json.dumps({"users": [user]}))
-
-
-def graded(root, contents, user, *, apart=False):
-    """Have a submission graded and return what Gradescope would show; ``apart``: as it does, by the script."""
-    hand_in(root, contents, user)
-    if apart:
-        environment = {"AUTOGRADER_ROOT": str(root), "AUTOGRADER_PYTHON": sys.executable}
-        done = run(["./run_autograder"], root / "source", **environment)
-        assert done.returncode == 0, done.stderr
-    else:
-        assert inside.main(root) == 0
-    return json.loads((root / "results" / "results.json").read_text())
-
-
-def test_the_autograder_grades_in_a_clean_folder(course, autograder):
-    text = nbformat.writes(solved(course, "s2"))
-    result = graded(
-        autograder, {"my work.ipynb": text, "notes.txt": "x"}, {"email": "S2@example.org", "sid": "77"}, apart=True
-    )
-    assert result["score"] == 4
-    assert [(test["score"], test["max_score"]) for test in result["tests"]] == [(1, 1), (3, 3)]
-    assert result["tests"][0]["name"] == "A product: a positive number"
-    assert "2 more points are given by hand" in result["output"]
-    assert result["extra_data"]["student"] == "s2"
-    assert result["extra_data"]["sandbox"] in {"bubblewrap", "landlock", "limits"}
-    assert result["stdout_visibility"] == "hidden"
-
-
-def test_the_autograder_says_what_is_wrong(course, autograder):
-    wrong = nbformat.writes(solved(course, "s1", times="def times(x):\n    return x + FACTOR"))
-    result = graded(autograder, {f"{NAME}.ipynb": wrong}, {"sid": "s1"})
-    assert result["score"] == 0
-    assert result["tests"][0]["output"] == "that adds the factor; multiply by it"
-    nothing = graded(autograder, {"essay.pdf": "x"}, {"sid": "s1"})
-    assert (nothing["score"], "no notebook" in nothing["output"]) == (0, True)
-    broken = graded(autograder, {"a.ipynb": wrong[:300]}, {"sid": "s1"})
-    assert (broken["score"], "cannot be read" in broken["output"]) == (0, True)
-
-
-def test_where_the_autograder_fails_there_is_no_score(course, autograder):
-    hidden = autograder / "source" / "hidden" / f"{NAME}.py"
-    text = hidden.read_text()
-    hidden.write_text("raise OSError('no disk')")
-    try:
-        result = graded(autograder, {f"{NAME}.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
-    finally:
-        hidden.write_text(text)
-    assert "score" not in result
-    assert "not your fault" in result["output"]
-    assert "no disk" not in json.dumps(result)
-
-
-def test_without_a_sandbox_nothing_runs_there_unless_asked(course, autograder, monkeypatch):
-    def none():
-        raise sandbox.NoSandbox("none starts")
-
-    monkeypatch.setattr(sandbox, "strongest", none)
-    settings = autograder / "source" / "settings.json"
-    options = json.loads(settings.read_text())
-    settings.write_text(json.dumps({**options, "unsafe": False}))
-    try:
-        result = graded(autograder, {"x.ipynb": nbformat.writes(solved(course, "s1"))}, {"sid": "s1"})
-    finally:
-        settings.write_text(json.dumps(options))
-    assert "score" not in result
-    assert "No sandbox starts here" in result["output"]
-
-
-def test_the_autograder_holds_variants_and_no_secret(course, tmp_path):
-    path = gradescope(course, NAME, tmp_path)
-    assert path.name == f"{NAME}-gradescope.zip"
+def moodle_takes(path):
+    """Return for whom Moodle takes a zip's files: of a path in five parts at underscores, the second is the number."""
     with zipfile.ZipFile(path) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    assert not [name for name, data in contents.items() if course.secret in data]
-    assert json.loads(contents["settings.json"])["variants"]["s1"] == dict(variant(course, "s1").values)
-    assert json.loads(contents["settings.json"])["unsafe"] is False
-    assert {"attention_classroom/protocol.py", "attention_tutorial/exercises/judging.py"} <= set(contents)
-    left_out = "attention_tutorial/widgets|.*__pycache__|(hidden|source)/(?!tiny)"
-    assert not [name for name in contents if re.match(left_out, name)]
-    before = path.read_bytes()
-    assert gradescope(course, NAME, path).read_bytes() == before, "the same course gives the same bytes"
+        parts = [name.split("_", 4) for name in archive.namelist()]
+        texts = [archive.read(name).decode() for name in archive.namelist()]
+    assert all(part[2:4] == ["assignsubmission", "file"] and part[4] for part in parts)
+    return {int(part[1]): text for part, text in zip(parts, texts, strict=True)}
 
 
-def test_the_scripts_are_shell_and_ask_for_what_the_package_needs(course, tmp_path):
-    with zipfile.ZipFile(gradescope(course, NAME, tmp_path)) as archive:
-        archive.extractall(tmp_path)
-    for script in ("setup.sh", "run_autograder"):
-        assert run(["bash", "-n", script], tmp_path).returncode == 0
-    apt = tmp_path / "bin" / "apt-get"
-    apt.parent.mkdir()
-    apt.write_text('#!/bin/sh\ncase "$*" in *python*) exit 1;; esac\n')
-    apt.chmod(0o755)
-    done = run(["bash", "setup.sh"], tmp_path, PATH=f"{apt.parent}:/usr/bin:/bin")
-    assert done.returncode == 1 and "choose a newer Ubuntu" in done.stderr
-    needed = (tmp_path / "requirements.txt").read_text().split()
-    project = (ROOT / "pyproject.toml").read_text()
-    for requirement in re.findall(r'"((?:torch|numpy|matplotlib|tqdm)>=[\d.]+)"', project):
-        assert requirement in needed, "pyproject.toml has other ranges: attention_classroom/exports.py"
+def canvas_takes(path):
+    """Return for which user and which file of theirs Canvas takes a zip's files: the first two numbers."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return [tuple([part for part in name.split("_") if part.isdigit()][:2]) for name in names]
+
+
+def test_a_class_gets_its_notebooks_in_one_upload(course, tmp_path):
+    for student in course.students:
+        write(course.handout(NAME, student), f"of {student}")
+    write(tmp_path / "w.csv", MOODLE)
+    summary = handout(course, NAME, tmp_path / "w.csv", tmp_path / "h.zip")
+    assert moodle_takes(summary[0]) == {11: "of s2", 12: "of s1"}
+    assert summary[1] == ["s2", "s1"]
+    assert [who for who, _ in summary[2]] == ["s3", "s4", "s5"]
+    write(tmp_path / "blind.csv", "Identifier,Status,Grade\nParticipant 11,,\n")
+    with pytest.raises(CourseError, match="While submissions are anonymous it has no names"):
+        handout(course, NAME, tmp_path / "blind.csv", tmp_path / "h.zip")
+
+
+def test_feedback_goes_back_where_the_work_came_from(tmp_path):
+    """Of a Moodle with names and one without: there the variant says whose it is, and later the number does."""
+    course = make_course(tmp_path / "c", ("s1", "s2", "s3"))
+    source = tmp_path / "download"
+    folder = "Participant_4713_assignsubmission_file_"
+    write(source / "First1 Last1_11_assignsubmission_file_" / "a.ipynb", nbformat.writes(solved(course, "s1")))
+    write(source / folder / "b.ipynb", nbformat.writes(solved(course, "s2")))
+    for number in (4714, 4715):
+        write(
+            source / f"Participant_{number}_assignsubmission_file_" / "c.ipynb", nbformat.writes(release(course, "s3"))
+        )
+    collected = collect(course, NAME, source)
+    assert [student for student, _ in collected.new] == ["s1", "s2"]
+    assert len(collected.unmatched) == 2, "two have the variant of one student: nobody is guessed"
+    write(tmp_path / "again" / folder / "b.ipynb", "no notebook any more")
+    assert [student for student, _ in collect(course, NAME, tmp_path / "again").new] == ["s2"]
+    for student in course.students:
+        write(course.reports(NAME) / "feedback" / f"{student}.html", f"for {student}")
+    path, there, left = feedback(course, NAME, tmp_path / "f.zip")
+    assert moodle_takes(path) == {11: "for s1", 4713: "for s2"} and (there, left) == (["s1", "s2"], [])
+    came = {"s2": folder}
+    (tmp_path / "in.csv").write_text("Identifier,Status,Grade\nParticipant 4713,,\nParticipant 9,,\n")
+    summary = fill_in(course, [row("s2", 3)], tmp_path / "in.csv", tmp_path / "out.csv", came=came)
+    assert (tmp_path / "out.csv").read_text().splitlines()[1] == "Participant 4713,,3.5"
+    assert summary.left == [("Participant 9", "no submission that was collected has this number")]
+
+
+def test_canvas_gets_feedback_by_its_own_numbers(tmp_path):
+    course = make_course(tmp_path / "c", ("s1", "s2"))
+    for name in ("last1first1_77_8899_tiny.ipynb", "last2first2_LATE_78_8900_tiny-1.ipynb"):
+        write(tmp_path / "download" / name, "{}")
+    assert len(collect(course, NAME, tmp_path / "download").new) == 2
+    for student in course.students:
+        write(course.reports(NAME) / "feedback" / f"{student}.html", "x")
+    assert canvas_takes(feedback(course, NAME, tmp_path / "f.zip")[0]) == [("77", "8899"), ("78", "8900")]
 
 
 # ---- The platforms' tables ------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import torch
 from masters import ALL, FOLDER, NAMES, assignment, judged, master, path_of, release, tasks, variant
 from nbformat import validate as validate_format
 from nbformat.v4 import writes
-from nbgrader.nbgraderformat import MetadataValidator
 
 from attention_classroom.assignment import TAG, answer
 from attention_classroom.bug_fix_task import STILL_THERE, BugFixTask, Fault
@@ -85,9 +84,8 @@ def test_the_text_renders_in_jupyter_and_in_colab(rule, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_cells_are_what_nbgrader_expects(name):
+def test_the_cells_are_named_and_tagged(name):
     for notebook in (master(name), release(name)):
-        MetadataValidator().validate_nb(notebook)
         for cell in notebook.cells:
             about = cell.metadata.get("nbgrader")
             assert about is None or about["grade_id"] == cell.id
@@ -126,7 +124,7 @@ def test_what_a_figure_earns_its_points_for_is_announced(name):
 def test_an_assignment_has_every_kind_of_task(name):
     kinds = [task.kind for task in tasks(name).values()]
     assert sorted(set(kinds)) == ["code", "debug", "measure", "written"]
-    assert 60 <= assignment(name).minutes <= 120
+    assert 60 <= assignment(name).minutes <= 180
 
 
 # ---- The tables ------------------------------------------------------------------------------------------------------

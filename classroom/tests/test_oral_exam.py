@@ -9,7 +9,7 @@ from tiny_course import NAME, hand_in, make_course, solved, variant
 
 from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import CourseError
-from attention_classroom.oral_exam import formula, questions, sheets
+from attention_classroom.oral_exam import _other, formula, questions, sheets
 from attention_classroom.release import answers
 
 MASTERS = Path(__file__).parents[1] / "masters"
@@ -27,14 +27,14 @@ def text_of(path):
     return path.read_text(encoding="utf-8")
 
 
-def test_a_sheet_asks_with_the_students_own_numbers_and_the_answers_are_right(course):
+def test_a_sheet_asks_with_numbers_of_its_own_and_the_answers_are_right(course):
     folder = sheets(course, NAME, ["s1", "s2"])
     asked, answered = text_of(folder / "sheets.html"), text_of(folder / "answers.html")
     for part, told, student in zip(
         asked.split("<section")[1:], answered.split("<tr><td")[1:], ["s1", "s2"], strict=True
     ):
-        factor = variant(course, student)["factor"]
-        assert f"returns {factor} times a number" in part
+        factor = int(re.search(r"returns (\d+) times a number", part)[1])
+        assert factor != variant(course, student)["factor"], "homework asked that"
         x = int(re.search(r"<code>x</code><p>(\d+)</p>", part)[1])
         assert f"</strong> {x * factor}" in told
     assert "Last2" in asked and "break-before: page" in asked
@@ -86,6 +86,13 @@ def test_every_assignment_has_a_sheet_without_its_solutions(name):
         if cell.cell_type == "markdown" and cell.metadata.get("nbgrader", {}).get("solution"):
             for line in cell.source.splitlines():
                 assert len(line) < 20 or not any(line in question.asks for question in drawn), "a model answer"
+
+
+def test_the_fault_of_a_sheet_is_another_than_that_of_the_homework():
+    assignment = load(MASTERS / "hidden" / "masking.py")
+    for student in "abcdefgh":
+        home = variant_for(assignment, student, SECRET)
+        assert _other(assignment, home, SECRET)["bug"] != home["bug"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -15,7 +16,6 @@ from toy import grade_here
 
 from attention_classroom.__main__ import DONE, LOOK, REFUSED, main
 from attention_classroom.course import open_course
-from attention_classroom.gradebook import MissingEntry, open_gradebook
 from attention_classroom.sandbox import NoSandbox, strongest
 
 
@@ -118,7 +118,9 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     assert "Participant 1,Bo Broken,bo@example.org,0\n" in (tmp_path / "out.csv").read_text()
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
     assert (course.root / "sheets" / NAME / "answers.html").is_file()
-    assert main(["export", "gradescope", NAME, "--to", str(tmp_path), "--course", str(course.root)]) == DONE
+    to = tmp_path / "feedback.zip"
+    assert main(["export", "feedback", NAME, "--to", str(to), "--course", str(course.root)]) == DONE
+    assert len(zipfile.ZipFile(to).namelist()) == 5
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_where_nothing_can_be_printed_it_is_said_in_a_sentence(course, device, m
 
 
 def test_what_cannot_be_written_is_named_with_its_cause(masters, tmp_path, capsys):
-    """Root may write anywhere, so here a file is where a folder must be, and a folder where the gradebook must be."""
+    """Root may write anywhere, so here a file is where a folder must be."""
     folder = tmp_path / "c"
     main(["quickstart", str(folder), "--masters", str(masters)])
     (folder / "received").write_text("")
@@ -170,9 +172,9 @@ def test_what_cannot_be_written_is_named_with_its_cause(masters, tmp_path, capsy
     assert main(["collect", NAME, str(folder / "examples" / f"{NAME}.zip"), "--course", str(folder)]) == REFUSED
     printed = " ".join(capsys.readouterr().err.split())
     assert f"{folder}/received" in printed and "Not a directory. What was finished is kept" in printed
-    (folder / "gradebook.db").mkdir()
-    assert main(["report", NAME, "--course", str(folder)]) == REFUSED
-    assert "gradebook.db cannot be read or written: unable to open" in " ".join(capsys.readouterr().err.split())
+    (folder / "marks").write_text("")
+    assert main(["marks", NAME, "--course", str(folder)]) == REFUSED
+    assert f"{folder}/marks: File exists" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_course_without_students_says_where_they_go(masters, tmp_path, capsys):
@@ -205,7 +207,18 @@ def test_without_a_sandbox_it_refuses_and_never_scores(course, monkeypatch, caps
 def test_every_command_has_help(capsys):
     assert main(["--help"]) == DONE
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    for command in ("quickstart", "release", "validate", "collect", "undo", "grade", "report", "export", "sheet"):
+    for command in (
+        "quickstart",
+        "release",
+        "validate",
+        "collect",
+        "undo",
+        "grade",
+        "report",
+        "export",
+        "marks",
+        "sheet",
+    ):
         assert [line for line in lines if line.startswith(f"{command} ")]
         assert main([command, "--help"]) == DONE
 
@@ -228,11 +241,9 @@ def test_what_was_handed_in_is_as_it_came(course):
     assert nbformat.read(course.rebuilt(NAME, "bo"), as_version=4).cells
 
 
-def test_what_was_taken_back_leaves_the_report_and_the_gradebook(course, capsys):
+def test_what_was_taken_back_leaves_the_report(course, capsys):
     """The last test of this course."""
     assert main(["undo", NAME, "lou", "--course", str(course.root)]) == DONE
     assert "0 earlier ones are left" in capsys.readouterr().out
     assert main(["report", NAME, "--course", str(course.root)]) == DONE
     assert grades(course)["lou"]["status"] == "missing" and not course.rebuilt(NAME, "lou").exists()
-    with open_gradebook(course) as gradebook, pytest.raises(MissingEntry):
-        gradebook.find_submission(NAME, "lou")

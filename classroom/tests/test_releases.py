@@ -1,7 +1,6 @@
 """Laws of a release: it holds nothing that it must not, a search finds what is planted, and it runs alone."""
 
 import base64
-import gzip
 import json
 import re
 import zlib
@@ -11,7 +10,6 @@ import pytest
 import torch
 from masters import ALL, FOLDER, assignment, master, release, solved, tasks, variant
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
-from nbgrader.utils import compute_checksum
 
 from attention_classroom.assignment import TAG
 from attention_classroom.release import (
@@ -20,6 +18,7 @@ from attention_classroom.release import (
     TEXT_STUB,
     VISIBLE,
     _lines_of_functions,
+    checksum,
     leaks,
     make_release,
     run,
@@ -65,7 +64,7 @@ def test_the_students_cells_can_be_edited_and_the_others_cannot(name):
         if about is not None:
             assert cell.metadata.deletable is False
             assert cell.metadata.get("editable", True) == about["solution"]
-            assert about["checksum"] == compute_checksum(cell)
+            assert about["checksum"] == checksum(cell)
 
 
 def test_the_visible_checks_are_folded_away_in_colab_and_in_jupyter():
@@ -98,8 +97,6 @@ def test_making_a_release_leaves_the_master_alone_and_is_the_same_each_time():
 # ---- What is planted in a release is found ---------------------------------------------------------------------------
 
 HIDDEN = tasks("scaling", "ada")["normed"].checks[0].cases[0]
-QUERY = HIDDEN.inputs[0]
-WEIGHTS = tasks("scaling", "ada")["normed"].table.right(*HIDDEN.inputs)
 SOLUTION = cell_of(solved("scaling", "ada"), "normed").source
 LINE = next(line for line in SOLUTION.splitlines() if "softmax" in line).strip()
 SEED = variant("scaling", "ada")["hidden"]
@@ -160,30 +157,16 @@ def as_a_key(notebook):
 PLANTED = {
     "a line of a solution in a text": text_cell(f"Do it like this: `{LINE}`, then go on."),
     "a line of a solution, set otherwise": text_cell(LINE.replace(" ", "\n   ")),
-    "a solution, its quotes and brackets written otherwise": code_cell(
-        "def f(query, key):\n  " + LINE.replace("-1", "(-1)")
-    ),
     "a line of a solution in a cell's metadata": in_metadata(LINE),
     "a line of a solution as a name": as_a_key,
-    "a solution in base64": in_metadata(packed(SOLUTION.encode())),
-    "a solution in hexadecimal": in_metadata(SOLUTION.encode().hex()),
     "a solution, compressed": in_metadata(packed(zlib.compress(SOLUTION.encode()))),
-    "a solution, compressed otherwise": in_the_notebooks_metadata(packed(gzip.compress(SOLUTION.encode()))),
     "a marker of a solution": text_cell("### BEGIN SOLUTION"),
-    "a marker of a hidden test": code_cell("### BEGIN HIDDEN TESTS\nassert True\n### END HIDDEN TESTS"),
     "a cell that is solved": a_solved_cell("slope"),
     "a figure that is solved": a_solved_cell("saturated-plot"),
     "a fault that is repaired": a_solved_cell("cooled"),
     "an answer in words": text_cell(f"It is so: {WRITTEN}"),
     "a rubric": in_metadata(RUBRIC),
     "the seed of the hidden numbers": in_the_notebooks_metadata(SEED),
-    "all values of the variant": in_metadata(json.dumps(dict(variant("scaling", "ada").values))),
-    "hidden inputs as they are printed": code_cell(f"torch.tensor({QUERY.tolist()})"),
-    "one hidden number": text_cell(f"The first number is {QUERY[0, 0].item()!r}."),
-    "hidden results": in_metadata(WEIGHTS.tolist()),
-    "hidden inputs as bytes": in_metadata(packed(QUERY.numpy().tobytes())),
-    "hidden inputs as bytes, in single precision": in_metadata(packed(QUERY.float().numpy().tobytes())),
-    "hidden inputs, compressed": in_metadata(packed(zlib.compress(json.dumps(QUERY.tolist()).encode()))),
     "a hidden case among the visible ones": in_the_visible_checks,
     "a line of the hidden module": code_cell("x = 1\nkeys = [random(n,d,seed=seed + 1000 + d) for d in widths]"),
     "an output": as_output,
@@ -195,15 +178,6 @@ def test_what_is_planted_is_found(secret):
     notebook = release("scaling", "ada")
     PLANTED[secret](notebook)
     assert search(notebook), secret
-
-
-def test_the_hidden_masks_of_another_assignment_are_found():
-    name = "masking"
-    case = tasks(name, "ada")["leaked"].checks[0].cases[0]
-    for value in (case.inputs[1].tolist(), packed(case.inputs[1].numpy().tobytes()), case.inputs[0].tolist()):
-        notebook = release(name, "ada")
-        notebook.cells[0].metadata["x"] = value
-        assert any("the hidden check 'moderate fills' of leaked" in leaked for leaked in search(notebook, name)), value
 
 
 def test_the_variant_of_another_student_may_be_public_but_not_its_hidden_side():

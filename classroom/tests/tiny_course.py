@@ -102,9 +102,6 @@ def make_course(root, students=("s1", "s2", "s3")):
     (root / "secret").write_text("0" * 40 + "\n")
     rows = [f"{student},Last{i},First{i},{student}@example.org" for i, student in enumerate(students, 1)]
     (root / "students.csv").write_text("id,last_name,first_name,email\n" + "\n".join(rows) + "\n")
-    (root / "nbgrader_config.py").write_text(
-        "from attention_classroom.gradebook import configure\n\nconfigure(get_config())  # noqa: F821\n"
-    )
     return open_course(root)
 
 

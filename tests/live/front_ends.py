@@ -19,7 +19,6 @@ from tools.book import chapters
 from tools.browser import PATIENCE
 
 FRONT_ENDS = {"lab": ("jupyterlab", "lab/tree"), "notebook": ("notebook", "notebooks")}
-NBGRADER = ("assignment_list", "course_list", "formgrader", "validate_assignment")
 START = 300  # seconds: they end what hangs
 
 # What every function in the page has: the panel of the notebook, its code cells, and a way to wait for the next frame.
@@ -83,12 +82,11 @@ def jupyter(front_end: str, folder: Path) -> Iterator[str]:
             "open_browser": False,
             "allow_root": True,
             "root_dir": str(work),
-            "jpserver_extensions": {f"nbgrader.server_extensions.{name}": False for name in NBGRADER},  # for teachers
         },
         "IdentityProvider": {"token": ""},
         "LabApp": {"news_url": None},
     }
-    page = {"disabledExtensions": {"@jupyter/nbgrader": True}, "exposeAppInBrowser": True}
+    page = {"exposeAppInBrowser": True}
     quiet = {"fetchNews": "false"}  # else it asks whether it may
     for name, text in {
         "jupyter_server_config.json": server,

@@ -268,6 +268,11 @@ def number(page, name, of=None):
     return float(page.get_attribute(f"[data-number={name}]" + (f"[data-of={of}]" if of else ""), "data-value"))
 
 
+def unfold(page):
+    """Open the part with the entropy and the Jacobian."""
+    page.click("summary:has-text('Jacobian')")
+
+
 def agrees(page, widget):
     """Assert that all that the page shows are the numbers of the widget's Python twin."""
     measured = widget.measure()
@@ -308,6 +313,7 @@ def test_the_page_shows_torchs_numbers_through_every_change(visit):
     slide(page, "width", WIDTHS.index(12))
     widget.d_k = 12
     agrees(page, widget)
+    unfold(page)
     press(page, "along-temperature")
     agrees(page, widget)
     slide(page, "tau", 9)
@@ -339,6 +345,7 @@ def test_curves_show_every_divisor_or_every_temperature(visit):
     assert page.locator(".tw-line").count() == 6, "three divisors, twice"
     slide(page, "tau", 8)
     assert page.locator(".tw-line").count() == 8, "and one's own"
+    unfold(page)
     press(page, "along-temperature")
     assert page.locator(".tw-line").count() == 2
     assert page.locator(".tw-mark").count() == 6
@@ -392,6 +399,7 @@ def test_pictures_have_names_and_their_numbers_stand_in_words(visit):
 @pytest.mark.parametrize("width", [1280, 768, 360])
 def test_what_stands_below_a_slider_keeps_its_place_while_one_slides(visit, width):
     page = visit(width=width)
+    unfold(page)
     for view in ("along-d_k", "along-temperature"):
         press(page, view)
         for divisor in DIVISORS:

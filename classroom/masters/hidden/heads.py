@@ -422,7 +422,7 @@ def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
         x = x + torch.softmax(scores, dim=-1) @ v @ w_o[h]
     return norm(x) @ embedding.T''',
     {
-        "path": Fault("x = x + torch", "x = torch", "a head replaces what stands in the stream: it must be added"),
+        "path": Fault("x = x + torch", "x = torch", "a head replaces the residual stream: it must be added to it"),
         "future": Fault(
             "scores.masked_fill(back < 0, -torch.inf)", "scores.clone()", "a token sees those that come after it", 14
         ),
@@ -520,7 +520,7 @@ ASSIGNMENT = Assignment(
     name="heads",
     title="Real heads",
     chapter=9,
-    minutes=120,
+    minutes=165,
     tasks=tasks,
     cells=cells,
     draw=draw,

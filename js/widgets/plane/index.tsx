@@ -251,17 +251,22 @@ interface DotsProps {
   also: { text: string; at: Point; kind: string } | null;
   /** Points along an arrow that labels should not lie on. */
   arrow?: readonly Point[];
+  /** What is said of words whose vector is zero. */
+  nothing?: string;
 }
 
 /** The points of the words, as large as their weights, and their names: words at one place share a label. */
-function Dots({ state: { words, masked, word }, weights, places, plane, kind, also, arrow = [] }: DotsProps) {
+function Dots({ state: { words, masked, word }, weights, places, plane, kind, also, arrow = [], nothing }: DotsProps) {
   const clusters = clustersOf(places);
+  const zero = plane.at([0, 0]);
+  const isZero = (j: number) => places[j]![0] === zero[0] && places[j]![1] === zero[1];
+  const said = (cluster: readonly number[]) => (nothing && cluster.every(isZero) ? `: ${nothing}` : "");
   const wide = (letters: number) => 7.6 * letters + 4;
   const labelled = [
     ...clusters.map((cluster) => ({
       at: places[cluster[0]!]!,
       radius: radiusOf(Math.max(...cluster.map((j) => weights[j]!))),
-      width: wide(cluster.map((j) => words[j]!).join(", ").length),
+      width: wide(cluster.map((j) => words[j]!).join(", ").length) + 6.5 * said(cluster).length, // not bold: narrower
     })),
     ...(also ? [{ at: also.at, radius: 8, width: wide(also.text.length) }] : []),
   ];
@@ -275,7 +280,7 @@ function Dots({ state: { words, masked, word }, weights, places, plane, kind, al
           cx={x}
           cy={y}
           r={radiusOf(weights[j]!)}
-          class={`pl-dot ${kind}${masked.includes(j) ? " pl-masked" : ""}${j === word ? " pl-chosen" : ""}`}
+          class={`pl-dot ${kind}${isZero(j) ? " pl-zero" : ""}${masked.includes(j) ? " pl-masked" : ""}${j === word ? " pl-chosen" : ""}`}
         />
       ))}
       {clusters.map((cluster, c) => (
@@ -286,6 +291,7 @@ function Dots({ state: { words, masked, word }, weights, places, plane, kind, al
               {place < cluster.length - 1 ? ", " : ""}
             </tspan>
           ))}
+          {said(cluster) && <tspan class="pl-nothing">{said(cluster)}</tspan>}
         </text>
       ))}
       {also && (
@@ -331,6 +337,7 @@ function Asking({ state, data, said, width, write, glides }: Drawing) {
         places={keys.map(plane.at)}
         plane={plane}
         kind="key"
+        nothing="no offer"
         also={{ text: "query", at: beyond, kind: "query" }}
         arrow={range(11).map(
           (i): Point => [origin[0] + (i / 10) * (tip[0] - origin[0]), origin[1] + (i / 10) * (tip[1] - origin[1])],

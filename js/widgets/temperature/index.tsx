@@ -5,7 +5,7 @@ import { Gridlines, Lettering, Line, Picture, pathThrough, spread } from "../../
 import { Choice, Slider, Toggle } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { argmax, type Matrix, mean, memoizeLast, range } from "../../kit/maths.ts";
-import { Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
+import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../kit/panel.tsx";
 import { Covered, useQuestions } from "../../kit/quiz.tsx";
 import { minus, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps } from "../../kit/widget.tsx";
@@ -122,7 +122,9 @@ function View({ state, data, write }: Props) {
       </div>
       <Counts state={state} data={data} />
       <Covered when={covered}>
-        <Curves state={state} data={data} write={write} />
+        <Folded title="Entropy and the Jacobian, for chapter 3a">
+          <Curves state={state} data={data} write={write} />
+        </Folded>
         <TextAlternative title="All of this in words" lines={inWords(state, data)} />
       </Covered>
     </div>
@@ -318,21 +320,16 @@ function Bars({ state, data: { all, i }, write }: Props) {
   );
 }
 
-/** What the chosen query is like, and how many of all are settled or dead. */
+/** What the chosen query is like, and how many of all are settled. */
 function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
   const saturated = all.largest.filter((weight) => weight >= 0.9).length;
-  const dead = all.norm.filter((norm) => norm < 0.01).length;
   const title = (query: number, said: string) => `Weights of query ${query}: ${said}.`;
-  const counts = (settled: number, still: number) => (
+  const counts = (settled: number) => (
     <>
       <b data-number="saturated" data-value={settled}>
         {settled} of {state.query_count}
       </b>{" "}
-      queries give one key 0.9 or more.{" "}
-      <b data-number="dead" data-value={still}>
-        {still} of {state.query_count}
-      </b>{" "}
-      have a norm ‖J‖ below 0.01: they hardly respond.
+      queries give one key 0.9 or more.
     </>
   );
   return (
@@ -343,9 +340,7 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
         </ReservedHeight>
       }
     >
-      <ReservedHeight longest={[counts(state.query_count, state.query_count)]}>
-        {counts(saturated, dead)}
-      </ReservedHeight>
+      <ReservedHeight longest={[counts(state.query_count)]}>{counts(saturated)}</ReservedHeight>
     </Panel>
   );
 }
@@ -354,8 +349,15 @@ function Counts({ state, data: { all, i, most } }: Omit<Props, "write">) {
 
 function Curves({ state, data, write }: Props) {
   const { all, now, i, most } = data;
+  const dead = all.norm.filter((norm) => norm < 0.01).length;
   return (
     <div>
+      <p class="tw-dead">
+        <b data-number="dead" data-value={dead}>
+          {dead} of {state.query_count}
+        </b>{" "}
+        queries have a norm ‖J‖ below 0.01: they hardly respond.
+      </p>
       <div class="bw-wrap tw-views">
         <span>Where we are, for the typical (median) query</span>
         <Choice
