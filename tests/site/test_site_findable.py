@@ -238,7 +238,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("hard attention", "book/glossary.html#term-Argmax", 3),
     ("why not merge Wq Wk single matrix", "notebooks/02a_what_the_formula_forces.html#why-not-merge", 4),
     ("kv cache", "notebooks/08b_serving.html#section-8b-", 3),
-    ("batch_first", "notebooks/04_several_heads.html#section-4-3", 3),
+    ("batch_first", "book/names.html#one-name-two-meanings", 1),
     ("how does attention work", "book/why.html#how-attention-works", 2),
     ("what is d_k", "book/glossary.html#term-d_k", 1),
     ("masking future tokens", "notebooks/05_masking.html#section-5-2", 3),

@@ -2,8 +2,8 @@
 
 An author writes the description for those who do not see the figure, in the metadata of the cell that draws it; its
 first sentence stands under the figure. A deep notebook counts its own: "Figure 3a.1". Each PNG is packed again as
-lossless WebP, and replaced by it if that is smaller. A picture has its size, so that nothing moves when it comes, and
-is loaded when a reader is near it.
+WebP of at most 256 colours, and replaced by it if that is smaller. A picture has its size, so that nothing moves when
+it comes, and is loaded when a reader is near it.
 """
 
 import re
@@ -49,9 +49,12 @@ def number_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def pack(source: Path, target: Path) -> bool:
-    """Write a picture as lossless WebP; return whether that is smaller."""
-    with Image.open(source) as picture:
-        picture.save(target, lossless=True, quality=75, method=4, exact=True)
+    """Write a picture as WebP, with its 256 nearest colours if it is opaque; return whether that is smaller."""
+    with Image.open(source) as opened:
+        picture = opened.convert("RGBA")
+    if picture.getchannel("A").getextrema() == (255, 255):
+        picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE, kmeans=1).convert("RGB")
+    picture.save(target, lossless=True, quality=75, method=4, exact=True)
     return target.stat().st_size < source.stat().st_size
 
 

@@ -330,7 +330,12 @@ def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
     elif pictures := cell.select(".cell_output img"):
         for picture in pictures:
             caption = inner(picture.find_next("p", class_="figure-caption"))
-            yield Part(f"{lead}<figure>{picture}<figcaption>{caption}</figcaption></figure>", notes, SPACIOUS)
+            tall = int(str(picture["height"])) > int(str(picture["width"]))
+            if tall and lead:  # words above would leave it too little room
+                yield Part(lead, notes)
+                lead = notes = ""
+            figure = f"{lead}<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+            yield Part(figure, notes, ALONE if tall else SPACIOUS)
             lead = notes = ""
     elif printed or (code and (lead or cell.pre.get_text().startswith("def "))):
         yield Part(f'{lead}{code}<div class="printed">{printed}</div>', notes)
