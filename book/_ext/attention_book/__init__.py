@@ -23,6 +23,7 @@ def for_the_site(work: Callable[[Sphinx], None]) -> Callable[..., None]:
 def setup(app: Sphinx) -> dict[str, object]:
     """Connect the parts with Sphinx, in the order of a build."""
     # Imported here, so that a test or a tool that wants one part does not load all of them.
+    import torch
     from docutils import nodes
     from pybtex.plugin import register_plugin
 
@@ -50,6 +51,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     from .plans import SessionDirective
     from .sayings import SayingsDirective, note_topics
     from .start_widget import StartWidgetDirective
+
+    torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
 
     # What a page may write
     app.add_directive("benchmark", BenchmarkDirective)

@@ -53,7 +53,7 @@ def pack(source: Path, target: Path) -> bool:
     with Image.open(source) as opened:
         picture = opened.convert("RGBA")
     if picture.getchannel("A").getextrema() == (255, 255):
-        picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE, kmeans=1).convert("RGB")
+        picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).convert("RGB")
     picture.save(target, lossless=True, quality=75, method=4, exact=True)
     return target.stat().st_size < source.stat().st_size
 

@@ -60,7 +60,6 @@ class MistakesDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Run the checks and return a line that counts, a section for the common mistakes, and one for each chapter."""
-        torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
         torch.manual_seed(0)  # some answers draw, and what is said about them names what they drew
         for path in Path(exercises.__file__).parent.glob("*.py"):
             self.env.note_dependency(str(path))
