@@ -12,7 +12,7 @@ for what chapters 9 and 9a say about more than one training. After it,
 
     python -m tools.code_model --one-layer
 
-trains two with one layer, of eight heads and of four, and adds what their tests gave, for 9.9. On another processor,
+trains two with one layer, of eight heads and of four, and adds what their tests gave, for 9.6. On another processor,
 single digits differ.
 """
 

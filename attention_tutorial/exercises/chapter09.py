@@ -64,6 +64,28 @@ NEXT_PROBABILITIES = Exercise(
     ],
 )
 
+VECTORS_IN_THE_STREAM = quick_question(
+    "A model has two layers of four heads and nothing else. How many vectors add up in the stream of a token?",
+    9,
+    {
+        8: "those are the heads; the stream begins with the token's own vector",
+        3: "a layer adds one vector for each of its heads",
+        5: "there are two layers of four heads",
+    },
+    fallback_message="count the token's own vector, and one for each head of each layer",
+)
+
+FACTOR_OF_NATS = quick_question(
+    "The loss of a token is -ln p. Without a head it is 1.6 nats higher. What has p been multiplied by?",
+    math.exp(-1.6),
+    {
+        math.exp(1.6): "a higher loss means a lower probability: that is how many times larger it was before",
+        2**-1.6: "a nat belongs to the natural logarithm: take powers of e, not of 2",
+        1 / 1.6: "a difference of logarithms is a ratio of probabilities: raise e to it",
+    },
+    fallback_message="if -ln p grows by 1.6, ln p falls by 1.6",
+)
+
 PREVIOUS_SCORE = Exercise(
     prompt="Each head's mean weight on the token before, over all places that have one.",
     right=lambda weights: weights.diagonal(-1, -2, -1).mean(-1),

@@ -85,6 +85,8 @@ def parts_in_a_loop(parts, gain, token):
 
 BANK = {
     "bits_a_byte": Answers(right={"computed": 2.77 / 0.693 / 2.5}),
+    "vectors_in_the_stream": Answers(right={"computed": 1 + 2 * 4}),
+    "factor_of_nats": Answers(right={"computed": math.e**-1.6, "two digits": 0.2}),
     "next_probabilities": Answers(right={"sorting": probabilities_by_sorting, "topk": probabilities_by_topk}),
     "previous_score": Answers(
         right={
