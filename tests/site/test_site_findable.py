@@ -242,7 +242,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("how does attention work", "book/why.html#how-attention-works", 2),
     ("what is d_k", "book/glossary.html#term-d_k", 1),
     ("masking future tokens", "notebooks/05_masking.html#section-5-1", 3),
-    ("src_key_padding_mask", "book/names.html#names-of-masks", 3),
+    ("src_key_padding_mask", "notebooks/05a_pytorch_masks.html#section-5a-6", 1),
     ("attn_mask True or False", "notebooks/05_masking.html#section-5-8", 1),
     ("embed_dim must be divisible by num_heads", "notebooks/04_several_heads.html#section-4-", 1),
     ("size of tensor a must match", "notebooks/00_pytorch.html#section-0-9", 3),
