@@ -138,6 +138,7 @@ NAMED = {
     "BooleanAdded": {"future": 8, "padding": 8, "empty rows": 8},
     "OneTooFar": {"future": 14},
 }
+PLACED = {"ByPlace": {}, "ByBatch": {"order": None, "texts": None}}  # with positions in front
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -153,7 +154,7 @@ def test_a_patient_of_the_clinic_gets_the_name_of_its_fault(name):
 
 def test_all_patients_of_the_clinic_are_examined():
     kinds = clinic()["Healthy"].__subclasses__()
-    assert {"Healthy", *(kind.__name__ for kind in kinds)} == set(NAMED)
+    assert {"Healthy", *(kind.__name__ for kind in kinds)} == {*NAMED, *PLACED}
 
 
 def test_the_class_found_online_has_its_three_defects():
@@ -165,12 +166,10 @@ def test_the_class_found_online_has_its_three_defects():
     assert found == {"divisor": 1, "heads": None, "agreement": None, "empty rows": 13, "half precision": 13}
 
 
-def test_positions_along_the_batch_are_found():
-    attend = clinic()["Healthy"](drawn(MultiHeadAttention, 12, 3).double())
-    table = torch.randn(9, 1, 12, generator=torch.Generator().manual_seed(0))
-    for places, laws in ((lambda x: table[: x.size(1), 0], set()), (lambda x: table[: x.size(0)], {"order", "texts"})):
-        layer = functools.partial(lambda places, x: attend(x + places(x)), places)
-        assert set(findings(check_layer, layer, 12, positions=True, half=False)) == laws
+@pytest.mark.parametrize("name", PLACED)
+def test_positions_along_the_batch_are_found(name):
+    layer = Patient(clinic()[name])
+    assert findings(check_layer, layer, 12, mask="allowed", mask_axes="m n", positions=True) == PLACED[name]
 
 
 # ---- The wrong answers of the exercises that are attentions ---------------------------------------------------------
