@@ -27,11 +27,11 @@ def of_class(*names: str) -> str:
 
 
 ALSO = {f"book/{name}" for name in ("why", "notation", "where_attention_went", "glossary", "references")}
-# What is of no use on paper: headlines' links, folded code, what a check said to an answer that nobody gave
+# What is of no use on paper: folded code, claims that are no findings, what a check said to an answer that nobody gave
 SCREEN_ONLY = (
-    f".//*[{of_class('cell')} and not({of_class('tag_answer')})]/details[{of_class('above-input')}] | "
-    f".//*[{of_class('tag_turn', 'tag_answer', 'tag_exercise')}]//*[{of_class('cell_output')}][not(.//@data-widget)] | "
-    ".//script | .//button | .//*[@id='jb-print-docs-body'] | "
+    f".//details[{of_class('above-input')} and not(ancestor::*[{of_class('tag_answer')}])] | "
+    f".//details[{of_class('claim-group')}] | .//script | .//button | .//*[@id='jb-print-docs-body'] | "
+    f".//*[{of_class('tag_turn', 'tag_answer', 'tag_exercise')}]//*[{of_class('cell_output')}] | "
     f".//*[{of_class('headerlink', 'copybtn', 'prev-next-area', 'toggle-details__summary', 'you-are-here')}]"
 )
 NAMES = ("id", "name", "href", "for", "aria-labelledby", "aria-describedby")
@@ -40,24 +40,27 @@ FOOTER = (
     '<span class="pageNumber"></span></div>'
 )
 STYLE = """
-@page { size: A4; margin: 18mm 18mm 20mm; }
-html { font-size: 10.5pt; scroll-padding: 0; }
+@page { size: A4; margin: 20mm 24mm; }
+html { font-size: 9.6pt; scroll-padding: 0; --book-measure: 47rem; --book-wide: 47rem; --book-hang: 0.8rem; }
 body { background: #fff; color: #1b2129; counter-reset: none; }
 main.bd-content { display: block !important; max-width: none; }
-article { break-before: page; padding: 0 !important; }
+article { break-before: page; padding: 0 !important; line-height: 1.5 !important; }
 header.book-title { break-after: page; padding-top: 30%; text-align: center; }
-nav.book-contents { break-after: page; }
+nav.book-contents { break-after: page; font-family: var(--book-sans); font-size: 0.9rem; }
+nav.book-contents > ul { columns: 2; padding: 0; }
 nav.book-contents ul { list-style: none; padding-left: 1.2rem; margin: 0.1rem 0; }
 nav.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
-nav.book-contents li li { font-weight: 400; }
+nav.book-contents li li { font-weight: 400; break-before: avoid; }
+nav.book-contents a { color: inherit; text-decoration: none; }
 h1, h2, h3, h4, summary { break-after: avoid; }
-pre, img, table, blockquote, .claim, .math, .cell_input, .highlight { break-inside: avoid; }
-p:has(+ .math, + .cell, + ul, + ol, + pre), dt { break-after: avoid; }
-.cell_output :is(img, p:has(> img)) { break-after: avoid; }
-.figure-caption { break-inside: avoid; break-before: avoid; }
-pre, .highlight pre { white-space: pre-wrap; font-size: 7.6pt !important; overflow: visible !important; }
+pre, img, tr, blockquote, details, .claim, .math, .cell_input, .highlight, .bw { break-inside: avoid; }
+p:has(+ :is(.math, .cell, ul, ol, pre)), dt, .cell_output img { break-after: avoid; }
+.figure-caption { break-before: avoid; break-inside: avoid; }
+summary, summary > * { list-style: none !important; }
+summary::before, summary::after { content: none !important; }
+pre, .highlight pre { white-space: pre-wrap; font-size: 7.8pt !important; overflow: visible !important; }
 .cell_output, .cell_input, div.math { overflow: visible !important; }
-img { max-width: 88% !important; max-height: 215mm; height: auto !important; }
+img { width: auto !important; height: auto !important; max-width: 100% !important; max-height: 125mm; }
 .bd-article p, .bd-article li { orphans: 3; widows: 3; }
 """
 
@@ -98,6 +101,8 @@ def ready_for_paper(article: HtmlElement) -> None:
         element.drop_tree()
     for details in article.iter("details"):
         details.set("open", "")
+        if "above-input" in details.get("class", ""):
+            details.replace(details.find("summary"), E.summary("An answer"))
 
 
 def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
@@ -120,14 +125,15 @@ def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
 
 
 def contents(articles: list[HtmlElement]) -> str:
-    """Return the list of contents: every page with its sections."""
+    """Return the list of contents: every page with its numbered sections."""
 
     def item(id: str, heading: HtmlElement, inner: str = "") -> str:
         return f'<li><a href="#{id}">{html.escape(heading.text_content())}</a>{inner}</li>'
 
     items = []
     for article in articles:
-        sections = "".join(item(part.get("id"), part.find("h2")) for part in article.xpath(".//section[@id][h2]"))
+        numbered = [part for part in article.xpath(".//section[@id][h2]") if part.find("h2").text_content()[0].isdigit()]
+        sections = "".join(item(part.get("id"), part.find("h2")) for part in numbered)
         items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
 
