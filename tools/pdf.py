@@ -41,7 +41,7 @@ FOOTER = (
 )
 STYLE = """
 @page { size: A4; margin: 20mm 24mm; }
-html { font-size: 9.6pt; scroll-padding: 0; --book-measure: 47rem; --book-wide: 47rem; --book-hang: 0.8rem; }
+html { font-size: 9.6pt; scroll-padding: 0; }
 body { background: #fff; color: #1b2129; counter-reset: none; }
 main.bd-content { display: block !important; max-width: none; }
 article { break-before: page; padding: 0 !important; line-height: 1.5 !important; }

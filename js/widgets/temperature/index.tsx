@@ -571,6 +571,7 @@ function inWords(state: State, { lab, tau, all, i, most, curveOf }: Data): strin
 export default defineWidget<State, Data>({
   name: "temperature",
   label: "Temperature and width, interactive",
+  linked: ["d_k", "divisor", "own", "query", "along"],
   compute,
   View,
 });
