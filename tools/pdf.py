@@ -132,7 +132,9 @@ def contents(articles: list[HtmlElement]) -> str:
 
     items = []
     for article in articles:
-        numbered = [part for part in article.xpath(".//section[@id][h2]") if part.find("h2").text_content()[0].isdigit()]
+        numbered = [
+            part for part in article.xpath(".//section[@id][h2]") if part.find("h2").text_content()[0].isdigit()
+        ]
         sections = "".join(item(part.get("id"), part.find("h2")) for part in numbered)
         items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
@@ -153,7 +155,9 @@ def book(site: Path) -> str:
     articles = [article_of(tree, page, order) for page, tree in parsed.items()]
     body = "".join(tostring(article, encoding="unicode", with_tail=False) for article in articles)
     links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
-    widgets = "".join(f'<script src="{script}"></script>' for script in sorted(scripts, key=lambda script: 'host.js' in script))
+    widgets = "".join(
+        f'<script src="{script}"></script>' for script in sorted(scripts, key=lambda script: "host.js" in script)
+    )
     title = (
         f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'
         f"<p>{html.escape(config['author'])}, {config['copyright']}</p></header>"

@@ -32,9 +32,10 @@ export function fromFragment<S extends object>(
   if (!parts.length || !fragment.startsWith(mark)) return null;
   try {
     const given = JSON.parse(decodeURIComponent(fragment.slice(mark.length)));
+    if (typeof given !== "object" || given === null || Array.isArray(given)) return undefined;
     const own = Object.fromEntries(parts.map((part) => [part, state[part]]));
     const known = Object.keys(given).every((part) => Object.hasOwn(own, part) && isAlike(given[part], own[part]));
-    return known && !Array.isArray(given) ? given : undefined;
+    return known ? given : undefined;
   } catch {
     return undefined;
   }
