@@ -132,10 +132,8 @@ def contents(articles: list[HtmlElement]) -> str:
 
     items = []
     for article in articles:
-        numbered = [
-            part for part in article.xpath(".//section[@id][h2]") if part.find("h2").text_content()[0].isdigit()
-        ]
-        sections = "".join(item(part.get("id"), part.find("h2")) for part in numbered)
+        places = [(part.get("id"), part.find("h2")) for part in article.xpath(".//section[@id][h2]")]
+        sections = "".join(item(*place) for place in places if place[1].text_content()[0].isdigit())
         items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
 
@@ -155,9 +153,8 @@ def book(site: Path) -> str:
     articles = [article_of(tree, page, order) for page, tree in parsed.items()]
     body = "".join(tostring(article, encoding="unicode", with_tail=False) for article in articles)
     links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
-    widgets = "".join(
-        f'<script src="{script}"></script>' for script in sorted(scripts, key=lambda script: "host.js" in script)
-    )
+    scripts.sort(key=lambda script: "host.js" in script)  # it comes last
+    widgets = "".join(f'<script src="{script}"></script>' for script in scripts)
     title = (
         f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'
         f"<p>{html.escape(config['author'])}, {config['copyright']}</p></header>"

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .figures import caption
 from .levels import number_of
-from .notebooks import read_chapters, title_of
+from .notebooks import read_chapters, read_notebook, title_of
 
 FOLDER = "figures"
 
@@ -67,9 +67,8 @@ class FiguresDirective(SphinxDirective):
                 items += nodes.list_item("", nodes.paragraph("", "", link, words, nodes.Text(" "), png))
             if items.children:
                 title = title_of(notebook, page)
-                sections.append(
-                    nodes.section("", nodes.title("", title), items, ids=[nodes.make_id(f"figures-of-{title}")])
-                )
+                id = nodes.make_id(f"figures-of-{number_of(page)}")
+                sections.append(nodes.section("", nodes.title("", title), items, ids=[id]))
         return sections
 
 
@@ -77,6 +76,7 @@ def write_files(app: Sphinx) -> None:
     """Write the PNGs beside the pages."""
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
-    for page, notebook in read_chapters(app.env):
-        for figure in figures_in(page, notebook):
+    paths = {page: Path(app.env.doc2path(page)) for page in app.env.found_docs if number_of(page)}
+    for page, path in paths.items():
+        for figure in figures_in(page, read_notebook(path)):
             (folder.parent / figure.file).write_bytes(figure.png)
