@@ -264,7 +264,8 @@ def parts_of_turn(asked: Tag, after: list[Tag]) -> Iterator[Part]:
     if widget := cell.select_one("[data-widget=your_turn]"):
         yield Part(f"<h3>Your turn</h3>{poll_of_turn(json.loads(str(widget['data-state'])))}", words, ALONE)
         return
-    shown = f'<div class="answer fragment">{code_of(answer, "div") or code_of(cell, "div")}</div>'
+    code = code_of(answer, "div") or code_of(cell, "div")
+    shown = f'<div class="answer fragment" data-fragment-index="0">{code}</div>'
     yield Part(f'<div class="asked"><p>{inner(asked)}</p></div>{shown}', words, ALONE)
 
 
@@ -373,7 +374,7 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
                 yield from parts_of_cell(block, lead, notes)
             elif "callout-predict-first" in kind:
                 fold = answer_to(block)
-                answer = f'<div class="answer fragment">{unfolded(fold)}</div>' if fold else ""
+                answer = f'<div class="answer fragment" data-fragment-index="0">{unfolded(fold)}</div>' if fold else ""
                 yield Part(f'{lead}<div class="asked">{inner(block)}</div>{answer}', notes + noted(block), SPACIOUS)
             elif block.name == "blockquote":
                 yield Part(f'{lead}<div class="{" ".join(kind)}">{inner(block)}</div>', notes + noted(block))
