@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from lxml.html import HtmlElement, document_fromstring, tostring
 from lxml.html.builder import E
+from playwright.sync_api import Browser
 
 from tools.book import pages, settings
 from tools.browser import built_site, chromium, serve, visit
@@ -166,12 +167,12 @@ def book(site: Path) -> str:
     )
 
 
-def print_book(site: Path, out: Path) -> None:
+def print_book(site: Path, out: Path, browser: Browser) -> None:
     """Print the book of a built site into a PDF."""
     page_of_book = site / "book-for-print.html"
     page_of_book.write_text(book(site), encoding="utf-8")
     try:
-        with serve(site) as address, chromium() as browser:
+        with serve(site) as address:
             page = browser.new_page(viewport={"width": 794, "height": 1123})  # an A4 sheet
             visit(page, f"{address}/{page_of_book.name}")
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -185,6 +186,7 @@ def print_book(site: Path, out: Path) -> None:
                 tagged=True,
                 outline=True,
             )
+            page.close()
     finally:
         page_of_book.unlink()
 
@@ -195,7 +197,8 @@ def main() -> None:
     parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
     options = parser.parse_args()
-    print_book(options.site, options.out)
+    with chromium() as browser:
+        print_book(options.site, options.out, browser)
     print(f"The book is ready: {options.out}, {options.out.stat().st_size / 1e6:.1f} MB")
 
 

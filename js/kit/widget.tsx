@@ -202,10 +202,11 @@ async function fillScreen(el: HTMLElement) {
   document.addEventListener("fullscreenchange", leave);
 }
 
-/** At the heading's end: the link to what is shown, and the way to fill the screen, where there is one. */
+/** At the heading's end, on a page of the book: the link to what is shown, and the way to fill the screen, if any. */
 function Tools() {
   const { link, el } = useContext(Frame);
   const [copied, say] = useStateFor(link ?? "", "");
+  if (!el || el.getRootNode() !== document || el.closest(".demonstration")) return null; // a notebook, a slide
 
   async function copy() {
     try {
@@ -227,7 +228,7 @@ function Tools() {
         </a>
       )}
       {document.fullscreenEnabled && (
-        <button type="button" title="Fill the screen" aria-label="Fill the screen" onClick={() => fillScreen(el!)}>
+        <button type="button" title="Fill the screen" aria-label="Fill the screen" onClick={() => fillScreen(el)}>
           <svg viewBox="0 0 16 16" aria-hidden="true">
             <path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" />
           </svg>
