@@ -46,8 +46,8 @@ html { font-size: 9.6pt; scroll-padding: 0; }
 body { background: #fff; color: #1b2129; counter-reset: none; }
 main.bd-content { display: block !important; max-width: none; }
 article { break-before: page; padding: 0 !important; line-height: 1.5 !important; }
-header.book-title { break-after: page; padding-top: 30%; text-align: center; }
-nav.book-contents { break-after: page; font-family: var(--book-sans); font-size: 0.9rem; }
+header.book-title { padding-top: 30%; text-align: center; }
+nav.book-contents { break-before: page; font-family: var(--book-sans); font-size: 0.9rem; }
 nav.book-contents > ul { columns: 2; padding: 0; }
 nav.book-contents ul { list-style: none; padding-left: 1.2rem; margin: 0.1rem 0; }
 nav.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }

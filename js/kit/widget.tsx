@@ -67,9 +67,9 @@ function focusIn(el: HTMLElement): () => void {
 /** Show what a choice leads to; if that is less tall, room is left, so that what stands below keeps its place. */
 function keepHeight(el: HTMLElement, show: () => void) {
   const section = el.firstElementChild as HTMLElement;
-  const height = section.getBoundingClientRect().height;
+  const { height } = getComputedStyle(section); // as if it were not enlarged
   show();
-  section.style.minHeight = `${height}px`;
+  section.style.minHeight = height;
 }
 
 /** Room that was left goes when the width changes or a fold is opened or closed; the function returned ends that. */
