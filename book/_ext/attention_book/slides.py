@@ -163,6 +163,9 @@ def key_sentences(paragraph: Tag, *, opening: bool = False, leading: bool = Fals
         >>> text = "<p><strong>Focus.</strong> Weights vary. They sum to 1. Why <strong>exp</strong>? See 2a.</p>"
         >>> key_sentences(BeautifulSoup(text, "html.parser").p)
         ['<strong>Focus.</strong> Weights vary.', 'Why <strong>exp</strong>? See 2a.']
+        >>> text = "<p>We sum. The rows stay. To the <em>sum</em> it adds <strong>a bias</strong>. Done.</p>"
+        >>> key_sentences(BeautifulSoup(text, "html.parser").p)
+        ['The rows stay. To the <em>sum</em> it adds <strong>a bias</strong>.']
     """
     every = sentences(paragraph)
     shown = {0} if opening else set()
