@@ -28,11 +28,11 @@ def of_class(*names: str) -> str:
 
 
 ALSO = {f"book/{name}" for name in ("why", "notation", "where_attention_went", "glossary", "references")}
-# What is of no use on paper: folded code, claims that are no findings, what a check said to an answer that nobody gave
+# What is of no use on paper: folded code, claims that are no findings, places for answers and what a check says to them
 SCREEN_ONLY = (
     f".//details[{of_class('above-input')} and not(ancestor::*[{of_class('tag_answer')}])] | "
     f".//details[{of_class('claim-group')}] | .//script | .//button | .//*[@id='jb-print-docs-body'] | "
-    f".//*[{of_class('tag_turn', 'tag_answer', 'tag_exercise')}]//*[{of_class('cell_output')}] | "
+    f".//*[{of_class('tag_turn', 'tag_answer')}]//*[{of_class('cell_output')}] | .//*[{of_class('tag_exercise')}] | "
     f".//*[{of_class('headerlink', 'copybtn', 'prev-next-area', 'toggle-details__summary', 'you-are-here')}]"
 )
 NAMES = ("id", "name", "href", "for", "aria-labelledby", "aria-describedby")
@@ -90,7 +90,7 @@ def led_into_the_book(href: str, page: str, pages: list[str], site: str = "") ->
 
 def ready_for_paper(article: HtmlElement) -> None:
     """Take out what is of no use on paper, open the folds, and have a turn show its answer."""
-    for turn in article.xpath(".//*[@data-widget='your_turn']"):
+    for turn in article.xpath(f".//*[{of_class('tag_turn')}]//*[@data-widget='your_turn']"):
         cell = turn.xpath(f"ancestor::*[{of_class('cell')}][1]")[0]
         following = cell.getnext()
         if following is not None and "tag_answer" in following.get("class", ""):

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from lxml.html import document_fromstring
 from test_site import TOC
+from website import soup_of
 
 from tools import pdf
 from tools.pdf import book, led_into_the_book, prefix
@@ -27,8 +28,8 @@ def test_the_printed_book_holds_the_chapters_and_no_lists_of_the_site(printed):
 
 
 def test_turns_have_their_answers_and_folded_code_is_gone(printed, site):
-    chapters = [(site / f"{name}.html").read_text(encoding="utf-8") for name in TOC if name.startswith("notebooks/")]
-    turns = sum(chapter.count('data-widget="your_turn"') for chapter in chapters)
+    chapters = [soup_of(site / f"{name}.html") for name in TOC if name.startswith("notebooks/")]
+    turns = sum(len(chapter.select(".tag_turn [data-widget=your_turn]")) for chapter in chapters)
     assert len(printed.xpath("//p[em[.='Answer: ']]")) == turns > 20
     assert not printed.xpath("//*[@data-widget='your_turn'] | //button")
     folded = printed.xpath("//details[contains(@class, 'above-input')]/summary")

@@ -19,7 +19,7 @@ RUBBISH = ["", "{", "[]", "null", "3", "%E0%A4%A", '{"words": ["x"]}', '{"note":
 NO_SUCH = {
     "mask_builder": [{"cells": ["10", "1"]}, {"cells": []}, {"task": "x"}, {"window": 1.5}, {"padding": ["x"]}],
     "plane": [{"word": "cat"}, {"query": [1e9, 0]}, {"keys": [1, 2]}],
-    "temperature": [{"d_k": 5}, {"query": 0}, {"own": 99}, {"along": "x"}],
+    "temperature": [{"d_k": 5}, {"query": 0}, {"own": 0}, {"along": "x"}],
     "translator": [{"sentence": 7}],
 }
 REFUSED = "The link that led here holds nothing"
