@@ -55,7 +55,7 @@ widgets: $(STAMP) js/node_modules/.package-lock.json ## Build the widgets' bundl
 screenshots: book ## Photograph every page and widget at three sizes, light and dark, into _build/screenshots
 	@$(PY) -m tools.screenshots
 
-pdf: book ## Print the whole book into _build/book.pdf; it takes some minutes and needs Chromium (make browser)
+pdf: book ## Print the chapters, tagged and with bookmarks, into _build/book.pdf; it takes some minutes and needs Chromium (make browser)
 	@$(PY) -m tools.pdf
 
 browser: $(STAMP) ## Install a Chromium for the tests of the site (one on the path will do as well)

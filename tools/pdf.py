@@ -1,22 +1,25 @@
-"""Print the built site as one PDF: `make pdf`.
+"""Print the book as a tagged PDF with bookmarks: `make pdf`.
 
     python -m tools.pdf [--site _build/html] [--out _build/book.pdf]
 
-The articles of all pages are put one after another in their order, below a title and a list of contents, with their
-links led to places in the book; Chromium prints the result. Solutions stand open; folded code is left
-out; a widget shows its table.
+The chapters, what leads to them, the glossary and the references are put one after another, below a title and a list
+of contents. Links lead to places in the book, else to the site. Solutions and answers stand open; folded code is left
+out; a demonstration is shown as it stands when the page is opened, and one that the site fetches on demand is named.
 """
 
 import argparse
 import html
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lxml.html import HtmlElement, document_fromstring, tostring
+from lxml.html.builder import E
+from playwright.sync_api import Browser
 
 from tools.book import pages, settings
-from tools.browser import built_site, chromium, serve
+from tools.browser import built_site, chromium, serve, visit
 
 
 def of_class(*names: str) -> str:
@@ -24,10 +27,13 @@ def of_class(*names: str) -> str:
     return " or ".join(f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')" for name in names)
 
 
-# What is of no use on paper
+ALSO = {f"book/{name}" for name in ("why", "notation", "where_attention_went", "glossary", "references")}
+# What is of no use on paper: folded code, claims that are no findings, places for answers and what a check says to them
 SCREEN_ONLY = (
-    f".//details[{of_class('above-input')}] | .//script | .//button | .//*[@id='jb-print-docs-body'] | "
-    f".//*[{of_class('headerlink', 'copybtn', 'prev-next-area', 'toggle-details__summary')}]"
+    f".//details[{of_class('above-input')} and not(ancestor::*[{of_class('tag_answer')}])] | "
+    f".//details[{of_class('claim-group')}] | .//script | .//button | .//*[@id='jb-print-docs-body'] | "
+    f".//*[{of_class('tag_turn', 'tag_answer')}]//*[{of_class('cell_output')}] | .//*[{of_class('tag_exercise')}] | "
+    f".//*[{of_class('headerlink', 'copybtn', 'prev-next-area', 'toggle-details__summary', 'you-are-here')}]"
 )
 NAMES = ("id", "name", "href", "for", "aria-labelledby", "aria-describedby")
 FOOTER = (
@@ -35,23 +41,34 @@ FOOTER = (
     '<span class="pageNumber"></span></div>'
 )
 STYLE = """
-@page { size: A4; margin: 18mm 18mm 20mm; }
-html { font-size: 10.5pt; scroll-padding: 0; }
+@page { size: A4; margin: 20mm 24mm; }
+html { font-size: 9.6pt; scroll-padding: 0; }
 body { background: #fff; color: #1b2129; counter-reset: none; }
 main.bd-content { display: block !important; max-width: none; }
-article { break-before: page; padding: 0; }
-header.book-title { break-after: page; padding-top: 30%; text-align: center; }
-nav.book-contents { break-after: page; }
+article { break-before: page; padding: 0 !important; line-height: 1.5 !important; }
+header.book-title { padding-top: 30%; text-align: center; }
+nav.book-contents { break-before: page; font-family: var(--book-sans); font-size: 0.9rem; }
+nav.book-contents > ul { columns: 2; padding: 0; }
 nav.book-contents ul { list-style: none; padding-left: 1.2rem; margin: 0.1rem 0; }
 nav.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
-nav.book-contents li li { font-weight: 400; }
-h1, h2, h3, h4 { break-after: avoid; }
-pre, img, table, blockquote, .claim, .math, .cell_input, .highlight { break-inside: avoid; }
-pre, .highlight pre { white-space: pre-wrap; font-size: 7.6pt !important; overflow: visible !important; }
+nav.book-contents li li { font-weight: 400; break-before: avoid; }
+nav.book-contents a { color: inherit; text-decoration: none; }
+h1, h2, h3, h4, summary { break-after: avoid; }
+pre, img, tr, blockquote, details, .claim, .math, .cell_input, .highlight, .bw { break-inside: avoid; }
+p:has(+ :is(.math, .cell, ul, ol, pre)), dt, .cell_output img { break-after: avoid; }
+.figure-caption { break-before: avoid; break-inside: avoid; }
+summary, summary > * { list-style: none !important; }
+summary::before, summary::after { content: none !important; }
+pre, .highlight pre { white-space: pre-wrap; font-size: 7.8pt !important; overflow: visible !important; }
 .cell_output, .cell_input, div.math { overflow: visible !important; }
-img { max-width: 88% !important; height: auto !important; }
+img { width: auto !important; height: auto !important; max-width: 100% !important; max-height: 125mm; }
 .bd-article p, .bd-article li { orphans: 3; widows: 3; }
 """
+
+
+def printed_pages() -> list[str]:
+    """Return the pages of the printed book in their order: the chapters, and what one needs to read them."""
+    return [page for page in pages() if page.startswith("notebooks/") or page in ALSO]
 
 
 def prefix(page: str) -> str:
@@ -59,32 +76,46 @@ def prefix(page: str) -> str:
     return page.replace("/", "-") + "--"
 
 
-def led_into_the_book(href: str, page: str, pages: list[str]) -> str:
-    """Return a link of a page as it is within the book; links to what the book lacks stay."""
+def led_into_the_book(href: str, page: str, pages: list[str], site: str = "") -> str:
+    """Return a link of a page as it is within the book; one to what the book lacks leads to the site."""
     parts = urlsplit(href)
     if parts.scheme or parts.netloc:
         return href
-    target = page
-    if parts.path:
-        path = (Path("/") / Path(page).parent / unquote(parts.path)).as_posix()
-        target = re.sub(r"[^/]+/\.\./", "", path).lstrip("/").removesuffix(".html")
+    path = re.sub(r"[^/]+/\.\./", "", f"{Path(page).parent}/{unquote(parts.path)}") if parts.path else f"{page}.html"
+    target = path.removesuffix(".html")
     if target not in pages:
-        return href
-    return f"#{prefix(target)}{unquote(parts.fragment)}" if parts.fragment else f"#{prefix(target)}page"
+        return site + path + (f"#{parts.fragment}" if parts.fragment else "")
+    return f"#{prefix(target)}{unquote(parts.fragment) or 'page'}"
 
 
-def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
-    """Return the article of a page, ready for the book."""
-    (article,) = tree.xpath(f"//article[{of_class('bd-article')}]")
+def ready_for_paper(article: HtmlElement) -> None:
+    """Take out what is of no use on paper, open the folds, and have a turn show its answer."""
+    for turn in article.xpath(f".//*[{of_class('tag_turn')}]//*[@data-widget='your_turn']"):
+        cell = turn.xpath(f"ancestor::*[{of_class('cell')}][1]")[0]
+        following = cell.getnext()
+        if following is not None and "tag_answer" in following.get("class", ""):
+            following.drop_tree()
+        answer = turn.find(".//details")
+        answer.find("summary").drop_tree()
+        cell.getparent().replace(cell, E.p(E.em("Answer: "), answer.text_content()))
     for element in article.xpath(SCREEN_ONLY):
         element.drop_tree()
     for details in article.iter("details"):
         details.set("open", "")
+        if "above-input" in details.get("class", ""):
+            details.replace(details.find("summary"), E.summary("An answer"))
+
+
+def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
+    """Return the article of a page, ready for the book."""
+    site = tree.xpath("string(//link[@rel='canonical']/@href)").removesuffix(f"{page}.html")
+    (article,) = tree.xpath(f"//article[{of_class('bd-article')}]")
+    ready_for_paper(article)
     for element in article.iter("*"):
         for name in NAMES:
             value = element.get(name)
             if value is not None and name == "href":
-                element.set(name, led_into_the_book(value, page, pages))
+                element.set(name, led_into_the_book(value, page, pages, site))
             elif value is not None:  # one id, or several
                 element.set(name, " ".join(prefix(page) + word for word in value.split()))
         if element.get("src") and not urlsplit(element.get("src")).scheme:
@@ -95,30 +126,36 @@ def article_of(tree: HtmlElement, page: str, pages: list[str]) -> HtmlElement:
 
 
 def contents(articles: list[HtmlElement]) -> str:
-    """Return the list of contents: every page with its sections."""
+    """Return the list of contents: every page with its numbered sections."""
 
     def item(id: str, heading: HtmlElement, inner: str = "") -> str:
         return f'<li><a href="#{id}">{html.escape(heading.text_content())}</a>{inner}</li>'
 
     items = []
     for article in articles:
-        sections = "".join(item(part.get("id"), part.find("h2")) for part in article.xpath(".//section[@id][h2]"))
+        places = [(part.get("id"), part.find("h2")) for part in article.xpath(".//section[@id][h2]")]
+        sections = "".join(item(*place) for place in places if place[1].text_content()[0].isdigit())
         items.append(item(article.get("id"), article.find(".//h1"), f"<ul>{sections}</ul>"))
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(items)}</ul></nav>'
 
 
+def loaded(parsed: Iterable[HtmlElement], query: str) -> list[str]:
+    """Return the addresses of what the pages load, each once."""
+    found = [address for tree in parsed for address in tree.xpath(query)]
+    return list(dict.fromkeys(re.sub(r"^(\.\./)+", "", address) for address in found))
+
+
 def book(site: Path) -> str:
     """Return the whole book as one page of the site."""
-    config, order = settings(), pages()
+    config, order = settings(), printed_pages()
     parsed = {page: document_fromstring((site / f"{page}.html").read_text(encoding="utf-8")) for page in order}
-    sheets = dict.fromkeys(
-        re.sub(r"^(\.\./)+", "", address)
-        for tree in parsed.values()
-        for address in tree.xpath("//link[contains(@rel, 'stylesheet')]/@href")
-    )
+    sheets = loaded(parsed.values(), "//link[contains(@rel, 'stylesheet')]/@href")
+    scripts = loaded(parsed.values(), "//script[contains(@src, '_static/widgets/')]/@src")
     articles = [article_of(tree, page, order) for page, tree in parsed.items()]
     body = "".join(tostring(article, encoding="unicode", with_tail=False) for article in articles)
     links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
+    scripts.sort(key=lambda script: "host.js" in script)  # it comes last
+    widgets = "".join(f'<script src="{script}"></script>' for script in scripts)
     title = (
         f'<header class="book-title"><h1>{html.escape(config["title"])}</h1>'
         f"<p>{html.escape(config['author'])}, {config['copyright']}</p></header>"
@@ -126,19 +163,18 @@ def book(site: Path) -> str:
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
         f"<title>{html.escape(config['title'])}</title>{links}<style>{STYLE}</style></head>"
-        f'<body><main class="bd-content">{title}{contents(articles)}{body}</main></body></html>'
+        f'<body><main class="bd-content">{title}{contents(articles)}{body}</main>{widgets}</body></html>'
     )
 
 
-def print_book(site: Path, out: Path) -> None:
+def print_book(site: Path, out: Path, browser: Browser) -> None:
     """Print the book of a built site into a PDF."""
     page_of_book = site / "book-for-print.html"
     page_of_book.write_text(book(site), encoding="utf-8")
     try:
-        with serve(site) as address, chromium() as browser:
-            page = browser.new_page()
-            page.goto(f"{address}/{page_of_book.name}", wait_until="networkidle")
-            page.evaluate("document.fonts.ready")
+        with serve(site) as address:
+            page = browser.new_page(viewport={"width": 794, "height": 1123})  # an A4 sheet
+            visit(page, f"{address}/{page_of_book.name}")
             out.parent.mkdir(parents=True, exist_ok=True)
             page.pdf(
                 path=out,
@@ -147,7 +183,10 @@ def print_book(site: Path, out: Path) -> None:
                 display_header_footer=True,
                 header_template="<span></span>",
                 footer_template=FOOTER,
+                tagged=True,
+                outline=True,
             )
+            page.close()
     finally:
         page_of_book.unlink()
 
@@ -158,7 +197,8 @@ def main() -> None:
     parser.add_argument("--site", type=built_site, default="_build/html", help="the built site")
     parser.add_argument("--out", type=Path, default=Path("_build/book.pdf"), help="the file to write")
     options = parser.parse_args()
-    print_book(options.site, options.out)
+    with chromium() as browser:
+        print_book(options.site, options.out, browser)
     print(f"The book is ready: {options.out}, {options.out.stat().st_size / 1e6:.1f} MB")
 
 

@@ -2,6 +2,7 @@
 
 import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
 import { useContext, useState } from "preact/hooks";
+import { fromFragment, toFragment } from "./link.ts";
 
 /** What a view gets: the state, what `compute` made of it, and a way to change it. */
 export interface ViewProps<S, D> {
@@ -17,12 +18,16 @@ interface Definition<S, D> {
   label: string;
   /** Repair an inconsistent state, such as a step that the example does not have. */
   settle?: (state: S) => S;
+  /** What of the state a link carries; without it there is no link. */
+  linked?: readonly (keyof S)[];
   /** Compute everything that is shown from the state. */
   compute: (state: S) => D;
   View: ComponentType<ViewProps<S, D>>;
 }
 
 const Prefix = createContext("");
+/** The link to what is shown, and the element that can fill the screen. */
+const Frame = createContext<{ link?: string; el?: HTMLElement }>({});
 
 /** A function that makes ids which are this widget's alone: `useIds()("reset")` is "temperature-2-reset". */
 export function useIds(): (key: string) => string {
@@ -62,9 +67,9 @@ function focusIn(el: HTMLElement): () => void {
 /** Show what a choice leads to; if that is less tall, room is left, so that what stands below keeps its place. */
 function keepHeight(el: HTMLElement, show: () => void) {
   const section = el.firstElementChild as HTMLElement;
-  const height = section.getBoundingClientRect().height;
+  const { height } = getComputedStyle(section); // as if it were not enlarged
   show();
-  section.style.minHeight = `${height}px`;
+  section.style.minHeight = height;
 }
 
 /** Room that was left goes when the width changes or a fold is opened or closed; the function returned ends that. */
@@ -84,21 +89,45 @@ function letGoOfHeight(el: HTMLElement): () => void {
 // In a notebook each widget has imported its bundle anew, so a shared counter belongs to the page.
 const page = globalThis as typeof globalThis & { attentionWidgetsMounted?: number };
 
+/** What tells a widget of a page from those of its kind in a link: "plane", "plane-2"; a notebook's have no link. */
+function nameInLinks(el: HTMLElement): string {
+  const { widget } = el.dataset;
+  if (!widget || el.getRootNode() !== document) return "";
+  const place = [...document.querySelectorAll(`[data-widget="${widget}"]`)].indexOf(el);
+  return place > 0 ? `${widget}-${place + 1}` : widget;
+}
+
 /** Make what the book's pages and notebooks mount. */
-export function defineWidget<S extends object, D>({ name, label, settle, compute, View }: Definition<S, D>) {
+export function defineWidget<S extends object, D>(definition: Definition<S, D>) {
+  const { name, label, settle, linked = [], compute, View } = definition;
+
   /** Show a state in an element, and write into the state what a reader does; the function returned ends that. */
   function render({ state, el }: { state: S; el: HTMLElement }): () => void {
     page.attentionWidgetsMounted = (page.attentionWidgetsMounted ?? 0) + 1;
     const prefix = `${name}-${page.attentionWidgetsMounted}`;
+    const inLinks = linked.length ? nameInLinks(el) : "";
+    let refused = false;
+    let link = "";
 
     function show() {
       const settled = settle ? settle({ ...state }) : { ...state };
+      const data = compute(settled);
+      link = inLinks && toFragment(inLinks, settled, linked);
       const keepFocus = focusIn(el);
       draw(
         <Prefix.Provider value={prefix}>
-          <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys} translate={false}>
-            <View state={settled} data={compute(settled)} write={write} />
-          </section>
+          <Frame.Provider value={{ link, el }}>
+            <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys} translate={false}>
+              {refused && (
+                <p class="bw-trouble" role="status">
+                  <Words>
+                    The link that led here holds nothing that this demonstration knows. This is its beginning.
+                  </Words>
+                </p>
+              )}
+              <View state={settled} data={data} write={write} />
+            </section>
+          </Frame.Provider>
         </Prefix.Provider>,
         el,
       );
@@ -106,14 +135,38 @@ export function defineWidget<S extends object, D>({ name, label, settle, compute
     }
 
     function write(changes: Partial<S>) {
+      refused = false;
       Object.assign(state, changes);
       keepHeight(el, show);
     }
 
+    /** Show what the page's fragment says; what cannot be read or shown is refused. */
+    function follow() {
+      const changes = inLinks ? fromFragment(location.hash, inLinks, state, linked) : null;
+      if (changes === null) return show();
+      const before = { ...state };
+      refused = !changes;
+      try {
+        Object.assign(state, changes);
+        show();
+      } catch {
+        Object.assign(state, before);
+        refused = true;
+        draw(null, el);
+        show();
+      }
+      el.scrollIntoView();
+    }
+    const followed = () => location.hash.startsWith(`#${inLinks}=`) && location.hash !== link && follow();
+
     el.replaceChildren();
-    show();
+    const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+    if (entry?.type === "navigate") follow();
+    else show(); // after a reload and on the way back it is where its reader left it
+    if (inLinks) addEventListener("hashchange", followed);
     const stop = letGoOfHeight(el);
     return () => {
+      removeEventListener("hashchange", followed);
       stop();
       draw(null, el);
     };
@@ -133,6 +186,58 @@ export function Words({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** Let a widget fill the screen, as large as it fits. */
+async function fillScreen(el: HTMLElement) {
+  const section = el.firstElementChild as HTMLElement;
+  const { width, height } = section.getBoundingClientRect();
+  await el.requestFullscreen();
+  const zoom = Math.min(innerWidth / width, innerHeight / height, 3);
+  Object.assign(section.style, { width: `${width}px`, zoom: Math.max(zoom, 1) });
+  const leave = () => {
+    if (document.fullscreenElement === el) return;
+    section.style.removeProperty("width");
+    section.style.removeProperty("zoom");
+    document.removeEventListener("fullscreenchange", leave);
+  };
+  document.addEventListener("fullscreenchange", leave);
+}
+
+/** At the heading's end, on a page of the book: the link to what is shown, and the way to fill the screen, if any. */
+function Tools() {
+  const { link, el } = useContext(Frame);
+  const [copied, say] = useStateFor(link ?? "", "");
+  if (!el || el.getRootNode() !== document || el.closest(".demonstration")) return null; // a notebook, a slide
+
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(new URL(link!, location.href).href);
+      say("Link copied");
+    } catch {
+      say("The link is in the address bar");
+    }
+  }
+  return (
+    <span class="bw-tools">
+      <span role="status">{copied}</span>
+      {link && (
+        <a href={link} title="A link to what you see" onClick={copy}>
+          <span class="bw-unseen">A link to what you see</span>
+          <svg viewBox="0 0 16 16" aria-hidden="true">
+            <path d="M6.5 9.5l3-3M7 4.5l1.5-1.5a3.2 3.2 0 0 1 4.5 4.5l-1.5 1.5M9 11.5l-1.5 1.5a3.2 3.2 0 0 1-4.5-4.5l1.5-1.5" />
+          </svg>
+        </a>
+      )}
+      {document.fullscreenEnabled && (
+        <button type="button" title="Fill the screen" aria-label="Fill the screen" onClick={() => fillScreen(el)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true">
+            <path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" />
+          </svg>
+        </button>
+      )}
+    </span>
+  );
+}
+
 /** The heading of a widget, with what is at its right. */
 export function Heading({ children, beside }: { children: ComponentChildren; beside?: ComponentChildren }) {
   return (
@@ -141,6 +246,7 @@ export function Heading({ children, beside }: { children: ComponentChildren; bes
         <Words>{children}</Words>
       </p>
       {beside}
+      <Tools />
     </div>
   );
 }

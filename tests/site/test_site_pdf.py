@@ -1,12 +1,16 @@
-"""The book as one page, which `make pdf` prints. Printing itself takes minutes and is left to that command."""
+"""The book as one page, which `make pdf` prints. Printing all of it takes minutes and is left to that command."""
 
 from collections import Counter
 
 import pytest
 from lxml.html import document_fromstring
 from test_site import TOC
+from website import soup_of
 
+from tools import pdf
 from tools.pdf import book, led_into_the_book, prefix
+
+LISTS = ("claims", "mistakes", "sayings", "figures", "names", "api", "package/", "benchmark")
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +19,30 @@ def printed(site):
     return document_fromstring(book(site))
 
 
-def test_the_printed_book_holds_every_page_in_order(printed):
-    assert printed.xpath("//main/article/@id") == [f"{prefix(name)}page" for name in TOC]
+def test_the_printed_book_holds_the_chapters_and_no_lists_of_the_site(printed):
+    ids = printed.xpath("//main/article/@id")
+    assert ids == [f"{prefix(name)}page" for name in TOC if f"{prefix(name)}page" in ids], "in their order"
+    assert {f"{prefix(name)}page" for name in TOC if name.startswith("notebooks/")} < set(ids)
+    assert {"book-glossary--page", "book-references--page"} < set(ids)
+    assert not [id for id in ids for name in LISTS if id.startswith(prefix(f"book/{name}").removesuffix("--"))]
+
+
+def test_turns_have_their_answers_and_folded_code_is_gone(printed, site):
+    chapters = [soup_of(site / f"{name}.html") for name in TOC if name.startswith("notebooks/")]
+    turns = sum(len(chapter.select(".tag_turn [data-widget=your_turn]")) for chapter in chapters)
+    assert len(printed.xpath("//p[em[.='Answer: ']]")) == turns > 20
+    assert not printed.xpath("//*[@data-widget='your_turn'] | //button")
+    folded = printed.xpath("//details[contains(@class, 'above-input')]/summary")
+    assert folded and {summary.text_content() for summary in folded} == {"An answer"}
+
+
+def test_a_chapter_prints_tagged_and_with_bookmarks(browser, site, tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf, "printed_pages", lambda: ["book/why", "book/references"])
+    pdf.print_book(site, tmp_path / "book.pdf", browser)
+    made = (tmp_path / "book.pdf").read_bytes()
+    assert b"/MarkInfo <</Type /MarkInfo\n/Marked true" in made and b"/StructTreeRoot" in made
+    assert made.count(b"/Type /Page\n") > 3
+    assert b"(Why attention)" in made[made.index(b"/Outlines") - 20_000 :]
 
 
 def test_links_of_the_printed_book_lead_to_places_in_it(printed):
@@ -45,8 +71,9 @@ def test_solutions_are_open_on_paper(printed):
         ("../book/notation.html", "#book-notation--page"),
         ("two.html#section-2-1", "#notebooks-two--section-2-1"),
         ("https://example.org/two.html", "https://example.org/two.html"),
-        ("../search.html", "../search.html"),
+        ("../search.html#box", "https://here.org/search.html#box"),
     ],
 )
 def test_a_link_is_led_to_its_place_in_the_book(href, expected):
-    assert led_into_the_book(href, "notebooks/one", ["notebooks/one", "notebooks/two", "book/notation"]) == expected
+    pages = ["notebooks/one", "notebooks/two", "book/notation"]
+    assert led_into_the_book(href, "notebooks/one", pages, "https://here.org/") == expected

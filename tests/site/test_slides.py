@@ -112,6 +112,12 @@ def test_each_chapter_leads_to_its_deck(site):
         assert links == [f"../{slides.FOLDER}/{name.rpartition('/')[2]}.html"]
 
 
+def test_a_chapter_is_shown_in_an_hour_and_without_claims(deck):
+    _, page = deck
+    assert page.locator(".page:not([id^=questions] *)").count() <= 41
+    assert page.locator(".page .claim, .page .finding").count() == 0
+
+
 def test_a_deck_needs_nothing_but_its_folder(deck):
     _, page = deck
     assert page.heard

@@ -33,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         citation,
         claim_lines,
         downloads,
+        figure_list,
         figures,
         formulas,
         laboratory,
@@ -57,6 +58,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # What a page may write
     app.add_directive("benchmark", BenchmarkDirective)
     app.add_directive("claims", ClaimsDirective)
+    app.add_directive("figures", figure_list.FiguresDirective)
     app.add_directive("laboratory", laboratory.LaboratoryDirective)
     app.add_directive("mistakes", MistakesDirective)
     app.add_directive("review-cards", cards.CardsDirective)
@@ -112,6 +114,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # 6. All pages are written, and all static files copied.
     app.connect("build-finished", for_the_site(address.write_robots))
     app.connect("build-finished", for_the_site(cards.write_deck))
+    app.connect("build-finished", for_the_site(figure_list.write_files))
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
     app.connect("build-finished", for_the_site(theme.cut_sheets))

@@ -52,6 +52,14 @@
     narrow(page);
   }
 
+  // Somewhat smaller letters may save a slide.
+  function fitsDense(page) {
+    const { className } = page;
+    page.classList.add("dense");
+    if (overflows(page)) page.className = className;
+    return !overflows(page);
+  }
+
   // A figure is as large as its slide lets it be, with its caption below or, where that leaves more room, beside it.
   function fitFigure(figure) {
     const picture = figure.querySelector("img");
@@ -101,7 +109,7 @@
       const alone = part.matches(".alone");
       // A line or two may stand above a figure or a prediction.
       const below = page && isFlow(page) && (!alone || (part.matches(".spacious") && heightOf(page) < SMALL));
-      if (below && take(part)) continue;
+      if (below && (take(part) || fitsDense(page))) continue;
       add();
       if (take(part)) continue;
       shrink(page);
@@ -109,19 +117,26 @@
       if (rest) waiting.unshift(rest);
     }
 
-    // A line or two that are left over go back to the slide before, where smaller letters make room for them.
+    // A line or two that are left over go back to the slide before, where smaller letters make room for them. Below a
+    // question they come with its answer. What still stands alone is set large.
     for (const slide of [...column.children].slice(1)) {
       const [last, before] = [slide.firstChild, slide.previousElementSibling.firstChild];
-      if (!isFlow(last) || !isFlow(before) || heightOf(last) > SMALL) continue;
+      if (!isFlow(last) || heightOf(last) > SMALL || before.querySelector(".demonstration")) continue;
       const [parts, size] = [[...bodyOf(last).children], before.className];
+      const waits = before.querySelector(".fragment") !== null;
+      for (const part of parts) part.classList.toggle("fragment", waits);
+      if (waits) for (const part of parts) part.dataset.fragmentIndex = 0;
       bodyOf(before).append(...parts);
       shrink(before);
       if (!overflows(before)) slide.remove();
       else {
         before.className = size;
+        for (const part of parts) part.classList.remove("fragment");
         bodyOf(last).append(...parts);
       }
     }
+    for (const { firstChild: page } of column.children)
+      if (isFlow(page) && heightOf(page) < SMALL) page.classList.add("short");
   }
 
   // A slide without words of its own has those of the slide before.

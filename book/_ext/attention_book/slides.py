@@ -1,10 +1,10 @@
 """A deck of slides for each chapter, made by rules from its finished page: no word of it is written a second time.
 
-A section becomes slides under its heading. They show its formulas, tables, figures, demonstrations, findings and
+A section becomes slides under its heading. They show its formulas, tables, figures, demonstrations and
 call-outs, and short code with what it prints; of its prose they show the first sentence and those that have bold words
 or end in a colon. All prose is in the speaker's notes, with the proofs. A prediction, a *Your turn* and a question each
 have a slide that shows the answer at the next step. A turn whose answer can be typed is a poll, in which the right
-answer stands among the likeliest wrong ones. Exercises are listed at the end.
+answer stands among the likeliest wrong ones. The questions come last: they are for the next session's beginning.
 
 `slides.js` lays the parts out in the browser, as many as fit on each slide, and starts reveal.js, whose files come from
 the package `sphinx-revealjs`. The decks lie in a folder of their own, and load nothing that is not in the site.
@@ -39,8 +39,10 @@ LEFT_OUT = {"further-reading"}
 SILENT = {"tag_setup", "tag_turn", "tag_answer", "tag_exercise", "toctree-wrapper"}
 # Where a sentence ends. An element is one private character here, of the first kind if it ends a sentence itself.
 SENTENCE_END = re.compile(r"(?:(?<=[.?!\ue000-\ue7ff])(?<!et al\.)|(?<=[.?!][)”]))\s+(?=[A-Z(“\ue000-\uefff])")
+# What leans on the sentence before: how it begins, or a pronoun among its first five words
 POINTS_BACK = re.compile(
-    r"(But|Both|Each of|Hence|Here|It|Its|None|So|Such|That|The same|Their|Then|There|These|They|This|Those|Yet)\b"
+    r"(But|Each of|Hence|Here|None|So|That|The same|Then|There|Yet)\b"
+    r"|(\S+ ){,4}(?i:both|it|its|such|them|their|these|they|this|those)\b"
 )
 LABEL = re.compile(r"<strong>(?:(?!</strong>).)*</strong>")
 STATED = re.compile(r"<strong>(Theorem|Lemma|Corollary)")
@@ -155,12 +157,15 @@ def key_sentences(paragraph: Tag, *, opening: bool = False, leading: bool = Fals
 
     These are the sentences with bold words, the one after a bold label or a question, one that ends in a colon, and all
     of a theorem; the first sentence of an `opening` paragraph, and the last of one that is `leading` to what stands
-    below it. One that points back ("This is ...") brings the sentence before it.
+    below it. One that points back ("This is ...", "To the sum it adds ...") brings the sentence before it.
 
     Example:
         >>> text = "<p><strong>Focus.</strong> Weights vary. They sum to 1. Why <strong>exp</strong>? See 2a.</p>"
         >>> key_sentences(BeautifulSoup(text, "html.parser").p)
         ['<strong>Focus.</strong> Weights vary.', 'Why <strong>exp</strong>? See 2a.']
+        >>> text = "<p>We sum. The rows stay. To the <em>sum</em> it adds <strong>a bias</strong>. Done.</p>"
+        >>> key_sentences(BeautifulSoup(text, "html.parser").p)
+        ['The rows stay. To the <em>sum</em> it adds <strong>a bias</strong>.']
     """
     every = sentences(paragraph)
     shown = {0} if opening else set()
@@ -175,7 +180,7 @@ def key_sentences(paragraph: Tag, *, opening: bool = False, leading: bool = Fals
         ):
             shown.add(number)
     for number in range(len(every) - 1, 0, -1):
-        if number in shown and POINTS_BACK.match(every[number]):
+        if number in shown and POINTS_BACK.match(re.sub(r"<[^>]*>", "", every[number])):
             shown.add(number - 1)
     lines: list[str] = []
     for number in sorted(shown):
@@ -262,8 +267,9 @@ def parts_of_turn(asked: Tag, after: list[Tag]) -> Iterator[Part]:
     if widget := cell.select_one("[data-widget=your_turn]"):
         yield Part(f"<h3>Your turn</h3>{poll_of_turn(json.loads(str(widget['data-state'])))}", words, ALONE)
         return
-    yield Part(f'<div class="asked"><p>{inner(asked)}</p></div>{code_of(cell, "div")}', words, ALONE)
-    yield Part(f"<h3>One answer</h3>{code_of(answer, 'div')}", words, ALONE)
+    code = code_of(answer, "div") or code_of(cell, "div")
+    shown = f'<div class="answer fragment" data-fragment-index="0">{code}</div>'
+    yield Part(f'<div class="asked"><p>{inner(asked)}</p></div>{shown}', words, ALONE)
 
 
 def parts_of_questions(section: Tag) -> Iterator[Part]:
@@ -315,9 +321,9 @@ def code_of(cell: Tag, scope: str = ":scope >") -> str:
 
 
 def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
-    """Yield a demonstration, figures, or code with what it prints, below the words that lead to it; then findings.
+    """Yield a demonstration, figures, or code with what it prints, below the words that lead to it.
 
-    Code that nothing leads to and that prints nothing is shown if it begins with a definition: the others prepare.
+    Code is shown if it begins with a definition or if words lead to it: the others prepare.
     """
     code = code_of(cell)
     printed = "".join(
@@ -337,17 +343,10 @@ def parts_of_cell(cell: Tag, lead: str, notes: str) -> Iterator[Part]:
             figure = f"{lead}<figure>{picture}<figcaption>{caption}</figcaption></figure>"
             yield Part(figure, notes, ALONE if tall else SPACIOUS)
             lead = notes = ""
-    elif printed or (code and (lead or cell.pre.get_text().startswith("def "))):
+    elif code and (lead or cell.pre.get_text().startswith("def ")):
         yield Part(f'{lead}{code}<div class="printed">{printed}</div>', notes)
     else:
         yield Part(re.sub(r":(</\w+>)*$", r".\1", lead), notes)
-    findings = (
-        f'<p class="finding">{inner(claim.select_one(".claim-sentence"))}'
-        f"<small>{inner(claim.select_one('.claim-values'))}</small></p>"
-        for claim in cell.select(".claim.finding")
-    )
-    if shown := "".join(findings):
-        yield Part(shown)
 
 
 def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part]:
@@ -378,7 +377,7 @@ def parts_of(section: Tag, blocks: Iterable[Tag] | None = None) -> Iterator[Part
                 yield from parts_of_cell(block, lead, notes)
             elif "callout-predict-first" in kind:
                 fold = answer_to(block)
-                answer = f'<div class="answer fragment">{unfolded(fold)}</div>' if fold else ""
+                answer = f'<div class="answer fragment" data-fragment-index="0">{unfolded(fold)}</div>' if fold else ""
                 yield Part(f'{lead}<div class="asked">{inner(block)}</div>{answer}', notes + noted(block), SPACIOUS)
             elif block.name == "blockquote":
                 yield Part(f'{lead}<div class="{" ".join(kind)}">{inner(block)}</div>', notes + noted(block))
@@ -417,10 +416,8 @@ def with_their_notes(parts: Iterable[Part]) -> list[Part]:
 
 
 def parts_of_exercises(section: Tag) -> Iterator[Part]:
-    """Yield what stands before the exercises, which may hold a demonstration, and the list of them."""
+    """Yield the demonstration that may stand before the exercises."""
     yield from (part for part in parts_of(section) if part.kind)
-    titles = (inner(title).removeprefix("Exercise ") for title in section.select("section > h3"))
-    yield Part(f"<ul>{''.join(f'<li>{title}</li>' for title in titles)}</ul>")
 
 
 # ---- The deck -------------------------------------------------------------------------------------------------------

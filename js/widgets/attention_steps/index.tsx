@@ -38,11 +38,6 @@ const sentenceOf = (state: State): Sentence =>
 const stepsOf = ({ source, step_names }: State) =>
   source === "x" ? step_names : step_names.filter((step) => step !== "x");
 
-const settle = (state: State): State => ({
-  ...state,
-  step: stepsOf(state).includes(state.step) ? state.step : stepsOf(state)[0]!,
-});
-
 const GIVEN: Given[] = ["x", "w_q", "w_k", "w_v", "q", "k", "v"];
 
 /** The numbers of an example, and those computed from them that are given when Q, K and V are changed directly. */
@@ -53,6 +48,16 @@ function numbersOf(sentence: Sentence, source: State["source"]): Numbers {
   if (source === "x" || !sentence.x) return numbers;
   const { q, k, v } = compute({ numbers, source: "x", scaling: true, causal: false, padding: [] });
   return { ...numbers, q, k, v };
+}
+
+/** The step is one that there is, and the matrices are as large as those of the example; others are taken from it. */
+function settle(state: State): State {
+  const steps = stepsOf(state);
+  const usual = numbersOf(sentenceOf(state), state.source);
+  const sizes = (numbers: Numbers) => GIVEN.map((name) => numbers[name]?.map((row) => row.length).join());
+  const fits = sizes(usual).join(";") === sizes(state.numbers).join(";");
+  const step = steps.includes(state.step) ? state.step : steps[0]!;
+  return { ...state, step, numbers: fits ? state.numbers : usual };
 }
 
 /** A symbol with a real superscript: "W^Q". */
@@ -417,6 +422,7 @@ export default defineWidget<State, Computed>({
   name: "attention_steps",
   label: "Attention step by step, interactive",
   settle,
+  linked: ["sentence", "source", "numbers", "step", "scaling", "causal", "padding"],
   compute,
   View,
 });

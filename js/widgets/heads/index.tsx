@@ -499,6 +499,7 @@ export default defineWidget<State, Data>({
   name: "heads",
   label: "Heads, interactive",
   settle,
+  linked: ["model", "sentence", "query", "head"],
   compute,
   View,
 });

@@ -19,6 +19,19 @@ export * from "./words.ts";
 
 const taskOf = (state: State): Task => state.tasks.find((one) => one.name === state.task)!;
 
+/** A link may bring what is no state: cells that are no table, or names that there are not. */
+function settle(state: State): State {
+  const { cells, scores, tasks, masks, empties, task, preset, empty, window, first } = state;
+  const n = cells[0]?.length ?? 0;
+  const isTable = cells.length <= scores.length && cells.every((row) => row.length === n && /^[01]+$/.test(row));
+  const isNamed = (all: readonly { name: string }[], name: string) => all.some((one) => one.name === name);
+  const named = isNamed(tasks, task) && isNamed(empties, empty) && (preset === "hand" || isNamed(masks, preset));
+  const isCount = [window, first].every((count) => Number.isInteger(count) && count >= 0 && count <= state.largest);
+  if (!n || n > scores[0]!.length || !isTable || !named || !isCount)
+    throw new RangeError("the mask builder has no such state");
+  return state;
+}
+
 function compute(state: State) {
   const all = audit(state);
   return { all, words: labels(taskOf(state), all) };
@@ -517,6 +530,8 @@ function About({ state, data, looked }: Pick<Props, "state" | "data"> & { looked
 export default defineWidget({
   name: "mask_builder",
   label: "Mask builder, interactive",
+  settle,
+  linked: ["task", "preset", "cells", "padding", "window", "first", "empty"],
   compute,
   View,
 });

@@ -144,7 +144,7 @@ function Weights({ state, data, write }: Props) {
             </b>
             <button
               type="button"
-              class="bw-button"
+              class="bw-button bw-word"
               id={id(`mask-${j}`)}
               tabIndex={j === state.word ? 0 : -1}
               aria-pressed={off}
@@ -535,6 +535,7 @@ export default defineWidget<State, Computed>({
   name: "plane",
   label: "Attention in a plane, interactive",
   settle,
+  linked: ["query", "keys", "values", "divisor", "masked", "word"],
   compute,
   View,
 });

@@ -64,6 +64,17 @@ const laboratory = memoizeLast(
   },
 );
 
+/** A link may bring numbers and names that there are not. */
+function settle(state: State): State {
+  const { d_k, widths, divisor, divisors, own, temperatures, query, query_count, along } = state;
+  const isNamed = divisor === "own" || divisors.some(({ name }) => name === divisor);
+  const isWithin = own >= temperatures[0] && own <= temperatures[1];
+  const isQuery = Number.isInteger(query) && query >= 1 && query <= query_count;
+  if (!widths.includes(d_k) || !isNamed || !isWithin || !isQuery || !["d_k", "temperature"].includes(along))
+    throw new RangeError("the temperature has no such state");
+  return state;
+}
+
 function compute(state: State) {
   const { features, letters, widths, query_count, divisors, temperatures } = state;
   const lab = laboratory(features, letters, widths, query_count, divisors, temperatures);
@@ -571,6 +582,8 @@ function inWords(state: State, { lab, tau, all, i, most, curveOf }: Data): strin
 export default defineWidget<State, Data>({
   name: "temperature",
   label: "Temperature and width, interactive",
+  settle,
+  linked: ["d_k", "divisor", "own", "query", "along"],
   compute,
   View,
 });

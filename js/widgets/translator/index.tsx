@@ -926,6 +926,7 @@ export default defineWidget<State, Data>({
   name: "translator",
   label: "Trained translator, interactive",
   settle,
+  linked: ["text", "sentence"],
   compute,
   View,
 });

@@ -1,0 +1,82 @@
+"""The page of figures: each with its number, its caption, its place in the book and a PNG to take away.
+
+    ```{figures}
+    ```
+
+lists what the cells of the notebooks have drawn. The pages show these pictures packed as WebP; the PNGs are written
+beside the site as the notebooks store them, so that no chapter becomes heavier.
+"""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from docutils import nodes
+from nbformat import NotebookNode
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from .figures import caption
+from .levels import number_of
+from .notebooks import read_chapters, read_notebook, title_of
+
+FOLDER = "figures"
+
+
+class Figure(NamedTuple):
+    """A figure as its notebook stores it."""
+
+    number: str
+    description: str
+    png: bytes
+
+    @property
+    def file(self) -> str:
+        """Where the site has it."""
+        return f"{FOLDER}/figure-{self.number.replace('.', '-')}.png"
+
+
+def figures_in(page: str, notebook: NotebookNode) -> Iterator[Figure]:
+    """Yield the figures of a notebook, numbered as on its page."""
+    drawn = [
+        (cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""), output.data["image/png"])
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    for place, (description, png) in enumerate(drawn, start=1):
+        yield Figure(f"{number_of(page)}.{place}", description, base64.b64decode("".join(png)))
+
+
+class FiguresDirective(SphinxDirective):
+    """List the figures of all notebooks."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section for each notebook that has figures."""
+        self.env.note_dependency(self.env.relfn2path("/_toc.yml")[1])  # a new chapter
+        uri = self.env.app.builder.get_relative_uri
+        sections: list[nodes.Node] = []
+        for page, notebook in read_chapters(self.env):
+            items = nodes.bullet_list()
+            for figure in figures_in(page, notebook):
+                name, words = caption(figure.number, figure.description).children
+                place = f"{uri(self.env.docname, page)}#figure-{figure.number.replace('.', '-')}"
+                link = nodes.reference("", "", name, refuri=place, internal=True)
+                png = nodes.reference("", "PNG", refuri=f"{'../' * self.env.docname.count('/')}{figure.file}")
+                items += nodes.list_item("", nodes.paragraph("", "", link, words, nodes.Text(" "), png))
+            if items.children:
+                title = title_of(notebook, page)
+                id = nodes.make_id(f"figures-of-{number_of(page)}")
+                sections.append(nodes.section("", nodes.title("", title), items, ids=[id]))
+        return sections
+
+
+def write_files(app: Sphinx) -> None:
+    """Write the PNGs beside the pages."""
+    folder = Path(app.outdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    paths = {page: Path(app.env.doc2path(page)) for page in app.env.found_docs if number_of(page)}
+    for page, path in paths.items():
+        for figure in figures_in(page, read_notebook(path)):
+            (folder.parent / figure.file).write_bytes(figure.png)

@@ -1,0 +1,34 @@
+"""The page of figures: every figure of the chapters, under its number and caption, with the picture to take away."""
+
+import base64
+
+from website import soup_of
+
+from tools.book import chapters, read
+
+STRAIGHT = str.maketrans("‘’“”", "''\"\"")
+
+
+def test_every_figure_is_listed_as_it_stands_under_it(site):
+    listed = soup_of(site / "book" / "figures.html").select("article section section li")
+    captions = [
+        (caption, f"../notebooks/{notebook.stem}.html#{caption['id']}")
+        for notebook in chapters()
+        for caption in soup_of(site / "notebooks" / f"{notebook.stem}.html").select("article .figure-caption")
+    ]
+    assert len(captions) > 50
+    said = [item.get_text().strip().translate(STRAIGHT) for item in listed]
+    assert said == [f"{caption.get_text()} PNG".translate(STRAIGHT) for caption, _ in captions]
+    assert [item.a["href"] for item in listed] == [place for _, place in captions]
+
+
+def test_each_picture_is_the_one_that_its_notebook_stores(site):
+    links = [link["href"] for link in soup_of(site / "book" / "figures.html").select("article a[href$='.png']")]
+    stored = [
+        base64.b64decode("".join(output.data["image/png"]))
+        for notebook in chapters()
+        for cell in read(notebook).cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    assert [(site / "book" / link).read_bytes() for link in links] == stored

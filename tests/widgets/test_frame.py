@@ -1,0 +1,109 @@
+"""What the kit puts around a widget: a link to what it shows, a whole screen, and a still picture on paper."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+from website import WIDGETS, await_widget
+
+# What a reader presses or types, for each widget whose state is worth a link
+CHANGES = {
+    "attention_steps": lambda page: page.get_by_role("button", name="Next step").click(),
+    "heads": lambda page: page.locator(".hds-ask").last.click(),
+    "mask_builder": lambda page: page.locator("select").first.select_option(index=1),
+    "plane": lambda page: page.get_by_role("button", name="on", exact=True).first.click(),
+    "temperature": lambda page: page.locator("input[type=range]").first.press("End"),
+    "translator": lambda page: page.locator(".tr-text").fill("the model was trained in 2015"),
+}
+RUBBISH = ["", "{", "[]", "null", "3", "%E0%A4%A", '{"words": ["x"]}', '{"note": "x"}']
+NO_SUCH = {
+    "mask_builder": [{"cells": ["10", "1"]}, {"cells": []}, {"task": "x"}, {"window": 1.5}, {"padding": ["x"]}],
+    "plane": [{"word": "cat"}, {"query": [1e9, 0]}, {"keys": [1, 2]}],
+    "temperature": [{"d_k": 5}, {"query": 0}, {"own": 0}, {"along": "x"}],
+    "translator": [{"sentence": 7}],
+}
+REFUSED = "The link that led here holds nothing"
+IN_CONTROLS = "a, button, select, input"
+
+
+def link(page):
+    return page.locator(".bw-tools a").get_attribute("href")
+
+
+def open_link(page, fragment):
+    address = page.url.partition("#")[0] + fragment
+    page.goto("about:blank")  # so that the page is opened anew
+    page.goto(address)
+    await_widget(page)
+
+
+@pytest.mark.parametrize("module", CHANGES)
+def test_a_link_leads_to_what_its_sender_sees(visit_widget, module):
+    page = visit_widget(module)
+    first = link(page)
+    CHANGES[module](page)
+    page.wait_for_function("first => document.querySelector('.bw-tools a').getAttribute('href') !== first", arg=first)
+    sent, seen = link(page), page.locator(".bw").inner_text()
+    open_link(page, sent)
+    assert page.locator(".bw").inner_text() == seen
+    assert link(page) == sent
+
+
+def test_a_link_is_followed_on_the_page_itself_and_a_reload_keeps_what_came_after(visit_widget):
+    page = visit_widget("plane")
+    sent = link(page).replace(quote("[4,0]"), quote("[1,2]"))
+    assert sent != link(page)
+    page.evaluate("link => { location.hash = link; }", sent)
+    page.get_by_text("Query (1, 2)").wait_for()
+    CHANGES["plane"](page)
+    after = link(page)
+    assert after != sent
+    page.reload()
+    await_widget(page)
+    assert link(page) == after
+
+
+CASES = [("plane", text) for text in RUBBISH] + [(name, json.dumps(x)) for name, all in NO_SUCH.items() for x in all]
+
+
+@pytest.mark.parametrize(("module", "text"), CASES)
+def test_a_link_that_says_nothing_it_knows_is_refused_in_words(visit_widget, module, text):
+    page = visit_widget(module)
+    first = link(page)
+    open_link(page, f"#{module}={text if text in RUBBISH else quote(text)}")
+    assert REFUSED in page.locator(".bw [role=status]").first.inner_text()
+    assert link(page) == first
+    CHANGES[module](page)
+    page.get_by_text(REFUSED).wait_for(state="detached")
+
+
+def test_links_of_other_things_change_nothing(visit_widget):
+    page = visit_widget("plane")
+    first = link(page)
+    open_link(page, "#section-2-1")
+    assert link(page) == first and not page.get_by_text(REFUSED).count()
+
+
+def test_it_fills_the_screen_as_large_as_it_fits_and_comes_back(visit_widget):
+    page = visit_widget("plane")
+    size = "x => [x.getBoundingClientRect().width, x.getBoundingClientRect().bottom, x.style.zoom]"
+    width, _, _ = page.locator(".bw").evaluate(size)
+    page.get_by_role("button", name="Fill the screen").click()
+    page.wait_for_function("document.querySelector('.bw').style.zoom > 1")
+    large, bottom, _ = page.locator(".bw").evaluate(size)
+    screen = page.evaluate("[innerWidth, innerHeight]")
+    assert width * 1.05 < large <= screen[0] + 1 and bottom <= screen[1] + 1
+    page.evaluate("document.exitFullscreen()")
+    page.wait_for_function("document.querySelector('.bw').style.zoom === ''")
+    assert page.locator(".bw").evaluate(size)[0] == width
+
+
+@pytest.mark.parametrize("module", sorted(set(WIDGETS) - {"your_turn", "laboratory"}))
+def test_on_paper_no_control_stands_that_does_nothing_there(visit_widget, module):
+    page = visit_widget(module)
+    page.emulate_media(media="print")
+    seen = page.locator(".bw :is(.bw-button, input[type=range], textarea):visible")
+    dead = seen.evaluate_all(
+        "all => all.filter(x => !x.matches('.bw-word, [aria-pressed=true], [aria-current]')).map(x => x.outerHTML)"
+    )
+    assert dead == []
