@@ -32,14 +32,15 @@ ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
-ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
+ONLY_WITH = {"clipboard": "highlight", "copybutton": "highlight", "sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
 # The theme's scripts fail where a browser keeps nothing or its store is full: then a choice lasts as long as the page.
 STORE = """<script>
 try {
   localStorage.setItem("theme", localStorage.getItem("theme") ?? "");
 } catch {
   const kept = {};
-  const store = { getItem: (key) => kept[key] ?? null, setItem: (key, value) => { kept[key] = value; } };
+  const getItem = (key) => kept[key] ?? null;
+  const store = { getItem, setItem: (key, value) => { kept[key] = value; }, removeItem: (key) => { delete kept[key]; } };
   Object.defineProperty(window, "localStorage", { value: store });
 }
 </script>"""
@@ -210,6 +211,18 @@ def remove_unused(app: Sphinx) -> None:
         for path in (Path(app.outdir) / "_static").glob(pattern):
             if path.is_file():
                 path.unlink()
+
+
+FACTS = ("You need", "Time", "Deeper")
+
+
+def mark_facts(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the lines above a chapter's first section that say what it needs and takes the class of a quiet line."""
+    title = doctree.next_node(nodes.section)
+    for paragraph in (node for node in (title or ()) if isinstance(node, nodes.paragraph)):
+        opening = next((child for child in paragraph if child.astext().strip()), None)
+        if isinstance(opening, nodes.strong) and opening.astext().rstrip(":.") in FACTS:
+            paragraph["classes"].append("chapter-facts")
 
 
 def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:

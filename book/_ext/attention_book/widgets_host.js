@@ -31,10 +31,18 @@
 
   function stateOf(element, place) {
     const first = element.dataset.state;
+    const begun = JSON.parse(first);
     const changed = before[place]?.first === first ? before[place].changed : {};
+    // The answer to a turn is kept beyond the visit, where the page keeps such (progress.js).
+    const answers = element.dataset.widget === "your_turn" ? window.bookAnswers : undefined;
+    const given = answers?.given(begun.question);
+    if (given) changed.given ??= given;
     left[place] = { first, changed };
-    const write = (state, key, value) => Reflect.set(state, key, (changed[key] = value));
-    return new Proxy({ ...JSON.parse(first), ...changed }, { set: write });
+    function write(state, key, value) {
+      if (key === "given") answers?.keep(begun.question, value);
+      return Reflect.set(state, key, (changed[key] = value));
+    }
+    return new Proxy({ ...begun, ...changed }, { set: write });
   }
 
   function load(name) {
