@@ -16,7 +16,8 @@
     try {
       kept = JSON.parse(localStorage.getItem(KEY)) ?? kept;
     } catch {} // forbidden, or not of this book
-    return { last: null, ...kept, pages: { ...kept?.pages } };
+    const sound = Object.entries(kept?.pages ?? {}).filter(([, own]) => Array.isArray(own?.read) && own.turns);
+    return { pages: Object.fromEntries(sound), last: kept?.last?.id ? kept.last : null };
   }
   function change(edit) {
     const record = read(); // another tab may have written
@@ -36,7 +37,7 @@
   // ---- The answers to a page's turns, for the host of the widgets ----------------------------------------------------
 
   window.bookAnswers = {
-    given: (question) => read().pages[page]?.turns?.[question],
+    given: (question) => read().pages[page]?.turns[question],
     keep: (question, given) => change((own) => { own.turns[question] = given; }),
   };
 

@@ -220,12 +220,14 @@ def test_a_page_comes_whole_and_without_complaint(visited, address):
     assert not visited.complaints()
 
 
-def test_no_other_server_is_asked_and_nothing_is_stored(visited, address):
+def test_no_other_server_is_asked_and_little_is_stored(visited, address):
     assert not visited.outside(address)
     assert visited.context.cookies() == []
     assert visited.page.evaluate("document.cookie") == ""
     keys = set(visited.page.evaluate("Object.keys(localStorage)"))
-    assert keys <= {"mode", "theme"}, "the theme remembers light or dark, and nothing else is stored"
+    assert keys <= {"mode", "theme", "attention-tutorial"}, (
+        "light or dark, and what was read and answered: nothing else"
+    )
 
 
 def test_a_first_visit_is_light(visited, site, address):

@@ -32,7 +32,14 @@ ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
-ONLY_WITH = {"clipboard": "highlight", "copybutton": "highlight", "sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
+ONLY_WITH = {
+    "clipboard": "highlight",
+    "copybutton": "highlight",
+    "sphinx-design": "sd-",
+    "design-tabs": "sd-tab-",
+    "mystnb": "cell",
+    "katex": "katex",
+}
 # The theme's scripts fail where a browser keeps nothing or its store is full: then a choice lasts as long as the page.
 STORE = """<script>
 try {

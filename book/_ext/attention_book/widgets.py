@@ -2,8 +2,8 @@
 
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
 with such an element loads the first widget's bundle (as text, in a script) and style sheet, and a small host that
-mounts it, and the others when a reader comes near them. It works without a network, and also where a page is opened as
-a file. Other pages load nothing.
+mounts it, and the others when a reader comes near them. A heavy bundle waits for a sign of a reader even if it is the
+first. It works without a network, and also where a page is opened as a file. Other pages load nothing.
 
 A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
 
@@ -40,6 +40,7 @@ WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__
 HOST = Path(__file__).with_name("widgets_host.js")
 MARK = re.compile(r'data-widget="(\w+)"')
 LATER = "data-later-widget="
+HEAVY = 100_000  # letters of a bundle
 ANY = re.compile(r'data-(?:later-)?widget="\w+"')
 
 
@@ -97,7 +98,8 @@ def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str
         return
     for name in used[:1]:
         app.add_css_file(f"widgets/{name}.css")
-        app.add_js_file(f"widgets/{name}.js")
+        if len(next(widget for widget in WIDGETS if widget.module == name).bundle("js")) < HEAVY:
+            app.add_js_file(f"widgets/{name}.js")
     app.add_js_file("widgets/host.js")
 
 

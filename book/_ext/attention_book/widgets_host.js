@@ -1,5 +1,5 @@
 /* Mount the widgets of a page that has no kernel. The scripts before this one hold the bundles of those that it opens
-   with, as text; the others are fetched, by scripts of their own, when a reader comes near.
+   with, as text; the others are fetched, by scripts of their own, when there is a reader who comes near.
 
    Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets its
    state, into which it writes what a reader does, and an element. */
@@ -95,8 +95,8 @@
   const bundles = {};
   const bring = (name) => (bundles[name] ??= Promise.all([fetched("css", name), fetched("js", name)]));
 
-  // What is below the first screen stands there as its table until a reader is half a screen away, or goes by Tab, to
-  // which a table is no stop. After a reload, what was there before is there at once, so that nothing has moved.
+  // What is fetched stands there as its table until there is a sign of a reader, who is half a screen away, or goes by
+  // Tab, to which a table is no stop. After a reload, what was there before is there at once, so that nothing has moved.
   const waiting = new Map();
   const near = new IntersectionObserver(
     (seen) => {
@@ -104,6 +104,10 @@
     },
     { rootMargin: "50% 0px" },
   );
+  const watch = () => waiting.forEach((_, element) => { near.observe(element); });
+  for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
+    addEventListener(sign, watch, { capture: true, once: true, passive: true });
+  }
   addEventListener("keydown", ({ key }) => { if (key === "Tab") mountRest(); });
   addEventListener("mount-widgets", mountRest); // for a program that looks at the whole page
 
@@ -134,7 +138,6 @@
     if (Object.hasOwn(sources, name) || !home) return mount(element, place);
     waiting.set(element, place);
     if (place in before) mountLate(element);
-    else near.observe(element);
   }
 
   // A heavy widget stands there as a table, with a button that fetches its bundle. The table is seen on paper alone.
