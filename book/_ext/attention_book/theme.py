@@ -46,8 +46,11 @@ try {
   localStorage.setItem("theme", localStorage.getItem("theme") ?? "");
 } catch {
   const kept = {};
-  const getItem = (key) => kept[key] ?? null;
-  const store = { getItem, setItem: (key, value) => { kept[key] = value; }, removeItem: (key) => { delete kept[key]; } };
+  const store = {
+    getItem: (key) => kept[key] ?? null,
+    setItem: (key, value) => { kept[key] = value; },
+    removeItem: (key) => { delete kept[key]; },
+  };
   Object.defineProperty(window, "localStorage", { value: store });
 }
 </script>"""
