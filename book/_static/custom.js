@@ -108,7 +108,7 @@
     return menus;
   }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
-    addEventListener(sign, bringMenus, { capture: true, once: true, passive: true });
+    addEventListener(sign, bringMenus, { once: true, passive: true }); // the page's own scrolling, no list's in it
   }
   addEventListener("click", (event) => {
     const opener = event.target.closest?.("[data-bs-toggle=dropdown]");

@@ -56,10 +56,10 @@ try {
 </script>"""
 # The faces of the first lines come beside the style sheets, not after them; a page that is a file may not ask so.
 FACES = """<script>
-if (location.protocol !== "file:") for (const face of ["literata", "inter"]) document.head.append(Object.assign(
+if (location.protocol !== "file:") for (const face of ["literata-latin-400", "literata-latin-600", "inter-latin-400"]) document.head.append(Object.assign(
   document.createElement("link"),
   { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" },
-  { href: `${document.documentElement.dataset.content_root}_static/fonts/${face}-latin-400-normal.woff2` },
+  { href: `${document.documentElement.dataset.content_root}_static/fonts/${face}-normal.woff2` },
 ));
 </script>"""
 SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")

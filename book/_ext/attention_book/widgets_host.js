@@ -106,7 +106,7 @@
   );
   const watch = () => waiting.forEach((_, element) => { near.observe(element); });
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
-    addEventListener(sign, watch, { capture: true, once: true, passive: true });
+    addEventListener(sign, watch, { once: true, passive: true });
   }
   addEventListener("keydown", ({ key }) => { if (key === "Tab") mountRest(); });
   addEventListener("mount-widgets", mountRest); // for a program that looks at the whole page
