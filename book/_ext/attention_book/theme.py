@@ -8,6 +8,7 @@ formulas to the letters that the pages have.
 import datetime
 import functools
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -56,12 +57,19 @@ try {
 </script>"""
 # The faces of the first lines come beside the style sheets, not after them; a page that is a file may not ask so.
 FACES = """<script>
-if (location.protocol !== "file:") for (const face of ["literata-latin-400", "literata-latin-600", "inter-latin-400"]) document.head.append(Object.assign(
+if (location.protocol !== "file:") for (const face of %s) document.head.append(Object.assign(
   document.createElement("link"),
   { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" },
-  { href: `${document.documentElement.dataset.content_root}_static/fonts/${face}-normal.woff2` },
+  { href: `${document.documentElement.dataset.content_root}_static/${face}.woff2` },
 ));
 </script>"""
+FIRST_FACES = {  # and what in a page's body needs them
+    "fonts/literata-latin-400-normal": "",
+    "fonts/inter-latin-400-normal": "",
+    "fonts/literata-latin-600-normal": "<p><strong>",
+    "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
+    "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
+}
 SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
 
@@ -171,7 +179,8 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    faces = "" if pagename == "404" else FACES  # that page may stand in any folder
+    first = [face for face, mark in FIRST_FACES.items() if mark in body]
+    faces = "" if pagename == "404" else FACES % json.dumps(first)  # that page may stand in any folder
     context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
