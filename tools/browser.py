@@ -22,6 +22,7 @@ PATIENCE = 300_000  # milliseconds for what a page is waited for: it ends what h
 # Pictures are there, also those that wait for a reader to come near, and widgets are mounted or have failed.
 READY = """async () => {
     await document.fonts.ready;
+    dispatchEvent(new Event("mount-widgets"));
     const open = '[data-widget]:not([data-mounted=yes], [data-mounted=failed])';
     while (document.querySelector(open)) await new Promise((done) => setTimeout(done, 20));
     for (const image of document.images) image.loading = "eager";

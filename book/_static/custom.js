@@ -95,6 +95,28 @@
     });
   }
 
+  /* The theme's menus, tooltips and mark of the section in sight come at the first sign of a reader: a page can be read
+     without them. A click that is too early for its menu is made again. */
+  let menus;
+  function bringMenus() {
+    menus ??= new Promise((done) => {
+      const script = document.createElement("script");
+      script.src = document.getElementById("bootstrap").dataset.src;
+      script.onload = () => done(bootstrap.ScrollSpy.getOrCreateInstance(document.body));
+      document.head.append(script);
+    });
+    return menus;
+  }
+  for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
+    addEventListener(sign, bringMenus, { once: true, passive: true }); // the page's own scrolling, no list's in it
+  }
+  addEventListener("click", (event) => {
+    const opener = event.target.closest?.("[data-bs-toggle=dropdown]");
+    if (!opener || window.bootstrap) return;
+    event.stopPropagation();
+    bringMenus().then(() => opener.click());
+  }, { capture: true });
+
   let waiting = 0;
   function later() {
     cancelAnimationFrame(waiting);

@@ -220,12 +220,13 @@ def test_a_page_comes_whole_and_without_complaint(visited, address):
     assert not visited.complaints()
 
 
-def test_no_other_server_is_asked_and_nothing_is_stored(visited, address):
+def test_no_other_server_is_asked_and_little_is_stored(visited, address):
     assert not visited.outside(address)
     assert visited.context.cookies() == []
     assert visited.page.evaluate("document.cookie") == ""
     keys = set(visited.page.evaluate("Object.keys(localStorage)"))
-    assert keys <= {"mode", "theme"}, "the theme remembers light or dark, and nothing else is stored"
+    ours = "attention-tutorial"  # what was read and answered: tests/site/test_progress.py
+    assert keys <= {"mode", "theme", ours}, "the theme remembers light or dark, and nothing else is stored"
 
 
 def test_a_first_visit_is_light(visited, site, address):
@@ -380,6 +381,53 @@ def test_the_start_page_fetches_the_translator_only_when_it_is_asked_to(browser,
     assert visit.page.get_attribute("[data-untouched]", "data-untouched") == "il museo è stato aperto nel 2011"
     assert not page_faults.overflow(visit.page)
     assert not visit.complaints()
+    context.close()
+
+
+@pytest.mark.parametrize("sign", ["scroll", "Tab", "reload"])
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_a_widget_below_the_first_screen_comes_with_its_reader(browser, site, address, way, sign):
+    context = browser.new_context(viewport=DESK, reduced_motion="reduce")
+    page, asked, failures = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path.rpartition("/")[2]))
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.goto(f"{address if way == 'http' else site.as_uri()}/notebooks/02_scaled_dot_product.html")
+    page.wait_for_selector("[data-widget=plane][data-mounted=yes]")
+    later = page.locator("[data-widget=attention_steps]")
+    assert later.get_attribute("data-mounted") is None and later.locator("table").count()
+    assert "attention_steps.js" not in asked and "bootstrap.js" not in asked
+    if sign == "Tab":
+        page.keyboard.press("Tab")
+    else:
+        later.scroll_into_view_if_needed()
+    page.wait_for_selector("[data-widget=attention_steps][data-mounted=yes]")
+    assert {"attention_steps.js", "attention_steps.css"} <= set(asked)
+    if sign == "reload":
+        page.evaluate("scrollTo(0, 0)")
+        page.reload()
+        page.wait_for_selector("[data-widget=attention_steps][data-mounted=yes]")  # it was there, so it is
+    context.close()
+    assert not failures
+
+
+def test_a_widget_that_does_not_come_leaves_its_table(browser, address):
+    context = browser.new_context(viewport=DESK)
+    page = context.new_page()
+    page.route("**/attention_steps.js", lambda route: route.abort())
+    page.goto(f"{address}/notebooks/02_scaled_dot_product.html")
+    page.locator("[data-widget=attention_steps]").scroll_into_view_if_needed()
+    page.wait_for_selector("[data-widget=attention_steps][data-mounted=failed]")
+    assert page.locator("[data-widget=attention_steps] table").first.is_visible()
+    context.close()
+
+
+def test_the_menu_opens_at_the_first_click_though_its_script_comes_with_it(browser, address):
+    context = browser.new_context(viewport=DESK)
+    page = context.new_page()
+    page.goto(f"{address}/book/notation.html")
+    assert page.evaluate("window.bootstrap") is None
+    page.evaluate("document.querySelector('[data-bs-toggle=dropdown]').click()")  # without a movement before it
+    page.wait_for_selector(".dropdown-page-menu .dropdown-menu.show")
     context.close()
 
 

@@ -71,6 +71,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     register_plugin("pybtex.style.sorting", "year_first", citation.YearFirst)
     register_plugin("pybtex.style.formatting", "by_year", citation.ByYear)
 
+    app.add_js_file("progress.js", priority=400)  # before the host of the widgets, which asks it for answers
+
     # 1. The configuration is read. The address comes before the extensions that need it ask for it.
     app.connect("config-inited", address.set_site_address, priority=100)
     app.add_config_value("book_static_files", "", "html", str)
@@ -84,6 +86,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("source-read", notebooks.show_own_code)
     app.add_transform(LastingIds)
     app.connect("doctree-read", theme.mark_callouts)
+    app.connect("doctree-read", theme.mark_facts)
     app.connect("doctree-read", search.note_records)
     app.connect("doctree-read", laboratory.note_tasks)
     app.connect("doctree-read", note_topics)
@@ -123,7 +126,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 
     return {
         "version": "1",
-        "env_version": 3,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 4,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }

@@ -8,6 +8,7 @@ formulas to the letters that the pages have.
 import datetime
 import functools
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -32,25 +33,43 @@ ESCAPED = re.compile(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b")
 NEEDED_AT_ONCE = "documentation_options.js"
 HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page that a search leads to
 # What extensions load on every page, and the class without which a page has no use for it
-ONLY_WITH = {"sphinx-design": "sd-", "design-tabs": "sd-tab-", "mystnb": "cell", "katex": "katex"}
+ONLY_WITH = {
+    "clipboard": "highlight",
+    "copybutton": "highlight",
+    "sphinx-design": "sd-",
+    "design-tabs": "sd-tab-",
+    "mystnb": "cell",
+    "katex": "katex",
+}
 # The theme's scripts fail where a browser keeps nothing or its store is full: then a choice lasts as long as the page.
 STORE = """<script>
 try {
   localStorage.setItem("theme", localStorage.getItem("theme") ?? "");
 } catch {
   const kept = {};
-  const store = { getItem: (key) => kept[key] ?? null, setItem: (key, value) => { kept[key] = value; } };
+  const store = {
+    getItem: (key) => kept[key] ?? null,
+    setItem: (key, value) => { kept[key] = value; },
+    removeItem: (key) => { delete kept[key]; },
+  };
   Object.defineProperty(window, "localStorage", { value: store });
 }
 </script>"""
 # The faces of the first lines come beside the style sheets, not after them; a page that is a file may not ask so.
 FACES = """<script>
-if (location.protocol !== "file:") for (const face of ["literata", "inter"]) document.head.append(Object.assign(
+if (location.protocol !== "file:") for (const face of %s) document.head.append(Object.assign(
   document.createElement("link"),
   { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" },
-  { href: `${document.documentElement.dataset.content_root}_static/fonts/${face}-latin-400-normal.woff2` },
+  { href: `${document.documentElement.dataset.content_root}_static/${face}.woff2` },
 ));
 </script>"""
+FIRST_FACES = {  # and what in a page's body needs them
+    "fonts/literata-latin-400-normal": "",
+    "fonts/inter-latin-400-normal": "",
+    "fonts/literata-latin-600-normal": "<p><strong>",
+    "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
+    "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
+}
 SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
 
@@ -160,7 +179,8 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    faces = "" if pagename == "404" else FACES  # that page may stand in any folder
+    first = [face for face, mark in FIRST_FACES.items() if mark in body]
+    faces = "" if pagename == "404" else FACES % json.dumps(first)  # that page may stand in any folder
     context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
@@ -210,6 +230,18 @@ def remove_unused(app: Sphinx) -> None:
         for path in (Path(app.outdir) / "_static").glob(pattern):
             if path.is_file():
                 path.unlink()
+
+
+FACTS = ("You need", "Time", "Deeper")
+
+
+def mark_facts(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the lines above a chapter's first section that say what it needs and takes the class of a quiet line."""
+    title = doctree.next_node(nodes.section)
+    for paragraph in (node for node in (title or ()) if isinstance(node, nodes.paragraph)):
+        opening = next((child for child in paragraph if child.astext().strip()), None)
+        if isinstance(opening, nodes.strong) and opening.astext().rstrip(":.") in FACTS:
+            paragraph["classes"].append("chapter-facts")
 
 
 def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:

@@ -1,8 +1,9 @@
 """Run the book's widgets on its pages, where there is no kernel.
 
 A cell that shows a widget leaves an element behind that holds the widget's state (`attention_tutorial.widgets`). A page
-with such an element loads the widget's bundle (as text, in a script) and style sheet, and a small host that mounts it.
-It works without a network, and also where a page is opened as a file. Other pages load nothing.
+with such an element loads the first widget's bundle (as text, in a script) and style sheet, and a small host that
+mounts it, and the others when a reader comes near them. A heavy bundle waits for a sign of a reader even if it is the
+first. It works without a network, and also where a page is opened as a file. Other pages load nothing.
 
 A page that is not a notebook can show a chapter's widget too, as the chapter's own cell left it:
 
@@ -39,6 +40,7 @@ WIDGETS: list[type[BookWidget]] = [getattr(widgets, name) for name in widgets.__
 HOST = Path(__file__).with_name("widgets_host.js")
 MARK = re.compile(r'data-widget="(\w+)"')
 LATER = "data-later-widget="
+HEAVY = 100_000  # letters of a bundle
 ANY = re.compile(r'data-(?:later-)?widget="\w+"')
 
 
@@ -91,12 +93,13 @@ def write_encoder(folder: Path) -> str:
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have a page load what its widgets need."""
     pieces = [raw.astext() for raw in doctree.findall(nodes.raw)] if doctree else []
-    used = {name for piece in pieces for name in MARK.findall(piece)}
+    used = [name for piece in pieces for name in MARK.findall(piece)]
     if not used and not any(LATER in piece for piece in pieces):
         return
-    for name in sorted(used):
+    for name in used[:1]:
         app.add_css_file(f"widgets/{name}.css")
-        app.add_js_file(f"widgets/{name}.js")
+        if len(next(widget for widget in WIDGETS if widget.module == name).bundle("js")) < HEAVY:
+            app.add_js_file(f"widgets/{name}.js")
     app.add_js_file("widgets/host.js")
 
 

@@ -1,4 +1,5 @@
-/* Mount the widgets of a page that has no kernel. The scripts before this one hold the widgets' bundles as text.
+/* Mount the widgets of a page that has no kernel. The scripts before this one hold the bundles of those that it opens
+   with, as text; the others are fetched, by scripts of their own, when there is a reader who comes near.
 
    Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets its
    state, into which it writes what a reader does, and an element. */
@@ -10,15 +11,15 @@
 
   // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
   const kept = `widgets of ${location.pathname}`;
-  const left = {}; // for each widget of the page: what it began with, and what its reader changed
   const [entry] = performance.getEntriesByType("navigation");
-  const before = ["reload", "back_forward"].includes(entry?.type) ? recall() : [];
+  const before = ["reload", "back_forward"].includes(entry?.type) ? recall() : {};
+  const left = { ...before }; // for each widget of the page: what it began with, and what its reader changed
 
   function recall() {
     try {
-      return JSON.parse(sessionStorage.getItem(kept)) ?? [];
+      return JSON.parse(sessionStorage.getItem(kept)) ?? {};
     } catch {
-      return []; // a browser may forbid it, and what is stored may be of another time
+      return {}; // a browser may forbid it, and what is stored may be of another time
     }
   }
 
@@ -30,10 +31,18 @@
 
   function stateOf(element, place) {
     const first = element.dataset.state;
+    const begun = JSON.parse(first);
     const changed = before[place]?.first === first ? before[place].changed : {};
+    // The answer to a turn is kept beyond the visit, where the page keeps such (progress.js).
+    const answers = element.dataset.widget === "your_turn" ? window.bookAnswers : undefined;
+    const given = answers?.given(begun.question);
+    if (given) changed.given ??= given;
     left[place] = { first, changed };
-    const write = (state, key, value) => Reflect.set(state, key, (changed[key] = value));
-    return new Proxy({ ...JSON.parse(first), ...changed }, { set: write });
+    function write(state, key, value) {
+      if (key === "given") answers?.keep(begun.question, value);
+      return Reflect.set(state, key, (changed[key] = value));
+    }
+    return new Proxy({ ...begun, ...changed }, { set: write });
   }
 
   function load(name) {
@@ -68,7 +77,6 @@
     }
   }
 
-  // A heavy widget stands there as a table, with a button that fetches its bundle. The table is seen on paper alone.
   const home = document.currentScript?.src ?? "";
 
   function fetched(kind, name) {
@@ -84,6 +92,55 @@
     });
   }
 
+  const bundles = {};
+  const bring = (name) => (bundles[name] ??= Promise.all([fetched("css", name), fetched("js", name)]));
+
+  // What is fetched stands there as its table until there is a sign of a reader, who is half a screen away, or goes by
+  // Tab, to which a table is no stop. After a reload, what was there before is there at once, so that nothing has moved.
+  const waiting = new Map();
+  const near = new IntersectionObserver(
+    (seen) => {
+      for (const { isIntersecting, target } of seen) if (isIntersecting) mountLate(target);
+    },
+    { rootMargin: "50% 0px" },
+  );
+  const watch = () => waiting.forEach((_, element) => { near.observe(element); });
+  for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
+    addEventListener(sign, watch, { once: true, passive: true });
+  }
+  addEventListener("keydown", ({ key }) => { if (key === "Tab") mountRest(); });
+  addEventListener("mount-widgets", mountRest); // for a program that looks at the whole page
+
+  function mountRest() {
+    for (const element of waiting.keys()) mountLate(element);
+  }
+
+  async function mountLate(element) {
+    if (!waiting.has(element)) return;
+    const place = waiting.get(element);
+    waiting.delete(element);
+    near.unobserve(element);
+    try {
+      await bring(element.dataset.widget);
+    } catch (error) {
+      element.dataset.mounted = "failed"; // the table stays
+      console.error(`The widget ${element.dataset.widget} could not be fetched.`, error);
+    }
+    const { bottom, height } = element.getBoundingClientRect();
+    await mount(element, place);
+    // Most browsers hold what is in sight when something above it grows; Safari does not.
+    const grown = element.getBoundingClientRect().height - height;
+    if (bottom < 0 && grown && !CSS.supports("overflow-anchor: auto")) scrollBy(0, grown);
+  }
+
+  function mountOrWait(element, place) {
+    const name = element.dataset.widget;
+    if (Object.hasOwn(sources, name) || !home) return mount(element, place);
+    waiting.set(element, place);
+    if (place in before) mountLate(element);
+  }
+
+  // A heavy widget stands there as a table, with a button that fetches its bundle. The table is seen on paper alone.
   function offer(element, place) {
     const name = element.dataset.laterWidget;
     const button = document.createElement("button");
@@ -95,7 +152,7 @@
     async function open() {
       button.disabled = true;
       try {
-        await Promise.all([fetched("css", name), fetched("js", name)]);
+        await bring(name);
         button.remove();
         element.dataset.widget = name;
         await mount(element, `later ${place}`);
@@ -112,7 +169,7 @@
   }
 
   const mountAll = () => {
-    document.querySelectorAll("[data-widget]").forEach(mount);
+    document.querySelectorAll("[data-widget]").forEach(mountOrWait);
     document.querySelectorAll("[data-later-widget]").forEach(offer);
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);

@@ -1,0 +1,139 @@
+/* What a reader has read and answered, in this browser alone: one record in localStorage, which nothing sends anywhere.
+
+   A section counts as read when its heading was in sight, its end is, and as much time went by within it as even a fast
+   reader needs. Where a browser keeps nothing, the record lasts as long as the page. */
+
+(() => {
+  "use strict";
+  const KEY = "attention-tutorial";
+  const WORDS_PER_SECOND = 15;
+  const page = DOCUMENTATION_OPTIONS.pagename;
+  const root = document.documentElement.dataset.content_root ?? "";
+  let kept = null; // where nothing can be stored
+
+  /* { pages: { PAGE: { sections: how many it has, read: [ID], turns: { QUESTION: ANSWER } } }, last: { page, id, title } } */
+  function read() {
+    try {
+      kept = JSON.parse(localStorage.getItem(KEY)) ?? kept;
+    } catch {} // forbidden, or not of this book
+    const sound = Object.entries(kept?.pages ?? {}).filter(([, own]) => Array.isArray(own?.read) && own.turns);
+    return { pages: Object.fromEntries(sound), last: kept?.last?.id ? kept.last : null };
+  }
+  function change(edit) {
+    const record = read(); // another tab may have written
+    record.pages[page] ??= { sections: sections.length, read: [], turns: {} };
+    edit(record.pages[page], record);
+    write(record);
+  }
+  function write(record) {
+    kept = record;
+    try {
+      if (record) localStorage.setItem(KEY, JSON.stringify(record));
+      else localStorage.removeItem(KEY);
+    } catch {}
+    show();
+  }
+
+  // ---- The answers to a page's turns, for the host of the widgets ----------------------------------------------------
+
+  window.bookAnswers = {
+    given: (question) => read().pages[page]?.turns[question],
+    keep: (question, given) => change((own) => { own.turns[question] = given; }),
+  };
+
+  // ---- Sections ------------------------------------------------------------------------------------------------------
+
+  const chapter = page.startsWith("notebooks/");
+  const sections = chapter ? [...document.querySelectorAll('article section[id^="section-"]')] : [];
+  const words = new Map(sections.map((section) => {
+    const prose = [...section.querySelectorAll("p, li")].map((part) => part.textContent).join(" ");
+    return [section, prose.split(/\s+/).length];
+  }));
+  const begun = new Map(); // the seconds within a section whose heading was in sight
+
+  function look() {
+    if (document.visibilityState !== "visible") return;
+    for (const section of sections) {
+      const { top, bottom } = section.getBoundingClientRect();
+      if (top >= 0 && top < innerHeight) begun.set(section, begun.get(section) ?? 0);
+      if (top > innerHeight / 2 || bottom < 0) continue;
+      if (begun.has(section)) begun.set(section, begun.get(section) + 1);
+      const done = bottom <= innerHeight && begun.get(section) >= Math.max(3, words.get(section) / WORDS_PER_SECOND);
+      const record = read();
+      const isNew = done && !record.pages[page]?.read.includes(section.id);
+      const isHere = bottom > innerHeight / 2 && begun.get(section) >= 3 && record.last?.id !== section.id;
+      if (!isNew && !isHere) continue;
+      change((own, all) => {
+        own.sections = sections.length;
+        if (isNew) own.read.push(section.id);
+        if (isHere) all.last = { page, id: section.id, title: titleOf(section) };
+      });
+    }
+  }
+
+  function titleOf(section) {
+    const heading = section.querySelector("h2, h3").cloneNode(true);
+    for (const part of heading.querySelectorAll(".headerlink, .katex-mathml")) part.remove();
+    return heading.textContent.trim();
+  }
+
+  // ---- What is shown of it -------------------------------------------------------------------------------------------
+
+  function show() {
+    const { pages, last } = read();
+    const link = (to) => new URL(`${root}${to}`, location.href).href;
+    const names = new Map(Object.keys(pages).map((name) => [link(`${name}.html`), pages[name]]));
+    for (const anchor of document.querySelectorAll(".bd-docs-nav a, .you-are-here a")) {
+      const own = names.get(anchor.href.replace(/#.*/, ""));
+      if (own?.read.length) anchor.dataset.read = own.read.length < own.sections ? `${own.read.length}/${own.sections}` : "✓";
+      else delete anchor.dataset.read;
+    }
+    const done = pages[page]?.read ?? [];
+    for (const anchor of document.querySelectorAll(".bd-toc-nav a[href^='#section-']")) {
+      anchor.classList.toggle("was-read", done.includes(anchor.hash.slice(1)));
+    }
+    showMinutes(done);
+    showWayOn(last && { ...last, address: link(`${last.page}.html#${last.id}`) });
+    const said = document.querySelector(".book-record [role=status]");
+    if (said) said.textContent = inWords(Object.values(pages));
+  }
+
+  function showMinutes(done) {
+    const time = document.querySelector("article")?.textContent.match(/Time[.:]\s+(\d+)\s+minutes/);
+    const head = document.querySelector(".onthispage");
+    if (!sections.length || !time || !head) return;
+    const count = (some) => some.reduce((sum, section) => sum + words.get(section), 0);
+    const left = Math.ceil(time[1] * count(sections.filter(({ id }) => !done.includes(id))) / count(sections));
+    head.dataset.left = !done.length ? "" : left ? `${left} min left` : "read";
+  }
+
+  const begin = document.querySelector(".promise .sd-btn[href*='notebooks/']");
+  const atFirst = begin && [begin.href, begin.textContent];
+  function showWayOn(last) {
+    if (begin) [begin.href, begin.firstChild.textContent] = last ? [last.address, `Continue: ${last.title}`] : atFirst;
+  }
+
+  function inWords(all) {
+    const counted = (n, name) => `${n} ${name}${n === 1 ? "" : "s"}`;
+    const read = all.flatMap((own) => own.read).length;
+    const turns = all.flatMap((own) => Object.keys(own.turns)).length;
+    return read + turns ? `Kept: ${counted(read, "section")} read, ${counted(turns, "turn")} answered.` : "Nothing is kept.";
+  }
+
+  function save() {
+    const address = URL.createObjectURL(new Blob([JSON.stringify(read(), null, 1)], { type: "application/json" }));
+    Object.assign(document.createElement("a"), { href: address, download: "attention-tutorial.json" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  const box = document.querySelector(".book-record");
+  if (box) {
+    box.hidden = false;
+    const [saving, erasing] = box.querySelectorAll("button");
+    saving.addEventListener("click", save);
+    erasing.addEventListener("click", () => write(null));
+  }
+  addEventListener("storage", ({ key }) => { if (key === KEY) show(); });
+  show();
+  if (sections.length) setInterval(look, 1000);
+})();
