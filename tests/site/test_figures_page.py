@@ -2,6 +2,8 @@
 
 import base64
 
+from attention_book.levels import is_deep
+from PIL import Image
 from website import soup_of
 
 from tools.book import chapters, read
@@ -32,3 +34,14 @@ def test_each_picture_is_the_one_that_its_notebook_stores(site):
         if "image/png" in output.get("data", {})
     ]
     assert [(site / "book" / link).read_bytes() for link in links] == stored
+
+
+def test_each_chapter_has_a_small_picture_on_its_card(site):
+    cards = soup_of(site / "book" / "index.html").select("article .sd-card")
+    pictures = [card.select_one("img.thumbnail") for card in cards]
+    assert len(pictures) == len([chapter for chapter in chapters() if not is_deep(chapter.stem)]) and all(pictures)
+    for picture in pictures:
+        file = site / "book" / picture["src"]
+        with Image.open(file) as small:
+            assert (small.width, small.height) == (int(picture["width"]), int(picture["height"]))
+        assert file.stat().st_size < 25_000 and picture["loading"] == "lazy"

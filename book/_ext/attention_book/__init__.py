@@ -68,6 +68,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("cite-this-book", citation.CiteThisBook)
     app.add_directive("chapter-widget", widgets.ChapterWidget)
     app.add_role("minutes", levels.minutes)
+    app.add_role("thumbnail", figure_list.thumbnail)
     register_plugin("pybtex.style.sorting", "year_first", citation.YearFirst)
     register_plugin("pybtex.style.formatting", "by_year", citation.ByYear)
 

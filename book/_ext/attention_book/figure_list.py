@@ -4,24 +4,29 @@
     ```
 
 lists what the cells of the notebooks have drawn. The pages show these pictures packed as WebP; the PNGs are written
-beside the site as the notebooks store them, so that no chapter becomes heavier.
+beside the site as the notebooks store them, so that no chapter becomes heavier. A card shows one of them small:
+{thumbnail}`notebooks/03_name 2`, the second figure of that notebook.
 """
 
 import base64
+import html
+import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from nbformat import NotebookNode
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from .figures import caption
+from .figures import SENTENCE_END, caption
 from .levels import number_of
 from .notebooks import read_chapters, read_notebook, title_of
 
 FOLDER = "figures"
+SMALL = (480, 300)  # pixels of a thumbnail, at most
 
 
 class Figure(NamedTuple):
@@ -70,6 +75,31 @@ class FiguresDirective(SphinxDirective):
                 id = nodes.make_id(f"figures-of-{number_of(page)}")
                 sections.append(nodes.section("", nodes.title("", title), items, ids=[id]))
         return sections
+
+
+def thumbnail(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Set a figure small, as a WebP of its own, which is loaded when a reader is near it."""
+    env = inliner.document.settings.env
+    page, place = text.split()
+    path = Path(env.doc2path(page))
+    env.note_dependency(str(path))
+    figures = list(figures_in(page, read_notebook(path)))
+    if not 1 <= int(place) <= len(figures):
+        return [], [inliner.reporter.warning(f"{path.name} has {len(figures)} figures, not {place}", line=lineno)]
+    figure = figures[int(place) - 1]
+    file = Path(figure.file).with_suffix(".webp")
+    target = Path(env.app.outdir) / file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(io.BytesIO(figure.png)) as picture:
+        small = picture.convert("RGB")
+    small.thumbnail(SMALL)
+    small.save(target, quality=80, method=6)
+    source = f"{'../' * env.docname.count('/')}{file.as_posix()}"
+    words = html.escape(SENTENCE_END.split(figure.description.strip())[0])
+    size = f'width="{small.width}" height="{small.height}" loading="lazy" decoding="async"'
+    return [nodes.raw("", f'<img class="thumbnail" src="{source}" alt="{words}" {size}>', format="html")], []
 
 
 def write_files(app: Sphinx) -> None:
