@@ -26,7 +26,7 @@ from website import bytes_sent, small_book, soup_of
 from attention_tutorial.widgets.encoder import READY
 from tools.book import ROOT
 
-BLOCKING = 100_000  # bytes of style sheets and scripts, without which no text is shown
+BLOCKING = 60_000  # bytes of style sheets and scripts, without which no text is shown
 NOTEBOOKS = [name for name in TOC if (ROOT / f"{name}.ipynb").is_file()]
 
 
@@ -59,7 +59,7 @@ def test_a_main_chapter_has_not_too_many_elements(site, name):
     assert len(soup_of(site / f"{name}.html").find_all(True)) <= ELEMENTS
 
 
-START_RAW, START_SENT = 540_000, 150_000  # bytes of the start page with its style sheets and scripts; sent: with gzip
+START_RAW, START_SENT = 400_000, 105_000  # bytes of the start page with its style sheets and scripts; sent: with gzip
 
 
 def test_the_start_page_is_light(site):
