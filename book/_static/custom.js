@@ -101,7 +101,7 @@
   function bringMenus() {
     menus ??= new Promise((done) => {
       const script = document.createElement("script");
-      script.src = document.getElementById("bootstrap").dataset.src;
+      script.src = document.getElementById("menus-script").dataset.src;
       script.onload = () => done(bootstrap.ScrollSpy.getOrCreateInstance(document.body));
       document.head.append(script);
     });

@@ -232,7 +232,7 @@ def remove_unused(app: Sphinx) -> None:
                 path.unlink()
 
 
-FACTS = ("You need", "Time", "Deeper")
+FACTS = ("What you need", "You need", "Time", "Deeper")
 
 
 def mark_facts(app: Sphinx, doctree: nodes.document) -> None:
