@@ -17,6 +17,7 @@ from nbval.plugin import IPyNbCell
 from xdist.scheduler import LoadScopeScheduling
 
 from tools.execution import kernel_environment, snap_outputs
+from tools.forked_kernels import forked_kernels
 
 # The same examples on every run. To search further: pytest --hypothesis-profile=search
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -78,8 +79,11 @@ def pytest_configure(config):
     os.environ["ATTENTION_TUTORIAL_DEVICE"] = config.getoption("--device")
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
-    if config.getoption("--device") == "cpu":  # Triton reads it when it is imported, and torch may import it any time
-        os.environ.setdefault("TRITON_INTERPRET", "1")
+    if config.getoption("--device") == "cpu":
+        os.environ.setdefault(
+            "TRITON_INTERPRET", "1"
+        )  # Triton reads it when it is imported; torch may import it any time
+        environment.enter_context(forked_kernels())
     # One thread each for processes that share the cores: more cost a sixth more.
     if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
         os.environ.setdefault("OMP_NUM_THREADS", "1")

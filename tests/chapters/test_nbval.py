@@ -91,6 +91,11 @@ CELLS = {
         [printed("default COMPATIBLE 1 0 cpu cell\n")],
         True,
     ),
+    "nothing of the tests themselves": (
+        "import sys\nprint({'pytest', 'nbval', 'conftest'} & {*sys.modules}, sys.argv[0][-21:])",
+        [printed("set() ipykernel_launcher.py\n")],
+        True,
+    ),
     "matplotlib's backend": (
         "import matplotlib\nprint(matplotlib.get_backend() in ('inline', 'module://matplotlib_inline.backend_inline'))",
         [printed("True\n")],
@@ -104,7 +109,7 @@ CELLS = {
 def comparison(tmp_path_factory):
     """Compare one notebook with this project's options, in one kernel; return each cell's failure, or None."""
     project = tmp_path_factory.mktemp("project")
-    tools = ("tools/book.py", "tools/execution.py", "tools/folds.py")
+    tools = ("tools/book.py", "tools/execution.py", "tools/folds.py", "tools/forked_kernels.py")
     for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", *tools):
         (project / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, project / file)

@@ -2,19 +2,19 @@
 
 window.bench = (() => {
   const mounted = [];
-  const modules = new Map(); // each bundle is read once, as on a page
+  let widget; // the bundle's module, and its style sheet
+  let css;
 
-  async function load(source) {
-    if (modules.has(source)) return modules.get(source);
+  /** Read a bundle, once, as on a page. */
+  async function read(source, sheet) {
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const module = await import(address);
+    widget = (await import(address)).default;
+    css = sheet;
     URL.revokeObjectURL(address);
-    modules.set(source, module.default);
-    return module.default;
   }
 
   /** Mount the widget into a new element, or into a shadow root in one; return its number. */
-  async function mount(source, css, state, shadow = false) {
+  async function mount(state, shadow = false) {
     const host = document.body.appendChild(document.createElement("div"));
     const root = shadow ? host.attachShadow({ mode: "open" }) : host;
     const style = document.createElement("style");
@@ -22,9 +22,18 @@ window.bench = (() => {
     const el = document.createElement("div");
     root.append(style, el);
     const own = structuredClone(state);
-    const end = (await load(source)).render({ state: own, el });
-    mounted.push({ state: own, el, end, source, css });
+    const end = widget.render({ state: own, el });
+    mounted.push({ state: own, el, end, host });
     return mounted.length - 1;
+  }
+
+  /** Take all away; return what is left of each. */
+  function clear() {
+    return mounted.splice(0).map(({ el, end, host }) => {
+      end();
+      host.remove();
+      return el.textContent;
+    });
   }
 
   /** All that a widget shows but for what is said about the cell in sight: its texts, and the numbers behind them. */
@@ -93,15 +102,16 @@ window.bench = (() => {
       let begun;
       do {
         begun = JSON.stringify(one.state); // what plays may go on while its twin is mounted
-        const twin = mounted[await mount(one.source, one.css, one.state)];
+        const twin = mounted[await mount(one.state)];
         const same = shown(twin) === shown(one) || begun !== JSON.stringify(one.state);
         if (!same) faults.push([done, shown(one), shown(twin)]);
         twin.end();
-        twin.el.parentElement.remove();
+        twin.host.remove();
+        mounted.pop();
       } while (begun !== JSON.stringify(one.state));
     });
     return { faults, states };
   }
 
-  return { mount, wander, exercise, shown: (number) => shown(mounted[number]), mounted };
+  return { read, mount, wander, exercise, clear, shown: (number) => shown(mounted[number]), mounted };
 })();
