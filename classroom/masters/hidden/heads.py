@@ -2,7 +2,7 @@
 
 import math
 import random as python_random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -197,6 +197,18 @@ def _targets(seed: int, n: int, *, only_last: bool = False) -> torch.Tensor:
     return torch.tensor([rng.randrange(1, i) if has_one else -1 for i, has_one in enumerate(named)])
 
 
+def _refusing(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a right answer that takes no targets but such as these: the printed sheet tries parts of the inputs."""
+
+    def refusing(*inputs: Any) -> Any:
+        target = inputs[-1].tolist()
+        if max(target) < 1 or any(t == 0 or t >= i for i, t in enumerate(target)):
+            raise ValueError(f"target must be -1, or from 1 to the place before the query's; got {target}")
+        return right(*inputs)
+
+    return refusing
+
+
 def _scored_case(seed: int, heads: int, n: int, d_head: int, *, only_last: bool = False) -> Case:
     q, k, b = draw_tensors(seed, (heads, n, d_head), (heads, n, d_head), (heads, n))
     return Case((q, k, 2 * b, _targets(seed, n, only_last=only_last)))
@@ -249,7 +261,7 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
         title="A score and its decoy",
         kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
-        right=answer(source),
+        right=_refusing(answer(source)),
         returns=tensor("(heads, 2)", "the weights"),
         cases=distinguishing_cases(
             lambda seed: [_scored_case(seed, 2, 7, 3), _scored_case(seed + 10, 3, 5, 4)],
@@ -311,17 +323,16 @@ def _closed_task(v: Mapping[str, Any]) -> Task:
             answer(source, (".masked_fill(i > i[:, None], -torch.inf)", "")),
             mistake=14,
         ),
-        WrongAnswer(
-            "queries without a target count in your means; leave them out",
-            answer(source, ("query = i[target >= 0]", "query = i")),
-        ),
     ]
+    if v["given"] == "lost":  # a share is the same
+        words = "queries without a target count in your means; leave them out"
+        wrong_answers.append(WrongAnswer(words, answer(source, ("query = i[target >= 0]", "query = i"))))
     return judged_task(
         name="closed",
         title="One path between two heads",
         kind="code",
         prompt="What each earlier head is worth to a later head's weight on the target.",
-        right=answer(source),
+        right=_refusing(answer(source)),
         returns=tensor("(heads,)", "the values"),
         cases=distinguishing_cases(
             lambda seed: [_closed_case(seed, 6, 3, 6, 4)], v["seed"], answer(source), wrong_answers
