@@ -434,59 +434,43 @@ def visited(v):
 
 
 def scored(v):
-    def partner(texts, i):
-        """Return the place of the bracket that i closes, by counting backwards; None without one."""
-        depth = 0
-        for j in range(i, -1, -1):
-            depth += (texts[j] in tuple(")]}")) - (texts[j] in tuple("([{"))
-            if depth == 0:
-                return j
-        return None
-
-    def answer(texts, weights):
-        pairs = {i: partner(texts, i) for i, text in enumerate(texts) if text in tuple(")]}")}
-        scores = []
-        for i, inner in pairs.items():
-            if inner is None:
-                continue
-            around = [j for k, j in pairs.items() if k > i and j is not None and j < inner]
-            never = [j for j in range(inner) if texts[j] in tuple("([{") and j not in pairs.values()]
-            target = {
-                "open": inner,
-                "last": max(j for j in range(i) if texts[j] in tuple("([{")),
-                "outer": min([inner, *around, *never]),
-            }[v["target"]]
-            if i - target < 3:
-                continue
-            row = i - 1 if v["query"] == "before" else i
-            decoy = {"left": target - 1, "right": target + 1, "begin": 0}[v["decoy"]]
-            scores.append([[float(w[row][place]) for place in (target, decoy)] for w in weights])
-        return torch.tensor(scores).mean(dim=0)
+    def answer(q, k, b, target):
+        means = []
+        for head in range(len(q)):
+            found = []
+            for i, t in enumerate(target.tolist()):
+                if t < 0:
+                    continue
+                scores = [dot(q[head][i], k[head][j]) / math.sqrt(len(k[head][j])) for j in range(i + 1)]
+                row = softmax([s + v["slope"] * float(b[head][i - j]) for j, s in enumerate(scores)])
+                decoy = {"left": row[t - 1], "right": row[t + 1], "begin": row[0], "others": (sum(row) - row[t]) / i}
+                found.append([row[t], decoy[v["decoy"]]])
+            means.append([sum(column) / len(found) for column in zip(*found, strict=True)])
+        return means
 
     return answer
 
 
 def closed(v):
-    def unit(rows):
-        centred = rows - rows.mean(dim=1, keepdim=True)
-        return centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+    def mean_weight(queries, keys, w_q, w_k, target):
+        found = []
+        for i, t in enumerate(target.tolist()):
+            own = queries[i] @ w_q
+            row = softmax([dot(own, keys[j] @ w_k) / math.sqrt(len(own)) for j in range(i + 1)])
+            found += [row[t]] * (t >= 0)
+        return sum(found) / len(found)
 
-    def answer(x, added, w_q, w_k, w_v, b):
-        outputs = []
+    def answer(x, added, w_q, w_k, target):
+        whole, values = mean_weight(x, x, w_q, w_k, target), []
         for part in added:
-            others = {
-                "zero": torch.zeros_like(part),
-                "mean": torch.stack([sum(part) / len(part)] * len(part)),
-                "before": torch.stack([part[i - 1] for i in range(len(part))]),
-            }[v["removed"]]
-            stream = dict.fromkeys(("queries", "keys", "values"), x) | {v["path"]: x - part + others}
-            q, k, values = (unit(stream[n]) @ w for n, w in (("queries", w_q), ("keys", w_k), ("values", w_v)))
-            rows = []
-            for i in range(len(x)):
-                scores = [dot(q[i], k[j]) / math.sqrt(len(k[j])) + v["slope"] * float(b[i - j]) for j in range(i + 1)]
-                rows.append(average(softmax(scores), values[: i + 1]))
-            outputs.append(torch.stack(rows))
-        return torch.stack(outputs)
+            less = x - part * (0.5 if v["removed"] == "half" else 1)
+            if v["removed"] == "reversed":
+                less = torch.stack([row + part[-1 - i] for i, row in enumerate(less)])
+            one = mean_weight(
+                x if v["path"] == "keys" else less, x if v["path"] == "queries" else less, w_q, w_k, target
+            )
+            values.append(whole - one if v["given"] == "lost" else one / whole)
+        return torch.tensor(values)
 
     return answer
 

@@ -2,7 +2,7 @@
 
 import math
 import random as python_random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,22 +22,26 @@ from attention_tutorial.exercises import Case, WrongAnswer, random, tensor
 
 # ---- The variants ----------------------------------------------------------------------------------------------------
 
-TARGETS = {"open": "still_open[-1]", "last": "opened[-1]", "outer": "still_open[0]"}
-DECOYS = {"left": "target - 1", "right": "target + 1", "begin": "0"}
+DECOYS = {
+    "left": "weights[:, query, place - 1]",
+    "right": "weights[:, query, place + 1]",
+    "begin": "weights[:, query, 0]",
+    "others": "(1 - on_target) / query",
+}
 UNITS = {"nats": "", "bits": " / math.log(2)", "decimal digits": " / math.log(10)"}
-REMOVED = {"zero": "0", "mean": "part.mean(dim=0)", "before": "part.roll(1, dims=0)"}
-PATHS = ("queries", "keys", "values")
+REMOVED = {"all": "x - part", "half": "x - part / 2", "reversed": "x - part + part.flip(0)"}
+PATHS = {"queries": ("changed", "x"), "keys": ("x", "changed"), "both": ("changed", "changed")}
+GIVEN = {"lost": "whole - torch.stack(without)", "left": "torch.stack(without) / whole"}
 TIMES = {"last": "earlier[-1:]", "first": "earlier[:1]", "any": "earlier"}
 PASSAGES, TAKEN = 8, 6  # of the code model's, in the master's cell `heads-data`
 
 
 def draw(rng: python_random.Random) -> Mapping[str, Any]:
     return {
-        "target": rng.choice(list(TARGETS)),
-        "query": rng.choice(["before", "at"]),
         "decoy": rng.choice(list(DECOYS)),
-        "path": rng.choice(PATHS),
+        "path": rng.choice(list(PATHS)),
         "removed": rng.choice(list(REMOVED)),
+        "given": rng.choice(list(GIVEN)),
         "slope": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         "time": rng.choice(list(TIMES)),
         "rest": rng.choice(["others", "all"]),
@@ -51,25 +55,27 @@ def draw(rng: python_random.Random) -> Mapping[str, Any]:
 
 def cells(variant: Variant) -> Mapping[str, str]:
     v = variant.values
-    target = {
-        "open": "The **target** is the bracket that it closes: the innermost one that is still open",
-        "last": "The **target** is the last opening bracket before it, closed already or not",
-        "outer": "The **target** is the outermost bracket that is still open",
-    }[v["target"]]
-    query = {
-        "before": "The **query** is the token before the closing bracket, which has to predict it",
-        "at": "The **query** is the closing bracket itself",
-    }[v["query"]]
     decoy = {
-        "left": "the place just before the target",
-        "right": "the place just after the target",
-        "begin": "the token that begins the text, place 0",
+        "left": "the weight on the place just before the target",
+        "right": "the weight on the place just after the target",
+        "begin": "the weight on place 0",
+        "others": "the mean of the weights on all the other places that the query sees",
     }[v["decoy"]]
+    path = {
+        "queries": "The **queries** alone lose it; the keys keep it",
+        "keys": "The **keys** alone lose it; the queries keep it",
+        "both": "**Queries and keys** lose it, both",
+    }[v["path"]]
     removed = {
-        "zero": "**Zeros** take the place of what is taken out, so just subtract it",
-        "mean": "Its **mean over the places** takes the place of what is taken out",
-        "before": "What the same head added **one place before** takes its place; at place 0, that of the last place",
+        "all": "Subtract **all** of the output",
+        "half": "Subtract **half** of the output, and leave the other half",
+        "reversed": "Subtract the output, and add it again **in the reverse order of the places**: at place 0 what the "
+        "head added at the last place",
     }[v["removed"]]
+    given = {
+        "lost": "the mean weight on the target that is **lost**: with all heads, minus without this one",
+        "left": "the share that is **left**: the mean weight on the target without this head, divided by that with all",
+    }[v["given"]]
     time = {
         "last": "followed these $k$ tokens the **last** time",
         "first": "followed these $k$ tokens the **first** time",
@@ -80,18 +86,17 @@ def cells(variant: Variant) -> Mapping[str, str]:
         "all": "**all tokens**, these among them, so it is the same for every $k$",
     }[v["rest"]]
     return {
-        "scored-yours": f"**Yours.** {target}. {query}. The **decoy** is {decoy}.",
-        "closed-yours": f"**Yours.** It is taken out of the **{v['path']}**. {removed}. The numbers of the distances "
-        f"are multiplied by **{v['slope']:g}** before they are added to the scores.",
+        "scored-yours": f"**Yours.** `b` is multiplied by **{v['slope']:g}** before it is added to the scores. The "
+        f"**decoy** is {decoy}.",
+        "closed-yours": f"**Yours.** {path}. {removed}. Return for each earlier head {given}.",
         "lost-yours": f"**Yours.** A token comes *again* if it {time}. The second column is for {rest}. The loss is "
         f"in **{v['unit']}**.",
         "lost-data": LOST_DATA.format(passages=PASSAGES, taken=TAKEN, seed=v["seed"]),
         "scored": _scored(v),
-        "closed": _closed(v, {v["path"]}),
+        "closed": _closed(v),
         "lost": _lost(v),
         "lost-plot": LOST_PLOT.format(rest={"others": "all others", "all": "all tokens"}[v["rest"]], unit=v["unit"]),
-        "expected-yours": f"**Yours.** The numbers of the distances are multiplied by **{v['share']:g}** before "
-        "they are added.",
+        "expected-yours": f"**Yours.** `b` is multiplied by **{v['share']:g}** before it is added to the scores.",
         "expected": EXPECTED.cell(v),
     }
 
@@ -104,13 +109,12 @@ rows, whole, without = measured["rows"][mine], measured["whole"][mine], measured
 
 # The master's answers, where they hold a variant's choices.
 def _scored(v: Mapping[str, Any]) -> str:
-    query = {"before": "i - 1", "at": "i"}[v["query"]]
-    return SCORED.format(target=TARGETS[v["target"]], query=query, decoy=DECOYS[v["decoy"]])
+    return SCORED.format(slope=v["slope"], decoy=DECOYS[v["decoy"]])
 
 
-def _closed(v: Mapping[str, Any], paths: Collection[str]) -> str:
-    streams = ", ".join("changed" if path in paths else "x" for path in PATHS)
-    return CLOSED.format(instead=REMOVED[v["removed"]], streams=streams, slope=v["slope"])
+def _closed(v: Mapping[str, Any]) -> str:
+    queries, keys = PATHS[v["path"]]
+    return CLOSED.format(removed=REMOVED[v["removed"]], queries=queries, keys=keys, given=GIVEN[v["given"]])
 
 
 def _lost(v: Mapping[str, Any]) -> str:
@@ -119,38 +123,36 @@ def _lost(v: Mapping[str, Any]) -> str:
 
 
 SCORED = """\
-def scored(texts, weights):
+def scored(q, k, b, target):
     ### BEGIN SOLUTION
-    opened, still_open, looks = [], [], []
-    for i, text in enumerate(texts):
-        if text in ("(", "[", "{{"):
-            opened.append(i)
-            still_open.append(i)
-        elif text in (")", "]", "}}") and still_open:
-            target = {target}
-            still_open.pop()
-            if i - target >= 3:
-                looks.append(({query}, target, {decoy}))
-    query, target, decoy = torch.tensor(looks).T
-    return torch.stack([weights[:, query, target], weights[:, query, decoy]]).mean(dim=2).T
+    i = torch.arange(len(target))
+    back = i[:, None] - i  # how far back each key stands
+    scores = q @ k.mT / math.sqrt(k.size(-1)) + {slope:g} * b[:, back.clamp(min=0)]
+    weights = scores.masked_fill(back < 0, -torch.inf).softmax(dim=-1)
+    query = i[target >= 0]
+    place = target[query]
+    on_target = weights[:, query, place]
+    on_decoy = {decoy}
+    return torch.stack([on_target.mean(dim=1), on_decoy.mean(dim=1)], dim=1)
     ### END SOLUTION"""
 
 CLOSED = """\
-def closed(x, added, w_q, w_k, w_v, b):
+def closed(x, added, w_q, w_k, target):
     ### BEGIN SOLUTION
-    def norm(y):
-        return torch.nn.functional.layer_norm(y, y.shape[-1:])
-
     i = torch.arange(len(x))
-    back = i[:, None] - i
-    outputs = []
+    query = i[target >= 0]
+
+    def on_target(for_queries, for_keys):
+        scores = (for_queries @ w_q) @ (for_keys @ w_k).T / math.sqrt(w_k.size(1))
+        weights = scores.masked_fill(i > i[:, None], -torch.inf).softmax(dim=-1)
+        return weights[query, target[query]].mean()
+
+    whole = on_target(x, x)
+    without = []
     for part in added:
-        changed = x - part + {instead}
-        for_queries, for_keys, for_values = {streams}
-        q, k, v = norm(for_queries) @ w_q, norm(for_keys) @ w_k, norm(for_values) @ w_v
-        scores = q @ k.T / math.sqrt(k.size(-1)) + {slope:g} * b[back.clamp(min=0)]
-        outputs.append(torch.softmax(scores.masked_fill(back < 0, -torch.inf), dim=-1) @ v)
-    return torch.stack(outputs)
+        changed = {removed}
+        without.append(on_target({queries}, {keys}))
+    return {given}
     ### END SOLUTION"""
 
 LOST = """\
@@ -188,76 +190,95 @@ figure.legend(*axes[1].get_legend_handles_labels(), title="without", loc="center
 # ---- 1. A score and its decoy ----------------------------------------------------------------------------------------
 
 
-def _scored_case(seed: int, text: str, heads: int) -> Case:
-    texts = ["", *text]
-    future = torch.ones(len(texts), len(texts)).triu(1) > 0
-    scores = 2 * random(heads, len(texts), len(texts), seed=seed)
-    return Case((texts, scores.masked_fill(future, -torch.inf).softmax(-1)))
+def _targets(seed: int, n: int, *, only_last: bool = False) -> torch.Tensor:
+    """Return a target for some of n queries, neither place 0 nor the query itself; -1 for the others."""
+    rng = python_random.Random(seed)
+    named = [i == n - 1 or (i > 1 and not only_last and rng.random() < 0.7) for i in range(n)]
+    return torch.tensor([rng.randrange(1, i) if has_one else -1 for i, has_one in enumerate(named)])
+
+
+def _refusing(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a right answer that takes no targets but such as these: the printed sheet tries parts of the inputs."""
+
+    def refusing(*inputs: Any) -> Any:
+        target = inputs[-1].tolist()
+        if max(target) < 1 or any(t == 0 or t >= i for i, t in enumerate(target)):
+            raise ValueError(f"target must be -1, or from 1 to the place before the query's; got {target}")
+        return right(*inputs)
+
+    return refusing
+
+
+def _scored_case(seed: int, heads: int, n: int, d_head: int, *, only_last: bool = False) -> Case:
+    q, k, b = draw_tensors(seed, (heads, n, d_head), (heads, n, d_head), (heads, n))
+    return Case((q, k, 2 * b, _targets(seed, n, only_last=only_last)))
 
 
 def _scored_task(v: Mapping[str, Any]) -> Task:
     hidden, source = v["hidden"], _scored(v)
-    targets = {
-        "open": "your target is the bracket that is closed, the innermost one that is still open",
-        "last": "your target is the last opening bracket, also where that is closed already",
-        "outer": "your target is the outermost bracket that is still open",
+    decoys = {
+        "left": "the place just before the target",
+        "right": "the place just after the target",
+        "begin": "place 0",
+        "others": "the mean of all other places",
     }
-    queries = {
-        "before": "your query is the closing bracket itself; read your rule again",
-        "at": "your query stands before the bracket; read your rule again",
-    }
-    swapped = {"before": "at", "at": "before"}
+    wrong_answers = [
+        *(
+            WrongAnswer(f"your decoy is {decoys[d]}; read your rule again", answer(_scored({**v, "decoy": d})))
+            for d in DECOYS
+            if d != v["decoy"]
+        ),
+        WrongAnswer(
+            "your scores are not scaled; divide them by sqrt(d_head)",
+            answer(source, (" / math.sqrt(k.size(-1))", "")),
+            mistake=2,
+        ),
+        WrongAnswer(
+            "a query sees places that come after it; close them before the softmax",
+            answer(source, (".masked_fill(back < 0, -torch.inf)", "")),
+            mistake=14,
+        ),
+        WrongAnswer("the softmax runs over the queries", answer(source, ("dim=-1", "dim=-2")), mistake=5),
+        WrongAnswer(
+            "b is counted from the beginning of the text; it goes by how far back the key stands",
+            answer(source, ("b[:, back.clamp(min=0)]", "b[:, None, :]")),
+        ),
+        WrongAnswer("b is not multiplied by your number", answer(source, (f"{v['slope']:g} * b", "b"))),
+        WrongAnswer(
+            "queries without a target count in your means; leave them out",
+            answer(source, ("query = i[target >= 0]", "query = i[1:]")),
+        ),
+        WrongAnswer(
+            "all heads get one number; each has its own",
+            answer(
+                source, ("on_decoy.mean(dim=1)], dim=1)", "on_decoy.mean(dim=1)], dim=1).mean(0).expand(len(q), 2)")
+            ),
+            mistake=15,
+        ),
+    ]
     return judged_task(
         name="scored",
         title="A score and its decoy",
         kind="code",
         prompt="Each head's mean weight on the target and on the decoy.",
-        right=answer(source),
+        right=_refusing(answer(source)),
         returns=tensor("(heads, 2)", "the weights"),
-        cases=[
-            _scored_case(v["seed"], ")f(ab[cde]{ij,}k)(p(qrs)t)", 2),
-            _scored_case(v["seed"] + 1, "(ab)c)[]ov)(mnop)", 2),
-        ],
-        wrong_answers=[
-            *(
-                WrongAnswer(f"{targets[t]}; read your rule again", answer(_scored({**v, "target": t})))
-                for t in TARGETS
-                if t != v["target"]
-            ),
-            WrongAnswer(queries[v["query"]], answer(_scored({**v, "query": swapped[v["query"]]}))),
-            WrongAnswer(
-                "you count brackets less than three places after their target; leave them out",
-                answer(source, ("if i - target >= 3", "if True")),
-            ),
-            WrongAnswer(
-                "rows and columns of the weights are exchanged: rows are queries",
-                answer(source, ("= torch.tensor(looks).T", "= torch.tensor(looks).T\n    weights = weights.mT")),
-            ),
-            WrongAnswer(
-                "all heads get one number; each has its own",
-                answer(source, ("mean(dim=2).T", "mean(dim=2).T.mean(dim=0).expand(len(weights), 2)")),
-                mistake=15,
-            ),
-        ],
-        fallback_message="these are not the mean weights; find the three places where there is one pair of brackets",
+        cases=distinguishing_cases(
+            lambda seed: [_scored_case(seed, 2, 7, 3), _scored_case(seed + 10, 3, 5, 4)],
+            v["seed"],
+            answer(source),
+            wrong_answers,
+        ),
+        wrong_answers=wrong_answers,
+        fallback_message="these are not the mean weights; compute one head's weights for two places by hand first",
         checks=[
             Check(
                 points=3,
-                cases=[
-                    _scored_case(hidden, "(abc[de]fg(hi)jk)lm[nop{q}rs]", 4),
-                    _scored_case(hidden + 1, "a(b(c(d)ef)gh)(ijk)l", 2),
-                ],
-                says="brackets in brackets",
+                cases=[_scored_case(hidden, 4, 9, 5), _scored_case(hidden + 10, 2, 6, 2)],
+                says="other sizes",
             ),
-            Check(
-                points=1,
-                cases=[
-                    _scored_case(hidden + 2, "]a)b(cde)f()g[](hij)[kl", 3),
-                    _scored_case(hidden + 4, "{abcd}ef()ghi)[jk]lm)n(op]q", 2),
-                ],
-                says="brackets without a partner",
-            ),
-            Check(points=1, cases=[_scored_case(hidden + 3, "xy(abcd)z", 5)], says="a single pair"),
+            Check(points=1, cases=[_scored_case(hidden + 20, 1, 30, 8)], says="one head and a longer text"),
+            Check(points=1, cases=[_scored_case(hidden + 30, 3, 6, 4, only_last=True)], says="one query with a target"),
         ],
     )
 
@@ -266,58 +287,66 @@ def _scored_task(v: Mapping[str, Any]) -> Task:
 
 
 def _closed_case(seed: int, n: int, heads: int, d: int, d_head: int) -> Case:
-    sizes = [(n, d), (heads, n, d), (d, d_head), (d, d_head), (d, d_head), (n,)]
-    x, added, *w, b = draw_tensors(seed, *sizes)
-    return Case((x + added.sum(0) + 0.5, added + 0.3, *(matrix / math.sqrt(d / 3) for matrix in w), 2 * b))
+    x, added, *w = draw_tensors(seed, (n, d), (heads, n, d), (d, d_head), (d, d_head))
+    w_q, w_k = (matrix / math.sqrt(d / 3) for matrix in w)
+    return Case((x + added.sum(0), added, w_q, w_k, _targets(seed, n)))
 
 
 def _closed_task(v: Mapping[str, Any]) -> Task:
-    hidden, source = v["hidden"] + 1000, _closed(v, {v["path"]})
-    changed = f"changed = x - part + {REMOVED[v['removed']]}"
+    hidden, source = v["hidden"] + 1000, _closed(v)
+    paths = {"queries": "the queries alone", "keys": "the keys alone", "both": "queries and keys"}
+    other = {"lost": "left", "left": "lost"}[v["given"]]
+    tried = f"without.append(on_target({', '.join(PATHS[v['path']])}))"
+    wrong_answers = [
+        *(
+            WrongAnswer(
+                f"in your answer {words} lose the output; here {paths[v['path']]} lose it",
+                answer(_closed({**v, "path": path})),
+            )
+            for path, words in paths.items()
+            if path != v["path"]
+        ),
+        WrongAnswer(
+            f"you return what is {other}; what is {v['given']} is asked for", answer(_closed({**v, "given": other}))
+        ),
+        WrongAnswer(
+            "you take out more and more heads; put each back before the next",
+            answer(source, (tried, f"{tried}\n        x = changed")),
+        ),
+        WrongAnswer(
+            "your scores are not scaled; divide them by sqrt(d_head)",
+            answer(source, (" / math.sqrt(w_k.size(1))", "")),
+            mistake=2,
+        ),
+        WrongAnswer(
+            "a query sees places that come after it; close them before the softmax",
+            answer(source, (".masked_fill(i > i[:, None], -torch.inf)", "")),
+            mistake=14,
+        ),
+    ]
+    if v["given"] == "lost":  # a share is the same
+        words = "queries without a target count in your means; leave them out"
+        wrong_answers.append(WrongAnswer(words, answer(source, ("query = i[target >= 0]", "query = i"))))
     return judged_task(
         name="closed",
         title="One path between two heads",
         kind="code",
-        prompt="What a head gives where one path from each earlier head is closed.",
-        right=answer(source),
-        returns=tensor("(heads, n, d_head)", "the outputs"),
-        cases=[_closed_case(v["seed"], 5, 3, 6, 4)],
-        wrong_answers=[
-            *(
-                WrongAnswer(f"you take it out of the {path}; here it is the {v['path']}", answer(_closed(v, {path})))
-                for path in PATHS
-                if path != v["path"]
-            ),
-            WrongAnswer(
-                f"it is gone from queries, keys and values; only the {v['path']} lose it", answer(_closed(v, PATHS))
-            ),
-            WrongAnswer(
-                "it is taken out after the norm; the norm must see what is left",
-                answer(
-                    source,
-                    (changed, changed.replace("x", "norm(x)", 1)),
-                    (f"norm(for_{v['path']})", f"for_{v['path']}"),
-                ),
-            ),
-            WrongAnswer(
-                "you take out more and more heads; put each back before the next",
-                answer(source, (changed, f"x = {changed}")),
-            ),
-            WrongAnswer(
-                "your scores are not scaled; divide them by sqrt(d_head)",
-                answer(source, (" / math.sqrt(k.size(-1))", "")),
-                mistake=2,
-            ),
-        ],
-        fallback_message="these are not the outputs; if they are right with `added` at 0, look at what you take out",
+        prompt="What each earlier head is worth to a later head's weight on the target.",
+        right=_refusing(answer(source)),
+        returns=tensor("(heads,)", "the values"),
+        cases=distinguishing_cases(
+            lambda seed: [_closed_case(seed, 6, 3, 6, 4)], v["seed"], answer(source), wrong_answers
+        ),
+        wrong_answers=wrong_answers,
+        fallback_message="these are not the values; without any change, is your mean weight on the target right?",
         checks=[
             Check(
                 points=4,
-                cases=[_closed_case(hidden, 7, 2, 5, 3), _closed_case(hidden + 10, 4, 4, 9, 2)],
+                cases=[_closed_case(hidden, 7, 2, 5, 3), _closed_case(hidden + 10, 5, 4, 9, 2)],
                 says="other sizes",
             ),
             Check(points=1, cases=[_closed_case(hidden + 20, 6, 1, 7, 5)], says="one earlier head"),
-            Check(points=1, cases=[_closed_case(hidden + 30, 2, 3, 8, 8)], says="two places"),
+            Check(points=1, cases=[_closed_case(hidden + 30, 3, 3, 8, 8)], says="one query with a target"),
         ],
     )
 
@@ -439,7 +468,7 @@ def expected(ids, embedding, w_q, w_k, w_v, w_o, b):
         "stream": Fault(
             "    for h in range(len(w_q)):\n",
             "    for h in range(len(w_q)):\n        y = norm(x)\n",
-            "a head reads what heads of its own layer have added; all of them read the same stream",
+            "a head reads what heads of its own layer have added; all of them read the same vectors",
         ),
         "last": Fault("return norm(x)", "return x", "the last norm is missing"),
         "axis": Fault("dim=-1", "dim=0", "the softmax runs over the queries", 5),
@@ -520,7 +549,7 @@ ASSIGNMENT = Assignment(
     name="heads",
     title="Real heads",
     chapter=9,
-    minutes=165,
+    minutes=135,
     tasks=tasks,
     cells=cells,
     draw=draw,
