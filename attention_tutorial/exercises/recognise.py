@@ -4,8 +4,7 @@ The steps are the right answers and the wrong ones of the chapters' tables, each
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,35 +15,22 @@ from ..masks import causal_mask
 from .chapter04 import SPLIT
 from .chapter05 import CAUSAL, SURVIVING_SOFTMAX
 
-__all__ = ["Heads", "Reading", "Step", "recognise"]
+__all__ = ["WRONG_WAY", "Heads", "Reading", "Step", "recognise"]
+
+WRONG_WAY = "the mask is read the wrong way round: what should be hidden is seen, and nothing else"
 
 Weigh = Callable[[Tensor, Tensor], Tensor]  # scores (..., m, n), what is allowed -> weights
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step of an attention.
-
-    Attributes:
-        words: what is wrong with it; none if nothing is.
-        mistake: its number in `MISTAKES`, if it is a common one.
-    """
+class Step(NamedTuple):
+    """A step of an attention: what is wrong with it, and its number in `MISTAKES`; nothing, if it is right."""
 
     words: str = ""
     mistake: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Heads:
-    """Queries, keys and values of all heads side by side, and what came of them.
-
-    Attributes:
-        q: (batch, n, heads * d_head).
-        k: the keys, of as many heads or fewer.
-        v: the values.
-        got: the output of the heads, side by side.
-        d_head: the width of a head.
-    """
+class Heads(NamedTuple):
+    """Queries, keys and values (batch, n, heads * d_head), keys perhaps of fewer heads, and what came of them."""
 
     q: Tensor
     k: Tensor
@@ -64,21 +50,18 @@ class Heads:
         return _join(heads)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A way of computing that gives what came.
-
-    Attributes:
-        heads: how they are split and joined.
-        roles: what serves as query, key and value.
-        weighing: how weights are made of scores.
-        factor: of the scores.
-    """
+class Reading(NamedTuple):
+    """A way of computing that gives what came, and the factor of its scores."""
 
     heads: Step
     roles: Step
     weighing: Step
     factor: float
+
+    @property
+    def steps(self) -> tuple[Step, Step, Step]:
+        """Its steps alone."""
+        return self[:3]
 
 
 def _join(heads: Tensor) -> Tensor:
@@ -113,7 +96,7 @@ _AXIS = "your softmax runs over {}; it must run over the keys, along each row"
 
 def _over(*axes: int) -> Weigh:
     """A softmax over several axes at once."""
-    return lambda scores, allowed: (s := scores.masked_fill(~allowed, -torch.inf).exp()) / s.sum(axes, keepdim=True)
+    return lambda scores, allowed: ((s := scores.masked_fill(~allowed, -1e9)) - s.logsumexp(axes, keepdim=True)).exp()
 
 
 def _under(mask: Tensor) -> Weigh:
@@ -133,7 +116,8 @@ def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
             if not triangle.equal(causal_mask(n)):
                 yield Step(str(wrong.message), wrong.mistake), _under(triangle)
     for wrong in SURVIVING_SOFTMAX.wrong_answers:
-        yield Step(str(wrong.message), wrong.mistake), wrong.answer
+        yield Step(WRONG_WAY if wrong.mistake == 7 else str(wrong.message), wrong.mistake), wrong.answer
+    yield Step("the mask hides words as queries, not as keys: its last axis is that of keys", 12), _under(allowed.mT)
     yield Step(_AXIS.format("the heads"), 5), _over(-3)
     yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4)
     yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
