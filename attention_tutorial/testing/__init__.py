@@ -132,7 +132,6 @@ def check_attention(
     returns_weights: bool = False,
     empty_rows: bool = True,
     half: bool = True,
-    dtype: torch.dtype = torch.float64,
     collect: bool = False,
 ) -> tuple[Law, ...]:
     """Ask a function of query, key, value and mask the laws of attention.
@@ -149,7 +148,6 @@ def check_attention(
         returns_weights: whether it returns output and weights.
         empty_rows: whether a query may have no key. Where none ever has, say False: many sound functions then give NaN.
         half: whether it must also compute in float16 and bfloat16.
-        dtype: in which it is examined else.
         collect: return the laws without asking them, for ``pytest.mark.parametrize("law", ..., ids=str)``.
 
     Returns:
@@ -172,7 +170,7 @@ def check_attention(
     subject = Subject(
         code=attention, call=_call, sizes=[Size(*size) for size in sizes], names=(), function=True, mask=mask,
         axes=axes, mask_axes=mask_axes, causal=causal, scale=scale, returns_weights=returns_weights,
-        empty_rows=empty_rows, half=half, dtype=dtype,
+        empty_rows=empty_rows, half=half,
     )  # fmt: skip
     return _check(subject, cross, collect)
 
@@ -193,7 +191,6 @@ def check_layer(
     returns_weights: bool = False,
     empty_rows: bool = True,
     half: bool = True,
-    dtype: torch.dtype = torch.float64,
     collect: bool = False,
 ) -> tuple[Law, ...]:
     """Ask a layer of self-attention, or one that contains it, the laws of attention.
@@ -216,7 +213,6 @@ def check_layer(
         returns_weights: whether it returns output and weights, of all heads or of their mean.
         empty_rows: as in :func:`check_attention`.
         half: whether it must also compute in float16 and bfloat16.
-        dtype: in which it is examined else.
         collect: as in :func:`check_attention`.
 
     Returns:
@@ -245,6 +241,6 @@ def check_layer(
     subject = Subject(
         code=layer, call=call or _call, sizes=[Size(b, num_heads, n, d_model) for b, n in sizes], names=names,
         function=False, positions=positions, mask=mask, axes=axes, mask_axes=mask_axes, causal=causal, scale=scale,
-        returns_weights=returns_weights, empty_rows=empty_rows, half=half, dtype=dtype,
+        returns_weights=returns_weights, empty_rows=empty_rows, half=half,
     )  # fmt: skip
     return _check(subject, cross=False, collect=collect)

@@ -55,8 +55,8 @@ class Subject:
     code: Callable[..., Any]
     call: Callable[..., Any]
     sizes: Sequence[Size]
-    names: Sequence[str]  # of the projections; None for a function of query, key and value
-    function: bool
+    names: Sequence[str]  # of the projections
+    function: bool  # of query, key and value
     mask: str | None
     axes: str
     mask_axes: str
@@ -65,7 +65,6 @@ class Subject:
     returns_weights: bool
     empty_rows: bool
     half: bool
-    dtype: torch.dtype
     positions: bool = False
     last: dict[str, Tensor] = field(default_factory=dict)
     copies: dict[torch.dtype, Any] = field(default_factory=dict)
@@ -75,8 +74,6 @@ class Subject:
     def __post_init__(self) -> None:
         if self.mask not in (None, "allowed", "masked", "added"):
             raise ValueError(f"mask must be 'allowed', 'masked', 'added' or None; got {self.mask!r}")
-        if self.dtype not in (torch.float64, torch.float32):
-            raise ValueError(f"dtype must be torch.float64 or torch.float32; got {self.dtype}")
         for name in ("causal", "returns_weights", "empty_rows", "half", "positions"):
             check_flag(name, getattr(self, name))
         own = ("batch heads n d", "n d") if self.function else ("batch n d", "n d")
@@ -112,31 +109,35 @@ class Subject:
         """Draw words (batch, n, features), with one digit after the point."""
         return random(size.batch, size.n, size.heads * size.d if self.function else size.d, seed=seed).round(decimals=1)
 
-    def model(self, size: Size, allowed: Tensor | None = None, dtype: torch.dtype | None = None) -> Any:
+    def model(self, size: Size, allowed: Tensor | None = None, dtype: torch.dtype = torch.float64) -> Any:
         """Return what makes outputs (batch, n, features) of words."""
         return lambda x: self.run(size, (x,), allowed, dtype)[0]
 
     def run(
-        self, size: Size, words: tuple[Tensor, ...], allowed: Tensor | None = None, dtype: torch.dtype | None = None
+        self, size: Size, words: tuple[Tensor, ...], allowed: Tensor | None = None, dtype: torch.dtype = torch.float64
     ) -> tuple[Tensor, Tensor | None]:
         """Return the output (batch, n, features), and the weights as they come, both in float64."""
-        dtype, ours = dtype or self.dtype, "batch heads n d" if self.function else "batch n d"
+        ours = "batch heads n d" if self.function else "batch n d"
         if self.function:  # whose query, key and value are the words, with their features turned
             words = words if len(words) == 3 else tuple(words[0].roll(by, -1) for by in range(3))
             words = tuple(x.unflatten(-1, (size.heads, -1)).transpose(1, 2) for x in words)
         given = [lay_out(x, ours, self.axes).to(dtype) for x in words]
         kept = dict(zip(("query", "key", "value") if self.function else ("x",), map(torch.clone, given), strict=True))
-        masks = [] if self.mask is None else [None]
+        self.last = dict(kept)
+        masks: list[Any] = [] if self.mask is None else [None]
         if allowed is not None:
             mask = lay_out(allowed[:, None].expand(-1, size.heads, -1, -1), "batch heads m n", self.mask_axes)
             if self.mask == "added":
                 mask = torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -torch.inf)
-            masks = [~mask if self.mask == "masked" else mask]
-        self.last = kept | ({"mask": masks[0]} if allowed is not None else {})
+            self.last["mask"] = ~mask if self.mask == "masked" else mask
+            masks = [self.last["mask"]]
         try:
             result = self.call(self.copy(dtype), *given, *masks)
         except Exception as error:
-            raise Broken(f"your code raised {type(error).__name__}: {error}") from error
+            cause = f"your code raised {type(error).__name__}: {error}"
+            if "must match" in cause and allowed is not None and masks[0].dim() == 3:
+                raise Broken(f"{cause}; does the mask's first axis meet the heads? Write mask[:, None]", 15) from error
+            raise Broken(cause) from error
         if not all(map(torch.equal, given, kept.values())):
             raise Broken("it changes its arguments; work on new tensors")
         parts = tuple(result) if isinstance(result, tuple | list) else (result,)
@@ -155,14 +156,16 @@ class Subject:
         everyone = torch.ones(size.batch, size.n, size.n, dtype=torch.bool)
         return (everyone if allowed is None else allowed) & (causal_mask(size.n) if self.causal else everyone)
 
-    def hidden(self, size: Size, first: int | None = None) -> Tensor | None:
+    def hidden(self, size: Size, first: int | None = None) -> Tensor:
         """Hide the last words of the first text, or from ``first`` on; of all texts, if one mask serves all."""
-        if self.mask is None:
-            return None
         allowed = self.seen(size) | True
         start = max(1, size.n - 2) if first is None else first
         allowed[: 1 if "batch" in self.mask_axes.split() else None, :, start:] = False
         return allowed
+
+    def padded(self, size: Size) -> Tensor | None:
+        """Hide the last words if it takes a mask."""
+        return None if self.mask is None else self.hidden(size)
 
     def heads(self, size: Size, allowed: Tensor | None = None) -> Heads | None:
         """Return queries, keys and values of all heads, and what came of them; None where they are not known."""
@@ -340,7 +343,7 @@ def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
         (True, seen, "masked keys keep some weight: are they masked after the softmax, is their score a number that "
          "is not very low, or does something run over the queries or words that should not?", 6),
     ]  # fmt: skip
-    message, mistake = next(tell for asked, acts, *tell in told if asked and not ((seen != acts) & counts).any())
+    message, mistake = next((told, m) for asked, acts, told, m in told if asked and not ((seen != acts) & counts).any())
     if not subject.causal and not subject.positions:
         order(subject, size)  # are words mixed without any mask?
     subject.blame(size, message, mistake, place, allowed)
@@ -395,7 +398,7 @@ def lengths(subject: Subject, size: Size) -> None:
 
 
 def large_scores(subject: Subject, size: Size) -> None:
-    x, allowed = subject.draw(size), subject.hidden(size)
+    x, allowed = subject.draw(size), subject.padded(size)
     if not subject.model(size)(2000 * x).isfinite().all():
         raise Broken(OVERFLOW)
     if allowed is not None:
@@ -407,7 +410,7 @@ def large_scores(subject: Subject, size: Size) -> None:
 
 
 def half_precision(subject: Subject, size: Size) -> None:
-    allowed = subject.hidden(size)
+    allowed = subject.padded(size)
     for dtype in (torch.float16, torch.bfloat16):
         x = subject.draw(size).to(dtype).double()
         try:
@@ -441,7 +444,7 @@ def gradients(subject: Subject, size: Size) -> None:
 
 
 def evaluation(subject: Subject, size: Size) -> None:
-    x, model, layer = subject.draw(size), subject.model(size, subject.hidden(size)), subject.copy(subject.dtype)
+    x, model, layer = subject.draw(size), subject.model(size, subject.padded(size)), subject.copy(torch.float64)
     first = model(x)
     with torch.enable_grad():
         others = [model(x.clone().requires_grad_()).detach()]
