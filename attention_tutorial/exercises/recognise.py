@@ -146,7 +146,7 @@ def recognise(
     if heads.got.shape != expected.shape or not heads.got.isfinite().all():
         return None
     q, k, _ = heads.split()
-    weighings = {}  # those that can be told apart here
+    weighings: dict[bytes, Any] = {}  # those that can be told apart here
     for step, weigh in _weighings(allowed):
         weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
         weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))

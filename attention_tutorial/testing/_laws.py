@@ -326,7 +326,7 @@ def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
     place = f"in text {b + 1}, word {j + 1} must {'not ' if seen[b, i, j] else ''}change the output at word {i + 1}"
     turned = (~expected).any(dim=-1, keepdim=True) & counts  # where the mask, turned round, would leave a key
     if allowed is not None and turned.any() and not ((seen == expected) & turned).any():
-        raise Broken(WRONG_WAY, 7, place)
+        subject.blame(size, WRONG_WAY, 7, place, allowed)
     if not got[counts.any(dim=-1)].isfinite().all():
         subject.blame(size, "the output holds NaN, although each word may see some key: is 0 multiplied by infinity?",
                       11, place)  # fmt: skip
