@@ -245,6 +245,48 @@ def test_a_fault_of_several_heads_is_recognised(wrong):
     assert any(squared_divisor == pytest.approx(each, rel=1e-2) for each in divisors)
 
 
+# ---- What a function can get wrong besides ---------------------------------------------------------------------------
+
+
+def blockwise(query, key, value, rescale):
+    """A softmax over blocks of two keys; what was summed before a new largest score must be rescaled."""
+    top, total, output = torch.tensor(-math.inf), torch.zeros(()), torch.zeros(())
+    for keys, values in zip(key.split(2, -2), value.split(2, -2), strict=True):
+        scores = query @ keys.mT / query.size(-1) ** 0.5
+        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        old, new = (top - higher).exp() if rescale else 1, (scores - higher).exp()
+        top, total, output = (
+            higher,
+            total * (top - higher).exp() + new.sum(-1, keepdim=True),
+            output * old + new @ values,
+        )
+    return output / total
+
+
+def masked_by(change):
+    return lambda q, k, v, mask: softmax_in(chapter05.SURVIVING_SOFTMAX.right)(
+        q, k, v, None if mask is None else change(mask)
+    )
+
+
+faulty = {
+    "blocks": (functools.partial(blockwise, rescale=True), None, {}),
+    "blocks, not rescaled": (functools.partial(blockwise, rescale=False), None, {"rows": 5}),
+    "columns made one": (
+        lambda q, k, v: (w := (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)) / w.sum(-2, keepdim=True) @ v, None,
+        {"rows": 5},
+    ),
+    "mask transposed": (masked_by(lambda mask: mask.mT), "allowed", {"future": None, "padding": 12}),
+    "mask without effect": (masked_by(lambda mask: mask | True), "allowed", {"future": 14, "padding": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "mask", "laws"), faulty.values(), ids=list(faulty))
+def test_what_a_function_gets_wrong_is_found(function, mask, laws):
+    found = findings(check_attention, function, mask=mask)
+    assert bool(found) == bool(laws) and found | laws == found
+
+
 # ---- What only a layer can get wrong --------------------------------------------------------------------------------
 
 
