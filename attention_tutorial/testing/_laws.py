@@ -384,10 +384,16 @@ def empty_rows(subject: Subject, size: Size) -> None:
         raise Broken(EQUAL_ROWS, 13)
 
 
-def lengths(subject: Subject, size: Size) -> None:
+def _holds(law: Callable[[Subject, Size], None], subject: Subject, size: Size) -> bool:
     try:
-        agreement(subject, size)
+        law(subject, size)
     except Broken:
+        return False
+    return True
+
+
+def lengths(subject: Subject, size: Size) -> None:
+    if not _holds(agreement, subject, size):
         return  # it is wrong anyway
     for m, n in ((size.n, size.n + 2), (size.n + 2, size.n)):
         q, k, v = (random(size.batch, x, size.heads * size.d, seed=i) for i, x in enumerate((m, n, n)))
@@ -401,12 +407,13 @@ def large_scores(subject: Subject, size: Size) -> None:
     x, allowed = subject.draw(size), subject.padded(size)
     if not subject.model(size)(2000 * x).isfinite().all():
         raise Broken(OVERFLOW)
-    if allowed is not None:
-        loud = torch.where(allowed[:, 0, :, None], x, 2000 * x)
-        quiet, got = (subject.model(size, allowed)(words)[allowed[:, 0]] for words in (x, loud))
-        if quiet.isfinite().all() and not same(got, quiet):
-            padding(subject, size)
-            raise Broken(OUTSHONE, 6)
+    if allowed is not None or subject.causal:
+        kept = subject.hidden(size)[:, 0]
+        loud = torch.where(kept[..., None], x, 2000 * x)
+        quiet, got = (subject.model(size, allowed)(words)[kept] for words in (x, loud))
+        changed, law = quiet.isfinite().all() and not same(got, quiet), padding if subject.mask else future
+        if changed and _holds(law, subject, size):
+            raise Broken(f"{OUTSHONE}, and with minus infinity, not with some low number", 6)
 
 
 def half_precision(subject: Subject, size: Size) -> None:

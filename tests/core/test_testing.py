@@ -1,6 +1,7 @@
 """Laws of the check of an attention of one's own: silent on sound code, and a fault gets its name."""
 
 import ast
+import contextlib
 import functools
 import json
 import math
@@ -315,6 +316,10 @@ alone = {
         lambda self, x: self.out(self.attend(x, is_causal=self.training)), QKV | {"causal": True},
         {"rows", "agreement", "future", "evaluation"},
     ),
+    "low, not hidden": (
+        lambda self, x: self.out(self.attend(x, attn_mask=-30 * torch.ones(len(x[0]), len(x[0])).triu(1).to(x.dtype))),
+        QKV | {"causal": True}, {"large scores"},
+    ),
     "in place": (lambda self, x: self.out(self.attend(x.mul_(2))), QKV, {"output"}),
     "along the batch": (lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1)), {}, {"texts"}),
     "detached": (lambda self, x: self.out(self.attend(x.detach())) + x, QKV, {"gradients"}),
@@ -325,6 +330,45 @@ alone = {
 @pytest.mark.parametrize(("forward", "conventions", "laws"), alone.values(), ids=list(alone))
 def test_what_a_layer_alone_can_get_wrong_is_found(forward, conventions, laws):
     assert set(findings(check_layer, of_three(forward), 12, **conventions)) == laws
+
+
+def through(change):
+    """A layer that changes its mask before it uses it, and gives zeros where no key is left."""
+
+    def forward(self, x, mask):
+        seen = torch.ones(len(x), x.size(1), x.size(1), dtype=torch.bool) if mask is None else change(mask)
+        some = seen.any(-1, keepdim=True)
+        return self.out(self.attend(x, attn_mask=(seen | ~some)[:, None]) * some)
+
+    return forward
+
+
+masks = {
+    "sound": (lambda mask: mask, {}),
+    "read the wrong way round": (lambda mask: ~mask, {"future": 7, "padding": 7}),
+    "the mask has no effect": (lambda mask: mask | True, {"future": 14, "padding": None}),
+    "hides words as queries": (lambda mask: mask.mT, {"padding": 12}),
+    "one diagonal too wide": (lambda mask: mask.roll(-1, -2) | mask, {"future": 14}),
+    "hides more than it should": (lambda mask: mask.roll(1, -1) & mask, {"padding": None}),
+    "masked keys keep some weight": (lambda mask: mask.roll(1, -1), {"padding": 6}),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "change", "laws"), [(name, *rest) for name, rest in masks.items()], ids=list(masks)
+)
+def test_what_a_layer_does_to_a_mask_is_told_without_its_projections(message, change, laws):
+    with contextlib.nullcontext() if not laws else pytest.raises(BrokenLaws) as caught:
+        check_layer(of_three(through(change)), 12, mask="allowed", half=False, empty_rows=False)
+    for law, mistake in laws.items():
+        (found,) = [found for found in caught.value.findings if found.law == law]
+        assert (found.mistake, message in found.message) == (mistake, True)
+
+
+def test_a_triangle_turned_round_is_told_without_projections():
+    layer = of_three(lambda self, x: self.attend(x, attn_mask=torch.ones(len(x[0]), len(x[0])).triu().bool()))
+    with pytest.raises(BrokenLaws, match=r"the future in place of the past"):
+        check_layer(layer, 12, causal=True)
 
 
 # ---- The forms ------------------------------------------------------------------------------------------------------
