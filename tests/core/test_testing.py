@@ -279,6 +279,9 @@ faulty = {
     ),
     "mask transposed": (masked_by(lambda mask: mask.mT), "allowed", {"future": None, "padding": 12}),
     "mask without effect": (masked_by(lambda mask: mask | True), "allowed", {"future": 14, "padding": None}),
+    "keys cut": (lambda q, k, v: sdpa(q, k[..., : q.size(-2), :], v[..., : q.size(-2), :]), None, {"lengths": None}),
+    "dropout in evaluation": (lambda q, k, v: sdpa(q, k, v, dropout_p=0.5), None, {"output": None}),
+    "without gradients": (lambda q, k, v: sdpa(q.detach(), k.detach(), v.detach()), None, {"gradients": None}),
 }  # fmt: skip
 
 
@@ -297,7 +300,7 @@ def of_three(forward, *, axis=-1, **parts):
     class Layer(nn.Module):
         def __init__(self):
             super().__init__()
-            self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+            self.qkv, self.out, self.start = nn.Linear(12, 36), nn.Linear(12, 12), nn.Parameter(torch.zeros(12, 12))
 
         def attend(self, x, **options):
             q, k, v = (part.unflatten(-1, (3, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
@@ -320,7 +323,14 @@ alone = {
         lambda self, x: self.out(self.attend(x, attn_mask=-30 * torch.ones(len(x[0]), len(x[0])).triu(1).to(x.dtype))),
         QKV | {"causal": True}, {"large scores"},
     ),
-    "in place": (lambda self, x: self.out(self.attend(x.mul_(2))), QKV, {"output"}),
+    "words first": (
+        lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1).flatten(0, 1)).view_as(x),
+        QKV | {"axes": "n batch d"}, set(),
+    ),
+    "zeros hide nothing": (
+        lambda self, x: F.linear(self.out(self.attend(x)), self.start), QKV | {"causal": True},
+        {"rows", "agreement", "future"},
+    ),
     "along the batch": (lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1)), {}, {"texts"}),
     "detached": (lambda self, x: self.out(self.attend(x.detach())) + x, QKV, {"gradients"}),
     "a tuple": (lambda self, x: (self.out(x), None), {}, {"output"}),
@@ -365,6 +375,17 @@ def test_what_a_layer_does_to_a_mask_is_told_without_its_projections(message, ch
         assert (found.mistake, message in found.message) == (mistake, True)
 
 
+def test_a_layer_that_changes_its_input_is_told():
+    with pytest.raises(BrokenLaws, match="it changes its arguments"):
+        check_layer(of_three(lambda self, x: self.out(self.attend(x.mul_(2)))), 12)
+
+
+def test_a_mask_that_does_not_meet_the_heads_is_told():
+    layer = of_three(lambda self, x, mask: self.attend(x, attn_mask=mask))
+    with pytest.raises(BrokenLaws, match=r"Write mask\[:, None\]"):
+        check_layer(layer, 12, mask="allowed")
+
+
 def test_a_triangle_turned_round_is_told_without_projections():
     layer = of_three(lambda self, x: self.attend(x, attn_mask=torch.ones(len(x[0]), len(x[0])).triu().bool()))
     with pytest.raises(BrokenLaws, match=r"the future in place of the past"):
@@ -385,6 +406,12 @@ def test_a_divisor_is_told_to_three_digits_on_the_smallest_input():
         found = caught.value.findings[0]
         assert f"divided by {divisor:.3g}" in found.message and "expected 2 (√d_k)" in found.message
         assert found.example["query"].shape[:3] == (1, 1, 2) and "expected" in found.place
+
+
+@pytest.mark.parametrize(("factor", "told"), [(-0.5, "the sign of the scores is turned"), (0, "the same weight")])
+def test_scores_that_are_turned_or_left_out_are_told(factor, told):
+    with pytest.raises(BrokenLaws, match=told):
+        check_attention(lambda q, k, v: (factor * q @ k.mT).softmax(-1) @ v, mask=None)
 
 
 def test_laws_are_asked_one_by_one():
