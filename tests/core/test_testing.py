@@ -291,6 +291,43 @@ def test_what_a_function_gets_wrong_is_found(function, mask, laws):
     assert bool(found) == bool(laws) and found | laws == found
 
 
+def scaled(q, k):
+    return q @ k.mT / q.size(-1) ** 0.5
+
+
+recognised = {
+    "the keys are averaged, not the values": lambda q, k, v: scaled(q, k).softmax(-1) @ k,
+    "queries and keys are swapped": lambda q, k, v: scaled(k, q).softmax(-1) @ v,
+    "the queries serve as keys": lambda q, k, v: scaled(q, q).softmax(-1) @ v,
+    "runs over the heads": lambda q, k, v: scaled(q, k).softmax(1) @ v,
+    "runs over the texts of the batch": lambda q, k, v: scaled(q, k).softmax(0) @ v,
+    "the whole matrix at once": lambda q, k, v: scaled(q, k).flatten(2).softmax(-1).view_as(q @ k.mT) @ v,
+    "the softmax is taken twice": lambda q, k, v: scaled(q, k).softmax(-1).softmax(-1) @ v,
+    "the scores themselves are the weights": lambda q, k, v: scaled(q, k) @ v,
+    "scores are divided by their sum": lambda q, k, v: (s := scaled(q, k)) / s.sum(-1, keepdim=True) @ v,
+}
+
+
+@pytest.mark.parametrize("words", recognised)
+def test_a_wrong_step_gets_its_words(words):
+    with pytest.raises(BrokenLaws) as caught:
+        check_attention(recognised[words], mask=None)
+    assert any(words in found.message for found in caught.value.findings)
+
+
+def test_heads_repeated_in_turn_get_their_words():
+    class Shared(MultiHeadAttention):
+        def forward(self, x):
+            q, k, v = (w(x).unflatten(-1, (-1, 2)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+            return self.w_o(sdpa(q, k.repeat(1, 3, 1, 1), v.repeat(1, 3, 1, 1)).transpose(1, 2).flatten(2))
+
+    layer = drawn(Shared, 12, 6, num_kv_heads=2)
+    assert findings(check_layer, layer, 12, num_heads=6, projections="w_q w_k w_v w_o") == {
+        "heads": 10,
+        "agreement": 10,
+    }
+
+
 # ---- What only a layer can get wrong --------------------------------------------------------------------------------
 
 
