@@ -338,6 +338,7 @@ def of_three(forward, *, axis=-1, **parts):
         def __init__(self):
             super().__init__()
             self.qkv, self.out, self.start = nn.Linear(12, 36), nn.Linear(12, 12), nn.Parameter(torch.zeros(12, 12))
+            self.drop = nn.Dropout(0.3)
 
         def attend(self, x, **options):
             q, k, v = (part.unflatten(-1, (3, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
@@ -353,7 +354,7 @@ alone = {
     "never called": (lambda self, x: self.attend(x), QKV, {"rows", "divisor", "heads", "agreement"}),
     "dropout": (lambda self, x: F.dropout(self.out(self.attend(x)), 0.3), QKV, {"output"}),
     "mask lost": (
-        lambda self, x: self.out(self.attend(x, is_causal=self.training)), QKV | {"causal": True},
+        lambda self, x: self.drop(self.out(self.attend(x, is_causal=self.training))), QKV | {"causal": True},
         {"rows", "agreement", "future", "evaluation"},
     ),
     "low, not hidden": (
@@ -364,9 +365,12 @@ alone = {
         lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1).flatten(0, 1)).view_as(x),
         QKV | {"axes": "n batch d"}, set(),
     ),
-    "zeros hide nothing": (
-        lambda self, x: F.linear(self.out(self.attend(x)), self.start), QKV | {"causal": True},
-        {"rows", "agreement", "future"},
+    "zeros, which show nothing": (
+        lambda self, x: F.linear(self.out(self.attend(x, is_causal=True)), self.start), QKV | {"causal": True}, set(),
+    ),
+    "a gradient alone": (
+        lambda self, x: self.out(self.attend(x, is_causal=True)) + x.flip(1) - x.flip(1).detach(),
+        QKV | {"causal": True}, {"future", "gradients"},
     ),
     "along the batch": (lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1)), {}, {"texts"}),
     "detached": (lambda self, x: self.out(self.attend(x.detach())) + x, QKV, {"gradients"}),
