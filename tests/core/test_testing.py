@@ -281,6 +281,9 @@ faulty = {
     "mask without effect": (masked_by(lambda mask: mask | True), "allowed", {"future": 14, "padding": None}),
     "keys cut": (lambda q, k, v: sdpa(q, k[..., : q.size(-2), :], v[..., : q.size(-2), :]), None, {"lengths": None}),
     "dropout in evaluation": (lambda q, k, v: sdpa(q, k, v, dropout_p=0.5), None, {"output": None}),
+    "mask lost in training": (
+        lambda q, k, v, mask: sdpa(q, k, v, None if torch.is_grad_enabled() else mask), "allowed", {"evaluation": 14}
+    ),
     "without gradients": (lambda q, k, v: sdpa(q.detach(), k.detach(), v.detach()), None, {"gradients": None}),
 }  # fmt: skip
 
