@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["find_influence", "follows_order", "keeps_texts"]
+__all__ = ["find_influence", "follows_order"]
 
 Model = Callable[[Tensor], Tensor]
 
@@ -59,22 +59,3 @@ def follows_order(layer: Model, x: Tensor, order: Tensor, *, tolerance: float = 
         (True, False)
     """
     return torch.allclose(layer(x[..., order, :]), layer(x)[..., order, :], atol=tolerance)
-
-
-def keeps_texts(layer: Model, x: Tensor, *, tolerance: float = 1e-6) -> bool:
-    """Say whether two texts of a batch that change places take their outputs along (6.4).
-
-    Args:
-        layer: from (batch, n, d) to (batch, n, features).
-        x: its input, of two texts or more.
-        tolerance: how far apart two equal numbers may be.
-
-    Returns:
-        Whether they do.
-
-    Example:
-        >>> x = torch.arange(4.0).view(2, 2, 1)
-        >>> keeps_texts(lambda x: x + 1, x), keeps_texts(lambda x: x.cumsum(dim=0), x)
-        (True, False)
-    """
-    return torch.allclose(layer(x.flip(0)), layer(x).flip(0), atol=tolerance)

@@ -3,9 +3,9 @@
 The steps are the right answers and the wrong ones of the chapters' tables, each with its words.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,35 +16,22 @@ from ..masks import causal_mask
 from .chapter04 import SPLIT
 from .chapter05 import CAUSAL, SURVIVING_SOFTMAX
 
-__all__ = ["Heads", "Reading", "Step", "recognise"]
+__all__ = ["WRONG_WAY", "Heads", "Reading", "Step", "recognise"]
+
+WRONG_WAY = "the mask is read the wrong way round: what should be hidden is seen, and nothing else"
 
 Weigh = Callable[[Tensor, Tensor], Tensor]  # scores (..., m, n), what is allowed -> weights
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step of an attention.
-
-    Attributes:
-        words: what is wrong with it; none if nothing is.
-        mistake: its number in `MISTAKES`, if it is a common one.
-    """
+class Step(NamedTuple):
+    """A step of an attention: what is wrong with it, and its number in `MISTAKES`; nothing, if it is right."""
 
     words: str = ""
     mistake: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Heads:
-    """Queries, keys and values of all heads side by side, and what came of them.
-
-    Attributes:
-        q: (batch, n, heads * d_head).
-        k: the keys, of as many heads or fewer.
-        v: the values.
-        got: the output of the heads, side by side.
-        d_head: the width of a head.
-    """
+class Heads(NamedTuple):
+    """Queries, keys and values (batch, n, heads * d_head), keys perhaps of fewer heads, and what came of them."""
 
     q: Tensor
     k: Tensor
@@ -64,21 +51,18 @@ class Heads:
         return _join(heads)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A way of computing that gives what came.
-
-    Attributes:
-        heads: how they are split and joined.
-        roles: what serves as query, key and value.
-        weighing: how weights are made of scores.
-        factor: of the scores.
-    """
+class Reading(NamedTuple):
+    """A way of computing that gives what came, and the factor of its scores."""
 
     heads: Step
     roles: Step
     weighing: Step
     factor: float
+
+    @property
+    def steps(self) -> tuple[Step, Step, Step]:
+        """Its steps alone."""
+        return self[:3]
 
 
 def _join(heads: Tensor) -> Tensor:
@@ -113,7 +97,7 @@ _AXIS = "your softmax runs over {}; it must run over the keys, along each row"
 
 def _over(*axes: int) -> Weigh:
     """A softmax over several axes at once."""
-    return lambda scores, allowed: (s := scores.masked_fill(~allowed, -torch.inf).exp()) / s.sum(axes, keepdim=True)
+    return lambda scores, allowed: ((s := scores.masked_fill(~allowed, -1e9)) - s.logsumexp(axes, keepdim=True)).exp()
 
 
 def _under(mask: Tensor) -> Weigh:
@@ -133,7 +117,8 @@ def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
             if not triangle.equal(causal_mask(n)):
                 yield Step(str(wrong.message), wrong.mistake), _under(triangle)
     for wrong in SURVIVING_SOFTMAX.wrong_answers:
-        yield Step(str(wrong.message), wrong.mistake), wrong.answer
+        yield Step(WRONG_WAY if wrong.mistake == 7 else str(wrong.message), wrong.mistake), wrong.answer
+    yield Step("the mask hides words as queries, not as keys: its last axis is that of keys", 12), _under(allowed.mT)
     yield Step(_AXIS.format("the heads"), 5), _over(-3)
     yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4)
     yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
@@ -160,54 +145,47 @@ def recognise(
     expected = heads.expected(allowed, scale)
     if heads.got.shape != expected.shape or not heads.got.isfinite().all():
         return None
-    weighings: dict[bytes, tuple[Step, Weigh]] = {}
     q, k, _ = heads.split()
-    for step, weigh in _weighings(allowed):  # those that can be told apart here
+    weighings: dict[bytes, Any] = {}  # those that can be told apart here
+    for step, weigh in _weighings(allowed):
         weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
         weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
     kinds = list(HEADS)
     if k.size(1) > heads.k.size(-1) // heads.d_head:
         kinds.append((_IN_TURN, lambda x, h: SPLIT.right(x, h).repeat(1, k.size(1) // h, 1, 1), _join))
     ways = [
-        ((head, roles, weighing), cut, join, role, weigh)
-        for head, cut, join in kinds
-        for roles, role in ROLES
-        for weighing, weigh in weighings.values()
-        if like is None or (like.heads, like.roles) == (head, roles)
-    ]
-    faults = [sum(bool(step.words) for step in way[0]) for way in ways]
-    for i in sorted(range(len(ways)), key=faults.__getitem__):
-        steps, cut, join, role, weigh = ways[i]
+        way for way in itertools.product(kinds, ROLES, weighings.values())
+        if (_faults(way) < 3 if like is None else (like.heads, like.roles) == (way[0][0], way[1][0]))
+    ]  # fmt: skip
+    for way in sorted(ways, key=_faults):
+        (head, cut, join), (roles, role), (weighing, weigh) = way
         parts = heads.split(cut)
-        q, k, v = (parts[part] for part in role)
-        raw = q @ k.mT
+        raw, v = parts[role[0]] @ parts[role[1]].mT, parts[role[2]]
 
-        def output(factors: Tensor, raw: Tensor = raw, v: Tensor = v, way: Any = (weigh, join)) -> Tensor:
-            weights: Tensor = way[0](factors.view(-1, 1, 1, 1, 1) * raw, allowed)
-            return way[1](weights.nan_to_num() @ v)
+        def errors(factors: Tensor, raw: Tensor = raw, v: Tensor = v, weigh: Weigh = weigh, join: Any = join) -> Tensor:
+            output = join(weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num() @ v)
+            return (output - heads.got).abs().flatten(1).amax(dim=1) / expected.abs().max()
 
-        if faults[i] < 3 or like is not None:
-            factor = _factor(output, heads.got, scale, tolerance * expected.abs().max())
-            if factor is not None:
-                return Reading(*steps, factor)
+        factor = _least(errors, scale, tolerance)
+        if factor is not None:
+            return Reading(head, roles, weighing, factor)
     return None
 
 
-def _factor(output: Callable[[Tensor], Tensor], got: Tensor, scale: float, close: Tensor) -> float | None:
-    """Find the factor of the scores with which the output is what came: the right one, if it does it."""
+def _faults(way: Any) -> int:
+    return sum(bool(step.words) for step, *_ in way)
 
-    def errors(factors: Tensor) -> Tensor:
-        return (output(factors) - got).abs().flatten(1).amax(dim=1)
 
+def _least(errors: Callable[[Tensor], Tensor], scale: float, tolerance: float) -> float | None:
+    """Find the factor of the scores with no error: the right one, if it has none."""
     up = torch.logspace(-2, 2, 33, dtype=torch.float64)
     factors = scale * torch.cat([torch.ones(1), up, -up[12:21], torch.zeros(1)]).double()
     off = errors(factors)
-    if off[0] <= close:
+    if off[0] <= tolerance:
         return scale
-    best = factors[off.argmin()].item()
-    step = 0.34 * abs(best)
-    for _ in range(7 if off.min() <= 0.5 * got.abs().max() + close else 0):  # else none of the list is near
-        factors = torch.linspace(best - step, best + step, 21, dtype=torch.float64)
+    best, step = factors[off.argmin()], 0.34
+    for _ in range(7 if off.min() <= 0.5 else 0):  # else none of the list is near
+        factors = best * torch.linspace(1 - step, 1 + step, 21, dtype=torch.float64)
         off, step = errors(factors), step / 6
-        best = factors[off.argmin()].item()
-    return best if off.min() <= close else None
+        best = factors[off.argmin()]
+    return best.item() if off.min() <= tolerance else None

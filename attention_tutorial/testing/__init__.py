@@ -5,7 +5,6 @@ exercises know, and gets their words. On the command line, ``python -m attention
 mask=masked`` does the same; with ``d_model=12`` for a layer.
 """
 
-import copy
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,7 @@ from torch import Tensor, nn
 
 from .._validation import check_flag, check_size
 from ..exercises.table import MISTAKES
-from ._laws import askable
-from ._subject import AroundFunction, Broken, Scale, Size, Subject, check_axes
+from ._laws import Broken, Scale, Size, Subject, askable
 
 __all__ = ["BrokenLaws", "Finding", "Law", "check_attention", "check_layer"]
 
@@ -102,6 +100,10 @@ class Law:
         return None
 
 
+def _call(code: Callable[..., Any], *inputs: Any) -> Any:
+    return code(*inputs)
+
+
 def _check(subject: Subject, cross: bool, collect: bool) -> tuple[Law, ...]:
     """Ask the laws that can be asked, unless they are only collected; if there is no output, the first alone."""
     laws = tuple(Law(name, section, hold, subject) for name, section, hold in askable(subject, cross))
@@ -130,7 +132,6 @@ def check_attention(
     returns_weights: bool = False,
     empty_rows: bool = True,
     half: bool = True,
-    dtype: torch.dtype = torch.float64,
     collect: bool = False,
 ) -> tuple[Law, ...]:
     """Ask a function of query, key, value and mask the laws of attention.
@@ -147,7 +148,6 @@ def check_attention(
         returns_weights: whether it returns output and weights.
         empty_rows: whether a query may have no key. Where none ever has, say False: many sound functions then give NaN.
         half: whether it must also compute in float16 and bfloat16.
-        dtype: in which it is examined else.
         collect: return the laws without asking them, for ``pytest.mark.parametrize("law", ..., ids=str)``.
 
     Returns:
@@ -166,15 +166,11 @@ def check_attention(
     if not callable(attention):
         raise TypeError(f"attention must be callable; got {type(attention).__name__}")
     check_flag("cross", cross)
-    check_axes("axes", axes, "batch heads n d", "n d")
     sizes = [(1, 1, 1, 1), (1, 1, 2, 1), (1, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 2), (2, 2, 3, 2), (2, 3, 5, 4)]
-    own = axes.split()
     subject = Subject(
-        make=lambda size: AroundFunction(attention, axes, size.heads),
-        sizes=[Size(b if "batch" in own else 1, h if "heads" in own else 1, n, d) for b, h, n, d in sizes],
-        call=lambda layer, *inputs: layer(*inputs), names=("q", "k", "v"), function=attention, mask=mask,
-        axes="batch n d", mask_axes=mask_axes, causal=causal, scale=scale, returns_weights=returns_weights,
-        empty_rows=empty_rows, half=half, dtype=dtype,
+        code=attention, call=_call, sizes=[Size(*size) for size in sizes], names=(), function=True, mask=mask,
+        axes=axes, mask_axes=mask_axes, causal=causal, scale=scale, returns_weights=returns_weights,
+        empty_rows=empty_rows, half=half,
     )  # fmt: skip
     return _check(subject, cross, collect)
 
@@ -195,7 +191,6 @@ def check_layer(
     returns_weights: bool = False,
     empty_rows: bool = True,
     half: bool = True,
-    dtype: torch.dtype = torch.float64,
     collect: bool = False,
 ) -> tuple[Law, ...]:
     """Ask a layer of self-attention, or one that contains it, the laws of attention.
@@ -218,7 +213,6 @@ def check_layer(
         returns_weights: whether it returns output and weights, of all heads or of their mean.
         empty_rows: as in :func:`check_attention`.
         half: whether it must also compute in float16 and bfloat16.
-        dtype: in which it is examined else.
         collect: as in :func:`check_attention`.
 
     Returns:
@@ -243,12 +237,10 @@ def check_layer(
     if len(names) > 4 or not set(names) <= set(known):
         raise ValueError("projections must name up to four modules of the layer, for queries, keys, values, output; "
                          f"expected some of {', '.join(known)}; got {projections!r}")  # fmt: skip
-    texts = 2 if "batch" in str(axes).split() else 1
-    sizes = [(1, 1), (1, 2), (texts, 3), (texts, 6 if num_heads == 5 else 5)]
+    sizes = [(1, 1), (1, 2), (2, 3), (2, 6 if num_heads == 5 else 5)]
     subject = Subject(
-        make=lambda size: copy.deepcopy(layer), sizes=[Size(b, num_heads, n, d_model) for b, n in sizes],
-        call=call or (lambda layer, *inputs: layer(*inputs)), names=names, positions=positions, mask=mask, axes=axes,
-        mask_axes=mask_axes, causal=causal, scale=scale, returns_weights=returns_weights, empty_rows=empty_rows,
-        half=half, dtype=dtype,
+        code=layer, call=call or _call, sizes=[Size(b, num_heads, n, d_model) for b, n in sizes], names=names,
+        function=False, positions=positions, mask=mask, axes=axes, mask_axes=mask_axes, causal=causal, scale=scale,
+        returns_weights=returns_weights, empty_rows=empty_rows, half=half,
     )  # fmt: skip
     return _check(subject, cross=False, collect=collect)

@@ -1,9 +1,11 @@
 """The command: ``python -m attention_tutorial.testing module:object [name=value ...]``."""
 
 import ast
+import contextlib
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import BrokenLaws, check_attention, check_layer
 
@@ -20,12 +22,10 @@ def main(arguments: Sequence[str]) -> int:
     sys.path.insert(0, "")
     try:
         (module, attribute), *conventions = [part.split(":" if i == 0 else "=", 1) for i, part in enumerate(arguments)]
-        named = {}
-        for name, text in conventions:
-            try:
+        named: dict[str, Any] = dict(conventions)
+        for name, text in named.items():
+            with contextlib.suppress(ValueError, SyntaxError):
                 named[name] = ast.literal_eval(text)
-            except (ValueError, SyntaxError):
-                named[name] = text
         code = getattr(importlib.import_module(module), attribute)
         laws = (check_layer if "d_model" in named else check_attention)(code, **named)
     except BrokenLaws as broken:

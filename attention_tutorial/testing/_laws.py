@@ -1,15 +1,221 @@
-"""The laws. Each is asked of a subject on inputs of one size, and raises what is broken."""
+"""The laws, and their subject: a layer or a function with its conventions. A law raises what is broken."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..analysis.influence import find_influence, follows_order, keeps_texts
+from .._validation import check_flag
+from ..analysis.influence import find_influence, follows_order
 from ..exercises.chapter05 import EQUAL_ROWS, HALF_FILL, NAN_GRADIENTS, NAN_ROWS, NO_GRADIENT, OUTSHONE, OVERFLOW
+from ..exercises.diagnosis import first_wrong_place
 from ..exercises.parse import random
+from ..exercises.recognise import WRONG_WAY, Heads, Reading, recognise
 from ..masks import causal_mask
-from ._subject import CLOSE, WRONG_WAY, Broken, Size, Subject, lay_out, same
+
+CLOSE = 1e-4  # sound code may compute in float32 inside
+same = partial(torch.allclose, atol=CLOSE)
+Scale = float | Callable[[int], float] | None
+
+
+class Broken(Exception):
+    """A law does not hold: what is said, the number of the mistake, and where the smallest input shows it."""
+
+    def __init__(self, message: str, mistake: int | None = None, place: str = "") -> None:
+        super().__init__(message, mistake, place)
+
+
+class Size(NamedTuple):
+    batch: int
+    heads: int
+    n: int
+    d: int  # features of a word
+
+
+def lay_out(x: Tensor, have: str, want: str) -> Tensor:
+    """Put axes in another order: one that is not wanted loses all but its first entry, and one more has the size 1."""
+    names = have.split()
+    for axis in set(names) - set(want.split()):
+        x = x.select(names.index(axis), 0)
+        names.remove(axis)
+    x = x.permute([names.index(name) for name in want.split() if name in names])
+    for i, name in enumerate(want.split()):
+        x = x if name in names else x.unsqueeze(i)
+    return x.contiguous()
+
+
+@dataclass(kw_only=True, eq=False)
+class Subject:
+    """What is examined. Copies of it are, one for each type, in evaluation mode."""
+
+    code: Callable[..., Any]
+    call: Callable[..., Any]
+    sizes: Sequence[Size]
+    names: Sequence[str]  # of the projections
+    function: bool  # of query, key and value
+    mask: str | None
+    axes: str
+    mask_axes: str
+    causal: bool
+    scale: Scale
+    returns_weights: bool
+    empty_rows: bool
+    half: bool
+    positions: bool = False
+    last: dict[str, Tensor] = field(default_factory=dict)
+    copies: dict[torch.dtype, Any] = field(default_factory=dict)
+    heard: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    readings: dict[Any, Reading | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mask not in (None, "allowed", "masked", "added"):
+            raise ValueError(f"mask must be 'allowed', 'masked', 'added' or None; got {self.mask!r}")
+        for name in ("causal", "returns_weights", "empty_rows", "half", "positions"):
+            check_flag(name, getattr(self, name))
+        own = ("batch heads n d", "n d") if self.function else ("batch n d", "n d")
+        for name, known, needed in (("axes", *own), ("mask_axes", "batch heads 1 m n", "n")):
+            axes = getattr(self, name)
+            if not isinstance(axes, str) or not set(needed.split()) <= set(axes.split()) <= set(known.split()):
+                raise ValueError(f"{name} must be some of {known!r}, with {needed!r}; got {axes!r}")
+        kept = [axis in self.axes.split() for axis in ("batch", "heads")]
+        self.sizes = [
+            Size(b if kept[0] else 1, h if kept[1] or not self.function else 1, n, d) for b, h, n, d in self.sizes
+        ]
+
+    def copy(self, dtype: torch.dtype) -> Any:
+        """Return a copy. A matrix of zeros would show nothing, so it is drawn."""
+        if dtype not in self.copies:
+            self.copies[dtype] = layer = copy.deepcopy(self.code)
+            if isinstance(layer, nn.Module):
+                layer.to(dtype).eval()
+                for weight in layer.parameters():
+                    if weight.dim() > 1 and not weight.any():
+                        weight.data = 0.3 * random(*weight.shape).to(dtype)
+                for module in layer.modules():
+                    if isinstance(module, nn.Dropout):
+                        module.p = 0.0  # so that training can be compared
+                for name in self.names:
+                    layer.get_submodule(name).register_forward_hook(partial(self.hear, name))
+        return self.copies[dtype]
+
+    def hear(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        self.heard[name] = inputs[0].detach(), output.detach()
+
+    def draw(self, size: Size, seed: int = 0) -> Tensor:
+        """Draw words (batch, n, features), with one digit after the point."""
+        return random(size.batch, size.n, size.heads * size.d if self.function else size.d, seed=seed).round(decimals=1)
+
+    def model(self, size: Size, allowed: Tensor | None = None, dtype: torch.dtype = torch.float64) -> Any:
+        """Return what makes outputs (batch, n, features) of words."""
+        return lambda x: self.run(size, (x,), allowed, dtype)[0]
+
+    def run(
+        self, size: Size, words: tuple[Tensor, ...], allowed: Tensor | None = None, dtype: torch.dtype = torch.float64
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the output (batch, n, features), and the weights as they come, both in float64."""
+        ours = "batch heads n d" if self.function else "batch n d"
+        if self.function:  # whose query, key and value are the words, with their features turned
+            words = words if len(words) == 3 else tuple(words[0].roll(by, -1) for by in range(3))
+            words = tuple(x.unflatten(-1, (size.heads, -1)).transpose(1, 2) for x in words)
+        given = [lay_out(x, ours, self.axes).to(dtype) for x in words]
+        kept = dict(zip(("query", "key", "value") if self.function else ("x",), map(torch.clone, given), strict=True))
+        self.last = dict(kept)
+        masks: list[Any] = [] if self.mask is None else [None]
+        if allowed is not None:
+            mask = lay_out(allowed[:, None].expand(-1, size.heads, -1, -1), "batch heads m n", self.mask_axes)
+            if self.mask == "added":
+                mask = torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -torch.inf)
+            self.last["mask"] = ~mask if self.mask == "masked" else mask
+            masks = [self.last["mask"]]
+        try:
+            result = self.call(self.copy(dtype), *given, *masks)
+        except Exception as error:
+            cause = f"your code raised {type(error).__name__}: {error}"
+            if "must match" in cause and allowed is not None and masks[0].dim() == 3:
+                raise Broken(f"{cause}; does the mask's first axis meet the heads? Write mask[:, None]", 15) from error
+            raise Broken(cause) from error
+        if not all(map(torch.equal, given, kept.values())):
+            raise Broken("it changes its arguments; work on new tensors")
+        parts = tuple(result) if isinstance(result, tuple | list) else (result,)
+        if len(parts) != 1 + self.returns_weights or not all(isinstance(part, Tensor) for part in parts):
+            wanted = "output and weights" if self.returns_weights else "a tensor (is it returns_weights=True?)"
+            raise Broken(f"it must return {wanted}; got {', '.join(type(part).__name__ for part in parts)}")
+        if parts[0].shape[:-1] != given[0].shape[:-1]:
+            raise Broken(f"its output must have the shape {tuple(given[0].shape)}; got {tuple(parts[0].shape)}")
+        self.last["output"] = parts[0].detach()
+        output = lay_out(parts[0], self.axes, ours).double()
+        weights = parts[1].double() if parts[1:] else None
+        return output.transpose(1, 2).flatten(2) if self.function else output, weights
+
+    def seen(self, size: Size, allowed: Tensor | None = None) -> Tensor:
+        """Return who must see whom, (batch, n, n)."""
+        everyone = torch.ones(size.batch, size.n, size.n, dtype=torch.bool)
+        return (everyone if allowed is None else allowed) & (causal_mask(size.n) if self.causal else everyone)
+
+    def hidden(self, size: Size, first: int | None = None) -> Tensor:
+        """Hide the last words of the first text, or from ``first`` on; of all texts, if one mask serves all."""
+        allowed = self.seen(size) | True
+        start = max(1, size.n - 2) if first is None else first
+        allowed[: 1 if "batch" in self.mask_axes.split() else None, :, start:] = False
+        return allowed
+
+    def padded(self, size: Size) -> Tensor | None:
+        """Hide the last words if it takes a mask."""
+        return None if self.mask is None else self.hidden(size)
+
+    def heads(self, size: Size, allowed: Tensor | None = None) -> Heads | None:
+        """Return queries, keys and values of all heads, and what came of them; None where they are not known."""
+        if self.positions or not (self.names or self.function):
+            return None
+        self.heard.clear()
+        x = self.draw(size)
+        output, _ = self.run(size, (x,), allowed)
+        if self.function:
+            return Heads(x, x.roll(1, -1), x.roll(2, -1), output, size.d)
+        for name in self.names:
+            if name not in self.heard:
+                raise Broken(f"{name} is never called: is it left out, or is only its weight used?")
+        heard = [[self.words(y, size) for y in self.heard[name]] for name in self.names]
+        own, width = 3 if len(heard) > 2 else 1, heard[0][1].size(-1)
+        if width % (size.heads if own == 3 else 3 * size.heads):
+            raise Broken(f"{self.names[0]} gives {width} features, which num_heads={size.heads} cannot share")
+        q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].chunk(3, dim=-1)
+        return Heads(q, k, v, heard[-1][0] if len(heard) > own else output, q.size(-1) // size.heads)
+
+    def words(self, x: Tensor, size: Size) -> Tensor:
+        """Bring what a projection took or gave into (batch, n, features), also where heads or texts were split."""
+        if x.dim() == 4:
+            x = (x.transpose(1, 2) if x.size(1) == size.heads else x).flatten(2)
+        axes = (size.n, size.batch) if self.axes.split()[0] == "n" else (size.batch, size.n)
+        if x.numel() != size.batch * size.n * x.size(-1):
+            raise Broken(f"the projections must take and give (batch, n, features); got {tuple(x.shape)}")
+        x = x.reshape(*axes, -1) if x.shape[:2] != (size.batch, size.n) else x
+        return (x.transpose(0, 1) if x.shape[:2] != (size.batch, size.n) else x).double()
+
+    def scale_for(self, d_head: int) -> float:
+        return float(d_head**-0.5 if self.scale is None else self.scale(d_head) if callable(self.scale) else self.scale)
+
+    def reading(self, size: Size, allowed: Tensor | None = None) -> Reading | None:
+        """Return how the heads are computed, as far as it is known: on the largest size, which tells faults apart."""
+        key = None if allowed is None else tuple(allowed.flatten().tolist())
+        if size != self.sizes[-1] or (heads := self.heads(size, allowed)) is None:
+            return None
+        if key not in self.readings:
+            plain = None if allowed is None else self.readings.get(None)
+            seen, scale = self.seen(size, allowed)[:, None], self.scale_for(heads.d_head)
+            self.readings[key] = None if key and not plain else recognise(heads, seen, scale, like=plain)
+        return self.readings[key]
+
+    def blame(self, size: Size, message: str, mistake: int | None = None, place: str = "", mask: Any = None) -> None:
+        """Raise what is known to be wrong, without a mask or with it; if nothing is, what is said here."""
+        last, readings = self.last, [self.reading(size, allowed) for allowed in (None, mask)]
+        wrong = [step for reading in readings if reading for step in reading.steps if step.words]
+        self.last = last
+        raise Broken(wrong[0].words, wrong[0].mistake, place) if wrong else Broken(message, mistake, place)
 
 
 def output(subject: Subject, size: Size) -> None:
@@ -21,58 +227,68 @@ def output(subject: Subject, size: Size) -> None:
 
 
 def rows(subject: Subject, size: Size) -> None:
-    if read := subject.read(size):
-        read.blame("weighing", "roles")
+    agreement(subject, size, "weighing", "roles")
     x = subject.draw(size)
-    output, weights = subject.run(size, torch.ones_like(x) if subject.function else x)
-    if weights is not None or subject.function:
-        sums = output if weights is None else weights.sum(dim=-1)  # a mean of ones is one
-        if (sums - 1).abs().max() > CLOSE or (weights is not None and weights.min() < -CLOSE):
-            raise Broken("rows of weights must be positive and sum to 1 over the keys; yours do not", 5,
-                          f"sums from {sums.min():.3g} to {sums.max():.3g}")  # fmt: skip
+    output, weights = subject.run(size, (x, x.roll(1, -1), torch.ones_like(x)) if subject.function else (x,))
+    sums = weights.sum(dim=-1) if weights is not None else output  # a mean of ones is one
+    known = subject.function or weights is not None
+    if known and ((sums - 1).abs().max() > CLOSE or (weights is not None and weights.min() < -CLOSE)):
+        raise Broken("rows of weights must be positive and sum to 1 over the keys; yours do not", 5,
+                      f"sums from {sums.min():.3g} to {sums.max():.3g}")  # fmt: skip
 
 
 def divisor(subject: Subject, size: Size) -> None:
-    if (read := subject.read(size)) is None:
-        return
-    read.blame()
-    if abs(read.factor - 1) < 1e-3:
-        return
-    if read.factor < 1e-3:
-        turned = read.factor < -1e-3
-        raise Broken("the sign of the scores is turned: the key that matches least gets the most weight" if turned else
-                     "all keys get the same weight; weights must come from the scores", None, read.place)  # fmt: skip
-    d, d_model, divisor = read.heads.d_head, subject.draw(size).size(-1), 1 / (read.factor * read.scale)
-    names = (("√d_model", d_model**0.5, 1), ("they are not scaled", 1.0, 2), ("d_k", d, 3), ("d_model", d_model, 1),
+    agreement(subject, size, "factor")
+
+
+def tell_factor(subject: Subject, size: Size, factor: float, d: int) -> tuple[str, int | None]:
+    """Say what the scores are divided by in place of what they should be."""
+    right = subject.scale_for(d)
+    if factor / right < 1e-3:
+        turned = "the sign of the scores is turned: the key that matches least gets the most weight"
+        return turned if factor / right < -1e-3 else "all keys get the same weight; weights must come from scores", None
+    width = subject.draw(size).size(-1)
+    names = (("√d_model", width**0.5, 1), ("they are not scaled", 1.0, 2), ("d_k", d, 3), ("d_model", width, 1),
              ("√d_k", d**0.5, None), ("the number of heads", size.heads, 2), ("the number of keys", size.n, 2),
-             ("√n, of the number of keys", size.n**0.5, 2),
-             ("multiplied by √d_k", d**-0.5, 4), ("multiplied by √d_model", d_model**-0.5, 4))  # fmt: skip
-    found = [(name, mistake) for name, number, mistake in names if abs(number / divisor - 1) < 2e-3]
+             ("multiplied by √d_k", d**-0.5, 4), ("multiplied by √d_model", width**-0.5, 4))  # fmt: skip
+    found = [(name, mistake) for name, number, mistake in names if abs(number * factor - 1) < 2e-3]
     by = f" ({' or '.join(name for name, _ in found[:2])})" if found else ""
-    factor = f"{1 / read.factor:.3g} times too small" if read.factor < 1 else f"{read.factor:.3g} times too large"
-    right = " (√d_k)" if subject.scale is None else ""
-    raise Broken(f"your scores are {factor}: divided by {divisor:.3g}{by}, expected {1 / read.scale:.3g}{right}",
-                  found[0][1] if found else None, read.place)  # fmt: skip
+    told = f"{right / factor:.3g} times too small" if factor < right else f"{factor / right:.3g} times too large"
+    root = " (√d_k)" if subject.scale is None else ""
+    message = f"your scores are {told}: divided by {1 / factor:.3g}{by}, expected {1 / right:.3g}{root}"
+    return message, found[0][1] if found else None
 
 
 def joined(subject: Subject, size: Size) -> None:
-    if read := subject.read(size):
-        read.blame("heads")
+    agreement(subject, size, "heads")
     (x, _), (taken, given) = (subject.heard[subject.names[i]] for i in (0, -1))
     if x.dim() == 4:
-        raise Broken(
-            "all heads share one small projection, and see only parts of the features: project before you split"
-        )
+        raise Broken("all heads share one small projection and see parts of the features: project before you split")
     if len(subject.names) % 2 == 0 and taken.any() and taken.equal(given):
         raise Broken(f"{subject.names[-1]} returns what it takes: the joined heads are not mixed by W^O")
 
 
-def agreement(subject: Subject, size: Size) -> None:
-    if read := subject.read(size):
-        read.blame("heads", "roles", "weighing")
-        if not read.small and (read.reading is None or abs(read.factor - 1) > 1e-3):
-            why = "no fault that this book knows explains it" if read.reading is None else "its divisor is another"
-            raise Broken(f"F.scaled_dot_product_attention gives something else; {why}", None, read.place)
+def agreement(subject: Subject, size: Size, *steps: str) -> None:
+    """Hold the heads to PyTorch's function; or only these steps of them."""
+    if (heads := subject.heads(size)) is None:
+        return
+    seen, scale = subject.seen(size)[:, None], subject.scale_for(heads.d_head)
+    expected = heads.expected(seen, scale)
+    if heads.got.shape == expected.shape and same(heads.got, expected):
+        return
+    place = first_wrong_place(heads.got, expected, "output", CLOSE) or f"expected shape {tuple(expected.shape)}"
+    if size != subject.sizes[-1]:
+        raise Broken("", None, place)  # too small to tell faults apart
+    reading = subject.reading(size)
+    for step in steps or ("heads", "roles", "weighing"):
+        if reading and step != "factor" and (wrong := getattr(reading, step)).words:
+            raise Broken(wrong.words, wrong.mistake, place)
+    if reading and steps == ("factor",) and abs(reading.factor / scale - 1) > 1e-3:
+        message, mistake = tell_factor(subject, size, reading.factor, heads.d_head)
+        raise Broken(message, mistake, place)
+    if not steps:
+        why = "its divisor is another" if reading else "no fault that this book knows explains it"
+        raise Broken(f"F.scaled_dot_product_attention gives something else; {why}", None, place)
 
 
 def order(subject: Subject, size: Size) -> None:
@@ -80,10 +296,8 @@ def order(subject: Subject, size: Size) -> None:
     if subject.positions and kept and size.n > 1:
         raise Broken("words have no order: are positions added along the batch, x.size(0) in place of x.size(1)?")
     if not subject.positions and not kept:
-        if read := subject.read(size):
-            read.blame("heads", "weighing")
-        raise Broken("shuffled words must get the same outputs, shuffled: is something reshaped without a transpose, "
-                     "or are there positions (then say positions=True)?", 9)  # fmt: skip
+        subject.blame(size, "shuffled words must get the same outputs, shuffled: is something reshaped without a "
+                      "transpose, or are there positions (then say positions=True)?", 9)  # fmt: skip
 
 
 def texts(subject: Subject, size: Size) -> None:
@@ -91,82 +305,48 @@ def texts(subject: Subject, size: Size) -> None:
         return
     model, x = subject.model(size), subject.draw(size)
     if not same(model(torch.stack([x[0], 3 * x[1]]))[0], model(x)[0]):
-        if read := subject.read(size):
-            read.blame("weighing", "heads")
-        if find_influence(model, x)[0].equal(torch.eye(size.n, dtype=torch.bool)):
-            raise Broken("a word acts on the other text of the batch, and not on its own: which axis is the batch?", 15)
-        raise Broken("a text changes with the other text of the batch: does a softmax or a reshape run over the batch?")
-    if not keeps_texts(model, x, tolerance=CLOSE):
+        subject.blame(size, "a text changes with the other text of the batch: which axis is the batch? Does a softmax "
+                      "or a reshape run over it?", 15)  # fmt: skip
+    if not same(model(x.flip(0)), model(x).flip(0)):
         raise Broken("texts that change places must take their outputs along: are positions added along the batch, "
                      "x.size(0) in place of x.size(1)?")  # fmt: skip
-
-
-def _acts(subject: Subject, size: Size, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return which words act on which, (batch, n, n), and which of this is judged: not what a word does to itself."""
-    counts = ~torch.eye(size.n, dtype=torch.bool).expand(size.batch, -1, -1)
-    if allowed is not None and "m" not in subject.mask_axes.split():
-        counts = counts & allowed.mT  # what happens at padding, nobody reads
-    return find_influence(subject.model(size, allowed), subject.draw(size), tolerance=1e-5), counts
 
 
 def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
     """Hold who acts on whom to the mask: what is masked must not, what is allowed must."""
     model, x, expected = subject.model(size, allowed), subject.draw(size), subject.seen(size, allowed)
-    seen, counts = _acts(subject, size, allowed)
-    if not model(x)[counts.any(dim=-1)].isfinite().all():
-        _blame_steps(subject, size, None)
-        raise Broken("the output holds NaN, although each word may see some key: is 0 multiplied by infinity?", 11)
-    wrong = (seen != expected) & counts
-    if wrong.any():
-        b, i, j = wrong.nonzero()[0].tolist()
-        place = f"in text {b + 1}, word {j + 1} must {'not ' if seen[b, i, j] else ''}change the output at word {i + 1}"
-        try:
-            _blame_mask(subject, size, allowed, seen, counts)
-        except Broken as broken:
-            model(x)  # that is the example
-            raise Broken(broken.args[0], broken.args[1], place) from None
-
-
-def _blame_steps(subject: Subject, size: Size, allowed: Tensor | None) -> None:
-    """Raise for a step that is wrong, or for words that are mixed without any mask."""
-    for mask in (None, allowed):
-        if (read := subject.read(size, mask)) and not read.small:
-            read.blame("heads", "roles", "weighing")
-    if not subject.causal and not subject.positions:
-        order(subject, size)
-
-
-def _blame_mask(subject: Subject, size: Size, allowed: Tensor | None, seen: Tensor, counts: Tensor) -> None:
-    """Raise for what explains that words act on others than they should."""
-    x, expected = subject.draw(size), subject.seen(size, allowed)
-    causal, ones = expected.equal(causal_mask(size.n).expand_as(expected)), torch.ones_like(seen)
+    counts = ~torch.eye(size.n, dtype=torch.bool).expand(size.batch, -1, -1)  # not what a word does to itself
+    if allowed is not None and "m" not in subject.mask_axes.split():
+        counts = counts & allowed.mT  # what happens at padding, nobody reads
+    seen, ones = find_influence(model, x, tolerance=1e-5), torch.ones_like(expected)
+    wrong, got = (seen != expected) & counts, model(x)
+    if not wrong.any():
+        return
+    b, i, j = wrong.nonzero()[0].tolist()
+    place = f"in text {b + 1}, word {j + 1} must {'not ' if seen[b, i, j] else ''}change the output at word {i + 1}"
     turned = (~expected).any(dim=-1, keepdim=True) & counts  # where the mask, turned round, would leave a key
     if allowed is not None and turned.any() and not ((seen == expected) & turned).any():
-        raise Broken(WRONG_WAY, 7)
-    _blame_steps(subject, size, allowed)
-    if causal and not ((seen != ones.triu()) & counts).any():
-        raise Broken("each word sees the future in place of the past: the triangle is turned round")
-    if causal and not ((seen != ones.tril(1)) & counts).any():
-        raise Broken("the triangle is one diagonal too wide: each word sees one of the future", 14)
-    if not (seen & ~expected & counts).any():
-        raise Broken("the mask hides more than it should")
-    if allowed is None:
-        raise Broken("the future is seen: is the triangle missing, or set after the softmax, or are heads reshaped "
-                     "without a transpose?", 14 if seen.all() else None)  # fmt: skip
-    bare, dark = subject.model(size)(x), torch.zeros_like(allowed)
-    if same(subject.model(size, allowed)(x), bare):
-        raise Broken("the mask has no effect", 14 if causal else None)
-    real = allowed.all(dim=1)
-    if same(subject.model(size, allowed)(x)[real], bare[real]):
-        raise Broken("the mask hides words as queries, not as keys: its last axis must be that of the keys", 12)
-    empty = subject.model(size, dark)(x)
-    if empty.isnan().any():
-        raise Broken("masked keys act on others: does the softmax run over the queries?", 5)
-    if same(empty, bare):
-        raise Broken("masked keys keep some weight: is a boolean mask added to the scores?", 8)
-    if (_acts(subject, size, dark)[0] & counts).any():
-        raise Broken("masked keys keep some weight: is their score 0, or a number that is not very low?", 13)
-    raise Broken("masked keys keep some weight: are they masked after the softmax, or does it run over the queries?", 6)
+        subject.blame(size, WRONG_WAY, 7, place, allowed)
+    if not got[counts.any(dim=-1)].isfinite().all():
+        subject.blame(size, "the output holds NaN, although each word may see some key: is 0 multiplied by infinity?",
+                      11, place)  # fmt: skip
+    causal, last = expected.equal(causal_mask(size.n).expand_as(expected)), subject.last
+    bare = allowed is not None and not subject.causal and same(got, subject.model(size)(x))
+    subject.last = last
+    told = [
+        (causal, ones.triu(), "each word sees the future in place of the past: the triangle is turned round", None),
+        (causal, ones.tril(1), "the triangle is one diagonal too wide: each word sees one of the future", 14),
+        (not causal, expected.mT, "the mask hides words as queries, not as keys: its last axis is that of keys", 12),
+        (allowed is None, ones, "the future is seen: is the triangle missing, or set after the softmax?", 14),
+        (bare, ones, "the mask has no effect", 14 if causal else None),
+        (True, seen & expected, "the mask hides more than it should", None),
+        (True, seen, "masked keys keep some weight: are they masked after the softmax, is their score a number that "
+         "is not very low, or does something run over the queries or words that should not?", 6),
+    ]  # fmt: skip
+    message, mistake = next((told, m) for asked, acts, told, m in told if asked and not ((seen != acts) & counts).any())
+    if not subject.causal and not subject.positions:
+        order(subject, size)  # are words mixed without any mask?
+    subject.blame(size, message, mistake, place, allowed)
 
 
 def future(subject: Subject, size: Size) -> None:
@@ -182,7 +362,7 @@ def future(subject: Subject, size: Size) -> None:
 
 
 def padding(subject: Subject, size: Size) -> None:
-    _hold_to_mask(subject, size, subject.hidden(size, max(1, size.n - 2)))
+    _hold_to_mask(subject, size, subject.hidden(size))
 
 
 def _empty(subject: Subject, size: Size) -> Tensor:
@@ -196,8 +376,7 @@ def _empty(subject: Subject, size: Size) -> Tensor:
 def empty_rows(subject: Subject, size: Size) -> None:
     allowed, x = _empty(subject, size), subject.draw(size)
     model, empty = subject.model(size, allowed), ~allowed.any(dim=-1)
-    output = model(x)
-    if not output[empty].isfinite().all():
+    if not model(x)[empty].isfinite().all():
         raise Broken(NAN_ROWS, 11)
     if (find_influence(model, x, tolerance=1e-5) & empty[..., None] & ~torch.eye(size.n, dtype=torch.bool)).any():
         padding(subject, size)  # does the mask work elsewhere?
@@ -205,38 +384,42 @@ def empty_rows(subject: Subject, size: Size) -> None:
         raise Broken(EQUAL_ROWS, 13)
 
 
+def _holds(law: Callable[[Subject, Size], None], subject: Subject, size: Size) -> bool:
+    try:
+        law(subject, size)
+    except Broken:
+        return False
+    return True
+
+
 def lengths(subject: Subject, size: Size) -> None:
-    read, layer, axes = subject.read(size), subject.layer(size, subject.dtype), "batch heads n d"
+    if not _holds(agreement, subject, size):
+        return  # it is wrong anyway
     for m, n in ((size.n, size.n + 2), (size.n + 2, size.n)):
-        q, k, v = (random(size.batch, size.heads, x, size.d, seed=i) for i, x in enumerate((m, n, n)))
-        given = [lay_out(x, axes, layer.axes).to(subject.dtype) for x in (q, k, v)]
-        try:
-            got = layer.attention(*given, *([] if subject.mask is None else [None]))
-        except Exception as error:
-            raise Broken(f"m = {m} queries and n = {n} keys raise {type(error).__name__}: {error}") from error
-        got = lay_out(got[0] if subject.returns_weights else got, layer.axes, axes).double()
-        expected = nn.functional.scaled_dot_product_attention(q, k, v, scale=subject.scale_for(size.d))
-        if read and not read.place and not (got.shape == expected.shape and same(got, expected)):
-            raise Broken("wrong where there are more queries than keys, or fewer", None, f"m = {m}, n = {n}")
+        q, k, v = (random(size.batch, x, size.heads * size.d, seed=i) for i, x in enumerate((m, n, n)))
+        got, place = subject.run(size, (q, k, v))[0], f"m = {m}, n = {n}"
+        allowed = torch.ones(size.batch, 1, m, n, dtype=torch.bool)
+        if not same(got, Heads(q, k, v, got, size.d).expected(allowed, subject.scale_for(size.d))):
+            raise Broken("wrong where there are more queries than keys, or fewer", None, place)
 
 
 def large_scores(subject: Subject, size: Size) -> None:
-    x, first = subject.draw(size), max(1, size.n - 2)
+    x, allowed = subject.draw(size), subject.padded(size)
     if not subject.model(size)(2000 * x).isfinite().all():
         raise Broken(OVERFLOW)
-    if subject.mask is not None:
-        allowed, loud = subject.hidden(size, first), x.clone()
-        loud[:, first:] *= 2000
-        quiet, got = (subject.model(size, allowed)(words)[0, :first] for words in (x, loud))
-        if quiet.isfinite().all() and not same(got, quiet):
-            padding(subject, size)
-            raise Broken(OUTSHONE, 6)
+    if allowed is not None or subject.causal:
+        kept = subject.hidden(size)[:, 0]
+        loud = torch.where(kept[..., None], x, 2000 * x)
+        quiet, got = (subject.model(size, allowed)(words)[kept] for words in (x, loud))
+        changed, law = quiet.isfinite().all() and not same(got, quiet), padding if subject.mask else future
+        if changed and _holds(law, subject, size):
+            raise Broken(f"{OUTSHONE}, and with minus infinity, not with some low number", 6)
 
 
 def half_precision(subject: Subject, size: Size) -> None:
-    allowed = None if subject.mask is None else subject.hidden(size, max(1, size.n - 2))
+    allowed = subject.padded(size)
     for dtype in (torch.float16, torch.bfloat16):
-        x, name = subject.draw(size).to(dtype).double(), str(dtype).removeprefix("torch.")
+        x = subject.draw(size).to(dtype).double()
         try:
             got = subject.model(size, allowed, dtype)(x)[:, 0]
         except Broken as broken:
@@ -245,8 +428,7 @@ def half_precision(subject: Subject, size: Size) -> None:
             raise Broken(HALF_FILL, 13) if "overflow" in str(broken) else broken from None
         expected = subject.model(size, allowed)(x)[:, 0]
         if expected.isfinite().all() and not (got - expected).abs().max() <= 0.1 * expected.abs().max():
-            what = "holds NaN" if got.isnan().any() else "is another"
-            raise Broken(f"in {name} the output {what}: do numbers go beyond 65504, or is a fill too large?", 13)
+            raise Broken(f"in {dtype} the output is another: do numbers go beyond 65504, or is a fill too large?", 13)
 
 
 def gradients(subject: Subject, size: Size) -> None:
@@ -269,8 +451,7 @@ def gradients(subject: Subject, size: Size) -> None:
 
 
 def evaluation(subject: Subject, size: Size) -> None:
-    x, allowed = subject.draw(size), None if subject.mask is None else subject.hidden(size, max(1, size.n - 2))
-    model, layer = subject.model(size, allowed), subject.layer(size, subject.dtype)
+    x, model, layer = subject.draw(size), subject.model(size, subject.padded(size)), subject.copy(torch.float64)
     first = model(x)
     with torch.enable_grad():
         others = [model(x.clone().requires_grad_()).detach()]
@@ -286,7 +467,7 @@ def evaluation(subject: Subject, size: Size) -> None:
 
 def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Subject, Size], None]]]:
     """Return the laws that can be asked under its conventions: their names, sections and functions."""
-    heads, mask = bool(subject.names) and not subject.positions, subject.mask is not None
+    heads, mask = (subject.function or bool(subject.names)) and not subject.positions, subject.mask is not None
     possible = (
         ("output", "2.6", output, True),
         ("rows", "2.4", rows, heads or subject.returns_weights),

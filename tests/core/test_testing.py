@@ -1,6 +1,7 @@
 """Laws of the check of an attention of one's own: silent on sound code, and a fault gets its name."""
 
 import ast
+import contextlib
 import functools
 import json
 import math
@@ -244,6 +245,91 @@ def test_a_fault_of_several_heads_is_recognised(wrong):
     assert any(squared_divisor == pytest.approx(each, rel=1e-2) for each in divisors)
 
 
+# ---- What a function can get wrong besides ---------------------------------------------------------------------------
+
+
+def blockwise(query, key, value, rescale):
+    """A softmax over blocks of two keys; what was summed before a new largest score must be rescaled."""
+    top, total, output = torch.tensor(-math.inf), torch.zeros(()), torch.zeros(())
+    for keys, values in zip(key.split(2, -2), value.split(2, -2), strict=True):
+        scores = query @ keys.mT / query.size(-1) ** 0.5
+        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        old, new = (top - higher).exp() if rescale else 1, (scores - higher).exp()
+        top, total, output = (
+            higher,
+            total * (top - higher).exp() + new.sum(-1, keepdim=True),
+            output * old + new @ values,
+        )
+    return output / total
+
+
+def masked_by(change):
+    return lambda q, k, v, mask: softmax_in(chapter05.SURVIVING_SOFTMAX.right)(
+        q, k, v, None if mask is None else change(mask)
+    )
+
+
+faulty = {
+    "blocks": (functools.partial(blockwise, rescale=True), None, {}),
+    "blocks, not rescaled": (functools.partial(blockwise, rescale=False), None, {"rows": 5}),
+    "columns made one": (
+        lambda q, k, v: (w := (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)) / w.sum(-2, keepdim=True) @ v, None,
+        {"rows": 5},
+    ),
+    "mask transposed": (masked_by(lambda mask: mask.mT), "allowed", {"future": None, "padding": 12}),
+    "mask without effect": (masked_by(lambda mask: mask | True), "allowed", {"future": 14, "padding": None}),
+    "keys cut": (lambda q, k, v: sdpa(q, k[..., : q.size(-2), :], v[..., : q.size(-2), :]), None, {"lengths": None}),
+    "dropout in evaluation": (lambda q, k, v: sdpa(q, k, v, dropout_p=0.5), None, {"output": None}),
+    "mask lost in training": (
+        lambda q, k, v, mask: sdpa(q, k, v, None if torch.is_grad_enabled() else mask), "allowed", {"evaluation": 14}
+    ),
+    "without gradients": (lambda q, k, v: sdpa(q.detach(), k.detach(), v.detach()), None, {"gradients": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "mask", "laws"), faulty.values(), ids=list(faulty))
+def test_what_a_function_gets_wrong_is_found(function, mask, laws):
+    found = findings(check_attention, function, mask=mask)
+    assert bool(found) == bool(laws) and found | laws == found
+
+
+def scaled(q, k):
+    return q @ k.mT / q.size(-1) ** 0.5
+
+
+recognised = {
+    "the keys are averaged, not the values": lambda q, k, v: scaled(q, k).softmax(-1) @ k,
+    "queries and keys are swapped": lambda q, k, v: scaled(k, q).softmax(-1) @ v,
+    "the queries serve as keys": lambda q, k, v: scaled(q, q).softmax(-1) @ v,
+    "runs over the heads": lambda q, k, v: scaled(q, k).softmax(1) @ v,
+    "runs over the texts of the batch": lambda q, k, v: scaled(q, k).softmax(0) @ v,
+    "the whole matrix at once": lambda q, k, v: scaled(q, k).flatten(2).softmax(-1).view_as(q @ k.mT) @ v,
+    "the softmax is taken twice": lambda q, k, v: scaled(q, k).softmax(-1).softmax(-1) @ v,
+    "the scores themselves are the weights": lambda q, k, v: scaled(q, k) @ v,
+    "scores are divided by their sum": lambda q, k, v: (s := scaled(q, k)) / s.sum(-1, keepdim=True) @ v,
+}
+
+
+@pytest.mark.parametrize("words", recognised)
+def test_a_wrong_step_gets_its_words(words):
+    with pytest.raises(BrokenLaws) as caught:
+        check_attention(recognised[words], mask=None)
+    assert any(words in found.message for found in caught.value.findings)
+
+
+def test_heads_repeated_in_turn_get_their_words():
+    class Shared(MultiHeadAttention):
+        def forward(self, x):
+            q, k, v = (w(x).unflatten(-1, (-1, 2)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+            return self.w_o(sdpa(q, k.repeat(1, 3, 1, 1), v.repeat(1, 3, 1, 1)).transpose(1, 2).flatten(2))
+
+    layer = drawn(Shared, 12, 6, num_kv_heads=2)
+    assert findings(check_layer, layer, 12, num_heads=6, projections="w_q w_k w_v w_o") == {
+        "heads": 10,
+        "agreement": 10,
+    }
+
+
 # ---- What only a layer can get wrong --------------------------------------------------------------------------------
 
 
@@ -253,7 +339,8 @@ def of_three(forward, *, axis=-1, **parts):
     class Layer(nn.Module):
         def __init__(self):
             super().__init__()
-            self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+            self.qkv, self.out, self.start = nn.Linear(12, 36), nn.Linear(12, 12), nn.Parameter(torch.zeros(12, 12))
+            self.drop = nn.Dropout(0.3)
 
         def attend(self, x, **options):
             q, k, v = (part.unflatten(-1, (3, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
@@ -269,10 +356,24 @@ alone = {
     "never called": (lambda self, x: self.attend(x), QKV, {"rows", "divisor", "heads", "agreement"}),
     "dropout": (lambda self, x: F.dropout(self.out(self.attend(x)), 0.3), QKV, {"output"}),
     "mask lost": (
-        lambda self, x: self.out(self.attend(x, is_causal=self.training)), QKV | {"causal": True},
+        lambda self, x: self.drop(self.out(self.attend(x, is_causal=self.training))), QKV | {"causal": True},
         {"rows", "agreement", "future", "evaluation"},
     ),
-    "in place": (lambda self, x: self.out(self.attend(x.mul_(2))), QKV, {"output"}),
+    "low, not hidden": (
+        lambda self, x: self.out(self.attend(x, attn_mask=-30 * torch.ones(len(x[0]), len(x[0])).triu(1).to(x.dtype))),
+        QKV | {"causal": True}, {"large scores"},
+    ),
+    "words first": (
+        lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1).flatten(0, 1)).view_as(x),
+        QKV | {"axes": "n batch d"}, set(),
+    ),
+    "zeros, which show nothing": (
+        lambda self, x: F.linear(self.out(self.attend(x, is_causal=True)), self.start), QKV | {"causal": True}, set(),
+    ),
+    "a gradient alone": (
+        lambda self, x: self.out(self.attend(x, is_causal=True)) + x.flip(1) - x.flip(1).detach(),
+        QKV | {"causal": True}, {"future", "gradients"},
+    ),
     "along the batch": (lambda self, x: self.out(self.attend(x.transpose(0, 1)).transpose(0, 1)), {}, {"texts"}),
     "detached": (lambda self, x: self.out(self.attend(x.detach())) + x, QKV, {"gradients"}),
     "a tuple": (lambda self, x: (self.out(x), None), {}, {"output"}),
@@ -282,6 +383,56 @@ alone = {
 @pytest.mark.parametrize(("forward", "conventions", "laws"), alone.values(), ids=list(alone))
 def test_what_a_layer_alone_can_get_wrong_is_found(forward, conventions, laws):
     assert set(findings(check_layer, of_three(forward), 12, **conventions)) == laws
+
+
+def through(change):
+    """A layer that changes its mask before it uses it, and gives zeros where no key is left."""
+
+    def forward(self, x, mask):
+        seen = torch.ones(len(x), x.size(1), x.size(1), dtype=torch.bool) if mask is None else change(mask)
+        some = seen.any(-1, keepdim=True)
+        return self.out(self.attend(x, attn_mask=(seen | ~some)[:, None]) * some)
+
+    return forward
+
+
+masks = {
+    "sound": (lambda mask: mask, {}),
+    "read the wrong way round": (lambda mask: ~mask, {"future": 7, "padding": 7}),
+    "the mask has no effect": (lambda mask: mask | True, {"future": 14, "padding": None}),
+    "hides words as queries": (lambda mask: mask.mT, {"padding": 12}),
+    "one diagonal too wide": (lambda mask: mask.roll(-1, -2) | mask, {"future": 14}),
+    "hides more than it should": (lambda mask: mask.roll(1, -1) & mask, {"padding": None}),
+    "masked keys keep some weight": (lambda mask: mask.roll(1, -1), {"padding": 6}),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "change", "laws"), [(name, *rest) for name, rest in masks.items()], ids=list(masks)
+)
+def test_what_a_layer_does_to_a_mask_is_told_without_its_projections(message, change, laws):
+    with contextlib.nullcontext() if not laws else pytest.raises(BrokenLaws) as caught:
+        check_layer(of_three(through(change)), 12, mask="allowed", half=False, empty_rows=False)
+    for law, mistake in laws.items():
+        (found,) = [found for found in caught.value.findings if found.law == law]
+        assert (found.mistake, message in found.message) == (mistake, True)
+
+
+def test_a_layer_that_changes_its_input_is_told():
+    with pytest.raises(BrokenLaws, match="it changes its arguments"):
+        check_layer(of_three(lambda self, x: self.out(self.attend(x.mul_(2)))), 12)
+
+
+def test_a_mask_that_does_not_meet_the_heads_is_told():
+    layer = of_three(lambda self, x, mask: self.attend(x, attn_mask=mask))
+    with pytest.raises(BrokenLaws, match=r"Write mask\[:, None\]"):
+        check_layer(layer, 12, mask="allowed")
+
+
+def test_a_triangle_turned_round_is_told_without_projections():
+    layer = of_three(lambda self, x: self.attend(x, attn_mask=torch.ones(len(x[0]), len(x[0])).triu().bool()))
+    with pytest.raises(BrokenLaws, match=r"the future in place of the past"):
+        check_layer(layer, 12, causal=True)
 
 
 # ---- The forms ------------------------------------------------------------------------------------------------------
@@ -298,6 +449,12 @@ def test_a_divisor_is_told_to_three_digits_on_the_smallest_input():
         found = caught.value.findings[0]
         assert f"divided by {divisor:.3g}" in found.message and "expected 2 (√d_k)" in found.message
         assert found.example["query"].shape[:3] == (1, 1, 2) and "expected" in found.place
+
+
+@pytest.mark.parametrize(("factor", "told"), [(-0.5, "the sign of the scores is turned"), (0, "the same weight")])
+def test_scores_that_are_turned_or_left_out_are_told(factor, told):
+    with pytest.raises(BrokenLaws, match=told):
+        check_attention(lambda q, k, v: (factor * q @ k.mT).softmax(-1) @ v, mask=None)
 
 
 def test_laws_are_asked_one_by_one():
