@@ -1,4 +1,5 @@
-/* A widget's state in the fragment of an address, so that a link leads to what its reader sees: #plane={"query":[4,0]} */
+/* A widget's state in the fragment of an address, so that a link leads to what its reader sees: #plane--eyJxdWVye...
+   It is JSON in base64, with the letters of names alone, since scripts of a page's frame take fragments for names. */
 
 const LARGEST = 1000;
 
@@ -15,10 +16,15 @@ function isAlike(given: unknown, own: unknown): boolean {
   return typeof given === typeof own;
 }
 
+/** How the fragments of a widget begin. */
+export const markOf = (name: string): string => `#${name}--`;
+
 /** The fragment that leads to these parts of a state. */
 export function toFragment<S extends object>(name: string, state: S, parts: readonly (keyof S)[]): string {
   const sent = Object.fromEntries(parts.map((part) => [part, state[part]]));
-  return `#${name}=${encodeURIComponent(JSON.stringify(sent))}`;
+  const bytes = new TextEncoder().encode(JSON.stringify(sent));
+  const text = btoa(String.fromCharCode(...bytes));
+  return markOf(name) + text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 /** What a fragment changes in a state: null if it is about something else, undefined if it cannot be read. */
@@ -28,10 +34,11 @@ export function fromFragment<S extends object>(
   state: S,
   parts: readonly (keyof S)[],
 ): Partial<S> | null | undefined {
-  const mark = `#${name}=`;
+  const mark = markOf(name);
   if (!parts.length || !fragment.startsWith(mark)) return null;
   try {
-    const given = JSON.parse(decodeURIComponent(fragment.slice(mark.length)));
+    const text = atob(fragment.slice(mark.length).replaceAll("-", "+").replaceAll("_", "/"));
+    const given = JSON.parse(new TextDecoder().decode(Uint8Array.from(text, (letter) => letter.charCodeAt(0))));
     if (typeof given !== "object" || given === null || Array.isArray(given)) return undefined;
     const own = Object.fromEntries(parts.map((part) => [part, state[part]]));
     const known = Object.keys(given).every((part) => Object.hasOwn(own, part) && isAlike(given[part], own[part]));

@@ -2,7 +2,7 @@
 
 import { type ComponentChildren, type ComponentType, createContext, render as draw } from "preact";
 import { useContext, useState } from "preact/hooks";
-import { fromFragment, toFragment } from "./link.ts";
+import { fromFragment, markOf, toFragment } from "./link.ts";
 
 /** What a view gets: the state, what `compute` made of it, and a way to change it. */
 export interface ViewProps<S, D> {
@@ -157,7 +157,7 @@ export function defineWidget<S extends object, D>(definition: Definition<S, D>) 
       }
       el.scrollIntoView();
     }
-    const followed = () => location.hash.startsWith(`#${inLinks}=`) && location.hash !== link && follow();
+    const followed = () => location.hash.startsWith(markOf(inLinks)) && location.hash !== link && follow();
 
     el.replaceChildren();
     const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
@@ -218,20 +218,16 @@ function Tools() {
   }
   return (
     <span class="bw-tools">
-      <span role="status">{copied}</span>
+      <span aria-live="polite">{copied}</span>
       {link && (
         <a href={link} title="A link to what you see" onClick={copy}>
           <span class="bw-unseen">A link to what you see</span>
-          <svg viewBox="0 0 16 16" aria-hidden="true">
-            <path d="M6.5 9.5l3-3M7 4.5l1.5-1.5a3.2 3.2 0 0 1 4.5 4.5l-1.5 1.5M9 11.5l-1.5 1.5a3.2 3.2 0 0 1-4.5-4.5l1.5-1.5" />
-          </svg>
+          <i class="bw-chain" />
         </a>
       )}
       {document.fullscreenEnabled && (
         <button type="button" title="Fill the screen" aria-label="Fill the screen" onClick={() => fillScreen(el)}>
-          <svg viewBox="0 0 16 16" aria-hidden="true">
-            <path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" />
-          </svg>
+          <i class="bw-corners" />
         </button>
       )}
     </span>
