@@ -446,7 +446,7 @@ def scored(v):
                 decoy = {"left": row[t - 1], "right": row[t + 1], "begin": row[0], "others": (sum(row) - row[t]) / i}
                 found.append([row[t], decoy[v["decoy"]]])
             means.append([sum(column) / len(found) for column in zip(*found, strict=True)])
-        return means
+        return torch.tensor(means)
 
     return answer
 
