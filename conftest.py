@@ -80,9 +80,7 @@ def pytest_configure(config):
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
     if config.getoption("--device") == "cpu":
-        os.environ.setdefault(
-            "TRITON_INTERPRET", "1"
-        )  # Triton reads it when it is imported; torch may import it any time
+        os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported, which torch may do any time
         environment.enter_context(forked_kernels())
     # One thread each for processes that share the cores: more cost a sixth more.
     if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
