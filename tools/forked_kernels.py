@@ -12,8 +12,10 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+# What libraries read when they are imported: a kernel that shall have it otherwise is started as Jupyter starts it.
+READ_AHEAD = ("PYTHON", "LD_", "OMP_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH", "TRITON_", "NPY_")
 AHEAD = ("torch", "numpy", "ipykernel.kernelapp", "matplotlib.backends.backend_agg", "matplotlib.projections")
 
 
@@ -47,6 +49,16 @@ class ForkedKernel:
         self.send_signal(signal.SIGTERM)
 
 
+def read_ahead(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that libraries read when they are imported.
+
+    Example:
+        >>> read_ahead({"OMP_NUM_THREADS": "1", "HOME": "/root"})
+        {'OMP_NUM_THREADS': '1'}
+    """
+    return {name: value for name, value in environment.items() if name.startswith(READ_AHEAD)}
+
+
 @contextlib.contextmanager
 def forked_kernels() -> Iterator[None]:
     """Have Jupyter fork kernels in this process, on Linux; elsewhere, libraries do not bear to be forked."""
@@ -54,8 +66,10 @@ def forked_kernels() -> Iterator[None]:
 
     launch, servers = local_provisioner.launch_kernel, []
 
-    def fork(cmd, *, cwd=None, env, **_):
+    def fork(cmd, *, cwd=None, env, **options):
         at = cmd.index("-m")
+        if cmd[0] != sys.executable or read_ahead(env) != read_ahead(os.environ):
+            return launch(cmd, cwd=cwd, env=env, **options)
         if not servers:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             servers.append(subprocess.Popen([*cmd[:at], __file__], env=env, text=True, **pipes))

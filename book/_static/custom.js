@@ -102,7 +102,12 @@
     menus ??= new Promise((done) => {
       const script = document.createElement("script");
       script.src = document.getElementById("menus-script").dataset.src;
-      script.onload = () => done(bootstrap.ScrollSpy.getOrCreateInstance(document.body));
+      script.onload = () => {
+        // Without a list of contents it would take every link of the page for one.
+        const { bsTarget } = document.body.dataset;
+        if (bsTarget && document.querySelector(bsTarget)) bootstrap.ScrollSpy.getOrCreateInstance(document.body);
+        done();
+      };
       document.head.append(script);
     });
     return menus;

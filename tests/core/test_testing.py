@@ -527,7 +527,7 @@ def test_the_command_says_the_same(tmp_path, monkeypatch, capsys):
             {"d_model": 12, "mask_axes": "b n"},
             r"mask_axes must be some of 'batch heads 1 m n', with 'n'; got",
         ),
-        (check_layer, {"d_model": 12, "projections": "q k"}, r"expected some of qkv, out; got 'q k'"),
+        (check_layer, {"d_model": 12, "projections": "q k"}, r"expected some of qkv, out, drop; got 'q k'"),
         (check_layer, {"d_model": 0}, r"d_model must be at least 1; got 0"),
         (check_layer, {"d_model": 12, "num_heads": 0}, r"num_heads must be at least 1; got 0"),
     ],

@@ -428,7 +428,7 @@ SMALL = [widget for widget in CLASSES if "compact" in widget.class_trait_names()
 def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width, height):
     page = pages.take(viewport={"width": width, "height": 900})
     put(page, widget.recorded() if hasattr(widget, "recorded") else widget(compact=True))
-    controls = page.locator(".bw input, .bw select, .bw button").all()
+    controls = page.locator(".bw :is(input, select, button):not(.bw-tools *)").all()
     assert len(controls) <= 6
     heights = {page.locator(".bw").bounding_box()["height"]}
     for control in controls:
@@ -445,7 +445,7 @@ def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width
 def test_a_choice_that_needs_less_room_leaves_what_stands_below_where_it_is(pages):
     page = pages.take(viewport={"width": DESK, "height": 900})
     put(page, WIDGETS["mask_builder"]())
-    height = lambda: page.locator(".bw").bounding_box()["height"]  # noqa: E731
+    height = lambda: round(page.locator(".bw").bounding_box()["height"], 1)  # noqa: E731
     menu = page.locator(".bw select").first
     heights = [height()]
     for index in range(menu.locator("option").count()):
