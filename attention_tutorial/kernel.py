@@ -168,7 +168,7 @@ def kernel_attention(
         RuntimeError: if tensors are on the CPU while Triton compiles for a GPU.
 
     Example:
-        >>> x = torch.rand(1, 2, 5, 8)
+        >>> x = torch.rand(1, 2, 5, 8, device="cuda" if torch.cuda.is_available() else "cpu")
         >>> kernel_attention(x, x, x).shape if has_triton() else torch.Size([1, 2, 5, 8])
         torch.Size([1, 2, 5, 8])
 

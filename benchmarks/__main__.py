@@ -71,7 +71,8 @@ def measure(
     real = 1 if padding is None else padding[:, 0, 0, :, None]  # what is computed for padding is anybody's choice
     modules, expected = {}, None
     for name, make in CONTENDERS.items():
-        if name not in NEAREST and (case.n > 256 or case[:4] in HEADS or case.dtype != torch.float32):
+        shown = device.type == "cpu" and case.n <= 256 and case[:4] not in HEADS and case.dtype == torch.float32
+        if name not in NEAREST and not shown:
             continue  # others are shown at one size, and a long one takes long
         try:
             made = make(case, device, state)
@@ -150,12 +151,16 @@ def main() -> None:
     for case, passes in list(cases(device))[: given.only]:
         usual = next(rounds for most, rounds in ROUNDS if case.n <= most)
         rows += measure(case, passes, device, given.rounds * usual, given.least)
-        write(rows, device, given.out)
+        write(rows, {}, device, given.out)
         mine = [row for row in rows[-20:] if row["name"] == OURS][-len(passes) :]
         print(f"{tuple(case)}: {', '.join(str(row['ratio'][1]) for row in mine)}", file=sys.stderr, flush=True)
+    if device.type == "cuda":
+        from .gpu import attention_rows, limits
+
+        write(rows, {"limits": limits(device), "attention": attention_rows(device)}, device, given.out)
 
 
-def write(rows: list[dict[str, Any]], device: torch.device, out: Path | None) -> None:
+def write(rows: list[dict[str, Any]], more: dict[str, Any], device: torch.device, out: Path | None) -> None:
     """Write what is measured so far, a row to a line."""
     names = {row["name"] for row in rows}
     versions = {p: importlib.metadata.version(p) for name, p in PACKAGES.items() if name in names | {"torch"}}
@@ -163,6 +168,7 @@ def write(rows: list[dict[str, Any]], device: torch.device, out: Path | None) ->
         "date": datetime.date.today().isoformat(),
         "machine": machine(device),
         "versions": {"python": platform.python_version(), **versions},
+        **more,
     }
     out = out or (RESULT if device.type == "cpu" else RESULT.with_stem(f"{RESULT.stem}_{device.type}"))
     text = json.dumps(found, indent=1)[:-2] + ',\n "rows": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]\n}\n"

@@ -4,12 +4,13 @@ import json
 import re
 
 import pytest
-from attention_book.benchmark import MASKS, in_words, pick
+from attention_book.benchmark import MASKS, in_words, pick, time_and_memory
 from bs4 import BeautifulSoup
 from website import ROOT, small_book
 
 MEASURED = json.loads((ROOT / "book" / "benchmark.json").read_text(encoding="utf-8"))
 ROWS = MEASURED["rows"]
+ON_GPU = json.loads((ROOT / "book" / "benchmark_cuda.json").read_text(encoding="utf-8"))
 CONF = """
 from attention_book.benchmark import BenchmarkDirective
 extensions = ["myst_nb"]
@@ -67,15 +68,34 @@ def test_memory_grows_with_the_length_unless_two_masks_are_joined():
             assert (long[2048] > 2.3 * long[1024]) == joined
 
 
+def test_on_a_gpu_tiles_save_memory_and_a_kernel_of_tiles_saves_time_too():
+    for n in {row["n"] for row in ON_GPU["attention"]}:
+        at = {row["name"]: row for row in pick(ON_GPU["attention"], n=n)}
+        naive, tiles, kernel, fused = (
+            at[name] for name in ("naive", "tiles in Python", "our kernel", "torch's fused kernel")
+        )
+        assert tiles["milliseconds"] > 2 * naive["milliseconds"] > 10 * kernel["milliseconds"]
+        assert 2 * fused["milliseconds"] <= kernel["milliseconds"] < 3 * fused["milliseconds"]
+        assert max(kernel["peak_bytes"], fused["peak_bytes"]) < tiles["peak_bytes"] < naive["peak_bytes"] / 4
+
+
+def test_on_a_gpu_checks_show_in_small_calls_alone():
+    for row in pick(ON_GPU["rows"], name="ours", weights=False):
+        assert row["ratio"][1] <= (1.1 if row["d_model"] == 1024 else 2.6)
+
+
 def test_the_page_shows_what_was_measured(tmp_path):
     (tmp_path / "conf.py").write_text(CONF)
-    (tmp_path / "index.md").write_text("# Speed\n\n```{benchmark}\n```\n")
+    (tmp_path / "index.md").write_text("# Speed\n\n```{benchmark}\n```\n\n```{benchmark} gpu\n```\n")
     (tmp_path / "benchmark.json").write_text(json.dumps(MEASURED))
+    (tmp_path / "benchmark_cuda.json").write_text(json.dumps(ON_GPU))
     assert small_book(tmp_path) == (0, "")
     page = BeautifulSoup((tmp_path / "_out" / "index.html").read_text(encoding="utf-8"), "html.parser")
     text = page.get_text(" ", strip=True)
     assert MEASURED["date"] in text
     assert MEASURED["machine"] in text
     cells = {cell.get_text(strip=True) for cell in page.select("table.benchmark td")}
-    for row in pick(ROWS, name="ours"):
+    for row in pick(ROWS, name="ours") + pick(ON_GPU["rows"], name="ours", weights=False):
         assert in_words(row["ratio"]) in cells
+    for row in ON_GPU["attention"]:
+        assert time_and_memory(row) in cells

@@ -3,7 +3,7 @@
     ```{benchmark}
     ```
 
-stands for tables of the file `benchmark.json` beside the page.
+stands for tables of the file `benchmark.json` beside the page; with `gpu` behind its name, of `benchmark_cuda.json`.
 """
 
 import json
@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .tables import inline, make_row, make_table
 
-RESULT = "benchmark.json"  # beside the page
+RESULT, ON_GPU = "benchmark.json", "benchmark_cuda.json"  # beside the page
 OURS, REFERENCE = "ours", "bare"
 MASKS = ("none", "causal", "padding", "both")
 PASSES = ("forward", "forward and backward")
@@ -96,17 +96,60 @@ def memory_table(rows: list[Row]) -> nodes.table:
     return make_table([(name, 20) for name in head], lines, "benchmark")
 
 
-class BenchmarkDirective(SphinxDirective):
-    """Set what was measured: on what, by which versions, the ratios, the peers, the memory."""
+def time_and_memory(row: Row) -> str:
+    """Say milliseconds to three digits, and MiB in brackets.
 
-    def run(self) -> list[nodes.Node]:
-        """Read the file and return its tables under their headings."""
-        path = Path(self.env.relfn2path(RESULT)[1])
+    Example:
+        >>> time_and_memory({"milliseconds": 3987.07, "peak_bytes": 38 * 2**20})
+        '3,987 (38)'
+    """
+    time = row["milliseconds"]
+    return f"{time:,.0f}" * (time >= 100) + f"{time:.3g}" * (time < 100) + f" ({row['peak_bytes'] / 2**20:,.0f})"
+
+
+def ways_table(rows: list[Row]) -> nodes.table:
+    """Set the four ways of causal attention on a GPU, a line for each length: milliseconds, and MiB in brackets."""
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    lines = []
+    for n in dict.fromkeys(row["n"] for row in rows):
+        at = {row["name"]: row for row in pick(rows, n=n)}
+        cells = [time_and_memory(at[name]) for name in names]
+        lines.append(make_row([inline(cell) for cell in [f"{at[names[0]]['batch']} × {n:,}", *cells]]))
+    return make_table([("sequences × positions", 20), *((name, 20) for name in names)], lines, "benchmark")
+
+
+class BenchmarkDirective(SphinxDirective):
+    """Set what was measured: on what, by which versions, the ratios, the peers, the memory; or all that of a GPU."""
+
+    optional_arguments = 1  # gpu
+
+    def measured(self, name: str) -> tuple[dict[str, Any], str]:
+        """Return what a file beside the page holds, and in words when, on what and with what it was measured."""
+        path = Path(self.env.relfn2path(name)[1])
         self.env.note_dependency(str(path))
         data = json.loads(path.read_text(encoding="utf-8"))
+        versions = ", ".join(f"{package} {version}" for package, version in data["versions"].items())
+        return data, f"Measured on {data['date']} on {data['machine']}: {versions}."
+
+    def run(self) -> list[nodes.Node]:
+        """Return the tables that were asked for."""
+        return self.on_a_gpu() if self.arguments else self.on_a_cpu()
+
+    def on_a_gpu(self) -> list[nodes.Node]:
+        """Return the GPU's own limits, four ways of attention on it, and the module's ratios."""
+        data, measured = self.measured(ON_GPU)
+        operations, moved = data["limits"]["operations per second"], data["limits"]["bytes per second"]
+        limits = (
+            f"{measured} A matrix product in bfloat16 reached {operations / 1e12:.0f} trillion operations per second, "
+            f"and a copy moved {moved / 1e12:.1f} trillion bytes per second: a balance of {operations / moved:.0f}."
+        )
+        ratios = ratio_table([row for row in data["rows"] if not row["weights"]])
+        return [nodes.paragraph("", limits), ways_table(data["attention"]), ratios]
+
+    def on_a_cpu(self) -> list[nodes.Node]:
+        """Return the tables under their headings."""
+        data, measured = self.measured(RESULT)
         rows: list[Row] = data["rows"]
-        versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
-        measured = f"Measured on {data['date']} on {data['machine']}: {versions}."
 
         def section(title: str, text: str, *content: nodes.Node) -> nodes.section:
             paragraph = nodes.paragraph("", "", *inline(text))
