@@ -104,7 +104,8 @@ def time_and_memory(row: Row) -> str:
         '3,987 (38)'
     """
     time = row["milliseconds"]
-    return f"{time:,.0f}" * (time >= 100) + f"{time:.3g}" * (time < 100) + f" ({row['peak_bytes'] / 2**20:,.0f})"
+    milliseconds = f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
+    return f"{milliseconds} ({row['peak_bytes'] / 2**20:,.0f})"
 
 
 def ways_table(rows: list[Row]) -> nodes.table:
