@@ -65,8 +65,11 @@ if (location.protocol !== "file:") for (const face of %s) document.head.append(O
 </script>"""
 FIRST_FACES = {  # and what in a page's body needs them
     "fonts/literata-latin-400-normal": "",
+    "fonts/literata-latin-400-italic": "<em>",
+    "fonts/literata-latin-600-normal": "<strong>",
     "fonts/inter-latin-400-normal": "",
-    "fonts/literata-latin-600-normal": "<p><strong>",
+    "fonts/inter-latin-600-normal": "",
+    "fonts/jetbrains-mono-latin-400-normal": "<pre",
     "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
 }
