@@ -42,6 +42,8 @@ NOTEBOOK_METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},  # no version: it would differ by machine
 }
 KEPT_CELL_METADATA = ("attention_tutorial", "mystnb", "nbgrader", "tags")
+PICTURE, DRAWN = "image/png", "image/svg+xml"
+LARGEST_DRAWING = 300_000  # letters; a picture of thousands of points is lighter as pixels
 FLOATS = re.compile(r"f32:([A-Za-z0-9+/]*=*)")
 VALID_CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -82,12 +84,32 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         seen.add(cell.id)
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", []):
-            if alt and "image/png" in output.get("data", {}):
-                output.metadata["image/png"] = {"alt": alt}  # where nbconvert and others look for it
+            data = output.get("data", {})
+            if DRAWN in data:
+                data[DRAWN] = lighter(data[DRAWN])
+                if len(data[DRAWN]) > LARGEST_DRAWING:
+                    del data[DRAWN]
+            for kind in {PICTURE, DRAWN} & set(data if alt else ()):
+                output.metadata[kind] = {"alt": alt}  # where nbconvert and others look for it
             if output.output_type == "error":
                 # The frames name files of this machine. What a reader needs, and nbval compares, is the last line.
                 output.traceback = [f"{output.ename}: {output.evalue}"]
     return notebook
+
+
+def lighter(drawing: str) -> str:
+    """Return an SVG of matplotlib on one line, to a hundredth of a point, without its date, comments and unused names.
+
+    Example:
+        >>> lighter('<g id="a">\\n <!-- cat -->\\n <path d="M 1.2345 2 \\nL 3 4 \\n"/>\\n</g>')
+        '<g><path d="M 1.23 2 L 3 4"/></g>'
+    """
+    drawing = re.sub(r"<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"\s+", " ", drawing).replace("> <", "><").replace(' "', '"').strip()
+    named = set(re.findall(r"#([\w.-]+)", drawing))
+    drawing = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in named else "", drawing)
+    places = r'\b(?:d|x|y|x1|y1|x2|y2|cx|cy|points)="[^"]*"|\btranslate\([^)]*\)'
+    return re.sub(places, lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), drawing)
 
 
 def _cell_id(cell: NotebookNode, taken: set[str]) -> str:
@@ -167,7 +189,8 @@ def without_what_varies(notebook: NotebookNode) -> str:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if cell.metadata.get("attention_tutorial", {}).get("measures_time"):
-                data.pop("image/png", None)
+                data.pop(PICTURE, None)
+                data.pop(DRAWN, None)
             varies = any(re.search(regex, data.get("text/plain", "")) for regex, _ in rules)
             for record in output.get("metadata", {}).values():  # a claim's repeats the digits
                 for field in ["unrounded", *["measured"] * varies]:

@@ -1,9 +1,14 @@
 """`make notebooks`: the same code gives the same bytes, and a notebook that fails is left alone."""
 
 import base64
+import io
 import json
+import re
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from attention_tutorial.widgets.base import encode_floats
@@ -158,3 +163,45 @@ def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
     assert execution.snap_floats(page(0.25 + 4e-7, 1e-3), stored) == stored
     for other in (page(0.2501, 1e-3), page(0.25), page(0.25, 1e-3).replace("state", "stale"), page(float("nan"), 1e-3)):
         assert execution.snap_floats(other, stored) == other
+
+
+NUMBER = re.compile(r"-?\d+\.?\d*")
+
+
+def drawing(points=50):
+    """Return an SVG as matplotlib writes it."""
+    ax = Figure(figsize=(4, 3)).subplots()
+    ax.plot(np.linspace(0, 1, points), np.random.default_rng(0).normal(size=points), "o")
+    ax.imshow([[0.1, 0.9]], extent=(0.2, 0.5, 0.1, 0.4), interpolation="none")
+    ax.set(title="a title", ylabel="$x_1$", xlim=(0, 1), ylim=(-4, 4))
+    written = io.StringIO()
+    ax.figure.savefig(written, format="svg")
+    return written.getvalue()
+
+
+def parts(svg):
+    """Yield each element of an SVG that draws, with the names of its attributes, and the numbers in them."""
+    for element in ElementTree.fromstring(svg).iter():
+        if "www.w3.org/2000/svg" in element.tag and not element.tag.endswith("metadata"):
+            said = {name: value for name, value in element.attrib.items() if not name.endswith(("id", "href"))}
+            yield element.tag, set(said), [float(number) for value in said.values() for number in NUMBER.findall(value)]
+
+
+def test_a_stored_drawing_is_light_and_nothing_in_it_has_moved():
+    whole = drawing()
+    light = execution.lighter(whole)
+    assert len(light) < 0.9 * len(whole) and len(light.splitlines()) == 1
+    assert not re.search(r"<!|metadata|<dc:date", light)
+    assert set(re.findall(r"(?:href=\"|url\()#([^)\"]+)", light)) <= set(re.findall(r' id="([^"]*)"', light))
+    for (tag, names, numbers), (kept, kept_names, kept_numbers) in zip(parts(whole), parts(light), strict=True):
+        assert (tag, names) == (kept, kept_names)
+        np.testing.assert_allclose(kept_numbers, numbers, atol=0.0101)
+    assert re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", light) == re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", whole)
+
+
+@pytest.mark.parametrize(("points", "stays"), [(50, True), (9_000, False)])
+def test_a_drawing_of_too_many_points_is_left_to_its_pixels(points, stays):
+    data = {"image/png": "aGk=", "image/svg+xml": drawing(points)}
+    cell = new_code_cell("draw()", outputs=[new_output("display_data", data=data)])
+    (cell,) = execution.normalise(new_notebook(cells=[cell])).cells
+    assert ("image/svg+xml" in cell.outputs[0].data) == stays and "image/png" in cell.outputs[0].data
