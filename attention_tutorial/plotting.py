@@ -170,7 +170,7 @@ def heatmap(
     ax.set_xticks(range(n), [str(j + 1) for j in range(n)] if column_labels is None else column_labels)
     ax.set_yticks(range(m), [str(i + 1) for i in range(m)] if row_labels is None else row_labels)
     if column_labels is not None and max(map(len, column_labels)) > 4:
-        ax.tick_params(axis="x", rotation=45)
+        plt.setp(ax.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")  # a word ends at its column
     ax.set(xlabel=column_name, ylabel=row_name, title=title or "")
     ax.grid(False)
     ax.tick_params(length=0)
