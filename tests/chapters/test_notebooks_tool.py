@@ -155,6 +155,26 @@ def test_a_named_figure_needs_one_picture():
             tool.figures(new_notebook(cells=cells))
 
 
+@pytest.mark.parametrize(("change", "asked"), [
+    ({"image/png": "b2xk", "image/svg+xml": "<old/>"}, 0), ({"text/plain": "old"}, 1), ("source", 1),
+])  # fmt: skip
+def test_other_processors_are_asked_where_more_than_pictures_changed(tmp_path, monkeypatch, change, asked):
+    data = {"image/png": "bmV3", "image/svg+xml": "<new/>", "text/plain": "new"}
+    old = new_output("display_data", data=data | (change if isinstance(change, dict) else {}))
+    path, calls = tmp_path / "01_chapter.ipynb", []
+    path.write_text(execution.render(new_notebook(cells=[new_code_cell("draw()", outputs=[old], id="a")])))
+
+    def execute(notebook, folder):
+        notebook.cells[0].outputs = [new_output("display_data", data=data)]
+        if change == "source":
+            notebook.cells[0].source = "draw(again)"
+
+    monkeypatch.setattr(tool, "execute", execute)
+    assert tool.refresh(path, tmp_path, verify=lambda notebook, folder: calls.append(folder))
+    assert tool.read(path).cells[0].outputs[0].data == data
+    assert len(calls) == asked
+
+
 def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
     def page(*numbers):
         return f"state: {encode_floats(numbers)}, {encode_floats([1.0])}."
