@@ -59,6 +59,7 @@ def printed(cell: NotebookNode) -> str:
     for output in bare.get("outputs", []):
         for kind in (execution.PICTURE, execution.DRAWN):
             output.get("data", {}).pop(kind, None)
+            output.get("metadata", {}).pop(kind, None)
     return execution.without_what_varies(nbformat.v4.new_notebook(cells=[bare]))
 
 
