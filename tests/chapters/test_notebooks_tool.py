@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from attention_tutorial.widgets.base import encode_floats
 from tools import execution
@@ -217,6 +218,22 @@ def test_a_stored_drawing_is_light_and_nothing_in_it_has_moved():
         assert (tag, names) == (kept, kept_names)
         np.testing.assert_allclose(kept_numbers, numbers, atol=0.0101)
     assert re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", light) == re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", whole)
+
+
+def test_a_stored_picture_is_light_and_looks_the_same():
+    written = io.BytesIO()
+    ax = Figure(figsize=(5, 4), dpi=120).subplots()
+    ax.imshow(np.linspace(0, 1, 600).reshape(20, 30), cmap="Blues", aspect="auto")
+    ax.text(5, 5, "a number of letters", color="#0072b2")
+    ax.figure.savefig(written, format="png")
+    whole = base64.b64encode(written.getvalue()).decode()
+    light = execution.packed(whole)
+    assert len(light) < 0.6 * len(whole) and execution.packed(light) == light
+    before, after = (
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(each))).convert("RGB"), dtype=int) for each in (whole, light)
+    )
+    off = np.abs(before - after)
+    assert off.max() <= 64 and off.mean() <= 1
 
 
 @pytest.mark.parametrize(("points", "stays"), [(50, True), (9_000, False)])
