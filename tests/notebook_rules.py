@@ -50,6 +50,8 @@ LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
 FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
 FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
 SHORTEST_ALT = 20  # characters; less names a figure and does not say what it shows
+PHONE, WIDE_FIGURE = 390, 672  # pixels: a phone's screen, and what custom.css gives a wide figure there
+SMALLEST_LETTER = 7  # pixels on a phone, where a page is held close
 
 Findings = Iterator[str]
 Rule = Callable[[NotebookNode, Path], Findings]
@@ -323,6 +325,20 @@ def figures_are_described(notebook, path):
             yield f"{where} needs metadata mystnb.image.alt that says in words what the figure shows; got {alt!r}"
         if not any(shows_a_number(neighbour) for _, neighbour in code[max(number - 1, 0) : number + 2]):
             yield f"{where} draws a figure, but no number of it is printed or claimed there or in a cell beside it"
+
+
+@rule
+def letters_can_be_read_on_a_phone(notebook, path):
+    """No letter of a drawing is smaller there than SMALLEST_LETTER; a cell tagged wide-figure may scroll sideways."""
+    for where, cell in cells(notebook, "code"):
+        screen = WIDE_FIGURE if "wide-figure" in cell.metadata.get("tags", []) else PHONE
+        for output in cell.outputs:
+            drawn = output.get("data", {}).get("image/svg+xml", "")
+            sizes = [100 * float(scale) for scale in re.findall(r"scale\((0\.\d+) -0\.\d+\)", drawn)]
+            width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1]) if sizes else screen
+            smallest = min(sizes, default=100) * screen / width
+            if smallest < SMALLEST_LETTER:
+                yield f"{where} has letters of {smallest:.1f} pixels; tag it wide-figure, or enlarge them"
 
 
 @rule

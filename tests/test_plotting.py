@@ -1,5 +1,7 @@
 """Laws of the figures: limits, labels and data are looked at, never pixels."""
 
+from pathlib import Path
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_rgb
+from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.patches import FancyArrowPatch
 from oracles import assert_raises, mistakes
 
@@ -122,6 +125,30 @@ def test_query_key_and_value_have_colours_of_their_own_which_the_style_uses():
     use_style()
     assert plt.rcParams["axes.prop_cycle"].by_key()["color"][:3] == [plotting.QUERY, plotting.KEY, plotting.VALUE]
     assert plt.rcParams["font.size"] >= 12  # large enough on a phone
+
+
+def test_letters_of_any_kind_are_drawn_in_the_books_own_faces_and_nothing_is_missed(caplog):
+    use_style()
+    use_style()  # a chapter's first cell may run again
+    ours = [font for font in fontManager.ttflist if font.name in {"Book Sans", "Book Mono"}]
+    assert len(ours) == len(list(plotting.FONTS.glob("*.ttf"))) == 6
+    ax = plt.subplots()[1]
+    ax.set(title="$\\mathbf{x}$ $x_1$ $\\mathrm{d}$ $\\sqrt{\\omega}$", yscale="log", ylabel="√3 → ½ ≈ 0 − 1")
+    kinds = [{"style": style, "weight": weight} for style in ("normal", "italic") for weight in ("normal", "bold")]
+    for kind in [*kinds, *({"family": "monospace", "weight": weight} for weight in ("normal", "bold"))]:
+        text = ax.text(0.5, 0.5, "è stata", **kind)
+        face = get_font(findfont(text.get_fontproperties()))
+        assert Path(face.fname).parent == plotting.FONTS
+        assert ("Italic" in face.style_name, "Bold" in face.style_name) == (
+            kind.get("style") == "italic", kind["weight"] == "bold")  # fmt: skip
+    with caplog.at_level("WARNING"):
+        ax.figure.canvas.draw()
+    assert caplog.messages == []
+
+
+def test_a_number_has_a_true_minus_and_zero_has_none():
+    assert texts(heatmap([[-1.0, -0.001, 0.004]], annotate=True, vmin=-1)) == ["−1.00", "0.00", "0.00"]
+    assert texts(heatmap([[-0.3, -12.0]], annotate=".0f", vmin=-12)) == ["0", "−12"]
 
 
 def test_a_band_runs_from_the_lowest_to_the_highest_run_around_the_mean():

@@ -6,9 +6,9 @@
     python -m tools.notebooks --force [PATH ...]  write also where only digits differ that vary by nature (below)
     python -m tools.notebooks --draft [PATH ...]  do not run what changed under other profiles (below)
 
-The same code gives the same bytes (tools/execution.py). A notebook is written only when all its cells ran, and, if it
-changed, when they print the same under two numeric profiles (QUICK in tools/profiles.py), as other processors would
-run them; `make test-portable` runs all.
+The same code gives the same bytes (tools/execution.py). A notebook is written only when all its cells ran, and, if more
+than its pictures changed, when they print the same under two numeric profiles (QUICK in tools/profiles.py), as other
+processors would run them; `make test-portable` runs all.
 
 Some results vary by nature, above all times. Such digits stand after "measured ≈" (`claim(..., stable=False)`), and a
 cell that draws them has the metadata `{"attention_tutorial": {"measures_time": true}}`. Where a notebook's fresh
@@ -31,7 +31,7 @@ from nbformat import NotebookNode
 
 from tools.book import ROOT, chapters, read
 from tools.execution import CellFailed, execute, normalise, render, snap_outputs, without_what_varies
-from tools.profiles import verify
+from tools.profiles import printed, verify
 
 IMAGES = ROOT / "book" / "images"
 
@@ -61,7 +61,7 @@ def refresh(
     """Execute one notebook and bring the file and its named figures up to date; return whether anything differed.
 
     With `check`, nothing is written; with `force`, what varies by nature counts as a difference too. Before anything is
-    written, `verify` may raise CellFailed.
+    written, `verify` may raise CellFailed; it is asked where more than pictures changed.
     """
     stored = read(path)
     notebook = normalise(copy.deepcopy(stored))
@@ -76,7 +76,8 @@ def refresh(
     wanted |= {images / f"{name}.png": picture for name, picture in figures(notebook).items()}
     stale = {file: data for file, data in wanted.items() if not file.exists() or file.read_bytes() != data}
     if stale and not check:
-        verify(notebook, path.parent)
+        if [printed(cell) for cell in notebook.cells] != [printed(cell) for cell in stored.cells]:  # more than pictures
+            verify(notebook, path.parent)
         for file, data in stale.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             scratch = file.with_suffix(".partial")  # a stop half-way through leaves the old file whole

@@ -57,7 +57,9 @@ def printed(cell: NotebookNode) -> str:
     if "nbval-ignore-output" in cell.metadata.get("tags", []):  # the few, each with its reason, that no test compares
         bare.outputs = []
     for output in bare.get("outputs", []):
-        output.get("data", {}).pop("image/png", None)
+        for kind in (execution.PICTURE, execution.DRAWN):
+            output.get("data", {}).pop(kind, None)
+            output.get("metadata", {}).pop(kind, None)
     return execution.without_what_varies(nbformat.v4.new_notebook(cells=[bare]))
 
 

@@ -68,8 +68,12 @@ def _style_figures() -> None:
         shell = get_ipython()  # type: ignore[name-defined]
     except NameError:
         return
-    if not static_widgets():  # what is stored has the same bytes everywhere, and the tool describes it
+    if not static_widgets():
         describe_figures(shell)
+        return
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("png", "svg")  # what is stored has the same bytes everywhere, and the tool describes it
 
 
 def controls(function: Callable[..., object], /, **choices: Any) -> None:

@@ -29,8 +29,14 @@ def claimed(*parts, stable=True):
     return new_output("display_data", data=data, metadata=metadata)
 
 
-PICTURE = new_output("display_data", data={"image/png": "old", "text/plain": "<Figure size 300x200 with 1 Axes>"})
-PLOT = "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(3, 2))"
+PICTURE = new_output(
+    "display_data",
+    data={"image/png": "old", "image/svg+xml": "<old/>", "text/plain": "<Figure size 360x240 with 1 Axes>"},
+)
+PLOT = """import matplotlib.pyplot as plt
+from attention_tutorial.notebook import setup
+_ = setup()
+fig, ax = plt.subplots(figsize=(3, 2))"""
 UNSTABLE = "claim('X1b', 'It is small', 0.123, at_most=0.5, stable=False)"
 
 

@@ -75,6 +75,15 @@ def measured(claim_id="B3a", stable=True, finding=False):
 
 RAISED = new_output("error", ename="ValueError", evalue="no", traceback=["ValueError: no"])
 PICTURE = shown("<Figure size 300x200 with 1 Axes>", **{"image/png": "iVBORw0KGgo=\n"})
+
+
+def drawn(size, width):
+    """A figure with one letter, `size` points high, on a drawing `width` points wide."""
+    letter = f'<g transform="translate(1 2) scale({size / 100} -{size / 100})"><use xlink:href="#a"/></g>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 200">{letter}</svg>'
+    return shown("<Figure size 300x200 with 1 Axes>", **{"image/png": "iVBORw0KGgo=\n", "image/svg+xml": svg})
+
+
 ALT = {"mystnb": {"image": {"alt": "Accuracy falls as the sequence grows."}}}
 
 OPENING = """# 1. A chapter
@@ -332,6 +341,9 @@ FAULTS = [
     (R.figures_are_described, "draws 2 figures", put("heatmap_of", outputs=[PICTURE, PICTURE])),
     (R.figures_are_described, "no number of it", put("print(", outputs=[])),
     (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "```\n1"})])),
+    (R.letters_can_be_read_on_a_phone, "letters of 5.0 pixels", put("heatmap_of", outputs=[drawn(12, 936)])),
+    (R.letters_can_be_read_on_a_phone, "letters of 6.9 pixels",
+     put("heatmap_of", outputs=[drawn(10, 974)], metadata={**ALT, "tags": ["wide-figure"]})),
     (R.pictures_come_from_code, "embeds a picture", says("![A map](../book/notation.md)")),
     (R.pictures_come_from_code, "embeds a picture", says("<img src='a.png'>")),
     (R.pictures_come_from_code, "embeds a picture", put("Words.", attachments={"a.png": {}})),

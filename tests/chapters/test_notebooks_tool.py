@@ -1,10 +1,16 @@
 """`make notebooks`: the same code gives the same bytes, and a notebook that fails is left alone."""
 
 import base64
+import io
 import json
+import re
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from attention_tutorial.widgets.base import encode_floats
 from tools import execution
@@ -150,6 +156,26 @@ def test_a_named_figure_needs_one_picture():
             tool.figures(new_notebook(cells=cells))
 
 
+@pytest.mark.parametrize(("change", "asked"), [
+    ({"image/png": "b2xk", "image/svg+xml": "<old/>"}, 0), ({"text/plain": "old"}, 1), ("source", 1),
+])  # fmt: skip
+def test_other_processors_are_asked_where_more_than_pictures_changed(tmp_path, monkeypatch, change, asked):
+    data = {"image/png": "bmV3", "image/svg+xml": "<new/>", "text/plain": "new"}
+    old = new_output("display_data", data=data | (change if isinstance(change, dict) else {}))
+    path, calls = tmp_path / "01_chapter.ipynb", []
+    path.write_text(execution.render(new_notebook(cells=[new_code_cell("draw()", outputs=[old], id="a")])))
+
+    def execute(notebook, folder):
+        notebook.cells[0].outputs = [new_output("display_data", data=data)]
+        if change == "source":
+            notebook.cells[0].source = "draw(again)"
+
+    monkeypatch.setattr(tool, "execute", execute)
+    assert tool.refresh(path, tmp_path, verify=lambda notebook, folder: calls.append(folder))
+    assert tool.read(path).cells[0].outputs[0].data == data
+    assert len(calls) == asked
+
+
 def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
     def page(*numbers):
         return f"state: {encode_floats(numbers)}, {encode_floats([1.0])}."
@@ -158,3 +184,61 @@ def test_measured_floats_count_as_the_stored_ones_only_where_they_agree():
     assert execution.snap_floats(page(0.25 + 4e-7, 1e-3), stored) == stored
     for other in (page(0.2501, 1e-3), page(0.25), page(0.25, 1e-3).replace("state", "stale"), page(float("nan"), 1e-3)):
         assert execution.snap_floats(other, stored) == other
+
+
+NUMBER = re.compile(r"-?\d+\.?\d*")
+
+
+def drawing(points=50):
+    """Return an SVG as matplotlib writes it."""
+    ax = Figure(figsize=(4, 3)).subplots()
+    ax.plot(np.linspace(0, 1, points), np.random.default_rng(0).normal(size=points), "o")
+    ax.imshow([[0.1, 0.9]], extent=(0.2, 0.5, 0.1, 0.4), interpolation="none")
+    ax.set(title="a title", ylabel="$x_1$", xlim=(0, 1), ylim=(-4, 4))
+    written = io.StringIO()
+    ax.figure.savefig(written, format="svg")
+    return written.getvalue()
+
+
+def parts(svg):
+    """Yield each element of an SVG that draws, with the names of its attributes, and the numbers in them."""
+    for element in ElementTree.fromstring(svg).iter():
+        if "www.w3.org/2000/svg" in element.tag and not element.tag.endswith("metadata"):
+            said = {name: value for name, value in element.attrib.items() if not name.endswith(("id", "href"))}
+            yield element.tag, set(said), [float(number) for value in said.values() for number in NUMBER.findall(value)]
+
+
+def test_a_stored_drawing_is_light_and_nothing_in_it_has_moved():
+    whole = drawing()
+    light = execution.lighter(whole)
+    assert len(light) < 0.9 * len(whole) and len(light.splitlines()) == 1
+    assert not re.search(r"<!|metadata|<dc:date", light)
+    assert set(re.findall(r"(?:href=\"|url\()#([^)\"]+)", light)) <= set(re.findall(r' id="([^"]*)"', light))
+    for (tag, names, numbers), (kept, kept_names, kept_numbers) in zip(parts(whole), parts(light), strict=True):
+        assert (tag, names) == (kept, kept_names)
+        np.testing.assert_allclose(kept_numbers, numbers, atol=0.0101)
+    assert re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", light) == re.findall(r"scale\([^)]*\)|matrix\([^)]*\)", whole)
+
+
+def test_a_stored_picture_is_light_and_looks_the_same():
+    written = io.BytesIO()
+    ax = Figure(figsize=(5, 4), dpi=120).subplots()
+    ax.imshow(np.linspace(0, 1, 600).reshape(20, 30), cmap="Blues", aspect="auto")
+    ax.text(5, 5, "a number of letters", color="#0072b2")
+    ax.figure.savefig(written, format="png")
+    whole = base64.b64encode(written.getvalue()).decode()
+    light = execution.packed(whole)
+    assert len(light) < 0.6 * len(whole) and execution.packed(light) == light
+    before, after = (
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(each))).convert("RGB"), dtype=int) for each in (whole, light)
+    )
+    off = np.abs(before - after)
+    assert off.max() <= 64 and off.mean() <= 1
+
+
+@pytest.mark.parametrize(("points", "stays"), [(50, True), (9_000, False)])
+def test_a_drawing_of_too_many_points_is_left_to_its_pixels(points, stays):
+    data = {"image/png": "aGk=", "image/svg+xml": drawing(points)}
+    cell = new_code_cell("draw()", outputs=[new_output("display_data", data=data)])
+    (cell,) = execution.normalise(new_notebook(cells=[cell])).cells
+    assert ("image/svg+xml" in cell.outputs[0].data) == stays and "image/png" in cell.outputs[0].data

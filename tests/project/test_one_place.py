@@ -3,9 +3,7 @@
 Each message says which file to change. CONTRIBUTING.md, "Usual changes", lists the places.
 """
 
-import base64
 import colorsys
-import io
 import re
 import tomllib
 from itertools import pairwise
@@ -15,9 +13,8 @@ import yaml
 from attention_book.address import pythons
 from attention_book.levels import is_deep, number_of
 from attention_book.notebooks import title_of
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from notebook_rules import BOOK
-from PIL import Image
 
 from attention_tutorial import plotting
 from attention_tutorial.models.code_model import code_model_runs
@@ -201,15 +198,10 @@ def test_words_name_the_colours_as_they_are():
 
 def test_stored_figures_have_these_colours():
     (path,) = [path for path in BOOK if path.name.startswith("02_")]
-    seen = set()
-    for cell in BOOK[path].cells:
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert("RGB")
-                seen |= {pixel for _, pixel in picture.getcolors(maxcolors=2**24)}
+    drawn = [output.get("data", {}) for cell in BOOK[path].cells for output in cell.get("outputs", [])]
+    seen = set(re.findall("#[0-9a-f]{6}", " ".join(data.get("image/svg+xml", "") for data in drawn)))
     for name, colour in FIGURES.items():
-        rgb = tuple(round(255 * share) for share in to_rgb(colour))
-        assert rgb in seen, f"no figure of {path.name} shows the colour of a {name}: run make notebooks"
+        assert to_hex(colour) in seen, f"no figure of {path.name} shows the colour of a {name}: run make notebooks"
 
 
 # ---- The title and the authors of the book: CITATION.cff ------------------------------------------------------------

@@ -1,7 +1,9 @@
 """The page of figures: every figure of the chapters, under its number and caption, with the picture to take away."""
 
 import base64
+import re
 
+import pytest
 from attention_book.levels import is_deep
 from PIL import Image
 from website import soup_of
@@ -20,19 +22,24 @@ def test_every_figure_is_listed_as_it_stands_under_it(site):
     ]
     assert len(captions) > 50
     said = [item.get_text().strip().translate(STRAIGHT) for item in listed]
-    assert said == [f"{caption.get_text()} PNG".translate(STRAIGHT) for caption, _ in captions]
+    words = [re.sub("( SVG)? PNG$", "", line) for line in said]
+    assert words == [caption.get_text().translate(STRAIGHT) for caption, _ in captions]
     assert [item.a["href"] for item in listed] == [place for _, place in captions]
 
 
-def test_each_picture_is_the_one_that_its_notebook_stores(site):
-    links = [link["href"] for link in soup_of(site / "book" / "figures.html").select("article a[href$='.png']")]
+@pytest.mark.parametrize(("ending", "kind", "bytes_of"), [
+    ("png", "image/png", base64.b64decode), ("svg", "image/svg+xml", str.encode),
+])  # fmt: skip
+def test_each_picture_is_the_one_that_its_notebook_stores(site, ending, kind, bytes_of):
+    links = [link["href"] for link in soup_of(site / "book" / "figures.html").select(f"article a[href$='.{ending}']")]
     stored = [
-        base64.b64decode("".join(output.data["image/png"]))
+        bytes_of(output.data[kind])
         for notebook in chapters()
         for cell in read(notebook).cells
         for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
+        if kind in output.get("data", {})
     ]
+    assert len(stored) > 50
     assert [(site / "book" / link).read_bytes() for link in links] == stored
 
 

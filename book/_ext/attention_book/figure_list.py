@@ -1,11 +1,10 @@
-"""The page of figures: each with its number, its caption, its place in the book and a PNG to take away.
+"""The page of figures: each with its number, its caption, its place in the book, and its SVG and PNG to take away.
 
     ```{figures}
     ```
 
-lists what the cells of the notebooks have drawn. The pages show these pictures packed as WebP; the PNGs are written
-beside the site as the notebooks store them, so that no chapter becomes heavier. A card shows one of them small:
-{thumbnail}`notebooks/03_name 2`, the second figure of that notebook.
+lists what the cells of the notebooks have drawn. The files are written beside the site as the notebooks store them. A
+card shows one of them small: {thumbnail}`notebooks/03_name 2`, the second figure of that notebook.
 """
 
 import base64
@@ -34,24 +33,25 @@ class Figure(NamedTuple):
 
     number: str
     description: str
-    png: bytes
+    pictures: dict[str, bytes]  # by the ending of a file: svg, where the notebook has one, and png
 
-    @property
-    def file(self) -> str:
+    def file(self, ending: str) -> str:
         """Where the site has it."""
-        return f"{FOLDER}/figure-{self.number.replace('.', '-')}.png"
+        return f"{FOLDER}/figure-{self.number.replace('.', '-')}.{ending}"
 
 
 def figures_in(page: str, notebook: NotebookNode) -> Iterator[Figure]:
     """Yield the figures of a notebook, numbered as on its page."""
     drawn = [
-        (cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""), output.data["image/png"])
+        (cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""), output.data)
         for cell in notebook.cells
         for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]
-    for place, (description, png) in enumerate(drawn, start=1):
-        yield Figure(f"{number_of(page)}.{place}", description, base64.b64decode("".join(png)))
+    for place, (description, data) in enumerate(drawn, start=1):
+        svg = {"svg": "".join(data["image/svg+xml"]).encode()} if "image/svg+xml" in data else {}
+        pictures = svg | {"png": base64.b64decode("".join(data["image/png"]))}
+        yield Figure(f"{number_of(page)}.{place}", description, pictures)
 
 
 class FiguresDirective(SphinxDirective):
@@ -68,8 +68,11 @@ class FiguresDirective(SphinxDirective):
                 name, words = caption(figure.number, figure.description).children
                 place = f"{uri(self.env.docname, page)}#figure-{figure.number.replace('.', '-')}"
                 link = nodes.reference("", "", name, refuri=place, internal=True)
-                png = nodes.reference("", "PNG", refuri=f"{'../' * self.env.docname.count('/')}{figure.file}")
-                items += nodes.list_item("", nodes.paragraph("", "", link, words, nodes.Text(" "), png))
+                line = nodes.paragraph("", "", link, words)
+                for ending in figure.pictures:
+                    file = f"{'../' * self.env.docname.count('/')}{figure.file(ending)}"
+                    line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]
+                items += nodes.list_item("", line)
             if items.children:
                 title = title_of(notebook, page)
                 id = nodes.make_id(f"figures-of-{number_of(page)}")
@@ -89,10 +92,10 @@ def thumbnail(
     if not 1 <= int(place) <= len(figures):
         return [], [inliner.reporter.warning(f"{path.name} has {len(figures)} figures, not {place}", line=lineno)]
     figure = figures[int(place) - 1]
-    file = Path(figure.file).with_suffix(".webp")
+    file = Path(figure.file("webp"))
     target = Path(env.app.outdir) / file
     target.parent.mkdir(parents=True, exist_ok=True)
-    with Image.open(io.BytesIO(figure.png)) as picture:
+    with Image.open(io.BytesIO(figure.pictures["png"])) as picture:
         small = picture.convert("RGB")
     small.thumbnail(SMALL)
     small.save(target, quality=80, method=6)
@@ -103,10 +106,11 @@ def thumbnail(
 
 
 def write_files(app: Sphinx) -> None:
-    """Write the PNGs beside the pages."""
+    """Write the pictures beside the pages."""
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     paths = {page: Path(app.env.doc2path(page)) for page in app.env.found_docs if number_of(page)}
     for page, path in paths.items():
         for figure in figures_in(page, read_notebook(path)):
-            (folder.parent / figure.file).write_bytes(figure.png)
+            for ending, picture in figure.pictures.items():
+                (folder.parent / figure.file(ending)).write_bytes(picture)

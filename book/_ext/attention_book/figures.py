@@ -1,9 +1,10 @@
 """Figures: a number and a line under each of a chapter, light files, and a place that is kept until they come.
 
 An author writes the description for those who do not see the figure, in the metadata of the cell that draws it; its
-first sentence stands under the figure. A deep notebook counts its own: "Figure 3a.1". Each PNG is packed again as
-WebP of at most 256 colours, and replaced by it if that is smaller. A picture has its size, so that nothing moves when
-it comes, and is loaded when a reader is near it.
+first sentence stands under the figure. A deep notebook counts its own: "Figure 3a.1". A figure is shown as its SVG,
+which is sharp at any size. Where a notebook stores a PNG alone, it is packed again as WebP of at most 256 colours, and
+replaced by it if that is smaller. A picture has its size, so that nothing moves when it comes, and is loaded when a
+reader is near it.
 """
 
 import re
@@ -20,6 +21,8 @@ from .levels import number_of
 
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 PIXELS = (".png", ".webp", ".jpg", ".jpeg", ".gif")
+VIEW = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
+PIXELS_A_POINT = 120 / 72  # as the PNGs are drawn, so that letters have one size on all figures
 
 
 def caption(number: str, description: str) -> nodes.paragraph:
@@ -78,14 +81,24 @@ class PackedPictures(SphinxPostTransform):
                     self.env.images.add_file(self.env.docname, str(target))
 
 
+def size_of(path: Path) -> tuple[int, int]:
+    """Return the width and height of a picture, in pixels."""
+    if path.suffix == ".svg":
+        found = VIEW.search(path.read_text(encoding="utf-8"))
+        if not found:
+            raise ValueError(f"{path.name} must have a viewBox that begins at 0 0")
+        return round(float(found[1]) * PIXELS_A_POINT), round(float(found[2]) * PIXELS_A_POINT)
+    with Image.open(path) as picture:
+        return picture.size
+
+
 def visit_image(translator: HTML5Translator, node: nodes.image) -> None:
     """Write a picture with its size, to be loaded when it is near."""
     path = Path(translator.builder.srcdir) / node["uri"]
     place = len(translator.body)
     HTML5Translator.visit_image(translator, node)
-    if path.suffix in PIXELS and path.is_file():
-        with Image.open(path) as picture:
-            width, height = picture.size
+    if path.suffix in (*PIXELS, ".svg") and path.is_file():
+        width, height = size_of(path)
         size = f'<img width="{width}" height="{height}" loading="lazy" decoding="async" '
         translator.body[place] = translator.body[place].replace("<img ", size, 1)
 
