@@ -358,7 +358,7 @@ def test_a_link_lands_where_it_points(browser, site, address, size, keeps_places
     if not keeps_places:  # as Safari
         context.add_init_script(KEEP_NO_PLACE)
     off = {}
-    for name, chapter in LISTS.items():
+    for name, chapter in list(LISTS.items())[:: 2 if keeps_places else 1]:
         page = document_fromstring((site / name).read_text(encoding="utf-8"))
         links = page.xpath(f"//article//a/@href[contains(., '{chapter}.html#')]")
         link = urljoin(f"{address}/{name}", links[len(links) // 2])
