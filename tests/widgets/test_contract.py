@@ -185,7 +185,7 @@ TRANSLATE = """() => {
 def test_a_widget_shows_its_state_and_writes_into_it(bench, read):
     """Use the controls at random; after each time, one mounted anew with the same state must show the same."""
     (_, call, mount), (_, first) = bench, read
-    found = call("exercise", mount(), 12, 1)
+    found = call("exercise", mount(), 20, 1)
     assert found["faults"] == []
     assert all(state.keys() == first.keys() for state in found["states"])
     assert any(state != found["states"][0] for state in found["states"]), "something was changed"
@@ -197,7 +197,7 @@ def test_on_a_translated_page_its_numbers_are_right(bench):
     assert page.evaluate(TRANSLATE), "its title can be translated"
     call("wander", number, 3, 2)
     page.evaluate(TRANSLATE)  # what came anew is translated too
-    assert call("exercise", number, 5, 1)["faults"] == []
+    assert call("exercise", number, 8, 1)["faults"] == []
 
 
 USE = """(number) => {
