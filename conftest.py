@@ -31,11 +31,13 @@ if find_spec("all_minilm_l6_v2") is None:
     collect_ignore += sorted(map(str, (Path(__file__).parent / "notebooks").glob("10*.ipynb")))
 
 # What takes longest starts first, so that the processes end together; of the rest, which comes as it stands, each group
-# takes seconds. The first of these builds the site meanwhile. `pytest --durations=50` says what takes how long.
+# takes seconds. The first two of these build the site and the widgets' pages meanwhile, so that nobody waits for them.
+# `pytest --durations=50` says what takes how long.
 LONGEST_FIRST = tuple(
     re.compile(start)
     for start in (
         r"tests/site/test_browser\.py$",  # pages of every kind
+        r"tests/widgets/test_encoder_widget\.py$",
         r"tests/live/",
         r"notebooks/07",
         r"notebooks/(01|04|06)",
@@ -53,7 +55,7 @@ LONGEST_FIRST = tuple(
 # Files whose tests are handed out page by page (their fixtures are made once a page anyway) and widget by widget.
 PAGE = re.compile(r"(tests/site/test_browser\.py)::.*\[([\w/-]+\.html)")
 # Files that parse every page of the site, which takes a while: one process does it once for all of them.
-PARSING = re.compile(r"tests/site/test_(site(_findable|_weight)?|claim_lines)\.py::")
+PARSING = re.compile(r"tests/site/test_(site(_findable|_pdf|_weight)?|claim_lines|figures_page)\.py::")
 WIDGET = re.compile(r"(tests/widgets/test_contract\.py)::.*\[(?:[\w-]+-)?(\w+)\]$")
 
 
@@ -133,14 +135,14 @@ def pytest_configure_node(node):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """One process where single files are asked for (it starts quickest); else one more than cores, up to four.
+    """One process where single files are asked for (it starts quickest); else twice as many as cores, up to four.
 
-    A process that waits for a browser, a kernel or a time limit leaves its core to another.
+    A process that waits for a browser, a kernel or a time limit leaves its core to another; half of the time some do.
     """
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # xdist reads it
     whole_folders = all(Path(argument).is_dir() for argument in config.args)
-    return min(4, (os.cpu_count() or 1) + 1) if whole_folders else 0
+    return min(4, 2 * (os.cpu_count() or 1)) if whole_folders else 0
 
 
 @pytest.hookimpl(wrapper=True)

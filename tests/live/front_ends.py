@@ -130,18 +130,6 @@ class Notebook:
         self.ask("return Promise.all([panel.context.ready, panel.revealed, panel.sessionContext.ready])")
         self.until(IN_PLACE)
 
-    def turn_to(self, name: str) -> None:
-        """Open another notebook in place of this one, without a kernel; this is quicker, and JupyterLab's alone."""
-        wishes = {"path": f"{name}.ipynb", "kernelPreference": {"shouldStart": False}}
-        self.ask(
-            """return jupyterapp.commands.execute("docmanager:open", given).then(async (opened) => {
-                await Promise.all([opened.context.ready, opened.revealed]);
-                if (opened !== panel) panel.dispose();
-            })""",
-            wishes,
-        )
-        self.until(IN_PLACE)
-
     def ask(self, body: str, given: Any = None) -> Any:
         """Return what a function in the page returns; it may name what HERE has, and `given`."""
         return self.page.evaluate(f"async (given) => {{ {HERE} {body} }}", given)

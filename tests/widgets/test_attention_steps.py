@@ -327,13 +327,6 @@ def test_the_page_shows_torchs_numbers_through_every_change(visit):
     agrees(page, widget)
 
 
-@pytest.mark.parametrize("name", SENTENCES)
-def test_every_example_can_be_chosen(visit, name):
-    page = visit()
-    page.select_option("[id$='-sentence']", name)
-    agrees(page, AttentionSteps(name))
-
-
 def test_queries_keys_and_values_can_be_changed_directly(visit):
     page, widget = visit(), AttentionSteps()
     page.select_option("[id$='-source']", "qkv")

@@ -240,10 +240,18 @@ def all_weights(model):
     return torch.stack(model(ids.clamp(min=0), there[:, None, None]).weights), there
 
 
+def model_of(folder):
+    """Read the whole model out of the scripts that a site has of it."""
+    parts = sorted((folder / "_static" / "widgets" / "encoder").glob("*.js"), key=lambda path: int(path.stem))
+    texts = [re.search(r'take\("([^"]*)"\)', part.read_text(encoding="utf-8"))[1] for part in parts]
+    return zlib.decompress(b"".join(map(b64decode, texts)))
+
+
 @weights
-def test_the_whole_model_computes_as_pytorch_does_and_is_as_near_the_full_one_as_the_page_says(read_in_node, full):
-    single = copy.deepcopy(full).float()
-    packed = page_model(single)
+def test_the_whole_model_computes_as_pytorch_does_and_is_as_near_the_full_one_as_the_page_says(
+    read_in_node, full, widget_pages
+):
+    single, packed = copy.deepcopy(full).float(), model_of(widget_pages)
     rounded = unpack_encoder(packed, torch.float64)
     asked = [(RIVER, [[1, 5]], [8]), ("The transformer's inventors drank crème brûlée.", [], [])]
     worst = differences(rounded, asked, read_in_node(packed, asked))
@@ -254,7 +262,6 @@ def test_the_whole_model_computes_as_pytorch_does_and_is_as_near_the_full_one_as
     print(f"rounded against full: at most {off.max():.4f}, on average {off.mean():.5f}")
     said = float(re.search(r"off by more than (\d\.\d+)", SentenceReader.bundle("js"))[1])
     assert said / 1.5 <= off.max() <= said
-    assert len(zlib.compress(packed)) < 20e6
 
 
 # ---- Words --------------------------------------------------------------------------------------------------------

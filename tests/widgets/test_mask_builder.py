@@ -464,21 +464,6 @@ def test_the_page_shows_torchs_numbers_through_every_control(visit):
         assert page.locator(".mb-spread li").count() == (4 if empty == "nan" else 0)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_every_task_can_be_chosen_and_every_mask_it_offers(visit, task):
-    page = visit()
-    page.select_option("[id$='-task']", task)
-    agrees(page, MaskBuilder(task))
-    assert page.locator(".mb-verdict.mb-leak").count() == 1, "no mask leaks in every task"
-    judged = set()
-    for name in TASKS[task]["masks"]:
-        if name != "upper_left":
-            choose(page, name)
-            agrees(page, MaskBuilder(task, name))
-            judged.add(page.get_attribute(".mb-verdict", "class").split("mb-")[-1])
-    assert {"leak", "fits"} <= judged
-
-
 def test_a_drag_paints_what_it_passes_and_nothing_after(visit):
     page = visit()
     centre = {}
@@ -621,18 +606,18 @@ def test_a_padded_key_is_called_so_in_its_box_and_in_the_grids(visit):
         assert grid.locator("th.key").all_text_contents() == ["le", "chat", "noir", "dort", "pad", "pad"]
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_mask_and_weights_stand_side_by_side_in_equal_columns(visit, task):
+def test_mask_and_weights_stand_side_by_side_in_equal_columns(visit):
     page = visit("http")
-    page.select_option("[id$='-task']", task)
-    choose(page, "causal")
-    mask, weights = (box.bounding_box() for box in page.locator(".mb-box").all())
-    assert mask["y"] == weights["y"]
-    assert mask["x"] + mask["width"] < weights["x"]
-    for grid in page.locator(".mb-stage table").all():
-        widths = grid.locator("th.key").evaluate_all("all => all.map(th => th.getBoundingClientRect().width)")
-        assert max(widths) - min(widths) < 0.5
-        assert min(widths) >= (44 if len(widths) < 6 else 40)
+    for task in TASKS:
+        page.select_option("[id$='-task']", task)
+        choose(page, "causal")
+        mask, weights = (box.bounding_box() for box in page.locator(".mb-box").all())
+        assert mask["y"] == weights["y"]
+        assert mask["x"] + mask["width"] < weights["x"]
+        for grid in page.locator(".mb-stage table").all():
+            widths = grid.locator("th.key").evaluate_all("all => all.map(th => th.getBoundingClientRect().width)")
+            assert max(widths) - min(widths) < 0.5
+            assert min(widths) >= (44 if len(widths) < 6 else 40)
 
 
 def test_one_button_empties_a_row_and_opens_it_again(visit):
