@@ -224,7 +224,7 @@ def test_a_stored_picture_is_light_and_looks_the_same():
     written = io.BytesIO()
     ax = Figure(figsize=(5, 4), dpi=120).subplots()
     ax.imshow(np.linspace(0, 1, 600).reshape(20, 30), cmap="Blues", aspect="auto")
-    ax.text(5, 5, "a number of letters", color="#0072b2")
+    ax.text(5, 5, "a number of letters", color="navy")
     ax.figure.savefig(written, format="png")
     whole = base64.b64encode(written.getvalue()).decode()
     light = execution.packed(whole)

@@ -59,7 +59,7 @@ def test_a_figure_without_a_description_claims_none(shown):
 
 
 def test_what_is_stored_says_beside_the_picture_what_it_shows():
-    output = new_output("display_data", data={"image/png": "x", "image/svg+xml": "<svg/>"})
+    output = new_output("display_data", data={"image/png": "aGk=", "image/svg+xml": "<svg/>"})
     cell = new_code_cell("draw()", outputs=[output], metadata={"mystnb": {"image": {"alt": ALT}}})
     (cell,) = normalise(new_notebook(cells=[cell])).cells
     assert cell.outputs[0].metadata == {kind: {"alt": ALT} for kind in ("image/png", "image/svg+xml")}
