@@ -157,7 +157,8 @@
         element.dataset.widget = name;
         await mount(element, `later ${place}`);
       } catch (error) {
-        button.remove(); // the table of results stands there, as without a script
+        button.remove();
+        element.dataset.mounted = "failed"; // the table of results stands there, as without a script
         console.error(`The widget ${name} could not be fetched.`, error);
       }
     }
