@@ -162,7 +162,8 @@ def book(site: Path) -> str:
     )
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
-        f"<title>{html.escape(config['title'])}</title>{links}<style>{STYLE}</style></head>"
+        f"<title>{html.escape(config['title'])}</title>{links}<style>{STYLE}</style>"
+        '<script>for (const face of document.fonts) face.display = "swap";</script></head>'
         f'<body><main class="bd-content">{title}{contents(articles)}{body}</main>{widgets}</body></html>'
     )
 

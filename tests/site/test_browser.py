@@ -7,6 +7,7 @@ a page is found by page_faults.py, and the last tests show each of its functions
 
 import contextlib
 import re
+import threading
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import page_faults
@@ -237,6 +238,49 @@ def test_a_first_visit_is_light(visited, site, address):
     print(f"\n{visited.name}: {weights[0] / 1000:.0f} kB as it opens, {weights[1] / 1000:.0f} kB to its end")
     assert weights[0] <= FIRST_VIEW
     assert weights[1] <= WHOLE_PAGE
+
+
+SHIFT = 0.05  # Chromium's measure of how far what is read moves while a page opens; a tenth begins to be poor
+SHIFTS = """new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shifted += value;
+}).observe({ type: "layout-shift", buffered: true }); window.shifted = 0;"""
+PAINTED = """() => new Promise((done) => new PerformanceObserver((list, observer) => {
+    if (list.getEntriesByName("first-contentful-paint").length) done(observer.disconnect());
+}).observe({ type: "paint", buffered: true }))"""
+AT_REST = """async () => {
+    await document.fonts.ready;
+    while (document.querySelector("[data-mounted=loading]")) await new Promise((done) => setTimeout(done, 20));
+    for (let frame = 0; frame < 20; frame++) await new Promise(requestAnimationFrame);
+    return window.shifted;
+}"""
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_nothing_moves_while_a_page_opens_though_its_letters_come_late(site, browser, size):
+    from tools.browser import QuietHandler, serve
+
+    there = threading.Event()
+
+    class LateFaces(QuietHandler):
+        def do_GET(self):
+            if ".woff2" in self.path:
+                there.wait(60)
+            with contextlib.suppress(OSError):  # of a page that was closed
+                super().do_GET()
+
+    moved = {}
+    with serve(site, LateFaces) as url:
+        for name in PAGES:
+            there.clear()
+            with contextlib.closing(browser.new_context(viewport=size)) as context:  # it has kept nothing
+                page = context.new_page()
+                page.add_init_script(SHIFTS)
+                page.goto(f"{url}/{name}", wait_until="domcontentloaded")
+                page.evaluate(PAINTED)
+                there.set()
+                moved[name] = page.evaluate(AT_REST)
+    print(f"\n{max(moved.values()):.3f} at most: {max(moved, key=moved.get)}")
+    assert {name: value for name, value in moved.items() if value >= SHIFT} == {}
 
 
 def test_every_formula_is_set_and_no_markup_is_left(visited):

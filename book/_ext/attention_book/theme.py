@@ -55,7 +55,8 @@ try {
   Object.defineProperty(window, "localStorage", { value: store });
 }
 </script>"""
-# The faces of the first lines come beside the style sheets, not after them; a page that is a file may not ask so.
+# Faces come beside the style sheets, not after them, when they would be too late (custom.css: "optional"). A page that
+# is a file may not ask so: it waits for them (layout.html).
 FACES = """<script>
 if (location.protocol !== "file:") for (const face of %s) document.head.append(Object.assign(
   document.createElement("link"),
@@ -63,13 +64,15 @@ if (location.protocol !== "file:") for (const face of %s) document.head.append(O
   { href: `${document.documentElement.dataset.content_root}_static/${face}.woff2` },
 ));
 </script>"""
-FIRST_FACES = {  # and what in a page's body needs them
+FIRST_FACES = {  # and an expression for what in a page's body needs them
     "fonts/literata-latin-400-normal": "",
     "fonts/literata-latin-400-italic": "<em>",
     "fonts/literata-latin-600-normal": "<strong>",
     "fonts/inter-latin-400-normal": "",
     "fonts/inter-latin-600-normal": "",
-    "fonts/jetbrains-mono-latin-400-normal": "<pre",
+    "fonts/literata-latin-600-normal": "<strong>",
+    "fonts/literata-latin-400-italic": "<em>",
+    "fonts/jetbrains-mono-latin-400-normal": "<(?:pre|code)",
     "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
 }
@@ -182,7 +185,7 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    first = [face for face, mark in FIRST_FACES.items() if mark in body]
+    first = [face for face, mark in FIRST_FACES.items() if re.search(mark, body)]
     faces = "" if pagename == "404" else FACES % json.dumps(first)  # that page may stand in any folder
     context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
