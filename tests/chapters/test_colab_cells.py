@@ -196,7 +196,7 @@ def statements():
 
 
 def test_what_the_cell_looks_for_is_what_the_package_imports():
-    """numpy, cycler and PIL come with matplotlib, traitlets with IPython, which runs the cell.
+    """numpy, cycler and PIL come with matplotlib, traitlets and matplotlib_inline with IPython, which runs the cell.
 
     Triton is of the kernel alone, which does without; Colab's PyTorch brings it. Who reads the encoder's weights asks
     for safetensors.
@@ -204,7 +204,17 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
     imported = {alias.name for _, node in statements() if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for _, node in statements() if isinstance(node, ast.ImportFrom) and not node.level}
     others = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
-    others -= {"attention_tutorial", "IPython", "PIL", "cycler", "numpy", "safetensors", "traitlets", "triton"}
+    others -= {
+        "attention_tutorial",
+        "IPython",
+        "PIL",
+        "cycler",
+        "matplotlib_inline",
+        "numpy",
+        "safetensors",
+        "traitlets",
+    }
+    others -= {"triton"}
     needed = sorted(others, key=["torch", "matplotlib", "tqdm", "ipywidgets"].index)
     assert f"needed = {needed}".replace("'", '"') in INSTALL
 

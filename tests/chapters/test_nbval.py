@@ -31,7 +31,7 @@ def claimed(*parts, stable=True):
 
 PICTURE = new_output(
     "display_data",
-    data={"image/png": "old", "image/svg+xml": "<old/>", "text/plain": "<Figure size 360x240 with 1 Axes>"},
+    data={"image/png": "b2xk", "image/svg+xml": "<old/>", "text/plain": "<Figure size 360x240 with 1 Axes>"},
 )
 PLOT = """import matplotlib.pyplot as plt
 from attention_tutorial.notebook import setup

@@ -70,8 +70,6 @@ FIRST_FACES = {  # and an expression for what in a page's body needs them
     "fonts/literata-latin-600-normal": "<strong>",
     "fonts/inter-latin-400-normal": "",
     "fonts/inter-latin-600-normal": "",
-    "fonts/literata-latin-600-normal": "<strong>",
-    "fonts/literata-latin-400-italic": "<em>",
     "fonts/jetbrains-mono-latin-400-normal": "<(?:pre|code)",
     "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
