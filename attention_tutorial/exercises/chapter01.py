@@ -107,9 +107,6 @@ BITS = Exercise(
             "that counts in natural units; bits need the logarithm to base 2", lambda length, k: length * math.log(k)
         ),
         WrongAnswer(
-            "that counts decimal digits; bits need the logarithm to base 2", lambda length, k: length * math.log10(k)
-        ),
-        WrongAnswer(
             "those are the bits of one letter; the sequence has length of them", lambda length, k: math.log2(k)
         ),
         WrongAnswer("that is the number of sequences; how many bits tell them apart?", lambda length, k: k**length),
@@ -298,23 +295,11 @@ EFFECT_OF_AN_EDGE = Exercise(
     fallback_message="the mask (m, n) is False at (i, j) alone; compare the tokens of step i with it and without",
     wrong_answers=[
         WrongAnswer(
-            "that says that every sequence changes; the logits always do, their argmax over the last axis seldom",
-            _effect(lambda changed, i, j: torch.ones(())),
-        ),
-        WrongAnswer(
             "that is the share of tokens that stay the same; return the share that changes",
             _effect(lambda changed, i, j: 1 - changed[:, i]),
         ),
         WrongAnswer(
             "you compared all steps; compare only step i, which is column i", _effect(lambda changed, i, j: changed)
-        ),
-        WrongAnswer(
-            "you compared step j; i is the step, j the source position",
-            _effect(lambda changed, i, j: changed[:, min(j, changed.size(1) - 1)]),
-        ),
-        WrongAnswer(
-            "you picked sequence i; axis 0 is the batch, so step i is column i",
-            _effect(lambda changed, i, j: changed[i]),
         ),
         WrongAnswer(
             "the mask is the wrong way round, so that step i sees only position j; True means may look",

@@ -111,10 +111,6 @@ DOT_PRODUCT_VARIANCE = Exercise(
             lambda d, mq, a, mk, b: _variance(d, 0, a, 0, b),
         ),
         WrongAnswer(
-            "the squared mean of the one side meets the variance of the other side, not its own",
-            lambda d, mq, a, mk, b: d * (a**2 * b**2 + mq**2 * a**2 + mk**2 * b**2),
-        ),
-        WrongAnswer(
             "these are the mean squares of the products; subtract the square of each product's mean", _mean_square
         ),
         WrongAnswer(
@@ -235,18 +231,6 @@ OUTPUT_BY_QUERY = Exercise(
             lambda a, k, v: (a[:, None] * v).mT @ k / math.sqrt(k.size(-1)),
         ),
         WrongAnswer(
-            "the means must be taken under the weights, too; you subtracted plain means",
-            lambda a, k, v: (a[:, None] * (v - v.mean(0))).mT @ (k - k.mean(0)) / math.sqrt(k.size(-1)),
-        ),
-        WrongAnswer(
-            "that is the plain covariance: each key counts by its weight, not by 1/n",
-            lambda a, k, v: _output_by_query(torch.full_like(a, 1 / len(a)), k, v),
-        ),
-        WrongAnswer(
-            "row i belongs to feature i of the output, column c to feature c of the query; yours is transposed",
-            lambda a, k, v: _output_by_query(a, k, v).mT,
-        ),
-        WrongAnswer(
             "the weights are given already: there is no softmax to apply",
             lambda a, k, v: _output_by_query(a.softmax(0), k, v),
         ),
@@ -340,13 +324,11 @@ INITIAL_STD = Exercise(
             "the size of the input counts too: larger inputs need smaller matrices (you did not use std_x)",
             lambda m, d, s: m**-0.5,
         ),
-        WrongAnswer("larger inputs need smaller matrices: divide by std_x", lambda m, d, s: m**-0.5 * s),
         WrongAnswer(
             "that gives the raw scores variance 1; dividing by sqrt(d_k) takes care of d_k already",
             lambda m, d, s: m**-0.5 / s * d**-0.25,
         ),
         WrongAnswer("each entry of a query is a sum of d_model terms, not of d_k", lambda m, d, s: d**-0.5 / s),
-        WrongAnswer("d_k does not occur: the scaling takes care of it", lambda m, d, s: (m * d) ** -0.5 / s),
         WrongAnswer(
             "one number does not fit every width",
             lambda m, d, s: 0.02,
@@ -379,16 +361,11 @@ REPAIR = Exercise(
             "the logarithms of the weights are the scores; you used the weights themselves",
             lambda w, m, d: (_root(m, d) * w).softmax(-1),
         ),
-        WrongAnswer("the weights must sum to 1 again: divide by the sum of the row", lambda w, m, d: w ** _root(m, d)),
         WrongAnswer("these are scores; turn them into weights with a softmax", lambda w, m, d: _root(m, d) * w.log()),
         WrongAnswer(
             "your softmax runs over the first axis; it must run over the keys, the last",
             _logs_times(_root, 0),
             mistake=5,
-        ),
-        WrongAnswer(
-            "multiply the logarithms by sqrt(d_model / d_head), you divided by it: the weights must get sharper",
-            _logs_times(lambda m, d: 1 / _root(m, d)),
         ),
         WrongAnswer(
             "the divisors are square roots: multiply the logarithms by sqrt(d_model / d_head), not by d_model / d_head",

@@ -372,10 +372,6 @@ REPAIRED_ATTENTION = Exercise(
             _attention(lambda scores, mask: masked_softmax(scores, mask.transpose(0, 1))),
             mistake=15,
         ),
-        WrongAnswer(
-            "two faults at once: the mask is the wrong way round, and its first axis meets the heads",
-            _attention(lambda scores, mask: masked_softmax(scores, ~mask.transpose(0, 1))),
-        ),
         WrongAnswer(EQUAL_ROWS, _attention(_filled(-1e9)), mistake=13),
         WrongAnswer(NAN_ROWS, _attention(_filled(-math.inf)), mistake=11),
         WrongAnswer(HALF_FILL, _attention(lambda scores, mask: _filled(-1e9)(scores, mask) * mask), mistake=13),

@@ -62,10 +62,6 @@ DOT = Exercise(
     wrong_answers=[
         WrongAnswer("there are d/2 pairs; you summed over d features", lambda s, d: 2 * _dot(s, d)),
         WrongAnswer("that is the cosine of the distance alone: each pair has its own speed", lambda s, d: math.cos(s)),
-        WrongAnswer(
-            "you summed sines; the two products of a pair add up to a cosine",
-            lambda s, d: (s * frequencies(d)).sin().sum().item(),
-        ),
         *(WrongAnswer(words, partial(_dot, base=base)) for words, base in WRONG_EXPONENTS.items()),
     ],
     fallback_message="that is another number; the dot product is the sum of cos(distance * omega) over the pairs",
@@ -100,10 +96,6 @@ PRICE = Exercise(
         WrongAnswer(
             "aligned upper left: with fewer queries than keys, query i stands at position i + (n - m)",
             lambda m, n, slopes: _biased(slopes, _before(n, n)[:m].abs()),
-        ),
-        WrongAnswer(
-            "you penalise only keys before the query; the distance to later keys counts too",
-            lambda m, n, slopes: _biased(slopes, _before(m, n).clamp(min=0)),
         ),
     ],
 )
@@ -143,10 +135,6 @@ CLAMPED_SCORES = Exercise(
         WrongAnswer(
             "the distance has lost its sign: keys before and after the query turn in opposite directions",
             lambda q, k, most: _scored(q, k, _steps(q).abs().clamp(max=most)),
-        ),
-        WrongAnswer(
-            "you clamp only keys after the query; clamp those before it too",
-            lambda q, k, most: _scored(q, k, _steps(q).clamp(max=most)),
         ),
         WrongAnswer(
             "keys further away must not be masked; they count as if they were `most` away",
@@ -196,10 +184,6 @@ CONVERT = Exercise(
         WrongAnswer(
             "that is for a matrix whose heads alternate row by row; here all rows of head 1 come first",
             lambda w, heads: w.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1),
-        ),
-        WrongAnswer(
-            "the odd features come first in yours; the even ones must",
-            lambda w, heads: w.unflatten(0, (heads, -1, 2)).flip(2).transpose(1, 2).flatten(0, 2),
         ),
     ],
 )

@@ -53,7 +53,6 @@ NORM_LAST = Exercise(
         WrongAnswer("the path is missing: x must be added to what f gives", lambda x, norm, f: norm(f(x))),
         WrongAnswer("x is added after the norm; apply the norm to the sum", lambda x, norm, f: x + norm(f(x))),
         WrongAnswer("the norm is missing", lambda x, norm, f: x + f(x)),
-        WrongAnswer("only x is normalised; apply the norm to the sum", lambda x, norm, f: norm(x) + f(x)),
     ],
 )
 
@@ -124,7 +123,6 @@ WRITES_GREEDILY = Exercise(
             lambda f, n: _greedily(lambda written: f(written[-1:]), n),
         ),
         WrongAnswer("only the newest id came back; append it to those before", lambda f, n: _greedily(f, n)[-1:]),
-        WrongAnswer("keep the id `BEGIN` at the front", lambda f, n: _greedily(f, n)[1:]),
     ],
 )
 
@@ -155,9 +153,6 @@ MACHINE_SIZE = Exercise(
         WrongAnswer(
             "you counted one layer; there are `layers` of each kind",
             lambda d, wide, layers, *words: _size(d, wide, 1, *words),
-        ),
-        WrongAnswer(
-            "that is the size of one machine; compute it from the arguments", lambda *sizes: _size(64, 128, 1, 102, 125)
         ),
     ],
 )

@@ -93,13 +93,6 @@ ONE_MORE_KEY = Exercise(
             "measure both from the new top: shrink = e^(top - new top), weight = e^(s - new top)",
             lambda top, total, summed, s, v: (total + s.exp(), summed + s.exp() * v),
         ),
-        WrongAnswer(
-            "measure the new score from the new top, not from the old one", _step(lambda a, b: (a, b / a, a, b / a))
-        ),
-        WrongAnswer(
-            "shrink and weight have changed places: shrink is for what you have, weight for the new key",
-            _step(lambda a, b: (b, a, b, a)),
-        ),
     ],
     fallback_message="the new total is shrink * total + weight, and the new sum is shrink * summed + weight * v, with "
     "shrink = e^(top - new top) and weight = e^(s - new top)",
@@ -183,10 +176,6 @@ GROUPED = Exercise(
         WrongAnswer(
             "you averaged the heads of keys and values; each group has its own",
             lambda q, k, v: _grouped(q, k.mean(1, keepdim=True), v.mean(1, keepdim=True)),
-        ),
-        WrongAnswer(
-            "there must be an output for each head of the query; you made one for each head of keys",
-            lambda q, k, v: _grouped(q[:, :: q.size(1) // k.size(1)], k, v),
         ),
         WrongAnswer(
             "you did not scale the scores; divide them by the square root of d_k",

@@ -130,7 +130,6 @@ NEXT_SCORE = Exercise(
             "the last position has no piece after it: divide by n - 1",
             lambda weights: weights.diagonal(1, -2, -1).sum(-1) / weights.size(-1),
         ),
-        WrongAnswer("one number for each head is asked for", lambda weights: weights.diagonal(1, -2, -1).mean(0)),
     ],
 )
 
@@ -248,14 +247,6 @@ BY_THE_MEAN = Exercise(
         WrongAnswer(
             "that is the mean over these texts; take it over the other ones",
             lambda found, head, other, real: _by_the_mean(found, head, found[:, head].mean((0, 1))),
-        ),
-        WrongAnswer(
-            "each feature has a mean of its own; you took one over all features",
-            lambda found, head, other, real: _by_the_mean(found, head, other[:, head][real].mean()),
-        ),
-        WrongAnswer(
-            "you took the mean of each head; replace one head and leave the others as they are",
-            lambda found, head, other, real: other.transpose(1, 2)[real].mean(0)[None, :, None].expand_as(found),
         ),
     ],
 )

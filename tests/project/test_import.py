@@ -141,40 +141,6 @@ def test_the_package_offers_exactly_what_the_maths_modules_offer():
     assert all(hasattr(attention_tutorial, name) for name in offered)
 
 
-@pytest.mark.parametrize(
-    ("name", "signature"),
-    [
-        ("scaled_dot_product_attention", "(query, key, value, mask=None, *, is_causal=False, scale=None)"),
-        ("fused_attention", "(query, key, value, mask=None, *, is_causal=False, scale=None)"),
-        ("additive_attention", "(query, key, value, w_query, w_key, v, mask=None)"),
-        ("multiplicative_attention", "(query, key, value, mask=None, *, w=None)"),
-        ("masked_softmax", "(scores, mask=None)"),
-        ("causal_mask", "(m, n=None, device=None)"),
-        ("padding_mask", "(ids_or_lengths, pad_id=None, n=None)"),
-        ("sliding_window_mask", "(m, n=None, window=1, sinks=0, device=None)"),
-        ("repeat_heads", "(x, num_heads)"),
-        ("combine_masks", "(*masks)"),
-        ("to_torch_mha_mask", "(mask, num_heads=None)"),
-        ("AdditiveAttention", "(d_query, d_key, d_hidden, *, device=None, dtype=None)"),
-        (
-            "MultiHeadAttention",
-            "(d_model, num_heads, d_head=None, *, bias=False, num_kv_heads=None, device=None, dtype=None)",
-        ),
-        ("MultiHeadAttention.from_torch", "(module)"),
-        (
-            "MultiHeadAttention.forward",
-            "(self, query, key=None, value=None, mask=None, *, is_causal=False, need_weights=True)",
-        ),
-    ],
-)
-def test_the_public_interface_keeps_its_names_and_defaults(name, signature):
-    obj = attention_tutorial
-    for part in name.split("."):
-        obj = getattr(obj, part)
-    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(obj).parameters.values()]
-    assert str(inspect.Signature(parameters)) == signature
-
-
 def public_objects():
     """Return the functions of the book's package; the classroom's are called by its own commands alone."""
     for info in pkgutil.walk_packages([str(PACKAGE)], prefix=f"{PACKAGE.name}."):
