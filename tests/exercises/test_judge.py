@@ -630,6 +630,7 @@ def test_results_are_the_same_in_any_container_and_booleans_are_no_numbers():
     assert same((torch.ones(2), torch.zeros(3)), [torch.ones(2), torch.zeros(3)])
     assert not same((torch.ones(2), torch.zeros(3)), (torch.ones(2), torch.ones(3)))
     assert not same(torch.ones(2), (torch.ones(2), torch.ones(2)))
+    assert not same((torch.ones(2), torch.zeros(3)), (torch.ones(2),))
     assert not same(torch.tensor([True]), torch.tensor([1.0])) and same(torch.tensor([True]), torch.tensor([True]))
     assert same([math.nan, 1.0], [math.nan, 1.0]) and not same([math.nan, 1.0], [1.0, math.nan])
     for nothing in (None, object(), 10**400, {}):
