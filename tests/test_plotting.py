@@ -27,6 +27,7 @@ def clean(monkeypatch):
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("a figure was shown"))
     plt.close("all")  # what another test of this process may have left
     with plt.rc_context():
+        plt.rcdefaults()  # nor a style
         yield
     plt.close("all")
 

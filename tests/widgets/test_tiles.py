@@ -307,7 +307,8 @@ def test_a_button_that_cannot_be_pressed_again_keeps_the_focus(show):
 
 def test_it_plays_on_request_and_stops_at_the_end(show):
     page, widget = show(), Tiles(block=4)
-    page.clock.install()
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
     slide(page, "block", 4)
     page.clock.run_for(5000)
     agrees(page, widget)

@@ -514,7 +514,8 @@ def test_any_matrix_opens_and_a_number_in_it_can_be_changed(page):
 
 
 def test_words_come_one_by_one_and_each_can_be_looked_at(page):
-    page.clock.install()
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
     page.get_by_role("button", name="Play").click()
     in_sight = "all => all.filter(x => getComputedStyle(x.querySelector('span')).visibility === 'visible').length"
     for count in (1, 2, 3):
