@@ -4,11 +4,13 @@
   "use strict";
   const boxes = "pre, .cell_output, .output, .katex-display, div.math, .pst-scrollable-table-container";
 
-  /* What scrolls sideways can be reached by Tab, and then scrolled with the arrow keys; nothing else is a stop. */
+  /* What scrolls sideways can be reached by Tab, and then scrolled with the arrow keys; nothing else is a stop. All are
+     measured before one of them changes, so that the page is laid out once. */
+  const overflows = (box) =>
+    ["auto", "scroll"].includes(getComputedStyle(box).overflowX) && box.scrollWidth > box.clientWidth + 1;
   function updateStops() {
-    for (const box of document.querySelectorAll(boxes)) {
-      const may = ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
-      const scrolls = may && box.scrollWidth > box.clientWidth + 1;
+    const measured = [...document.querySelectorAll(boxes)].map((box) => [box, overflows(box)]);
+    for (const [box, scrolls] of measured) {
       if (scrolls) {
         box.tabIndex = 0;
         box.dataset.scrolls = "";
@@ -129,7 +131,7 @@
   }
   function start() {
     nameParts();
-    updateStops();
+    later();
     unfoldTarget();
     addCodeSwitch();
     addEventListener("hashchange", unfoldTarget);

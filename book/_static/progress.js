@@ -45,10 +45,14 @@
 
   const chapter = page.startsWith("notebooks/");
   const sections = chapter ? [...document.querySelectorAll('article section[id^="section-"]')] : [];
-  const words = new Map(sections.map((section) => {
-    const prose = [...section.querySelectorAll("p, li")].map((part) => part.textContent).join(" ");
-    return [section, prose.split(/\s+/).length];
-  }));
+  const words = new Map();
+  function wordsOf(section) {
+    if (!words.has(section)) {
+      const prose = [...section.querySelectorAll("p, li")].map((part) => part.textContent).join(" ");
+      words.set(section, prose.split(/\s+/).length);
+    }
+    return words.get(section);
+  }
   const begun = new Map(); // the seconds within a section whose heading was in sight
 
   function look() {
@@ -58,7 +62,7 @@
       if (top >= 0 && top < innerHeight) begun.set(section, begun.get(section) ?? 0);
       if (top > innerHeight / 2 || bottom < 0) continue;
       if (begun.has(section)) begun.set(section, begun.get(section) + 1);
-      const done = bottom <= innerHeight && begun.get(section) >= Math.max(3, words.get(section) / WORDS_PER_SECOND);
+      const done = bottom <= innerHeight && begun.get(section) >= Math.max(3, wordsOf(section) / WORDS_PER_SECOND);
       const record = read();
       const isNew = done && !record.pages[page]?.read.includes(section.id);
       const isHere = bottom > innerHeight / 2 && begun.get(section) >= 3 && record.last?.id !== section.id;
@@ -99,12 +103,13 @@
   }
 
   function showMinutes(done) {
-    const time = document.querySelector("article")?.textContent.match(/Time[.:]\s+(\d+)\s+minutes/);
     const head = document.querySelector(".onthispage");
+    if (head) head.dataset.left = "";
+    const time = done.length && document.querySelector("article").textContent.match(/Time[.:]\s+(\d+)\s+minutes/);
     if (!sections.length || !time || !head) return;
-    const count = (some) => some.reduce((sum, section) => sum + words.get(section), 0);
+    const count = (some) => some.reduce((sum, section) => sum + wordsOf(section), 0);
     const left = Math.ceil(time[1] * count(sections.filter(({ id }) => !done.includes(id))) / count(sections));
-    head.dataset.left = !done.length ? "" : left ? `${left} min left` : "read";
+    head.dataset.left = left ? `${left} min left` : "read";
   }
 
   const begin = document.querySelector(".promise .sd-btn[href*='notebooks/']");
