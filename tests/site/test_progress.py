@@ -108,8 +108,7 @@ def test_an_answer_is_there_again_and_all_can_be_saved_and_erased(page, address)
     open_page(page, address, CHAPTER)  # anew, by a link
     page.wait_for_selector("[data-widget=your_turn][data-mounted=yes]")
     assert page.locator("[data-widget=your_turn] input").first.input_value() == "0.123"
-    page.locator("[data-widget=your_turn]").first.scroll_into_view_if_needed()
-    assert page.locator("[data-widget=your_turn] [role=status]").first.inner_text() == said
+    assert page.locator("[data-widget=your_turn] [role=status]").first.text_content() == said
     open_page(page, address, "book/how_to_use")
     box.get_by_role("button", name="Erase").click()
     assert box.locator("[role=status]").inner_text() == "Nothing is kept."
