@@ -174,7 +174,7 @@ def fused_attention(
     r"""Compute the output of :func:`scaled_dot_product_attention` by torch's fused kernels, without the weights.
 
     The kernels take four axes, (batch, heads, positions, features), and never store the m x n weights; torch treats
-    other inputs step by step, on a GPU also those whose d_k or d_v is no multiple of 8. They take one mask, of m x n,
+    other inputs step by step, on a GPU also some whose d_k or d_v is no multiple of 8. They take one mask, of m x n,
     or none: with ``is_causal`` alone and as many queries as keys not even that is made.
 
     Args:

@@ -204,17 +204,8 @@ def test_what_the_cell_looks_for_is_what_the_package_imports():
     imported = {alias.name for _, node in statements() if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for _, node in statements() if isinstance(node, ast.ImportFrom) and not node.level}
     others = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
-    others -= {
-        "attention_tutorial",
-        "IPython",
-        "PIL",
-        "cycler",
-        "matplotlib_inline",
-        "numpy",
-        "safetensors",
-        "traitlets",
-    }
-    others -= {"triton"}
+    with_matplotlib_or_ipython = {"IPython", "PIL", "cycler", "matplotlib_inline", "numpy", "traitlets"}
+    others -= {"attention_tutorial", "safetensors", "triton", *with_matplotlib_or_ipython}
     needed = sorted(others, key=["torch", "matplotlib", "tqdm", "ipywidgets"].index)
     assert f"needed = {needed}".replace("'", '"') in INSTALL
 
