@@ -5,12 +5,13 @@
   const boxes = "pre, .cell_output, .output, .katex-display, div.math, .pst-scrollable-table-container";
 
   /* What scrolls sideways can be reached by Tab, and then scrolled with the arrow keys; nothing else is a stop. All are
-     measured before one of them changes, so that the page is laid out once. */
+     measured before one of them changes, so that the page is laid out once; those in a section that is not laid out yet
+     (custom.css) wait until it is. */
   const overflows = (box) =>
     ["auto", "scroll"].includes(getComputedStyle(box).overflowX) && box.scrollWidth > box.clientWidth + 1;
   function updateStops() {
-    const measured = [...document.querySelectorAll(boxes)].map((box) => [box, overflows(box)]);
-    for (const [box, scrolls] of measured) {
+    const there = [...document.querySelectorAll(boxes)].filter((box) => box.checkVisibility({ contentVisibilityAuto: true }));
+    for (const [box, scrolls] of there.map((box) => [box, overflows(box)])) {
       if (scrolls) {
         box.tabIndex = 0;
         box.dataset.scrolls = "";
@@ -141,8 +142,10 @@
     new ResizeObserver(() => { later(); aim?.scrollIntoView(); }).observe(document.querySelector("main"));
     addEventListener("click", nameSection);
     document.addEventListener("toggle", later, true);
+    document.addEventListener("contentvisibilityautostatechange", later);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
-  addEventListener("load", later);
+  // The theme looks for the same boxes, one by one, and again after every change: it would lay out all that can wait.
+  addEventListener("load", (event) => { event.stopImmediatePropagation(); later(); });
 })();

@@ -122,6 +122,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
     app.connect("build-finished", for_the_site(theme.cut_sheets))
+    app.connect("build-finished", for_the_site(theme.join_sheets))
     app.connect("build-finished", for_the_site(theme.cut_fonts))
     app.connect("build-finished", for_the_site(theme.remove_unused))
 

@@ -35,7 +35,7 @@ HIGHLIGHTER = "sphinx_highlight.js"  # it would colour a word all over the page 
 # What extensions load on every page, and the class without which a page has no use for it
 ONLY_WITH = {
     "clipboard": "highlight",
-    "copybutton": "highlight",
+    "copybutton.js": "highlight",
     "sphinx-design": "sd-",
     "design-tabs": "sd-tab-",
     "mystnb": "cell",
@@ -75,7 +75,12 @@ FIRST_FACES = {  # and an expression for what in a page's body needs them
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
 }
 SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
-UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*")
+# What every page has comes as one sheet: a page is not seen before its last sheet, and of many each waits for the others.
+JOINED = [
+    *("basic", "styles/bootstrap", "styles/pydata-sphinx-theme", "icons", "pygments", "styles/sphinx-book-theme"),
+    *("togglebutton", "copybutton", "colours"),
+]
+UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*", "styles/*.css")
 
 
 def write_subset(source: Path, codes: Set[int], target: Path) -> None:
@@ -152,6 +157,13 @@ def cut_sheets(app: Sphinx) -> None:
         sheet.write_text("".join(parts), encoding="utf-8")
 
 
+def join_sheets(app: Sphinx) -> None:
+    """Write what every page has as one sheet, which the template `static/webpack-macros.html` loads."""
+    static = Path(app.outdir) / "_static"
+    texts = [(static / f"{name}.css").read_text(encoding="utf-8") for name in JOINED]
+    (static / "theme.css").write_text("\n".join(texts), encoding="utf-8")
+
+
 def mark_of_static_files(app: Sphinx, config: Config) -> None:
     """Have all pages written again when a style sheet, a script or a template has changed: they name its checksum.
 
@@ -167,8 +179,9 @@ def mark_of_static_files(app: Sphinx, config: Config) -> None:
 def wanted(asset: Any, body: str) -> bool:
     """Tell whether a page with this body needs a style sheet or script."""
     name = str(asset.filename)
+    joined = name.removeprefix("_static/").removesuffix(".css") in JOINED
     marks = (mark for part, mark in ONLY_WITH.items() if part in name)
-    return HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+    return not joined and HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
 
 
 def deferred(script: Any) -> Any:
