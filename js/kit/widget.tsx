@@ -26,8 +26,8 @@ interface Definition<S, D> {
 }
 
 const Prefix = createContext("");
-/** The link to what is shown, and the element that can fill the screen. */
-const Frame = createContext<{ link?: string; el?: HTMLElement }>({});
+/** The link to what is shown, that to the same on a page of its own, and the element that can fill the screen. */
+const Frame = createContext<{ link?: string; alone?: string; el?: HTMLElement }>({});
 
 /** A function that makes ids which are this widget's alone: `useIds()("reset")` is "temperature-2-reset". */
 export function useIds(): (key: string) => string {
@@ -113,10 +113,12 @@ export function defineWidget<S extends object, D>(definition: Definition<S, D>) 
       const settled = settle ? settle({ ...state }) : { ...state };
       const data = compute(settled);
       link = inLinks && toFragment(inLinks, settled, linked);
+      const home = el.dataset.alone ?? "";
+      const alone = home && home + link.replace(/^(#[a-z_]+)-\d+/, "$1");
       const keepFocus = focusIn(el);
       draw(
         <Prefix.Provider value={prefix}>
-          <Frame.Provider value={{ link, el }}>
+          <Frame.Provider value={{ link, alone, el }}>
             <section class={`bw ${name}`} aria-label={label} onKeyDown={keepOurKeys} translate={false}>
               {refused && (
                 <p class="bw-trouble" role="status">
@@ -202,9 +204,9 @@ async function fillScreen(el: HTMLElement) {
   document.addEventListener("fullscreenchange", leave);
 }
 
-/** At the heading's end, on a page of the book: the link to what is shown, and the way to fill the screen, if any. */
+/** At the heading's end, on a page of the book: the links to what is shown, and the way to fill the screen, if any. */
 function Tools() {
-  const { link, el } = useContext(Frame);
+  const { link, alone, el } = useContext(Frame);
   const [copied, say] = useStateFor(link ?? "", "");
   if (!el || el.getRootNode() !== document || el.closest(".demonstration")) return null; // a notebook, a slide
 
@@ -223,6 +225,12 @@ function Tools() {
         <a href={link} title="A link to what you see" onClick={copy}>
           <span class="bw-unseen">A link to what you see</span>
           <i class="bw-chain" />
+        </a>
+      )}
+      {alone && (
+        <a href={alone} title="A page of its own, to embed">
+          <span class="bw-unseen">A page of its own, to embed</span>
+          <i class="bw-alone" />
         </a>
       )}
       {document.fullscreenEnabled && (

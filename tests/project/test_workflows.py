@@ -109,7 +109,15 @@ def test_a_release_is_what_was_tested():
     jobs = WORKFLOWS["release"]["jobs"]
     assert [job.get("needs") for job in jobs.values()] == [None, *list(jobs)[:-1]]  # one after the other
     ran = [target for step in jobs["build"]["steps"] for words in commands(step) for target in make_targets(words)]
-    assert ran == ["dist", "test-dist", "release-notes"]
+    assert ran == ["dist", "test-dist", "release-notes", "browser", "pdf"]
+
+
+def test_a_release_has_the_book_to_take_along_and_pypi_the_packages_alone():
+    taken = {
+        job: [step["with"]["name"] for step in body["steps"] if "download-artifact" in step.get("uses", "")]
+        for job, body in WORKFLOWS["release"]["jobs"].items()
+    }
+    assert taken == {"build": [], "attest": ["dist"], "pypi": ["dist"], "github": ["dist", "notes", "book"]}
 
 
 # The GPU

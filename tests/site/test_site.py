@@ -162,7 +162,7 @@ def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(p
     text = content(pages["book/how_to_use.html"]).get_text()
     assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
     for page, soup in pages.items():
-        assert not re.search("://REPOSITORY|PYTHONS", soup.get_text()), page
+        assert not re.search("://REPOSITORY|://SITE|PYTHONS", soup.get_text()), page
 
 
 def test_each_chapter_ends_on_the_map_that_the_page_why_draws(pages):

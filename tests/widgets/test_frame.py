@@ -25,6 +25,7 @@ NO_SUCH = {  # what cannot be read, and states that cannot be
     "temperature": [{"d_k": 5}, {"query": 0}, {"own": 0}, {"along": "x"}],
     "translator": [{"sentence": 7}],
 }
+LINK = ".bw-tools a[href^='#']"
 REFUSED = "The link that led here holds nothing"
 FOLLOW = """(fragment) => new Promise((done) => {
     addEventListener("hashchange", () => setTimeout(done), { once: true });
@@ -33,7 +34,7 @@ FOLLOW = """(fragment) => new Promise((done) => {
 
 
 def link(page):
-    return page.locator(".bw-tools a").get_attribute("href")
+    return page.locator(LINK).get_attribute("href")
 
 
 def packed(state):
@@ -52,7 +53,8 @@ def test_a_link_leads_to_what_its_sender_sees(visit_widget, module):
     page = visit_widget(module)
     first = link(page)
     CHANGES[module](page)
-    page.wait_for_function("first => document.querySelector('.bw-tools a').getAttribute('href') !== first", arg=first)
+    changed = "([link, first]) => document.querySelector(link).getAttribute('href') !== first"
+    page.wait_for_function(changed, arg=[LINK, first])
     sent, seen = link(page), page.locator(".bw").inner_text()
     open_link(page, sent)
     assert page.locator(".bw").inner_text() == seen

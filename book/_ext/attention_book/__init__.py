@@ -33,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         citation,
         claim_lines,
         downloads,
+        embedded,
         figure_list,
         figures,
         formulas,
@@ -108,6 +109,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", levels.set_prev_next)
     app.connect("html-page-context", citation.add_tags)
     app.connect("html-page-context", widgets.add_to_page)
+    app.connect("html-page-context", embedded.write_pages)
     app.connect("html-page-context", address.lead_to_form, priority=502)
     app.connect("html-page-context", downloads.offer_script, priority=502)
     app.connect("html-page-context", slides.write_deck, priority=502)

@@ -1,9 +1,9 @@
 """Give pages the public addresses, which all come from the repository's in _config.yml, and the supported Pythons.
 
 A page of the book writes `https://REPOSITORY` where the repository's address belongs, also inside a command that a
-reader copies, and `PYTHONS` for the versions that pyproject.toml lists. The address of the site is that of the
-repository on GitHub Pages. Who comes to an address that leads nowhere sees the page made here; `sphinx-notfound-page`
-writes it, and GitHub Pages knows it by its name, 404.
+reader copies, `https://SITE/` for that of the site, and `PYTHONS` for the versions that pyproject.toml lists. The
+address of the site is that of the repository on GitHub Pages. Who comes to an address that leads nowhere sees the page
+made here; `sphinx-notfound-page` writes it, and GitHub Pages knows it by its name, 404.
 """
 
 import re
@@ -65,9 +65,10 @@ def set_site_address(app: Sphinx, config: Config) -> None:
 
 
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the address and the supported Pythons in the place of their placeholders."""
-    address = app.config.html_theme_options["repository_url"]
-    source[0] = source[0].replace(PLACEHOLDER, address).replace("PYTHONS", pythons_in_words())
+    """Put the addresses and the supported Pythons in the place of their placeholders."""
+    repository = app.config.html_theme_options["repository_url"]
+    text = source[0].replace(PLACEHOLDER, repository).replace("https://SITE/", app.config.html_baseurl)
+    source[0] = text.replace("PYTHONS", pythons_in_words())
 
 
 def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
