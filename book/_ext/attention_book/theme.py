@@ -75,7 +75,7 @@ FIRST_FACES = {  # and an expression for what in a page's body needs them
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
 }
 SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
-# What every page has comes as one sheet: a page is not seen before its last sheet, and of many each waits for the others.
+# What every page has comes as one sheet: a page is seen when its last sheet is there, and of many some wait for others.
 JOINED = [
     *("basic", "styles/bootstrap", "styles/pydata-sphinx-theme", "icons", "pygments", "styles/sphinx-book-theme"),
     *("togglebutton", "copybutton", "colours"),
@@ -181,7 +181,8 @@ def wanted(asset: Any, body: str) -> bool:
     name = str(asset.filename)
     joined = name.removeprefix("_static/").removesuffix(".css") in JOINED
     marks = (mark for part, mark in ONLY_WITH.items() if part in name)
-    return not joined and HIGHLIGHTER not in name and all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+    there = all(re.search(rf'class="(?:[^"]* )?{mark}', body) for mark in marks)
+    return there and not joined and HIGHLIGHTER not in name
 
 
 def deferred(script: Any) -> Any:
