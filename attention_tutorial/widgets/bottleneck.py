@@ -191,7 +191,7 @@ class Bottleneck(BookWidget):
         """Return the accuracy by length and the texts of the chosen sequence as tables; in the small form the texts."""
         if self.compact:
             shown = [case for case in self.cases if case["unit"] == "word" or case["length"] in (4, 12, self.length)]
-            return "\n".join(map(self._texts, shown))
+            return "\n".join(map(self._texts, sorted(shown, key=lambda case: case["unit"] != self.unit)))
         offered = self._offered()
         caption = f"Share of {self.unit}s right, by length. {self.note}".strip()
         shares = [list(map(rounded, case["accuracy"])) for case in offered]

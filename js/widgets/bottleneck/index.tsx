@@ -207,12 +207,12 @@ interface LengthsProps {
 /** Letters or sentences, if there are both, and how long. */
 function Lengths({ state, here, onChoose }: LengthsProps) {
   const cases = offered(state);
-  const last = (unit: Unit) => state.cases.filter((one) => one.unit === unit).at(-1);
   const practised = ({ unit, length }: Case) => unit === "word" || length <= (state.trained_to ?? length);
+  const begin = (unit: Unit) => state.cases.filter((one) => one.unit === unit && practised(one)).at(-1);
   const say = (one: Case) => count(one.length, one.unit) + (practised(one) ? "" : ", not practised");
   return (
     <>
-      {last("word") && (
+      {begin("word") && (
         <Choice
           name="unit"
           label="What is read"
@@ -222,7 +222,7 @@ function Lengths({ state, here, onChoose }: LengthsProps) {
             { value: "letter", text: "Letters" },
           ]}
           value={here.unit}
-          onChange={(unit) => onChoose(last(unit)!)}
+          onChange={(unit) => onChoose(begin(unit)!)}
         />
       )}
       <Slider
