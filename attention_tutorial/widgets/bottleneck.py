@@ -171,7 +171,7 @@ class Bottleneck(BookWidget):
         return [case for case in self.cases if case["unit"] == self.unit]
 
     def weights(self, length: int | None = None, sequence: int | None = None) -> Tensor:
-        """Return the attention weights (m, n) of a sequence, by default of the one that is shown, in thousandths as there.
+        """Return the attention weights (m, n) of a sequence, by default of the one shown, to the digits shown.
 
         Args:
             length: one of the lengths that were handed over.
