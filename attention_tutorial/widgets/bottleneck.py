@@ -1,25 +1,25 @@
 """The bottleneck: what two networks wrote, through one vector and with attention, and the weights they returned."""
 
-import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Self
 
-import numpy as np
 import torch
 import traitlets
 from torch import Tensor
 
 from .._validation import check_size
 from ..data.copying import copy_examples, spell
+from ..data.translation import split_words
 from ..models.seq2seq import Seq2Seq
 from ..notebook.display import rounded
-from .base import BookWidget, check_one_of, encode_floats, html_table
+from .base import BookWidget, check_one_of, html_table
 
 __all__ = ["Bottleneck"]
 
 TestSets = Mapping[int, tuple[Tensor, Tensor]]
+Sentence = tuple[str, str, str, str, Tensor]
 
 EXAMPLES = 4  # sequences of each length that can be looked at
 
@@ -38,7 +38,8 @@ class Bottleneck(BookWidget):
     .. math:: c_i = h_n \qquad \text{against} \qquad c_i = \sum_j a_{ij} h_j
 
     Both networks write by themselves (``Seq2Seq.generate``). Everything on the screen is what they returned: their
-    letters, their attention weights :math:`a_{ij}`, and the share of right letters over all sequences of a length.
+    letters, their attention weights :math:`a_{ij}` in thousandths, and the share of right letters over all sequences of
+    a length. Beside copies of letters it can show sentences that two translators wrote, word by word.
 
     The class itself shows two untrained networks. :meth:`of` shows your own, and :meth:`recorded`, in a small form,
     what those of chapter 1 wrote when the chapter was last executed.
@@ -66,6 +67,7 @@ class Bottleneck(BookWidget):
     module = "bottleneck"
 
     cases: "traitlets.List[dict[str, Any]]" = traitlets.List()
+    unit = traitlets.Enum(["letter", "word"], "letter")
     networks: "traitlets.Dict[str, str]" = traitlets.Dict(default_value=NETWORKS)
     trained_to = traitlets.Int(None, allow_none=True)
     note = traitlets.Unicode()
@@ -86,6 +88,7 @@ class Bottleneck(BookWidget):
         attentive: Seq2Seq,
         test_sets: TestSets,
         *,
+        sentences: Sequence[Sentence] = (),
         examples: int = EXAMPLES,
         trained_to: int | None = None,
         length: int | None = None,
@@ -98,6 +101,9 @@ class Bottleneck(BookWidget):
             plain: a network with ``attention="none"``.
             attentive: a network with attention.
             test_sets: source (batch, n) and target (batch, m) token ids by length n, as in chapter 1.
+            sentences: of different lengths, each as its text, its right translation of m words, what a translator with
+                one vector wrote, what one with attention wrote, and its weights, a row for each word written and a
+                column for each word read. Of what is written the first m words are shown.
             examples: how many sequences of each length can be looked at: the first ones of each test set.
             trained_to: the greatest length in training; longer ones are marked.
             length: the length to begin with; the greatest one when left out.
@@ -106,8 +112,8 @@ class Bottleneck(BookWidget):
 
         Raises:
             TypeError: if a model is no ``Seq2Seq``, ``test_sets`` no mapping, or a number no int.
-            ValueError: if a model is of the wrong kind, a test set does not fit, or there is no such length, sequence
-                or step.
+            ValueError: if a model is of the wrong kind, a test set or a sentence's weights do not fit, two sentences
+                are equally long, or there is no such length, sequence or step.
 
         Example:
             >>> plain, attentive = Seq2Seq(11, d_hidden=8, attention="none"), Seq2Seq(11, d_hidden=8, attention="dot")
@@ -118,34 +124,37 @@ class Bottleneck(BookWidget):
         if trained_to is not None:
             check_size("trained_to", trained_to, minimum=1)
         state = _first_state(plain, attentive, test_sets, examples, length=length, sequence=sequence, step=step)
+        state["cases"] += [_sentence(*sentence) for sentence in sentences]
+        lengths = [case["length"] for case in state["cases"] if case["unit"] == "word"]
+        if len(set(lengths)) < len(lengths):
+            raise ValueError(f"sentences must differ in length; got sentences of {lengths} words")
         return cls._showing(**state, trained_to=trained_to)
 
     @classmethod
-    def recorded(cls, *, length: int = 4, compact: bool = True) -> Self:
+    def recorded(cls, *, unit: str = "letter", length: int = 4, compact: bool = True) -> Self:
         """Show what the trained networks of chapter 1 wrote, one sequence of each length, without training any.
 
         Args:
+            unit: what to begin with, ``"letter"`` or ``"word"``: copies of letters, or sentences.
             length: the length to begin with.
             compact: leave out all controls but the length, and all pictures but the letters.
 
         Raises:
-            ValueError: if there is no such length.
+            ValueError: if there is no such unit or length.
 
         Example:
             >>> Bottleneck.recorded(length=12)
             Bottleneck(length=12, sequence=1, step=1)
         """
         state = json.loads(resources.files(__package__).joinpath("recorded", "bottleneck.json").read_text("utf-8"))
-        check_one_of("length", length, [case["length"] for case in state["cases"]])
-        return cls._showing(**state, length=length, compact=compact)
+        check_one_of("unit", unit, ["letter", "word"])
+        check_one_of("length", length, [case["length"] for case in state["cases"] if case["unit"] == unit])
+        return cls._showing(**state, unit=unit, length=length, compact=compact)
 
     def record(self) -> dict[str, Any]:
         """Return what :meth:`recorded` needs of this widget: the first sequence of each length."""
-        cases = []
-        for case in self.cases:
-            weights = _weights(case)[0].flatten().tolist()
-            first = {name: case[name][:1] for name in ("read", "wanted", *NETWORKS)}
-            cases.append({**case, **first, "returned_weights": encode_floats(weights)})
+        first = ("read", "wanted", *NETWORKS, "weights")
+        cases = [{**case, **{name: case[name][:1] for name in first}} for case in self.cases]
         return {"cases": cases, "trained_to": self.trained_to}
 
     def __repr__(self) -> str:
@@ -153,13 +162,16 @@ class Bottleneck(BookWidget):
 
     @traitlets.validate("length")
     def _offered_length(self, proposal: Any) -> int:
-        lengths = [case["length"] for case in self.cases]
+        lengths = [case["length"] for case in self._offered()]
         if proposal["value"] not in lengths:
             raise traitlets.TraitError(f"length must be one of {lengths}; got {proposal['value']}")
         return int(proposal["value"])
 
+    def _offered(self) -> list[dict[str, Any]]:
+        return [case for case in self.cases if case["unit"] == self.unit]
+
     def weights(self, length: int | None = None, sequence: int | None = None) -> Tensor:
-        """Return the attention weights (m, n) of a sequence, by default of the one that is shown, as the page has them.
+        """Return the attention weights (m, n) of a sequence, by default of the one shown, to the digits shown.
 
         Args:
             length: one of the lengths that were handed over.
@@ -170,30 +182,27 @@ class Bottleneck(BookWidget):
         """
         length = self.length if length is None else length
         sequence = self.sequence if sequence is None else sequence
-        for case in self.cases:
+        for case in self._offered():
             if case["length"] == length and 1 <= sequence <= len(case["read"]):
-                return _weights(case)[sequence - 1]
+                return torch.tensor(case["weights"][sequence - 1], dtype=torch.float64) / 1000
         raise ValueError(f"no sequence {sequence} of length {length} was handed over")
 
     def static_html(self) -> str:
         """Return the accuracy by length and the texts of the chosen sequence as tables; in the small form the texts."""
-        cells = [
-            [*map(rounded, case["accuracy"]), rounded(_weights(case).amax(dim=-1).mean().item())] for case in self.cases
-        ]
-        columns = [*NETWORKS.values(), "mean of the largest weights (sequences shown)"]
-        caption = f"Share of letters right, by length. {self.note}".strip()
-        by_length = html_table(caption, [str(case["length"]) for case in self.cases], columns, cells)
-        wrote = {key: f"{name} wrote" for key, name in NETWORKS.items()}
-        names = {"read": "read", "wanted": "to be written", **wrote}
         if self.compact:
-            return "\n".join(self._texts(case, names) for case in self.cases if case["length"] in (4, 12, self.length))
-        case = next(case for case in self.cases if case["length"] == self.length)
-        return f"{by_length}\n{self._texts(case, names)}"
+            shown = [case for case in self.cases if case["unit"] == "word" or case["length"] in (4, 12, self.length)]
+            return "\n".join(map(self._texts, sorted(shown, key=lambda case: case["unit"] != self.unit)))
+        offered = self._offered()
+        caption = f"Share of {self.unit}s right, by length. {self.note}".strip()
+        shares = [list(map(rounded, case["accuracy"])) for case in offered]
+        by_length = html_table(caption, [str(case["length"]) for case in offered], list(NETWORKS.values()), shares)
+        return f"{by_length}\n{self._texts(next(case for case in offered if case['length'] == self.length))}"
 
-    def _texts(self, case: dict[str, Any], names: dict[str, str]) -> str:
+    def _texts(self, case: dict[str, Any]) -> str:
+        names = {"read": "read", "wanted": "to be written", **{key: f"{name} wrote" for key, name in NETWORKS.items()}}
         texts = [[case[key][self.sequence - 1]] for key in names]
-        title = f"Sequence {self.sequence} of length {case['length']}"
-        return html_table(title, list(names.values()), ["letters"], texts)
+        title = f"Sequence {self.sequence} of {case['length']} {case['unit']}s"
+        return html_table(title, list(names.values()), [f"{case['unit']}s"], texts)
 
 
 def _first_state(
@@ -225,12 +234,6 @@ def _steps(case: dict[str, Any]) -> int:
     return len(case["wanted"][0].split())
 
 
-def _weights(case: dict[str, Any]) -> Tensor:
-    """Return the weights (sequences, m, n) of a case, float64."""
-    numbers = np.frombuffer(base64.b64decode(case["returned_weights"].removeprefix("f32:")), "<f4").astype("f8")
-    return torch.from_numpy(numbers).view(len(case["read"]), _steps(case), -1)
-
-
 def _case(
     plain: Seq2Seq, attentive: Seq2Seq, length: int, source: Tensor, target: Tensor, examples: int
 ) -> dict[str, Any]:
@@ -242,12 +245,37 @@ def _case(
         weights = returned.cpu() if returned is not None else weights
     texts = {"read": source.cpu(), "wanted": target.cpu(), **wrote}
     return {
+        "unit": "letter",
         "length": length,
         "total": len(source),
         "accuracy": [(tokens == texts["wanted"]).double().mean().item() for tokens in wrote.values()],
         **{name: [spell(row) for row in ids[:examples]] for name, ids in texts.items()},
-        "returned_weights": encode_floats(weights[:examples].flatten().tolist()),
+        "weights": _thousandths(weights[:examples]),
     }
+
+
+def _sentence(read: str, wanted: str, plain: str, attentive: str, weights: Tensor) -> dict[str, Any]:
+    """Return a sentence as a case with one sequence; as many words as are wanted are kept of what was written."""
+    words, right = split_words(read), split_words(wanted)
+    n, m = len(words), len(right)
+    if weights.dim() != 2 or weights.size(1) != n:
+        raise ValueError(f"the weights of {read!r} must be (words written, {n}); got {tuple(weights.shape)}")
+    rows = torch.zeros(m, n)
+    rows[: len(weights)] = weights[:m]
+    wrote = {name: [*split_words(text), *"–" * m][:m] for name, text in (("plain", plain), ("attentive", attentive))}
+    return {
+        "unit": "word",
+        "length": n,
+        "total": 1,
+        "accuracy": [sum(map(str.__eq__, written, right)) / m for written in wrote.values()],
+        **{name: [" ".join(text)] for name, text in {"read": words, "wanted": right, **wrote}.items()},
+        "weights": _thousandths(rows[None]),
+    }
+
+
+def _thousandths(weights: Tensor) -> list[Any]:
+    """Return weights in whole thousandths, the digits that are shown, which also fill a page less than floats do."""
+    return list((1000 * weights).round().int().tolist())
 
 
 def _check_model(name: str, model: Any, *, attends: bool) -> None:

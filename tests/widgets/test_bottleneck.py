@@ -1,4 +1,4 @@
-"""Laws of the bottleneck widget: its letters and weights are those that the networks returned, on every way to the eye.
+"""Laws of the bottleneck widget: its letters, words and weights are those that networks returned, in each place.
 
 Networks here are random ones with large parameters, so that weights reach from nearly 0 to nearly 1. What the trained
 networks of chapter 1 returned is looked at in the notebook as it is stored, and on the site's page.
@@ -15,12 +15,14 @@ from bs4 import BeautifulSoup
 from website import layouts_while_sliding, put, slide
 
 from attention_tutorial.data.copying import copy_examples, spell
+from attention_tutorial.data.translation import draw_sentences, read_sentence
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
 from tools.record import RECORDED, record_of, stored_states
 
 TRAINED_TO = 12
+DIGITS = 5.1e-4  # weights are kept and shown to three decimals
 
 
 def network(kind, seed=0, size=4.0, **options):
@@ -68,7 +70,7 @@ def test_texts_and_weights_are_what_the_networks_returned(made):
         for name, ids in [("read", source), ("wanted", target), ("plain", alone), ("attentive", tokens)]:
             assert case[name] == [spell(row) for row in ids[:5]]
         for k in range(5):
-            assert torch.allclose(widget.weights(n, k + 1), weights[k], rtol=1e-6, atol=1e-6)
+            assert torch.allclose(widget.weights(n, k + 1), weights[k], rtol=0, atol=DIGITS)
         expected = [token_accuracy(model, source, target).mean().item() for model in (plain, attentive)]
         assert case["accuracy"] == pytest.approx(expected, abs=1e-12)
         assert case["total"] == len(source)
@@ -83,14 +85,12 @@ def test_the_networks_that_are_shown_by_default_are_called_untrained():
 
 
 def test_without_a_script_the_page_has_tables(made):
-    widget, _, attentive = made
+    widget, *_ = made
     soup = BeautifulSoup(widget.to_html(), "html.parser")
     by_length, texts = soup.select("table")
     for row, case in zip(by_length.select("tbody tr"), widget.cases, strict=True):
         assert row.th.text == str(case["length"])
-        _, weights = returned(attentive, case["length"])
-        expected = [*case["accuracy"], weights[:5].amax(dim=-1).mean().item()]
-        assert [float(td.text) for td in row.select("td")] == pytest.approx(expected, abs=5.1e-4)
+        assert [float(td.text) for td in row.select("td")] == pytest.approx(case["accuracy"], abs=5.1e-4)
     shown = [td.text for td in texts.select("td") if td.text]
     assert shown == [widget.cases[-1][name][0] for name in ("read", "wanted", "plain", "attentive")]
     assert "untrained" in Bottleneck().static_html()
@@ -144,6 +144,51 @@ def test_a_mistake_is_explained(arguments, error, message):
         make(**arguments)
 
 
+SENTENCE = ("the idea was praised in 2020", "l'idea è stata lodata nel 2020")  # 6 words, and 7
+
+
+def with_sentences(*written, rows=7):
+    weights = torch.rand(rows, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    sentence = (*SENTENCE, *written, weights)
+    widget = Bottleneck.of(**models(), sentences=[sentence])
+    return Bottleneck._showing(**widget.state() | {"unit": "word", "length": 6}), weights
+
+
+@pytest.mark.parametrize(
+    ("written", "shown", "share"),
+    [
+        (SENTENCE[1], "l' idea è stata lodata nel 2020", 1),
+        ("il libro è stato lodato nel 2020", "il libro è stato lodato nel 2020", 3 / 7),
+        ("la rete dell'idea è stata lodata nel 2020", "la rete dell' idea è stata lodata", 0),
+        ("idea", "idea – – – – – –", 0),
+    ],
+)
+def test_a_sentence_is_shown_as_far_as_its_right_translation_goes(written, shown, share):
+    widget, weights = with_sentences(written, SENTENCE[1])
+    case = widget.cases[-1]
+    texts = [case[name] for name in ("unit", "length", "read", "wanted", "plain", "attentive")]
+    right = "l' idea è stata lodata nel 2020"
+    assert texts == ["word", 6, [SENTENCE[0]], [right], [shown], [right]]
+    assert case["accuracy"] == pytest.approx([share, 1])
+    assert torch.allclose(widget.weights(), weights, rtol=0, atol=DIGITS)
+    assert shown in widget.static_html() or "&#x27;" in widget.static_html()
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_weights_of_a_sentence_end_with_what_is_shown(rows):
+    widget, weights = with_sentences("idea", SENTENCE[1], rows=rows)
+    expected = torch.cat([weights, torch.zeros(7, 6)])[:7] if rows < 7 else weights[:7]
+    assert torch.allclose(widget.weights(), expected.double(), rtol=0, atol=DIGITS)
+
+
+def test_sentences_that_do_not_fit_are_refused():
+    sentence = (*SENTENCE, *SENTENCE[1:] * 2)
+    with pytest.raises(ValueError, match=r"the weights of 'the idea.*' must be .words written, 6.; got .7, 5."):
+        Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 5))])
+    with pytest.raises(ValueError, match=r"sentences must differ in length; got sentences of .6, 6. words"):
+        Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 6))] * 2)
+
+
 # ---- What the module makes of it, in Node -------------------------------------------------------------------------
 
 IN_NODE = """
@@ -154,10 +199,7 @@ const seen = cases.map((one) => one.read.map((_, k) => {
   const words = look.wanted.map((_, i) => widget.weightsInWords(look, i + 1));
   return { ...look, told, words, largest: look.weights.map(widget.argmax) };
 }));
-const places = widths.map((width) => [1, 2, 10, 20, 40].map((n) => {
-  const { size, centre } = widget.columns(n, width);
-  return { font: widget.fontOf(size, 16), size, places: Array.from({ length: n }, (_, j) => centre(j)) };
-}));
+const places = widths.map((width) => [1, 2, 10, 20, 40].map((n) => widget.layOut(Array(n).fill("a"), "letter", width)));
 return { seen, places };
 """
 
@@ -179,10 +221,9 @@ def test_the_browser_reads_the_weights_that_the_network_returned(node):
         for k, picture in enumerate(seen):
             shown = torch.tensor(picture["weights"], dtype=torch.float64)
             assert shown.shape == weights[k].shape
-            assert torch.allclose(shown, weights[k], rtol=1e-6, atol=1e-6)
-            assert torch.allclose(shown.sum(dim=1), torch.ones(len(shown)).double(), atol=1e-6)
+            assert torch.allclose(shown, weights[k], rtol=0, atol=DIGITS)
             chosen = weights[k].gather(1, torch.tensor(picture["largest"])[:, None])
-            assert torch.allclose(chosen, weights[k].amax(dim=1, keepdim=True), atol=1e-7)
+            assert torch.allclose(chosen, weights[k].amax(dim=1, keepdim=True), rtol=0, atol=2 * DIGITS)
 
 
 def test_right_letters_are_counted_as_the_accuracy_counts_them(node):
@@ -219,13 +260,29 @@ def test_sentences_tell_the_letters_and_the_weights(node):
 def test_letters_stand_side_by_side_inside_the_drawing_and_can_be_read(node):
     for width, rows in zip(WIDTHS, node[0]["places"], strict=True):
         for row in rows:
-            places, size, font = row["places"], row["size"], row["font"]
+            places, font = [spot["x"] for spot in row["spots"]], row["font"]
             steps = [b - a for a, b in itertools.pairwise(places)]
-            assert steps == pytest.approx([size] * (len(places) - 1))
-            assert 0 < places[0] <= places[-1] < width
+            assert steps == pytest.approx(steps[:1] * len(steps))
+            assert row["rows"] == 1 and 0 < places[0] <= places[-1] < width
             assert places[0] + places[-1] == pytest.approx(width)
             assert font >= 11 or len(places) > 20
-            assert 0.65 * font < size, "a letter is about two thirds as wide as high"
+            assert 0.65 * font < min(steps, default=width), "a letter is about two thirds as wide as high"
+
+
+WORDS = "the transformer formula that the engine needs was discovered in 2009".split()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_fill_as_few_rows_as_hold_them_in_their_order(run_in_node, width):
+    layout = run_in_node("bottleneck", 'return widget.layOut(given[0], "word", given[1])', [WORDS, width])
+    rows = [[spot for spot in layout["spots"] if spot["row"] == row] for row in range(layout["rows"])]
+    assert [spot["x"] for row in rows for spot in row] == [spot["x"] for spot in layout["spots"]]
+    for row in rows:
+        ends = [end for spot in row for end in (spot["x"] - spot["box"] / 2, spot["x"] + spot["box"] / 2)]
+        assert ends == sorted(ends) and ends[0] >= 0 and ends[-1] <= width, "none covers another or leaves the drawing"
+        assert ends[0] + ends[-1] == pytest.approx(width), "each row stands in the middle"
+    taken = sum(spot["box"] + 4 for spot in layout["spots"])
+    assert taken / width <= len(rows) <= taken / width + 1.5 and layout["font"] >= 11
 
 
 # ---- The page, in Chromium ----------------------------------------------------------------------------------------
@@ -236,7 +293,7 @@ def agrees(page, widget, step, until=None):
 
     Only so many of the letters are written, if it is said how many.
     """
-    case = next(case for case in widget.cases if case["length"] == widget.length)
+    case = next(case for case in widget.cases if (case["unit"], case["length"]) == (widget.unit, widget.length))
     read, wanted, *wrote = (case[key][widget.sequence - 1].split() for key in ("read", "wanted", "plain", "attentive"))
     weights = widget.weights()
     for name, text in zip(("plain", "attentive"), wrote, strict=True):
@@ -252,14 +309,15 @@ def agrees(page, widget, step, until=None):
         assert [letter for letter in letters if letter != "one vector"] == read + text
         assert panel.locator("rect.bot-now").get_attribute("data-written") == str(step - 1)
     row = page.eval_on_selector_all(".bot-read[data-value]", "all => all.map(one => Number(one.dataset.value))")
-    assert row == pytest.approx(weights[step - 1].tolist(), abs=1e-6)
+    assert row == weights[step - 1].tolist()
     cells = page.eval_on_selector_all(
         ".bot-matrix [data-row]",
         "all => all.map(one => [one.dataset.row, one.dataset.column, one.dataset.value].map(Number))",
     )
     assert len(cells) == weights.numel()
-    assert all(value == pytest.approx(weights[int(i), int(j)].item(), abs=1e-6) for i, j, value in cells)
-    assert f"Step {step} of {len(wanted)}: the letter to write is {wanted[step - 1]}." in page.text_content(".bw-panel")
+    assert all(value == weights[int(i), int(j)].item() for i, j, value in cells)
+    said = f"Step {step} of {len(wanted)}: the {widget.unit} to write is {wanted[step - 1]}."
+    assert said in page.text_content(".bw-panel")
 
 
 def test_every_control_is_followed_by_letters_and_weights(visit):
@@ -339,6 +397,26 @@ def test_letters_and_numbers_can_be_read_and_stand_whole(visit, width):
         assert cut == []
 
 
+@pytest.mark.parametrize("width", [830, 390, 320])
+def test_words_can_be_read_and_stand_whole_in_their_boxes(browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    put(page, Bottleneck.recorded(unit="word", length=11))
+    outside = page.eval_on_selector_all(
+        ".bot-network rect:is(.bot-read, [data-written])",
+        """all => all.filter(box => {
+          const [out, word] = [box, box.nextElementSibling].map(x => x.getBoundingClientRect());
+          const svg = box.ownerSVGElement.getBoundingClientRect();
+          const size = parseFloat(getComputedStyle(box.nextElementSibling).fontSize) * box.getScreenCTM().a;
+          return size < 11 || word.left < out.left || word.right > out.right
+            || out.left < svg.left || out.right > svg.right || out.bottom > svg.bottom;
+        }).map(x => x.nextElementSibling.textContent)""",
+    )
+    assert outside == []
+    heights = page.locator("svg.bot-network").evaluate_all("all => all.map(x => Math.round(x.clientHeight))")
+    assert len(set(heights)) == 1, "both drawings are as high"
+    page.close()
+
+
 def test_nothing_moves_while_one_slides_through_the_steps(visit):
     for width in (1280, 360):
         page = visit(width=width)
@@ -352,51 +430,80 @@ def test_nothing_moves_while_one_slides_through_the_steps(visit):
 def chapter():
     """The widget of chapter 1, with the state that the notebook holds."""
     (state,) = (state for state in stored_states() if not state["compact"])
-    assert len(json.dumps(state)) < 120_000
+    assert len(json.dumps(state)) < 40_000
     return Bottleneck._showing(**state)
 
 
 def test_the_recording_is_of_the_networks_that_the_chapter_trained():
     record = RECORDED / "bottleneck.json"
     assert json.loads(record.read_text(encoding="utf-8")) == record_of(), "run `python -m tools.record`"
-    assert record.stat().st_size < 20_000
+    assert record.stat().st_size < 12_000
     (opening,) = (state for state in stored_states() if state["compact"])
-    assert opening == Bottleneck.recorded(length=4).state()
+    assert opening == Bottleneck.recorded(unit="word", length=11).state()
 
 
 def test_the_recording_shows_what_the_opening_says():
-    cases = {case["length"]: case for case in Bottleneck.recorded().cases}
-    for length, plain, attentive in ((4, 4, 4), (12, 3, 12)):
-        wanted = cases[length]["wanted"][0].split()
-        written = [cases[length][name][0].split() for name in ("plain", "attentive")]
-        assert [sum(map(str.__eq__, wanted, letters)) for letters in written] == [plain, attentive]
-    with pytest.raises(ValueError, match=r"length must be one of 1, 2, 4, .*; got 5"):
-        Bottleneck.recorded(length=5)
+    cases = {(case["unit"], case["length"]): case for case in Bottleneck.recorded().cases}
+    wanted, plain, attentive = (cases["word", 11][name][0] for name in ("wanted", "plain", "attentive"))
+    assert attentive == wanted
+    assert plain == read_sentence("the simple sentence of the rule will be introduced in 2030").italian
+    wanted, *wrote = (cases["letter", 12][name][0].split() for name in ("wanted", "plain", "attentive"))
+    assert [sum(map(str.__eq__, wanted, letters)) for letters in wrote] == [3, 12]
+    for unit, length, offered in (("letter", 5, "1, 2, 4, .*"), ("word", 12, "7, 11")):
+        with pytest.raises(ValueError, match=rf"length must be one of {offered}; got {length}"):
+            Bottleneck.recorded(unit=unit, length=length)
+    with pytest.raises(ValueError, match="unit must be one of 'letter', 'word'; got 'token'"):
+        Bottleneck.recorded(unit="token")
 
 
-def test_the_small_form_without_a_script_has_the_letters_alone():
-    soup = BeautifulSoup(Bottleneck.recorded(length=4).to_html(), "html.parser")
-    assert [table.caption.text for table in soup.select("table")] == [
-        f"Sequence 1 of length {length}" for length in (4, 12)
-    ]
+def test_the_sentences_are_the_first_of_the_exam_by_their_rule(chapter):
+    exam = draw_sentences(300, generator=torch.Generator().manual_seed(9), held_out=True)
+    plain = [s for s in exam if s.adjective and f"{s.english}{s.italian}".replace(" ", "").isalnum()]
+    shown = {case["length"]: case for case in chapter.cases if case["unit"] == "word"}
+    assert list(shown) == [7, 11]
+    for n, case in shown.items():
+        first = next(s for s in plain if len(s.english.split()) == n)
+        assert [case["read"], case["wanted"]] == [[first.english], [first.italian]]
 
 
-def test_the_small_form_counts_the_right_letters(browser):
+def test_the_small_form_without_a_script_has_the_texts_alone_what_is_shown_first():
+    for unit, length, order in (("letter", 4, "4l 12l 7w 11w"), ("word", 11, "7w 11w 4l 12l")):
+        soup = BeautifulSoup(Bottleneck.recorded(unit=unit, length=length).to_html(), "html.parser")
+        captions = re.findall(r"Sequence 1 of (\d+) ([lw])", " ".join(one.text for one in soup.select("caption")))
+        assert " ".join(map("".join, captions)) == order
+
+
+def test_the_small_form_counts_what_is_right(browser):
     page = browser.new_page()
-    put(page, Bottleneck.recorded())
-    for place, case in enumerate(Bottleneck.recorded().cases):
-        wanted, *written = (case[name][0].split() for name in ("wanted", "plain", "attentive"))
-        right = [sum(map(str.__eq__, wanted, letters)) for letters in written]
-        slide(page, "length", place)
-        assert f"one vector gets {right[0]} right, attention {right[1]}." in page.locator(".bw-said").inner_text()
+    put(page, Bottleneck.recorded(unit="word", length=11))
+    for unit in ("word", "letter"):
+        page.click(f"[id$='-unit-{unit}']")
+        for place, case in enumerate(case for case in Bottleneck.recorded().cases if case["unit"] == unit):
+            wanted, *written = (case[name][0].split() for name in ("wanted", "plain", "attentive"))
+            right = [sum(map(str.__eq__, wanted, text)) for text in written]
+            slide(page, "length", place)
+            said = f"Of {len(wanted)} {unit}s, one vector gets {right[0]} right, attention {right[1]}."
+            assert page.locator(".bw-said > div > :first-child").inner_text() == said.replace(
+                "Of 1 letters", "Of 1 letter"
+            )
+    page.close()
+
+
+def test_letters_begin_with_the_longest_that_were_practised(browser):
+    page = browser.new_page()
+    put(page, Bottleneck.recorded(unit="word", length=11))
+    assert page.get_attribute("[id$='-length'][type=range]", "aria-valuetext") == "11 words"
+    page.click("[id$='-unit-letter']")
+    assert page.get_attribute("[id$='-length'][type=range]", "aria-valuetext") == "12 letters"
     page.close()
 
 
 def test_the_chapter_shows_its_own_test_sequences_unpicked(chapter):
-    assert [case["length"] for case in chapter.cases] == [1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
+    copies = [case for case in chapter.cases if case["unit"] == "letter"]
+    assert [case["length"] for case in copies] == [1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
     assert chapter.trained_to == TRAINED_TO
     assert chapter.note == ""
-    for case in chapter.cases:
+    for case in copies:
         n = case["length"]
         source, target = copy_examples(200, n, generator=torch.Generator().manual_seed(100 + n))
         shown = len(case["read"])
@@ -405,12 +512,12 @@ def test_the_chapter_shows_its_own_test_sequences_unpicked(chapter):
         assert case["wanted"] == [spell(row) for row in target[:shown]]
         for k in range(shown):
             weights = chapter.weights(n, k + 1)
-            assert torch.allclose(weights.sum(dim=1), torch.ones(n).double(), atol=1e-6)
+            assert torch.allclose(weights.sum(dim=1), torch.ones(n).double(), atol=n * DIGITS)
             assert (weights >= 0).all()
 
 
 def test_the_chapters_networks_show_the_bottleneck(chapter):
-    accuracy = {case["length"]: case["accuracy"] for case in chapter.cases}
+    accuracy = {case["length"]: case["accuracy"] for case in chapter.cases if case["unit"] == "letter"}
     assert accuracy[12][0] < 0.55 < 0.85 < accuracy[12][1]
     assert accuracy[20][0] < 0.4 < 0.5 < accuracy[20][1] < accuracy[12][1]
 
@@ -427,6 +534,9 @@ def test_the_sites_page_shows_what_the_notebook_holds(chapter, site, browser):
     chapter.length = 20
     agrees(page, chapter, chapter.step)
     assert page.get_attribute("[id$='-length'][type=range]", "aria-valuetext") == "20 letters, not practised"
+    page.click("[id$='-unit-word']")
+    shown = Bottleneck._showing(**chapter.state() | {"unit": "word", "length": 11})
+    agrees(page, shown, chapter.step)
     context.close()
 
 
@@ -435,4 +545,4 @@ def test_a_length_that_was_not_handed_over_is_refused():
     with pytest.raises(traitlets.TraitError, match="length must be one of"):
         widget.length = 5
     assert widget.length == 8
-    assert "of length 8" in widget.static_html()
+    assert "of 8 letters" in widget.static_html()

@@ -9,6 +9,7 @@ PACE = {"tiles": 1200}  # milliseconds from one moment to the next; 700 for all 
 PLAYED = {
     "tiles": lambda: Tiles(block=2),
     "bottleneck": lambda: Bottleneck.recorded(length=2),
+    "bottleneck, words": lambda: Bottleneck.recorded(unit="word", length=7),
     "bottleneck, whole": lambda: Bottleneck(length=2),
     "translator": lambda: Translator("the idea was praised in 2020", compact=True),
 }

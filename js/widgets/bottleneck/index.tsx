@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
-import { Menu, Slider } from "../../kit/controls.tsx";
+import { Choice, Menu, Slider } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { argmax, range } from "../../kit/maths.ts";
 import { Folded, Panel, ReservedHeight, Scroll } from "../../kit/panel.tsx";
@@ -11,7 +11,18 @@ import { Player } from "../../kit/player.tsx";
 import { count, isFaint, show } from "../../kit/text.ts";
 import { defineWidget, Heading, type ViewProps, Words } from "../../kit/widget.tsx";
 import * as maths from "./maths.ts";
-import { type Case, columns, fontOf, letters, look, NETWORKS, type Network, type Seen, stepsOf } from "./maths.ts";
+import {
+  type Case,
+  layOut,
+  look,
+  NETWORKS,
+  type Network,
+  type Seen,
+  type Spot,
+  stepsOf,
+  tokens,
+  type Unit,
+} from "./maths.ts";
 import "./style.css";
 import { capital, describeStep, type Names, sumUp, weightsInWords } from "./words.ts";
 
@@ -21,11 +32,12 @@ export * from "./words.ts";
 
 interface State {
   cases: Case[];
+  unit: Unit;
   networks: Names;
   /** The greatest length in training, if there was any. */
   trained_to: number | null;
   note: string;
-  /** The small form: the length alone can be chosen, and the letters alone are shown. */
+  /** The small form: the unit and the length alone can be chosen, and no more than what was read and written is shown. */
   compact: boolean;
   length: number;
   /** Counted from 1, as is the step of writing. Before it come 0, when all is read, and below it as much less. */
@@ -35,13 +47,26 @@ interface State {
   rest: boolean;
 }
 
-const caseOf = (state: State): Case => state.cases.find((one) => one.length === state.length) ?? state.cases.at(-1)!;
+/** The cases whose length can be chosen: copies of letters, or sentences. */
+const offered = ({ cases, unit }: State): Case[] => cases.filter((one) => one.unit === unit);
+
+function caseOf(state: State): Case {
+  const cases = offered(state);
+  return cases.find((one) => one.length === state.length) ?? cases.at(-1) ?? state.cases[0]!;
+}
+
 const within = (number: number, most: number, least = 1) => Math.min(Math.max(number, least), most);
 
 function settle(state: State): State {
   const here = caseOf(state);
   const sequence = within(state.sequence, here.read.length);
-  return { ...state, length: here.length, sequence, step: within(state.step, stepsOf(here), -here.length) };
+  return {
+    ...state,
+    unit: here.unit,
+    length: here.length,
+    sequence,
+    step: within(state.step, stepsOf(here), -here.length),
+  };
 }
 
 function compute(state: State) {
@@ -68,16 +93,16 @@ function Small(props: Props) {
   const { here, seen } = data;
   const said = ({ step, rest }: Pick<State, "step" | "rest">, of = seen) =>
     rest || step === of.wanted.length ? sumUp(of, state.networks) : describeStep(of, step, state.networks).short;
-  const all = state.cases.map((one) => look(one, state.sequence));
+  const all = offered(state).map((one) => look(one, state.sequence));
   const sentences = [
     ...all.map((of) => said({ step: 1, rest: true }, of)),
     ...momentsOf(seen).map((step) => said({ step, rest: false })),
   ];
   return (
     <>
-      <Heading>Copy a sequence: through one vector, or with attention</Heading>
+      <Title unit={here.unit} />
       <div class="bw-controls">
-        <Lengths state={state} here={here} onChoose={({ length }) => write({ length, rest: true })} />
+        <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
       </div>
       <Networks state={state} data={data} />
       <Moments {...props} />
@@ -88,7 +113,11 @@ function Small(props: Props) {
   );
 }
 
-/** All moments, from before the first letter is read until the last one is written. */
+const Title = ({ unit }: { unit: Unit }) => (
+  <Heading>{unit === "letter" ? "Copy a sequence" : "Translate"}: through one vector, or with attention</Heading>
+);
+
+/** All moments, from before the first letter or word is read until the last one is written. */
 const momentsOf = ({ read, wanted }: Seen): number[] =>
   range(read.length + wanted.length + 1).map((moment) => moment - read.length);
 
@@ -116,10 +145,10 @@ function Networks({ state, data }: Pick<Props, "state" | "data">) {
   return (
     <div class="bw-pair">
       <NetworkPanel state={state} data={data} network="plain">
-        Every letter must pass through the same vector, at every step.
+        Every {data.here.unit} must pass through the same vector, at every step.
       </NetworkPanel>
       <NetworkPanel state={state} data={data} network="attentive">
-        Every letter stays in reach. Lines are as wide as the weights of this step.
+        Every {data.here.unit} stays in reach. Lines are as wide as the weights of this step.
       </NetworkPanel>
     </div>
   );
@@ -127,11 +156,11 @@ function Networks({ state, data }: Pick<Props, "state" | "data">) {
 
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
-  const choose = (one: Case) => write({ length: one.length, step: Math.min(state.step, stepsOf(one)) });
+  const choose = (one: Case) => write({ unit: one.unit, length: one.length, step: Math.min(state.step, stepsOf(one)) });
   const everyStep = momentsOf(seen).map((step) => bothIn(describeStep(seen, step, state.networks)));
   return (
     <>
-      <Heading>Copy a sequence: through one vector, or with attention</Heading>
+      <Title unit={here.unit} />
       <Controls state={state} data={data} write={write} onChoose={choose} />
       {state.note && (
         <p class="bw-note">
@@ -145,7 +174,7 @@ function Whole({ state, data, write }: Props) {
       </Panel>
       <p class="bot-title">All weights of attention</p>
       <p class="bw-quiet">
-        A row for each letter written, a column for each letter read. <Ramp />
+        A row for each {here.unit} written, a column for each {here.unit} read. <Ramp />
       </p>
       <Fitting>
         {(width) => (
@@ -153,7 +182,9 @@ function Whole({ state, data, write }: Props) {
         )}
       </Fitting>
       <Folded title="Every length as a table, and this step in words">
-        <p class="bw-quiet">Share of letters right, over {here.total} sequences of each length</p>
+        <p class="bw-quiet">
+          Share of {here.unit}s right, over {count(here.total, "sequence")} of each length
+        </p>
         <Scroll>
           <Accuracies state={state} />
         </Scroll>
@@ -173,19 +204,37 @@ interface LengthsProps {
   onChoose: (one: Case) => void;
 }
 
-function Lengths({ state: { cases, trained_to }, here, onChoose }: LengthsProps) {
-  const practised = ({ length }: Case) => trained_to === null || length <= trained_to;
-  const say = (one: Case) => count(one.length, "letter") + (practised(one) ? "" : ", not practised");
+/** Letters or sentences, if there are both, and how long. */
+function Lengths({ state, here, onChoose }: LengthsProps) {
+  const cases = offered(state);
+  const practised = ({ unit, length }: Case) => unit === "word" || length <= (state.trained_to ?? length);
+  const begin = (unit: Unit) => state.cases.filter((one) => one.unit === unit && practised(one)).at(-1);
+  const say = (one: Case) => count(one.length, one.unit) + (practised(one) ? "" : ", not practised");
   return (
-    <Slider
-      name="length"
-      label="Length"
-      min={0}
-      max={cases.length - 1}
-      value={cases.indexOf(here)}
-      say={(place) => say(cases[place]!)}
-      onChange={(place) => onChoose(cases[place]!)}
-    />
+    <>
+      {begin("word") && (
+        <Choice
+          name="unit"
+          label="What is read"
+          hidden
+          options={[
+            { value: "word", text: "A sentence" },
+            { value: "letter", text: "Letters" },
+          ]}
+          value={here.unit}
+          onChange={(unit) => onChoose(begin(unit)!)}
+        />
+      )}
+      <Slider
+        name="length"
+        label="Length"
+        min={0}
+        max={cases.length - 1}
+        value={cases.indexOf(here)}
+        say={(place) => say(cases[place]!)}
+        onChange={(place) => onChoose(cases[place]!)}
+      />
+    </>
   );
 }
 
@@ -193,13 +242,15 @@ function Controls({ state, data: { here }, write, onChoose }: Props & { onChoose
   return (
     <div class="bw-controls">
       <Lengths state={state} here={here} onChoose={onChoose} />
-      <Menu
-        name="sequence"
-        label="Sequence"
-        options={here.read.map((text, k) => [String(k + 1), `${k + 1}: ${letters(text).join("")}`] as const)}
-        value={String(state.sequence)}
-        onChange={(sequence) => write({ sequence: Number(sequence) })}
-      />
+      {here.unit === "letter" && (
+        <Menu
+          name="sequence"
+          label="Sequence"
+          options={here.read.map((text, k) => [String(k + 1), `${k + 1}: ${tokens(text).join("")}`] as const)}
+          value={String(state.sequence)}
+          onChange={(sequence) => write({ sequence: Number(sequence) })}
+        />
+      )}
     </div>
   );
 }
@@ -242,21 +293,23 @@ function NetworkPanel({ state, data, network, children }: PanelProps) {
 
 // ---- A network at work --------------------------------------------------------------------------------------------
 
-/** Heights: of the letters read and written, of a letter's box, of the vector's box and of all. */
+/** Heights: of the first row read, of a box, from one row read or written to the next, of all between read and written. */
 const READ = 22;
-const WRITTEN = 112;
 const BOX = 26;
-const NECK = { top: 67, width: 96 };
-const HEIGHT = 158;
+const LINE = { read: BOX + 6, written: BOX + 20 };
+const BETWEEN = 64;
+const NECK = { below: 19, width: 96 };
+
+type Point = readonly [x: number, y: number];
 
 /** A curve from one point down to another. */
-const thread = (x1: number, y1: number, x2: number, y2: number) =>
+const thread = ([x1, y1]: Point, [x2, y2]: Point) =>
   `M${x1},${y1} C${x1},${(y1 + y2) / 2} ${x2},${(y1 + y2) / 2} ${x2},${y2}`;
 
 interface DrawingProps {
   seen: Seen;
   step: number;
-  /** How many of the letters written are shown. */
+  /** How many of those written are shown. */
   until: number;
   network: Network;
   names: Names;
@@ -264,71 +317,81 @@ interface DrawingProps {
   width: number;
 }
 
-/** The letters read above, those written below, and between them what the network has to go by at this step. */
+/** What is read above, what is written below, and between them what the network has to go by at this step. */
 function NetworkDrawing({ seen, step, until, network, names, label, width }: DrawingProps) {
-  const { read, weights } = seen;
+  const { read, weights, unit } = seen;
   const { wrote, right } = seen[network];
-  const [source, target] = [columns(read.length, width), columns(wrote.length, width)];
+  const source = layOut(read, unit, width);
+  const target = layOut(wrote, unit, width);
+  const rows = Math.max(...NETWORKS.map((one) => layOut(seen[one].wrote, unit, width).rows)); // both are as high
+  const below = READ + (source.rows - 1) * LINE.read + BOX; // what is read ends here
+  const written = below + BETWEEN;
+  const readAt = ({ x, row }: Spot): Point => [x, READ + row * LINE.read];
+  const writtenAt = ({ x, row }: Spot): Point => [x, written + row * LINE.written];
+  const from = source.spots.map(readAt).map(([x, y]): Point => [x, y + BOX]);
   const i = step - 1;
   const row = network === "plain" ? null : weights[i];
-  const goal = step > 0 ? target.centre(i) : null;
-  const taken = step > 0 ? read.length : read.length + step; // letters read so far
+  const goal = step > 0 ? writtenAt(target.spots[i]!) : null;
+  const taken = step > 0 ? read.length : read.length + step; // read so far
   return (
-    <Picture label={label} width={width} height={HEIGHT} class="bot-network">
-      {row && goal !== null && <Flows row={row} from={source.centre} goal={goal} width={width} />}
-      {network === "plain" && (
-        <Bottle {...{ read, taken, goal }} from={source.centre} neck={width / 2} name={names.plain} />
-      )}
+    <Picture label={label} width={width} height={written + rows * LINE.written} class="bot-network">
+      {row && goal && <Flows {...{ row, from, goal, width, below }} />}
+      {network === "plain" && <Bottle {...{ taken, from, goal }} at={[width / 2, below]} name={names.plain} />}
       <text x={4} y={14} class="bot-side">
         read
       </text>
-      <text x={4} y={WRITTEN - 5} class="bot-side">
+      <text x={4} y={written - 5} class="bot-side">
         written
       </text>
       {read.map((letter, j) => (
         <Letter
           key={j}
           letter={letter}
-          at={[source.centre(j), READ]}
-          size={source.size}
+          at={readAt(source.spots[j]!)}
+          box={source.spots[j]!.box}
+          font={source.font}
           {...(row ? { weight: row[j]! } : {})}
           kind={`bot-read${j < taken ? "" : " bot-later"}${step <= 0 && j === taken - 1 ? " bot-now" : ""}`}
           data-read={j}
         />
       ))}
-      {wrote.slice(0, until).map((letter, l) => {
-        const kind = `${right[l] ? "bot-right" : "bot-wrong"}${l === i ? " bot-now" : ""}`;
-        const at = [target.centre(l), WRITTEN] as const;
-        return <Marked key={l} letter={letter} at={at} size={target.size} kind={kind} data-written={l} />;
-      })}
+      {wrote.slice(0, until).map((letter, l) => (
+        <Marked
+          key={l}
+          letter={letter}
+          at={writtenAt(target.spots[l]!)}
+          box={target.spots[l]!.box}
+          font={target.font}
+          kind={`${right[l] ? "bot-right" : "bot-wrong"}${l === i ? " bot-now" : ""}`}
+          data-written={l}
+        />
+      ))}
     </Picture>
   );
 }
 
-/** A line for each weight, and the largest as a number. */
 interface FlowsProps {
   row: number[];
-  from: (j: number) => number;
-  goal: number;
+  from: Point[];
+  goal: Point;
   width: number;
+  /** The lower end of what is read. */
+  below: number;
 }
 
-function Flows({ row, from, goal, width }: FlowsProps) {
+/** A line for each weight, and the largest as a number. */
+function Flows({ row, from, goal, width, below }: FlowsProps) {
   const best = argmax(row);
+  const [x, y] = [0, 1].map((axis) => (from[best]![axis]! + goal[axis]!) / 2) as [number, number]; // half-way
   return (
     <>
       {row.map(
         (weight, j) =>
           !isFaint(weight) && (
-            <path
-              key={j}
-              d={thread(from(j), READ + BOX, goal, WRITTEN)}
-              class="bot-flow"
-              stroke-width={(0.8 + 8 * weight).toFixed(2)}
-            />
+            <path key={j} d={thread(from[j]!, goal)} class="bot-flow" stroke-width={(0.8 + 8 * weight).toFixed(2)} />
           ),
       )}
-      <Lettering at={[Math.min(Math.max(from(best), 16), width - 16), READ + BOX + 18]} kind="bot-weight">
+      <Lettering at={[within(x, width - 16, 16), within(y + 4, below + BETWEEN - 8, below + 16)]} kind="bot-weight">
         {show(row[best]!)}
       </Lettering>
     </>
@@ -336,35 +399,36 @@ function Flows({ row, from, goal, width }: FlowsProps) {
 }
 
 interface BottleProps {
-  read: string[];
-  /** How many of the letters have been read. */
+  /** How many have been read. */
   taken: number;
-  from: (j: number) => number;
+  from: Point[];
   /** Where it writes, if it does. */
-  goal: number | null;
-  neck: number;
+  goal: Point | null;
+  /** The middle of the vector, and the lower end of what is read. */
+  at: Point;
   name: string;
 }
 
-/** All letters into one vector, one after the other, and out of it. */
-function Bottle({ read, taken, from, goal, neck, name }: BottleProps) {
-  const box = { x: neck - NECK.width / 2, y: NECK.top, height: BOX, rx: 13 };
+/** All that is read into one vector, one after the other, and out of it. */
+function Bottle({ taken, from, goal, at: [x, below], name }: BottleProps) {
+  const top = below + NECK.below;
+  const box = { x: x - NECK.width / 2, y: top, height: BOX, rx: 13 };
   return (
     <>
-      {read.map((_, j) => {
-        const now = goal === null && j === taken - 1;
+      {from.map((point, j) => {
+        const now = !goal && j === taken - 1;
         return (
           <path
             key={j}
-            d={thread(from(j), READ + BOX, neck, NECK.top + 2)}
+            d={thread(point, [x, top + 2])}
             class={`bot-in${j < taken ? "" : " bot-later"}${now ? " bot-going" : ""}`}
           />
         );
       })}
-      {goal !== null && <path d={thread(neck, NECK.top + BOX, goal, WRITTEN)} class="bot-flow" stroke-width={5} />}
+      {goal && <path d={thread([x, top + BOX], goal)} class="bot-flow" stroke-width={5} />}
       <rect {...box} width={NECK.width} class="bot-neck" />
-      <rect {...box} width={(NECK.width * taken) / read.length} class="bot-full" />
-      <text x={neck} y={NECK.top + 17.5} font-size={14} class="bot-letter">
+      <rect {...box} width={(NECK.width * taken) / from.length} class="bot-full" />
+      <text x={x} y={top + 17.5} font-size={14} class="bot-letter">
         {name}
       </text>
     </>
@@ -373,26 +437,27 @@ function Bottle({ read, taken, from, goal, neck, name }: BottleProps) {
 
 interface LetterProps {
   letter: string;
-  at: readonly [x: number, top: number];
-  size: number;
+  /** The middle of its upper edge. */
+  at: Point;
+  /** The width of its box, and the size of its type. */
+  box: number;
+  font: number;
   kind: string;
   weight?: number;
   [data: `data-${string}`]: string | number;
 }
 
-/** A letter in its box, which has the colour of its weight. */
-function Letter({ letter, at: [x, y], size, kind, weight, ...data }: LetterProps) {
-  const side = Math.min(size - 2, BOX);
+/** A letter or a word in its box, which has the colour of its weight. */
+function Letter({ letter, at: [x, y], box, font, kind, weight, ...data }: LetterProps) {
   const colours = weight === undefined ? null : weightColours(weight);
-  const font = fontOf(size, 16);
   return (
     <>
       <rect
-        x={x - side / 2}
+        x={x - box / 2}
         y={y}
-        width={side}
+        width={box}
         height={BOX}
-        rx={Math.min(4, side / 3)}
+        rx={Math.min(4, box / 3)}
         class={kind}
         style={colours ? { fill: colours.ground } : undefined}
         {...data}
@@ -411,7 +476,7 @@ function Letter({ letter, at: [x, y], size, kind, weight, ...data }: LetterProps
   );
 }
 
-/** A letter that was written, and below it whether it is right. */
+/** A letter or a word that was written, and below it whether it is right. */
 function Marked({ kind, at: [x, y], ...rest }: Omit<LetterProps, "weight">) {
   const right = kind.startsWith("bot-right");
   return (
@@ -426,9 +491,10 @@ function Marked({ kind, at: [x, y], ...rest }: Omit<LetterProps, "weight">) {
 
 // ---- Accuracy by length -------------------------------------------------------------------------------------------
 
-function Accuracies({ state: { cases, networks } }: { state: State }) {
+function Accuracies({ state }: { state: State }) {
+  const { networks } = state;
   return (
-    <table aria-label="Share of letters right, by length">
+    <table aria-label="Share right, by length">
       <thead>
         <tr>
           {["length", ...NETWORKS.map((network) => networks[network])].map((name) => (
@@ -439,7 +505,7 @@ function Accuracies({ state: { cases, networks } }: { state: State }) {
         </tr>
       </thead>
       <tbody>
-        {cases.map((one) => (
+        {offered(state).map((one) => (
           <tr key={one.length}>
             <th scope="row">{one.length}</th>
             {one.accuracy.map((share, network) => (
@@ -462,13 +528,19 @@ interface MatrixProps {
   onChoose: (step: number) => void;
 }
 
-/** The whole matrix: a row for each letter written, a column for each letter read. */
-function Matrix({ seen: { read, weights, attentive }, step, until, width, onChoose }: MatrixProps) {
+/** The whole matrix: a row for each letter or word written, a column for each that was read. */
+function Matrix({ seen: { unit, read, weights, attentive }, step, until, width, onChoose }: MatrixProps) {
   const [m, n] = [weights.length, read.length];
-  const { size, from, top, font, height } = maths.squares(m, n, width);
+  const longest = (texts: string[]) => 7.7 * Math.max(...texts.map((text) => text.length)) + 16;
+  const margins = unit === "letter" ? [] : [longest(attentive.wrote), longest(read)];
+  const { size, from, top, font, height } = maths.squares(m, n, width, ...margins);
+  const above = (x: number) =>
+    unit === "letter"
+      ? { x, y: top - 6 }
+      : { transform: `translate(${x + 5} ${top - 6}) rotate(-90)`, "text-anchor": "start" as const };
   const row = weights[step - 1];
   const label =
-    `Weights of attention: ${m} rows, the letters written, and ${n} columns, the letters read. ` +
+    `Weights of attention: ${m} rows, the ${unit}s written, and ${n} columns, the ${unit}s read. ` +
     (row
       ? `Row ${step}, ${attentive.wrote[step - 1]}, is marked; its largest weight is ${show(Math.max(...row))}, in column ${argmax(row) + 1}.`
       : "None is written yet.");
@@ -481,13 +553,19 @@ function Matrix({ seen: { read, weights, attentive }, step, until, width, onChoo
   return (
     <Picture label={label} width={width} height={height} class="bot-matrix" onClick={picked}>
       {read.map((letter, l) => (
-        <text key={l} x={from + (l + 0.5) * size} y={top - 6} font-size={font} class="bot-letter key">
+        <text key={l} {...above(from + (l + 0.5) * size)} font-size={font} class="bot-letter key">
           {letter}
         </text>
       ))}
       {weights.map((line, i) => (
         <g key={i} class={`bot-row${i < until ? "" : " bot-later"}`} data-step={i + 1}>
-          <text x={from - 9} y={top + (i + 0.5) * size + font * 0.35} font-size={font} class="bot-letter query">
+          <text
+            x={from - 5}
+            y={top + (i + 0.5) * size + font * 0.35}
+            font-size={font}
+            text-anchor="end"
+            class="bot-letter query"
+          >
             {attentive.wrote[i]}
           </text>
           {line.map((weight, l) => (

@@ -1,22 +1,26 @@
-/* What the networks returned: their letters and weights. Nothing is computed anew here but counts. */
+/* What the networks returned: letters or words, and weights. Nothing is computed anew here but counts. */
 
-import { decodeFloats, type Matrix, table } from "../../kit/maths.ts";
+import { type Matrix, sum } from "../../kit/maths.ts";
 
 /** The two networks: one that sees a single vector, and one with attention. */
 export type Network = "plain" | "attentive";
 export const NETWORKS: Network[] = ["plain", "attentive"];
 
-/** The sequences of one length, as Python describes them: letters with spaces between. */
+export type Unit = "letter" | "word";
+
+/** The sequences of one length, as Python describes them: letters, or words, with spaces between. */
 export interface Case extends Record<Network | "read" | "wanted", string[]> {
+  unit: Unit;
   length: number;
   /** How many sequences the accuracy is of. */
   total: number;
-  /** The share of right letters, of each network. */
+  /** The share of right letters or words, of each network. */
   accuracy: [plain: number, attentive: number];
-  returned_weights: string;
+  /** A matrix for each sequence, in thousandths. */
+  weights: Matrix[];
 }
 
-/** What a network wrote, which letters are right, and how many. */
+/** What a network wrote, which letters or words are right, and how many. */
 export interface Wrote {
   wrote: string[];
   right: boolean[];
@@ -25,15 +29,16 @@ export interface Wrote {
 
 /** One sequence: what was read and wanted, what both networks wrote, and the weights, a row for each step. */
 export interface Seen extends Record<Network, Wrote> {
+  unit: Unit;
   read: string[];
   wanted: string[];
   weights: Matrix;
 }
 
-export const letters = (text: string): string[] => text.split(" ");
+export const tokens = (text: string): string[] => text.split(" ");
 
-/** How many letters are to be written. */
-export const stepsOf = (one: Case): number => letters(one.wanted[0]!).length;
+/** How many letters or words are to be written. */
+export const stepsOf = (one: Case): number => tokens(one.wanted[0]!).length;
 
 function mark(wanted: string[], wrote: string[]): Wrote {
   const right = wanted.map((letter, i) => letter === wrote[i]);
@@ -42,22 +47,54 @@ function mark(wanted: string[], wrote: string[]): Wrote {
 
 /** A sequence of a length, counted from 1. */
 export function look(one: Case, sequence: number): Seen {
-  const of = (key: Network | "read" | "wanted") => letters(one[key][sequence - 1]!);
-  const [read, wanted] = [of("read"), of("wanted")];
-  const [m, n] = [wanted.length, read.length];
-  const numbers = decodeFloats(one.returned_weights);
-  const weights = table(m, n, (i, j) => numbers[((sequence - 1) * m + i) * n + j]!);
-  return { read, wanted, plain: mark(wanted, of("plain")), attentive: mark(wanted, of("attentive")), weights };
+  const of = (key: Network | "read" | "wanted") => tokens(one[key][sequence - 1]!);
+  const wanted = of("wanted");
+  const weights = one.weights[sequence - 1]!.map((row) => row.map((thousandths) => thousandths / 1000));
+  const [plain, attentive] = [mark(wanted, of("plain")), mark(wanted, of("attentive"))];
+  return { unit: one.unit, read: of("read"), wanted, plain, attentive, weights };
 }
 
 const MOST = 34; // pixels a letter takes at most
 const LEGIBLE = 11;
 
-/** Where the letters of a row stand in a drawing of some pixels. */
-export function columns(n: number, width: number) {
-  const size = Math.min(MOST, (width - 4) / n);
-  const left = (width - n * size) / 2;
-  return { size, centre: (j: number) => left + (j + 0.5) * size };
+/** Where one stands: its middle, its row, and the pixels of its box. */
+export interface Spot {
+  x: number;
+  row: number;
+  box: number;
+}
+
+/** Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them. */
+export function layOut(texts: string[], unit: Unit, width: number) {
+  const size = Math.min(MOST, (width - 4) / texts.length);
+  const slots = texts.map((text) => (unit === "letter" ? size : 7.7 * text.length + 14));
+  const fewest = wrap(slots, width).length;
+  let limit = width;
+  while (limit > 4 && wrap(slots, limit - 4).length === fewest) limit -= 4; // rows about as wide as each other
+  const rows = wrap(slots, limit);
+  const spots = rows.flatMap((places, row) => {
+    let right = (width - sum(places.map((j) => slots[j]!))) / 2;
+    return places.map((j): Spot => {
+      right += slots[j]!;
+      return { x: right - slots[j]! / 2, row, box: unit === "letter" ? Math.min(size - 2, 26) : slots[j]! - 4 };
+    });
+  });
+  return { spots, rows: rows.length, font: unit === "letter" ? fontOf(size, 16) : 13 };
+}
+
+/** The places of what stands in each row, if a row takes no more than some pixels. */
+function wrap(slots: number[], limit: number): number[][] {
+  const rows: number[][] = [];
+  let left = 0;
+  slots.forEach((slot, j) => {
+    if (slot > left || !rows.length) {
+      rows.push([]);
+      left = limit;
+    }
+    rows.at(-1)!.push(j);
+    left -= slot;
+  });
+  return rows;
 }
 
 /** The size of letters that stand so far apart: at least what can be read, as long as none covers another. */
@@ -65,8 +102,7 @@ export const fontOf = (apart: number, most: number): number =>
   Math.min(most, Math.max(0.86 * apart, Math.min(LEGIBLE, 1.25 * apart)));
 
 /** The squares of a matrix of m rows and n columns in a drawing of some pixels. */
-export function squares(m: number, n: number, width: number) {
-  const [left, top] = [24, 22];
+export function squares(m: number, n: number, width: number, left = 24, top = 22) {
   const size = Math.min(MOST, (width - left - 4) / n, Math.max(204 / m, 12));
   const from = left + (width - left - n * size) / 2;
   return { size, from, top, font: fontOf(size, 14), height: Math.max(226, top + m * size + 6) };

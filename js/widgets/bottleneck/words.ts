@@ -1,7 +1,7 @@
 /* What happens at an output step, in sentences. Steps are counted from 1. */
 
 import { argmax } from "../../kit/maths.ts";
-import { show } from "../../kit/text.ts";
+import { count, show } from "../../kit/text.ts";
 import type { Network, Seen, Wrote } from "./maths.ts";
 
 export type Names = Record<Network, string>;
@@ -10,28 +10,30 @@ export const capital = (text: string): string => text.charAt(0).toUpperCase() + 
 
 /** About the step, the network with one vector, and the one with attention; and all of it in a short sentence. */
 export function describeStep(seen: Seen, step: number, names: Names) {
-  if (step <= 0) return describeReading(seen.read, seen.read.length + step, names);
+  if (step <= 0) return describeReading(seen, seen.read.length + step, names);
   const i = step - 1;
   const row = seen.weights[i]!;
   const j = argmax(row);
   const verdict = (name: string, { wrote, right }: Wrote) =>
     `${capital(name)}: writes ${wrote[i]}, which is ${right[i] ? "right" : "wrong"}.`;
   return {
-    wanted: `Step ${step} of ${seen.wanted.length}: the letter to write is ${seen.wanted[i]}.`,
+    wanted: `Step ${step} of ${seen.wanted.length}: the ${seen.unit} to write is ${seen.wanted[i]}.`,
     plain: verdict(names.plain, seen.plain),
-    attentive: `${verdict(names.attentive, seen.attentive)} It looks most at letter ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
+    attentive: `${verdict(names.attentive, seen.attentive)} It looks most at ${seen.unit} ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
     short: `To write: ${seen.wanted[i]}. ${capital(names.plain)} writes ${seen.plain.wrote[i]}, ${names.attentive} ${seen.attentive.wrote[i]}.`,
   };
 }
 
 /** The same while the networks read. */
-function describeReading(read: string[], taken: number, names: Names) {
-  const wanted = taken ? `Letter ${taken} of ${read.length} is read: ${read[taken - 1]}.` : "Nothing is read yet.";
+function describeReading({ read, unit }: Seen, taken: number, names: Names) {
+  const wanted = taken
+    ? `${capital(unit)} ${taken} of ${read.length} is read: ${read[taken - 1]}.`
+    : "Nothing is read yet.";
   const full = taken === read.length ? " It has to hold all of them now." : "";
   return {
     wanted,
-    plain: `${capital(names.plain)}: the same vector takes in every letter.${full}`,
-    attentive: `${capital(names.attentive)}: a vector for each letter is kept.`,
+    plain: `${capital(names.plain)}: the same vector takes in every ${unit}.${full}`,
+    attentive: `${capital(names.attentive)}: a vector for each ${unit} is kept.`,
     short: wanted,
   };
 }
@@ -42,8 +44,7 @@ export function weightsInWords(seen: Seen, step: number): string {
   return `Weights of step ${step}: ${row.map((weight, j) => `${seen.read[j]} ${show(weight)}`).join(", ")}.`;
 }
 
-/** How many letters each network wrote right. */
-export function sumUp({ wanted, plain, attentive }: Seen, names: Names): string {
-  const of = wanted.length === 1 ? "Of 1 letter" : `Of ${wanted.length} letters`;
-  return `${of}, ${names.plain} gets ${plain.count} right, ${names.attentive} ${attentive.count}.`;
+/** How many letters or words each network wrote right. */
+export function sumUp({ unit, wanted, plain, attentive }: Seen, names: Names): string {
+  return `Of ${count(wanted.length, unit)}, ${names.plain} gets ${plain.count} right, ${names.attentive} ${attentive.count}.`;
 }
