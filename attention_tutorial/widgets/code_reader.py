@@ -1,6 +1,7 @@
 """The code model in the page: type Python, see what each head looks at and what comes next, and take heads away."""
 
 import functools
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ EXAMPLES: dict[str, Any] = {
 }
 MOST_CHARACTERS = 10_000  # of a text; no token is so long that more could be within the context
 ROWS = 12  # of the table for pages without a script
+LETTER, LINE, LEAST = 9, 38, 0.1  # of the still: a letter's width, a line's height, the least weight that has an arc
 
 Example = Mapping[str, Any]
 
@@ -110,6 +112,44 @@ class CodeReader(BookWidget):
         with torch.no_grad():
             return model(torch.tensor([ids]), [(layer, head) for layer, head in self.heads_off])
 
+    def _still(self) -> str:
+        """Draw the text, with arcs to what the chosen head looks at: a page shows it until it has the model."""
+        model, (layer, head) = _model(), self.head
+        looks = self.read().weights[layer - 1][0, head - 1, self.token].tolist()
+        texts = [model.tokens.text(i) for i in model.encode(self.text)[0].tolist()]
+        boxes, row, column = [], 0, 0  # of each token the part in its last line: left edge, top and width
+        for text in texts:
+            *above, part = text.split("\n")
+            row, column = row + len(above), 0 if above else column
+            boxes.append((LETTER * column, LINE * row + 20, LETTER * len(part)))
+            column += len(part)
+
+        def box(at: int, style: str) -> str:
+            left, top, width = boxes[at]
+            return f'<rect x="{left}" y="{top}" width="{width}" height="22" rx="3" {style}/>'
+
+        left, y, width = boxes[self.token]
+        x = left + width / 2
+        shapes = [box(self.token, 'fill="none"')]
+        seen = [at for at, weight in enumerate(looks) if at and weight >= LEAST]  # at token 0 a head finds nothing
+        for at in seen:
+            left, top, width = boxes[at]
+            to, bottom, weight = left + width / 2, top + 22, looks[at]
+            shapes.append(box(at, f'stroke="none" fill-opacity="{weight:.2f}"'))
+            curve = f"M{x} {y}C{x} {y - 20} {to} {bottom + 20} {to} {bottom}"
+            shapes.append(f'<path d="{curve}" fill="none" stroke-opacity="{0.3 + 0.6 * weight:.2f}"/>')
+        lines = self.text.split("\n")
+        for row, line in enumerate(lines):
+            place = f'y="{LINE * row + 36}" textLength="{LETTER * len(line)}"'
+            letters = f'<text {place} stroke="none" style="white-space: pre">{html.escape(line)}</text>'
+            shapes += [letters] if line else []
+        size = f"0 0 {LETTER * max(map(len, lines)) + 2} {LINE * len(lines) + 6}"
+        weights = ", ".join(f"“{_visible(texts[at])}” {rounded(looks[at])}" for at in seen) or f"none above {LEAST}"
+        said = html.escape(f"The weights of head {layer}.{head} from “{_visible(texts[self.token])}”: {weights}.")
+        ink = 'fill="currentColor" stroke="currentColor" stroke-width="2" font-family="monospace" font-size="15"'
+        drawn = f'<svg viewBox="{size}" {ink} role="img" aria-label="{said}">{"".join(shapes)}</svg>'
+        return f'<div class="attention-widget-still">\n{drawn}\n<p aria-hidden="true">{said}</p>\n</div>'
+
     def static_html(self) -> str:
         """Return a table: the last tokens, what the model expects after each, and where the chosen head looks."""
         model, read = _model(), self.read()
@@ -132,7 +172,7 @@ class CodeReader(BookWidget):
             f"where head {layer}.{head} looks most."
         )
         columns = ["expects (probability)", f"head {layer}.{head} looks at (weight)"]
-        return html_table(caption, [names[i] for i in shown], columns, cells)
+        return f"{self._still()}\n{html_table(caption, [names[i] for i in shown], columns, cells)}"
 
 
 @functools.cache

@@ -6,12 +6,13 @@ import re
 
 import pytest
 import torch
+from bs4 import BeautifulSoup
 from website import DRESS, bytes_sent, put, state_in
 
 from attention_tutorial.models.code_model import held_out_files, load_code_model
 from attention_tutorial.widgets import CodeReader
 from attention_tutorial.widgets.base import STATIC
-from attention_tutorial.widgets.code_reader import EXAMPLES, MOST_CHARACTERS
+from attention_tutorial.widgets.code_reader import EXAMPLES, LEAST, LETTER, LINE, MOST_CHARACTERS
 
 CLOSE = 1e-6
 
@@ -194,6 +195,24 @@ def test_the_table_says_what_the_model_expects_and_where_the_head_looks():
     cells = f"<td>{guess} ({likeliest.values:.3f})</td><td>· ({read.weights[0][0, 0, -1].max():.3f})</td>"
     assert f'<th scope="row">ra</th>{cells}' in reader.static_html()
     assert "without head 2.1" in CodeReader("x", heads_off=[(2, 1)]).static_html()
+
+
+def test_the_still_marks_the_tokens_that_the_head_looks_at_where_they_stand_in_the_text(model):
+    reader = CodeReader("f(a,\n  <b>)", head=(1, 1))
+    texts = [model.tokens.text(i) for i in model.encode(reader.text)[0].tolist()]
+    looks = reader.read().weights[0][0, 0, -1].tolist()
+    seen = [at for at in range(1, len(texts)) if looks[at] >= LEAST]
+    drawn = BeautifulSoup(reader.static_html(), "html.parser").select_one(".attention-widget-still")
+    lines = [text.text for text in drawn.select("text")]
+    assert lines == reader.text.split("\n") and 0 < len(seen) < len(texts) - 1
+    chosen, *boxes = drawn.select("rect")
+    under = [
+        lines[int(box["y"]) // LINE][int(box["x"]) // LETTER :][: int(box["width"]) // LETTER]
+        for box in [chosen, *boxes]
+    ]
+    assert under == [texts[-1], *(texts[at].split("\n")[-1] for at in seen)]
+    assert [float(box["fill-opacity"]) for box in boxes] == [round(looks[at], 2) for at in seen]
+    assert all(f"{looks[at]:.3f}" in drawn.p.text for at in seen)
 
 
 def test_halves_of_surrogate_pairs_do_not_reach_a_page():
@@ -400,13 +419,16 @@ def test_on_a_page_the_bundle_comes_when_a_reader_asks_for_it_and_paper_gets_the
     page = pages.take(viewport={"width": 360, "height": 900})
     page.goto(f"{widget_addresses['http']}/code_reader.html")
     assert not [url for _, url in page.heard if "widgets/code_reader" in url]
-    table = page.locator("[data-later-widget=code_reader] table")
-    assert not table.is_visible()
+    still, table = (
+        page.locator(f"[data-later-widget=code_reader] {part}") for part in (".attention-widget-still", "table")
+    )
+    assert still.is_visible() and not table.is_visible()
     page.emulate_media(media="print")
     assert table.is_visible() and not page.get_by_role("button", name=CodeReader.later).is_visible()
     page.emulate_media(media="screen")
     page.get_by_role("button", name=CodeReader.later).click()
     page.wait_for_selector("[data-mounted=yes]")
+    assert not still.is_visible()
     agrees(page, CodeReader())
     pages.give_back(page)
 

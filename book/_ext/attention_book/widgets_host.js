@@ -140,14 +140,17 @@
     if (place in before) mountLate(element);
   }
 
-  // A heavy widget stands there as a table, with a button that fetches its bundle. The table is seen on paper alone.
+  // A heavy widget is there as a still, if it has one, and a table, with a button that fetches its bundle. The table is
+  // seen on paper alone.
   function offer(element, place) {
     const name = element.dataset.laterWidget;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "attention-widget-later";
     button.textContent = element.dataset.offer;
-    element.prepend(button);
+    const still = element.querySelector(".attention-widget-still");
+    if (still) still.after(button);
+    else element.prepend(button);
 
     async function open() {
       button.disabled = true;
