@@ -124,9 +124,10 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
     app.connect("build-finished", for_the_site(theme.cut_sheets))
-    app.connect("build-finished", for_the_site(theme.join_sheets))
     app.connect("build-finished", for_the_site(theme.cut_fonts))
-    app.connect("build-finished", for_the_site(theme.remove_unused))
+    # The theme writes the colours of code, light and dark, at 500.
+    app.connect("build-finished", for_the_site(theme.join_sheets), priority=501)
+    app.connect("build-finished", for_the_site(theme.remove_unused), priority=502)
 
     return {
         "version": "1",
