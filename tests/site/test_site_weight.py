@@ -41,6 +41,14 @@ def test_little_holds_up_the_first_text(site, name):
     assert [urlsplit(script).path.rpartition("/")[2] for script in scripts] == ["documentation_options.js"]
 
 
+def test_the_one_style_sheet_has_the_colours_of_code_for_light_and_dark(site):
+    sheet, code = ((site / "_static" / f"{name}.css").read_text(encoding="utf-8") for name in ("theme", "pygments"))
+    assert {'html[data-theme="light"] .highlight', 'html[data-theme="dark"] .highlight'} <= set(
+        re.findall(r"^(html\S+ \.highlight) \.nb\b", code, re.MULTILINE)
+    )
+    assert code in sheet
+
+
 def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site):
     for name in TOC:
         head, article, foot = re.split("<article|</article>", (site / f"{name}.html").read_text(encoding="utf-8"))

@@ -333,20 +333,23 @@ STAYS_IN_PLACE = {"heads"}  # a panel with a line for each head would cover too 
 NO_PANEL = {"your_turn"}
 
 
-def test_the_panel_sticks_to_the_window_and_covers_no_focus(opened):
+def test_the_panel_sticks_to_the_window_while_one_works_and_covers_no_focus(opened):
     widget, page = opened
     if widget.module in NO_PANEL:
         return
     panel = page.locator(".bw-panel")
     assert panel.count() == 1, "use <Panel> of js/kit"
     stays = widget.module in STAYS_IN_PLACE
-    assert panel.evaluate("x => getComputedStyle(x).position") == ("static" if stays else "sticky")
-    if stays:
-        return
+    position = "x => getComputedStyle(x).position"
+    assert panel.evaluate(position) == "static", "before one works with the widget, it covers nothing"
     page.add_style_tag(content="html { scroll-behavior: auto !important; }")  # or it scrolls on while we look
     page.evaluate("document.querySelector('.bw').scrollIntoView()")
+    page.locator(".bw :is(button, select, input)").first.evaluate("x => x.focus({ preventScroll: true })")
+    assert panel.evaluate(position) == ("static" if stays else "sticky")
+    if stays:
+        return
     place = panel.bounding_box()
-    assert place["y"] + place["height"] <= 901, "it is in sight as soon as the widget is"
+    assert place["y"] + place["height"] <= 901, "it is in sight as soon as one works with the widget"
     hidden = """() => {
       const panel = document.querySelector(".bw-panel");
       const covered = [];
