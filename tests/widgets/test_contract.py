@@ -340,6 +340,8 @@ def test_the_panel_sticks_to_the_window_while_one_works_and_covers_no_focus(open
     panel = page.locator(".bw-panel")
     assert panel.count() == 1, "use <Panel> of js/kit"
     stays = widget.module in STAYS_IN_PLACE
+    page.mouse.move(0, 0)  # the code reader was fetched by a click, and has the focus
+    page.evaluate("document.activeElement.blur()")
     position = "x => getComputedStyle(x).position"
     assert panel.evaluate(position) == "static", "before one works with the widget, it covers nothing"
     page.add_style_tag(content="html { scroll-behavior: auto !important; }")  # or it scrolls on while we look
