@@ -185,6 +185,8 @@ def test_sentences_that_do_not_fit_are_refused():
     sentence = (*SENTENCE, *SENTENCE[1:] * 2)
     with pytest.raises(ValueError, match=r"the weights of 'the idea.*' must be .words written, 6.; got .7, 5."):
         Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 5))])
+    with pytest.raises(TypeError, match=r"the weights of a sentence must .*; got list"):
+        Bottleneck.of(**models(), sentences=[(*sentence, [[0.5]])])
     with pytest.raises(ValueError, match=r"sentences must differ in length; got sentences of .6, 6. words"):
         Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 6))] * 2)
 
