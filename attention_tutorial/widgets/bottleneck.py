@@ -57,7 +57,7 @@ class Bottleneck(BookWidget):
         >>> widget = Bottleneck(length=8, sequence=2)
         >>> widget
         Bottleneck(length=8, sequence=2, step=1)
-        >>> widget.weights().shape, [round(row, 4) for row in widget.weights().sum(dim=1).tolist()][:3]
+        >>> widget.weights().shape, [round(row, 2) for row in widget.weights().sum(dim=1).tolist()][:3]
         (torch.Size([8, 8]), [1.0, 1.0, 1.0])
 
     Source:
