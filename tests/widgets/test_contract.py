@@ -426,7 +426,7 @@ def test_in_every_state_axe_finds_nothing_serious_and_nothing_is_wider_than_a_ph
 SMALL = [widget for widget in CLASSES if "compact" in widget.class_trait_names() and widget.module != "translator"]
 
 
-@pytest.mark.parametrize(("width", "height"), [(DESK, 560), (PHONE, 760)])
+@pytest.mark.parametrize(("width", "height"), [(DESK, 560), (PHONE, 940)])
 @pytest.mark.parametrize("widget", SMALL, ids=lambda widget: widget.module)
 def test_a_small_form_has_few_controls_and_keeps_its_height(pages, widget, width, height):
     page = pages.take(viewport={"width": width, "height": 900})
