@@ -105,8 +105,8 @@ function Small(props: Props) {
       <div class="bw-controls">
         <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
       </div>
-      <Networks state={state} data={data} />
       <Moments {...props} />
+      <Networks state={state} data={data} />
       <p class="bw-said">
         <ReservedHeight longest={[longest(sentences)]}>{said(state)}</ReservedHeight>
       </p>
