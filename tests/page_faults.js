@@ -165,6 +165,24 @@ function thinOut() {
   for (const x of all(".highlight pre")) x.replaceChildren(x.textContent);
 }
 
+/* Whether one sees that an element has the focus; the link of a card is the card. */
+function isRinged(element) {
+  const style = getComputedStyle(element.closest(".sd-card") || element);
+  const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  return outlined || style.boxShadow !== "none";
+}
+
+/* The links of the text that do not show that they have the focus. */
+function linksWithoutRing() {
+  const links = all("article a[href]").filter((link) => link.checkVisibility({ visibilityProperty: true }));
+  const unseen = links.filter((link) => {
+    link.focus({ preventScroll: true }); // as from a keyboard, where no mouse was used
+    return !isRinged(link);
+  });
+  document.activeElement.blur();
+  return unseen.map((link) => `the focus is not seen: ${name(link)}`);
+}
+
 /* Note every place that the keyboard comes to, in `window.stops`, until it comes back to the first. */
 function followFocus() {
   window.stops = [];
@@ -172,14 +190,11 @@ function followFocus() {
   document.addEventListener("focusin", ({ target }) => {
     if (target === window.stops[0]?.target) window.cameAround = true;
     if (window.cameAround) return;
-    const shown = target.closest(".sd-card") || target; // the link of a card is the card
-    const style = getComputedStyle(shown);
-    const box = shown.getBoundingClientRect();
-    const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    const box = (target.closest(".sd-card") || target).getBoundingClientRect();
     window.stops.push({
       target,
       name: name(target),
-      seen: outlined || style.boxShadow !== "none",
+      seen: isRinged(target),
       placed: box.width > 0 && box.height > 0,
       skips: Boolean(target.closest("#pst-skip-link")),
       navigation: Boolean(target.closest("nav")),

@@ -102,6 +102,11 @@ def structure(page, context=None):
     return [f"{rule} ({number}): {element[:200]}" for rule, element, number in found]
 
 
+def unseen_focus(page):
+    """List links of the text that do not show the focus: quicker than a walk with Tab, so every page can be asked."""
+    return ask(page, "linksWithoutRing")
+
+
 def keyboard(page):
     """Walk through the page with Tab, and list what that does not reach, or where one cannot see where one is.
 

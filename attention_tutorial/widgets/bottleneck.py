@@ -9,7 +9,7 @@ import torch
 import traitlets
 from torch import Tensor
 
-from .._validation import check_size
+from .._validation import check_float_tensor, check_size
 from ..data.copying import copy_examples, spell
 from ..data.translation import split_words
 from ..models.seq2seq import Seq2Seq
@@ -57,7 +57,7 @@ class Bottleneck(BookWidget):
         >>> widget = Bottleneck(length=8, sequence=2)
         >>> widget
         Bottleneck(length=8, sequence=2, step=1)
-        >>> widget.weights().shape, [round(row, 4) for row in widget.weights().sum(dim=1).tolist()][:3]
+        >>> widget.weights().shape, [round(row, 2) for row in widget.weights().sum(dim=1).tolist()][:3]
         (torch.Size([8, 8]), [1.0, 1.0, 1.0])
 
     Source:
@@ -111,7 +111,8 @@ class Bottleneck(BookWidget):
             step: the output step to begin with, counted from 1.
 
         Raises:
-            TypeError: if a model is no ``Seq2Seq``, ``test_sets`` no mapping, or a number no int.
+            TypeError: if a model is no ``Seq2Seq``, ``test_sets`` no mapping, a number no int, or the weights of a
+                sentence no float tensor.
             ValueError: if a model is of the wrong kind, a test set or a sentence's weights do not fit, two sentences
                 are equally long, or there is no such length, sequence or step.
 
@@ -201,7 +202,7 @@ class Bottleneck(BookWidget):
     def _texts(self, case: dict[str, Any]) -> str:
         names = {"read": "read", "wanted": "to be written", **{key: f"{name} wrote" for key, name in NETWORKS.items()}}
         texts = [[case[key][self.sequence - 1]] for key in names]
-        title = f"Sequence {self.sequence} of {case['length']} {case['unit']}s"
+        title = f"Sequence {self.sequence} of {case['length']} {case['unit']}{'s' * (case['length'] > 1)}"
         return html_table(title, list(names.values()), [f"{case['unit']}s"], texts)
 
 
@@ -258,6 +259,7 @@ def _sentence(read: str, wanted: str, plain: str, attentive: str, weights: Tenso
     """Return a sentence as a case with one sequence; as many words as are wanted are kept of what was written."""
     words, right = split_words(read), split_words(wanted)
     n, m = len(words), len(right)
+    check_float_tensor("the weights of a sentence", weights)
     if weights.dim() != 2 or weights.size(1) != n:
         raise ValueError(f"the weights of {read!r} must be (words written, {n}); got {tuple(weights.shape)}")
     rows = torch.zeros(m, n)

@@ -185,6 +185,8 @@ def test_sentences_that_do_not_fit_are_refused():
     sentence = (*SENTENCE, *SENTENCE[1:] * 2)
     with pytest.raises(ValueError, match=r"the weights of 'the idea.*' must be .words written, 6.; got .7, 5."):
         Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 5))])
+    with pytest.raises(TypeError, match=r"the weights of a sentence must .*; got list"):
+        Bottleneck.of(**models(), sentences=[(*sentence, [[0.5]])])
     with pytest.raises(ValueError, match=r"sentences must differ in length; got sentences of .6, 6. words"):
         Bottleneck.of(**models(), sentences=[(*sentence, torch.rand(7, 6))] * 2)
 
@@ -403,12 +405,15 @@ def test_words_can_be_read_and_stand_whole_in_their_boxes(browser, width):
     put(page, Bottleneck.recorded(unit="word", length=11))
     outside = page.eval_on_selector_all(
         ".bot-network rect:is(.bot-read, [data-written])",
-        """all => all.filter(box => {
+        """all => all.filter((box, k) => {
+          const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
+          const others = all.filter((one, l) => l > k && one.ownerSVGElement === box.ownerSVGElement);
           const [out, word] = [box, box.nextElementSibling].map(x => x.getBoundingClientRect());
           const svg = box.ownerSVGElement.getBoundingClientRect();
           const size = parseFloat(getComputedStyle(box.nextElementSibling).fontSize) * box.getScreenCTM().a;
           return size < 11 || word.left < out.left || word.right > out.right
-            || out.left < svg.left || out.right > svg.right || out.bottom > svg.bottom;
+            || out.left < svg.left || out.right > svg.right || out.bottom > svg.bottom
+            || others.some(one => !apart(out, one.getBoundingClientRect()));
         }).map(x => x.nextElementSibling.textContent)""",
     )
     assert outside == []

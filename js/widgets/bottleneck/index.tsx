@@ -93,29 +93,26 @@ function Small(props: Props) {
   const { here, seen } = data;
   const said = ({ step, rest }: Pick<State, "step" | "rest">, of = seen) =>
     rest || step === of.wanted.length ? sumUp(of, state.networks) : describeStep(of, step, state.networks).short;
-  const all = offered(state).map((one) => look(one, state.sequence));
-  const sentences = [
-    ...all.map((of) => said({ step: 1, rest: true }, of)),
-    ...momentsOf(seen).map((step) => said({ step, rest: false })),
-  ];
+  const sentences = state.cases
+    .map((one) => look(one, 1))
+    .flatMap((of) => [
+      said({ step: 1, rest: true }, of),
+      ...momentsOf(of).map((step) => said({ step, rest: false }, of)),
+    ]);
   return (
     <>
-      <Title unit={here.unit} />
+      <Heading>One vector, or attention</Heading>
       <div class="bw-controls">
         <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
       </div>
-      <Networks state={state} data={data} />
       <Moments {...props} />
+      <Networks state={state} data={data} />
       <p class="bw-said">
         <ReservedHeight longest={[longest(sentences)]}>{said(state)}</ReservedHeight>
       </p>
     </>
   );
 }
-
-const Title = ({ unit }: { unit: Unit }) => (
-  <Heading>{unit === "letter" ? "Copy a sequence" : "Translate"}: through one vector, or with attention</Heading>
-);
 
 /** All moments, from before the first letter or word is read until the last one is written. */
 const momentsOf = ({ read, wanted }: Seen): number[] =>
@@ -160,7 +157,7 @@ function Whole({ state, data, write }: Props) {
   const everyStep = momentsOf(seen).map((step) => bothIn(describeStep(seen, step, state.networks)));
   return (
     <>
-      <Title unit={here.unit} />
+      <Heading>One vector, or attention</Heading>
       <Controls state={state} data={data} write={write} onChoose={choose} />
       {state.note && (
         <p class="bw-note">
@@ -283,6 +280,7 @@ function NetworkPanel({ state, data, network, children }: PanelProps) {
             names={state.networks}
             label={said[network]}
             width={width}
+            height={Math.max(...state.cases.map((one) => heightOf(look(one, 1), width)))}
           />
         )}
       </Fitting>
@@ -298,7 +296,7 @@ const READ = 22;
 const BOX = 26;
 const LINE = { read: BOX + 6, written: BOX + 20 };
 const BETWEEN = 64;
-const NECK = { below: 19, width: 96 };
+const NECK = 96; // its width
 
 type Point = readonly [x: number, y: number];
 
@@ -315,17 +313,24 @@ interface DrawingProps {
   names: Names;
   label: string;
   width: number;
+  height: number;
+}
+
+/** The height that a sequence needs: both networks' drawings are as high. */
+function heightOf({ unit, read, plain, attentive }: Seen, width: number): number {
+  const rows = (texts: string[]) => layOut(texts, unit, width).rows;
+  const written = Math.max(rows(plain.wrote), rows(attentive.wrote));
+  return READ + (rows(read) - 1) * LINE.read + BOX + BETWEEN + written * LINE.written;
 }
 
 /** What is read above, what is written below, and between them what the network has to go by at this step. */
-function NetworkDrawing({ seen, step, until, network, names, label, width }: DrawingProps) {
+function NetworkDrawing({ seen, step, until, network, names, label, width, height }: DrawingProps) {
   const { read, weights, unit } = seen;
   const { wrote, right } = seen[network];
   const source = layOut(read, unit, width);
   const target = layOut(wrote, unit, width);
-  const rows = Math.max(...NETWORKS.map((one) => layOut(seen[one].wrote, unit, width).rows)); // both are as high
   const below = READ + (source.rows - 1) * LINE.read + BOX; // what is read ends here
-  const written = below + BETWEEN;
+  const written = below + BETWEEN + height - heightOf(seen, width);
   const readAt = ({ x, row }: Spot): Point => [x, READ + row * LINE.read];
   const writtenAt = ({ x, row }: Spot): Point => [x, written + row * LINE.written];
   const from = source.spots.map(readAt).map(([x, y]): Point => [x, y + BOX]);
@@ -334,9 +339,11 @@ function NetworkDrawing({ seen, step, until, network, names, label, width }: Dra
   const goal = step > 0 ? writtenAt(target.spots[i]!) : null;
   const taken = step > 0 ? read.length : read.length + step; // read so far
   return (
-    <Picture label={label} width={width} height={written + rows * LINE.written} class="bot-network">
-      {row && goal && <Flows {...{ row, from, goal, width, below }} />}
-      {network === "plain" && <Bottle {...{ taken, from, goal }} at={[width / 2, below]} name={names.plain} />}
+    <Picture label={label} width={width} height={height} class="bot-network">
+      {row && goal && <Flows {...{ row, from, goal, width }} between={[below, written]} />}
+      {network === "plain" && (
+        <Bottle {...{ taken, from, goal }} at={[width / 2, (below + written - BOX) / 2]} name={names.plain} />
+      )}
       <text x={4} y={14} class="bot-side">
         read
       </text>
@@ -375,12 +382,12 @@ interface FlowsProps {
   from: Point[];
   goal: Point;
   width: number;
-  /** The lower end of what is read. */
-  below: number;
+  /** The lower end of what is read, and the upper one of what is written. */
+  between: Point;
 }
 
 /** A line for each weight, and the largest as a number. */
-function Flows({ row, from, goal, width, below }: FlowsProps) {
+function Flows({ row, from, goal, width, between: [below, written] }: FlowsProps) {
   const best = argmax(row);
   const [x, y] = [0, 1].map((axis) => (from[best]![axis]! + goal[axis]!) / 2) as [number, number]; // half-way
   return (
@@ -391,7 +398,7 @@ function Flows({ row, from, goal, width, below }: FlowsProps) {
             <path key={j} d={thread(from[j]!, goal)} class="bot-flow" stroke-width={(0.8 + 8 * weight).toFixed(2)} />
           ),
       )}
-      <Lettering at={[within(x, width - 16, 16), within(y + 4, below + BETWEEN - 8, below + 16)]} kind="bot-weight">
+      <Lettering at={[within(x, width - 16, 16), within(y + 4, written - 8, below + 16)]} kind="bot-weight">
         {show(row[best]!)}
       </Lettering>
     </>
@@ -404,15 +411,14 @@ interface BottleProps {
   from: Point[];
   /** Where it writes, if it does. */
   goal: Point | null;
-  /** The middle of the vector, and the lower end of what is read. */
+  /** The middle of the vector's upper edge. */
   at: Point;
   name: string;
 }
 
 /** All that is read into one vector, one after the other, and out of it. */
-function Bottle({ taken, from, goal, at: [x, below], name }: BottleProps) {
-  const top = below + NECK.below;
-  const box = { x: x - NECK.width / 2, y: top, height: BOX, rx: 13 };
+function Bottle({ taken, from, goal, at: [x, top], name }: BottleProps) {
+  const box = { x: x - NECK / 2, y: top, height: BOX, rx: 13 };
   return (
     <>
       {from.map((point, j) => {
@@ -426,8 +432,8 @@ function Bottle({ taken, from, goal, at: [x, below], name }: BottleProps) {
         );
       })}
       {goal && <path d={thread([x, top + BOX], goal)} class="bot-flow" stroke-width={5} />}
-      <rect {...box} width={NECK.width} class="bot-neck" />
-      <rect {...box} width={(NECK.width * taken) / from.length} class="bot-full" />
+      <rect {...box} width={NECK} class="bot-neck" />
+      <rect {...box} width={(NECK * taken) / from.length} class="bot-full" />
       <text x={x} y={top + 17.5} font-size={14} class="bot-letter">
         {name}
       </text>

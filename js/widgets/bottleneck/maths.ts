@@ -67,7 +67,8 @@ export interface Spot {
 /** Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them. */
 export function layOut(texts: string[], unit: Unit, width: number) {
   const size = Math.min(MOST, (width - 4) / texts.length);
-  const slots = texts.map((text) => (unit === "letter" ? size : 7.7 * text.length + 14));
+  const font = unit === "letter" ? fontOf(size, 16) : Math.min(Math.max(width / 24, LEGIBLE), 13);
+  const slots = texts.map((text) => (unit === "letter" ? size : 0.59 * font * text.length + 13));
   const fewest = wrap(slots, width).length;
   let limit = width;
   while (limit > 4 && wrap(slots, limit - 4).length === fewest) limit -= 4; // rows about as wide as each other
@@ -79,7 +80,7 @@ export function layOut(texts: string[], unit: Unit, width: number) {
       return { x: right - slots[j]! / 2, row, box: unit === "letter" ? Math.min(size - 2, 26) : slots[j]! - 4 };
     });
   });
-  return { spots, rows: rows.length, font: unit === "letter" ? fontOf(size, 16) : 13 };
+  return { spots, rows: rows.length, font };
 }
 
 /** The places of what stands in each row, if a row takes no more than some pixels. */
