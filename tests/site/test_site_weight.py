@@ -84,11 +84,10 @@ def test_the_start_page_is_light(site):
 def test_the_site_holds_nothing_for_developers_only_and_of_style_sheets_what_pages_name(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
-    styles = site / "_static" / "styles"
-    bootstrap, theme = ((styles / f"{name}.css").read_text("utf-8") for name in ("bootstrap", "pydata-sphinx-theme"))
-    assert ".ratio-16x9" not in bootstrap and ".nboutput" not in theme
-    assert all(rule in bootstrap for rule in (".navbar{", ".dropdown-menu.show{", "@media print{", ".container"))
-    assert all(rule in theme for rule in (":not(.only-dark,.dark-light)", ".bd-sidebar-primary", ":root{"))
+    sheet = (site / "_static" / "theme.css").read_text(encoding="utf-8")
+    assert ".ratio-16x9" not in sheet and ".nboutput" not in sheet
+    assert all(rule in sheet for rule in (".navbar{", ".dropdown-menu.show{", "@media print{", ".container"))
+    assert all(rule in sheet for rule in (":not(.only-dark,.dark-light)", ".bd-sidebar-primary", ":root{"))
 
 
 # ---- What the start page opens with -------------------------------------------------------------------------------
