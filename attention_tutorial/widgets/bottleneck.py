@@ -138,7 +138,7 @@ class Bottleneck(BookWidget):
         Args:
             unit: what to begin with, ``"letter"`` or ``"word"``: copies of letters, or sentences.
             length: the length to begin with.
-            compact: leave out all controls but the length, and all pictures but the letters.
+            compact: leave out all controls but the unit, the length and the player, and the matrix of weights.
 
         Raises:
             ValueError: if there is no such unit or length.
