@@ -115,8 +115,12 @@
     });
     return menus;
   }
+  function meet({ type, movementX, movementY }) {
+    if (type === "pointermove" && !movementX && !movementY) return; // it rests where the page opened
+    bringMenus();
+  }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
-    addEventListener(sign, bringMenus, { once: true, passive: true }); // the page's own scrolling, no list's in it
+    addEventListener(sign, meet, { passive: true }); // the page's own scrolling, no list's in it
   }
   addEventListener("click", (event) => {
     const opener = event.target.closest?.("[data-bs-toggle=dropdown]");

@@ -104,9 +104,12 @@
     },
     { rootMargin: "50% 0px" },
   );
-  const watch = () => waiting.forEach((_, element) => { near.observe(element); });
+  function meet({ type, movementX, movementY }) {
+    if (type === "pointermove" && !movementX && !movementY) return; // a pointer that rests where the page opened
+    for (const element of waiting.keys()) near.observe(element);
+  }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
-    addEventListener(sign, watch, { once: true, passive: true });
+    addEventListener(sign, meet, { passive: true });
   }
   addEventListener("keydown", ({ key }) => { if (key === "Tab") mountRest(); });
   addEventListener("mount-widgets", mountRest); // for a program that looks at the whole page
