@@ -12,7 +12,7 @@ import { Folded, Panel, ReservedHeight, Scroll, TextAlternative } from "../../ki
 import { isFaint } from "../../kit/text.ts";
 import { defineWidget, Heading, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
 import { defaults, Model, TASKS, type TaskName } from "./engine.ts";
-import { type Pair, Race } from "./race.ts";
+import { Race } from "./race.ts";
 import {
   DIFFER,
   describe,
@@ -21,6 +21,7 @@ import {
   LABELS,
   NAMES,
   NEW,
+  type Pair,
   type Switch,
   type Switches,
   say,

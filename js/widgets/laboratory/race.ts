@@ -1,10 +1,9 @@
 /* Two models that are trained side by side, each in a thread of its own: both take the same steps, and nobody runs ahead. */
 
 import type { Setup } from "./engine.ts";
+import type { Pair } from "./setups.ts";
 import type { Answer, Asked, Look, Point } from "./worker.ts";
 import script from "./worker.ts?thread";
-
-export type Pair<T> = [a: T, b: T];
 
 const EVERY = 25; // steps from one measurement to the next, at first: where there are twice as many, twice as far
 const MANY = 1600; // steps of a run, from which on it is measured less often

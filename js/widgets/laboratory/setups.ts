@@ -1,7 +1,8 @@
 /* Two set-ups that differ in one switch: what can be switched, and how a pair is written in a link and in Python. */
 
 import type { Setup, TaskName } from "./engine.ts";
-import type { Pair } from "./race.ts";
+
+export type Pair<T> = [a: T, b: T];
 
 /** On how many sequences, which no model is trained on, the two are compared. */
 export const NEW = 512;

@@ -1,8 +1,7 @@
 /* What is said of two models. */
 
 import type { TaskName } from "./engine.ts";
-import type { Pair } from "./race.ts";
-import { describe, type Experiment, NEW } from "./setups.ts";
+import { describe, type Experiment, NEW, type Pair } from "./setups.ts";
 import type { Look, Point } from "./worker.ts";
 
 /** What a task asks, in a sentence. */
