@@ -45,7 +45,8 @@ FIGURES = """async () => {
 }"""
 DEMONSTRATIONS = """() => [...document.querySelectorAll(".demonstration")].map((each) => {
     const { widget, mounted } = each.shadowRoot.querySelector("[data-widget]").dataset;
-    return [widget, mounted];
+    const letters = each.shadowRoot.querySelector(".bw");
+    return [widget, mounted, getComputedStyle(letters).fontFamily.startsWith("Inter")];
 })"""
 
 
@@ -139,7 +140,7 @@ def test_a_deck_holds_the_figures_formulas_and_demonstrations(deck, site):
     assert page.evaluate(FIGURES) == [[alt, True] for alt in alts]
 
     shown = re.findall(r'data-(?:later-)?widget="(\w+)"', " ".join(data.get("text/html", "") for _, data in outputs))
-    assert page.evaluate(DEMONSTRATIONS) == [[name, "yes"] for name in shown if name != "your_turn"]
+    assert page.evaluate(DEMONSTRATIONS) == [[name, "yes", True] for name in shown if name != "your_turn"]
 
     article = soup_of(site / f"{chapter}.html").select_one("article")
     formulas = article.select("div.math:not(details *, [id^=exercise-] *)")
