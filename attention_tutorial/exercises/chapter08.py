@@ -19,6 +19,17 @@ from .parse import mask, number, numbers, random, tensor
 from .runner import Mistake, call
 from .table import Case, Exercise, WrongAnswer, quick_question
 
+TWICE_AS_LONG = quick_question(
+    "A text becomes twice as long. How many times as many weights does naive attention hold?",
+    4,
+    {
+        2: "there is a weight for every pair of a query and a key, and both become twice as many",
+        8: "twice the queries and twice the keys make 2 · 2 times the pairs",
+        1: "a longer text has more pairs of a query and a key, and each has a weight",
+    },
+    fallback_message="there is a weight for every pair of a query and a key",
+)
+
 OPERATIONS_A_BYTE = quick_question(
     "Naive attention, d = 128, numbers of 2 bytes, n very large. How many operations for each byte that is moved?",
     64,

@@ -45,12 +45,12 @@ class Place(NamedTuple):
 
 
 def exercises_in(notebook: NotebookNode) -> Iterable[tuple[str, str]]:
-    """Yield each exercise and *Your turn* of a chapter: the numbered heading over it, and the name its check has."""
+    """Yield each exercise and *Your turn* of a chapter: the numbered heading over it, or the title, and its check's name."""
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for title in re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE):
-                heading = title if lasting_id(title) else heading
+            for title in re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
+                heading = title if lasting_id(title) or not heading else heading
         elif called := re.search(r'^check\("(\w+)", ', cell.source, re.MULTILINE):
             yield heading, called[1]
 
@@ -88,6 +88,7 @@ class MistakesDirective(SphinxDirective):
             for heading, name in exercises_in(notebook):
                 number, *title = heading.removeprefix("Exercise ").split()
                 words = " ".join(word for word in title if set(word) != {"★"})
+                number = number.rstrip(".")  # of a chapter's title
                 place = number if heading.startswith("Exercise ") else f"turn in {number}"
                 places[name] = Place(f"{page}#{nodes.make_id(heading)}", place, words, chapter)
         return places
