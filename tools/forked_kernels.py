@@ -16,7 +16,14 @@ from collections.abc import Iterator, Mapping
 
 # What libraries read when they are imported: a kernel that shall have it otherwise is started as Jupyter starts it.
 READ_AHEAD = ("PYTHON", "LD_", "OMP_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH", "TRITON_", "NPY_")
-AHEAD = ("torch", "numpy", "ipykernel.kernelapp", "matplotlib.backends.backend_agg", "matplotlib.projections")
+AHEAD = (
+    "torch",
+    "torch._dynamo",  # which torch imports with the first optimizer
+    "numpy",
+    "ipykernel.kernelapp",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.projections",
+)
 
 
 class ForkedKernel:
