@@ -35,6 +35,9 @@ KERNEL_ENVIRONMENT = {
     "ATTENTION_TUTORIAL_WIDGETS": "static",  # the messages of a live widget hold random ids
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # another backend would store no figures
     "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
+    # glibc keeps the memory of a large tensor for the next one: to map and clear it anew costs half of some cells.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**32),
 }
 # The stored outputs are made on the CPU; the tests may compare them on other devices.
 REFERENCE_ENVIRONMENT = {
