@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
-# What libraries read when they start or are imported: a kernel that shall have it otherwise is started as Jupyter starts it.
+# What libraries read as they start: a kernel that shall have it otherwise is started as Jupyter starts it.
 READ_AHEAD = ("PYTHON", "LD_", "MALLOC_", "OMP_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH", "TRITON_", "NPY_")
 AHEAD = (
     "torch",
