@@ -79,6 +79,7 @@ def pytest_configure(config):
     config.add_cleanup(environment.close)
     os.environ.update(environment.enter_context(kernel_environment()))
     os.environ["ATTENTION_TUTORIAL_DEVICE"] = config.getoption("--device")
+    os.environ["ATTENTION_TUTORIAL_FIGURES"] = "rough"  # no picture is compared
     # References are made with hash seed 0. With another one, a cell that prints a set's order fails, and every time.
     os.environ.setdefault("PYTHONHASHSEED", "1")
     if config.getoption("--device") == "cpu":

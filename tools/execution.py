@@ -35,9 +35,16 @@ KERNEL_ENVIRONMENT = {
     "ATTENTION_TUTORIAL_WIDGETS": "static",  # the messages of a live widget hold random ids
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # another backend would store no figures
     "OMP_WAIT_POLICY": "passive",  # spinning threads make small models slow on a busy machine
+    # glibc keeps the memory of a large tensor for the next one: to map and clear it anew costs half of some cells.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**32),
 }
 # The stored outputs are made on the CPU; the tests may compare them on other devices.
-REFERENCE_ENVIRONMENT = {"ATTENTION_TUTORIAL_DEVICE": "cpu", "PYTHONHASHSEED": "0"}
+REFERENCE_ENVIRONMENT = {
+    "ATTENTION_TUTORIAL_DEVICE": "cpu",
+    "ATTENTION_TUTORIAL_FIGURES": "finished",
+    "PYTHONHASHSEED": "0",
+}
 
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

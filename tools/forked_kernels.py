@@ -14,9 +14,16 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
-# What libraries read when they are imported: a kernel that shall have it otherwise is started as Jupyter starts it.
-READ_AHEAD = ("PYTHON", "LD_", "OMP_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH", "TRITON_", "NPY_")
-AHEAD = ("torch", "numpy", "ipykernel.kernelapp", "matplotlib.backends.backend_agg", "matplotlib.projections")
+# What libraries read as they start: a kernel that shall have it otherwise is started as Jupyter starts it.
+READ_AHEAD = ("PYTHON", "LD_", "MALLOC_", "OMP_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH", "TRITON_", "NPY_")
+AHEAD = (
+    "torch",
+    "torch._dynamo",  # which torch imports with the first optimizer
+    "numpy",
+    "ipykernel.kernelapp",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.projections",
+)
 
 
 class ForkedKernel:

@@ -13,6 +13,7 @@ from .figures import describe_figures
 __all__ = ["controls", "setup"]
 
 WIDGETS = "ATTENTION_TUTORIAL_WIDGETS"  # "static": leave no live widget behind; the book's notebooks are executed so
+FIGURES = "ATTENTION_TUTORIAL_FIGURES"  # "rough": draw each figure once, for tests that look at no picture
 
 
 def setup(device: str | torch.device | None = None) -> torch.device:
@@ -73,7 +74,10 @@ def _style_figures() -> None:
         return
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("png", "svg")  # what is stored has the same bytes everywhere, and the tool describes it
+    if os.environ.get(FIGURES) == "rough":
+        set_matplotlib_formats("png", bbox_inches=None)  # no search for a tight frame
+    else:
+        set_matplotlib_formats("png", "svg")  # what is stored has the same bytes everywhere, and the tool describes it
 
 
 def controls(function: Callable[..., object], /, **choices: Any) -> None:

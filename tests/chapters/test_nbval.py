@@ -37,6 +37,14 @@ PLOT = """import matplotlib.pyplot as plt
 from attention_tutorial.notebook import setup
 _ = setup()
 fig, ax = plt.subplots(figsize=(3, 2))"""
+FORMATS = """from matplotlib.figure import Figure
+print(*[kind for kind, each in get_ipython().display_formatter.formatters.items() if Figure in each.type_printers])"""
+MEMORY = """import resource, sys, torch
+large = torch.ones(2**25)
+del large
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+half = torch.ones(2**24)  # 64 MB, in 16,384 pages
+print(sys.platform != "linux" or resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000)"""
 UNSTABLE = "claim('X1b', 'It is small', 0.123, at_most=0.5, stable=False)"
 
 
@@ -84,6 +92,13 @@ CELLS = {
     ),
     "claim that does not hold": ("claim('X1c', 'It is one', 1 + 1, equals=1)", [], False),
     "figure": (PLOT, [PICTURE], True),  # a picture is not compared, that there is a figure is
+    "figures are drawn once": (FORMATS, [printed("image/png\n")], True),
+    "memory of a large tensor is used again": (MEMORY, [printed("True\n")], True),
+    "what the first optimizer loads": (
+        "import sys\nprint(sys.platform != 'linux' or 'torch._dynamo' in sys.modules)",
+        [printed("True\n")],
+        True,
+    ),
     "measured numbers of a widget": (WIDGET, [state_of(0.25, 0.5)], True),
     "measured numbers of a widget, other last digits": (WIDGET, [state_of(0.25, 0.5000004)], True),
     "measured numbers of a widget, others": (WIDGET, [state_of(0.25, 0.50001)], False),

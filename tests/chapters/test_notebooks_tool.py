@@ -20,6 +20,7 @@ SOURCES = [
     "import os, sys\nprint('a')\nsys.stdout.flush()\nprint('b')\nprint('c', file=sys.stderr)\nprint('d')",
     "print(os.environ['ATTENTION_TUTORIAL_DEVICE'], os.environ['ATTENTION_TUTORIAL_PROGRESS'], os.getcwd() == FOLDER)",
     "print({f'word {i}' for i in range(20)})",
+    "from attention_tutorial.notebook import setup\n_ = setup()\n"
     "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(1, 1))",
     "import json\njson.loads('{')",
 ]
@@ -45,6 +46,7 @@ def run(path, *options):
 
 def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
     monkeypatch.setenv("ATTENTION_TUTORIAL_DEVICE", "nowhere")
+    monkeypatch.setenv("ATTENTION_TUTORIAL_FIGURES", "rough")
     monkeypatch.setenv("PYTHONHASHSEED", "random")
     ids = [cell.id for cell in tool.read(chapter).cells]
     assert run(chapter) == 0
@@ -55,6 +57,7 @@ def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
     assert [cell.execution_count for cell in code] == [1, 2, 3, 4, 5]
     assert [(o.name, o.text) for o in code[0].outputs] == [("stdout", "a\nb\nd\n"), ("stderr", "c\n")]
     assert code[1].outputs[0].text == "cpu 0 True\n"
+    assert set(code[3].outputs[0].data) == {"image/png", "image/svg+xml", "text/plain"}
     assert code[4].outputs[0].traceback == [f"JSONDecodeError: {code[4].outputs[0].evalue}"]
     assert code[0].metadata == {"tags": ["setup"]}
     assert notebook.metadata == execution.NOTEBOOK_METADATA
