@@ -254,7 +254,9 @@ ITALIAN = _vocabulary(["<pad>", "<begin>", "<end>"], [sentence.italian for sente
 def _glosses() -> dict[str, str]:
     """Return the English of every Italian word; a comma or a year is itself."""
     english = {noun.italian: noun.english for noun in NOUNS}
-    english |= {form: word for word, italian in (VERBS | ADJECTIVES).items() for form in (italian, feminine_of(italian))}
+    english |= {
+        form: word for word, italian in (VERBS | ADJECTIVES).items() for form in (italian, feminine_of(italian))
+    }
     english |= {italian: word for word, italian in RELATIVES.items()}
     english |= {italian: word for word, forms in _SMALL_WORDS.items() for italian in forms.split()}
     return {word: english.get(word, word) for word in ITALIAN if not word.startswith("<")}
