@@ -48,9 +48,9 @@ function mark(wanted: string[], wrote: string[], english: Record<string, string>
   return { wrote, glosses: wrote.map((word) => english[word] ?? ""), right, count: right.filter(Boolean).length };
 }
 
-/** What is said below a letter or a word that was written: whether it is right, and its English. */
+/** What is said below a letter or a word that was written: its English, if there is any, and whether it is right. */
 export const signs = ({ right, glosses }: Wrote): string[] =>
-  right.map((yes, i) => `${yes ? "✓" : "✕"} ${glosses[i]}`.trim());
+  glosses.map((gloss, i) => (right[i] ? gloss || "✓" : `✕ ${gloss}`.trim()));
 
 /** A sequence of a length, counted from 1. */
 export function look(one: Case, sequence: number): Seen {
@@ -75,7 +75,7 @@ export interface Spot {
 }
 
 /** The size of the signs below what is written. */
-export const SIGN = 12;
+export const SIGN = 11;
 
 /**
  * Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them; no narrower than what
