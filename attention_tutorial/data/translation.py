@@ -31,6 +31,7 @@ from .sentences import encode
 
 __all__ = [
     "ENGLISH",
+    "GLOSSES",
     "ITALIAN",
     "Sentence",
     "TranslationBatches",
@@ -103,6 +104,16 @@ ADJECTIVES = _pairs(
     """
 )
 RELATIVES = {"uses": "usa", "needs": "richiede", "contains": "contiene"}
+_SMALL_WORDS = {
+    "the": "il lo la l'",
+    "of the": "del dello della dell'",
+    "after": "dopo",
+    "that": "che",
+    "in": "nel",
+    "has": "è",
+    "been": "stato stata",
+    "will be": "verrà",
+}
 PAST, FUTURE = tuple(range(2008, 2024)), tuple(range(2027, 2043))
 
 HELD_OUT_OF = 7  # one of so many pairs of noun and verb
@@ -238,6 +249,23 @@ def _every_word() -> list[Sentence]:
 
 ENGLISH = _vocabulary(["<pad>"], [sentence.english for sentence in _every_word()])
 ITALIAN = _vocabulary(["<pad>", "<begin>", "<end>"], [sentence.italian for sentence in _every_word()])
+
+
+def _glosses() -> dict[str, str]:
+    """Return the English of every Italian word; a comma or a year is itself."""
+    english = {noun.italian: noun.english for noun in NOUNS}
+    english |= {
+        form: word for word, italian in (VERBS | ADJECTIVES).items() for form in (italian, feminine_of(italian))
+    }
+    english |= {italian: word for word, italian in RELATIVES.items()}
+    english |= {italian: word for word, forms in _SMALL_WORDS.items() for italian in forms.split()}
+    return {word: english.get(word, word) for word in ITALIAN if not word.startswith("<")}
+
+
+#: What each word of ``ITALIAN`` is in English, for readers of what a translator wrote.
+#:
+#: :meta hide-value:
+GLOSSES = _glosses()
 
 
 def draw_sentences(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._validation import check_float_tensor, check_size
 from ..data.copying import copy_examples, spell
-from ..data.translation import split_words
+from ..data.translation import GLOSSES, split_words
 from ..models.seq2seq import Seq2Seq
 from ..notebook.display import rounded
 from .base import BookWidget, check_one_of, html_table
@@ -39,7 +39,8 @@ class Bottleneck(BookWidget):
 
     Both networks write by themselves (``Seq2Seq.generate``). Everything on the screen is what they returned: their
     letters, their attention weights :math:`a_{ij}` in thousandths, and the share of right letters over all sequences of
-    a length. Beside copies of letters it can show sentences that two translators wrote, word by word.
+    a length. Beside copies of letters it can show sentences that two translators wrote, word by word, with the English
+    of each Italian word below it.
 
     The class itself shows two untrained networks. :meth:`of` shows your own, and :meth:`recorded`, in a small form,
     what those of chapter 1 wrote when the chapter was last executed.
@@ -132,16 +133,18 @@ class Bottleneck(BookWidget):
         return cls._showing(**state, trained_to=trained_to)
 
     @classmethod
-    def recorded(cls, *, unit: str = "letter", length: int = 4, compact: bool = True) -> Self:
+    def recorded(cls, *, unit: str = "letter", length: int = 4, step: int = 1, compact: bool = True) -> Self:
         """Show what the trained networks of chapter 1 wrote, one sequence of each length, without training any.
 
         Args:
             unit: what to begin with, ``"letter"`` or ``"word"``: copies of letters, or sentences.
             length: the length to begin with.
+            step: the output step to begin with, counted from 1. All that was written is shown, until one plays it.
             compact: leave out all controls but the unit, the length and the player, and the matrix of weights.
 
         Raises:
-            ValueError: if there is no such unit or length.
+            TypeError: if ``step`` is no int.
+            ValueError: if there is no such unit, length or step.
 
         Example:
             >>> Bottleneck.recorded(length=12)
@@ -149,8 +152,10 @@ class Bottleneck(BookWidget):
         """
         state = json.loads(resources.files(__package__).joinpath("recorded", "bottleneck.json").read_text("utf-8"))
         check_one_of("unit", unit, ["letter", "word"])
-        check_one_of("length", length, [case["length"] for case in state["cases"] if case["unit"] == unit])
-        return cls._showing(**state, unit=unit, length=length, compact=compact)
+        cases = {case["length"]: case for case in state["cases"] if case["unit"] == unit}
+        check_one_of("length", length, list(cases))
+        _check_number("step", step, _steps(cases[length]))
+        return cls._showing(**state, unit=unit, length=length, step=step, compact=compact)
 
     def record(self) -> dict[str, Any]:
         """Return what :meth:`recorded` needs of this widget: the first sequence of each length."""
@@ -201,9 +206,13 @@ class Bottleneck(BookWidget):
 
     def _texts(self, case: dict[str, Any]) -> str:
         names = {"read": "read", "wanted": "to be written", **{key: f"{name} wrote" for key, name in NETWORKS.items()}}
-        texts = [[case[key][self.sequence - 1]] for key in names]
+        texts = [case[key][self.sequence - 1] for key in names]
+        columns = {f"{case['unit']}s": texts}
+        if "glosses" in case:
+            written = [" ".join(case["glosses"].get(word, word) for word in text.split()) for text in texts[1:]]
+            columns["in English, word by word"] = [texts[0], *written]
         title = f"Sequence {self.sequence} of {case['length']} {case['unit']}{'s' * (case['length'] > 1)}"
-        return html_table(title, list(names.values()), [f"{case['unit']}s"], texts)
+        return html_table(title, list(names.values()), list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _first_state(
@@ -224,11 +233,15 @@ def _first_state(
     length = cases[-1]["length"] if length is None else length
     check_one_of("length", length, [case["length"] for case in cases])
     chosen = next(case for case in cases if case["length"] == length)
-    for name, number, most in (("sequence", sequence, examples), ("step", step, _steps(chosen))):
-        check_size(name, number, minimum=1)
-        if number > most:
-            raise ValueError(f"{name} must lie between 1 and {most}; got {number}")
+    _check_number("sequence", sequence, examples)
+    _check_number("step", step, _steps(chosen))
     return {"cases": cases, "length": length, "sequence": sequence, "step": step}
+
+
+def _check_number(name: str, number: int, most: int) -> None:
+    check_size(name, number, minimum=1)
+    if number > most:
+        raise ValueError(f"{name} must lie between 1 and {most}; got {number}")
 
 
 def _steps(case: dict[str, Any]) -> int:
@@ -272,6 +285,7 @@ def _sentence(read: str, wanted: str, plain: str, attentive: str, weights: Tenso
         "accuracy": [sum(map(str.__eq__, written, right)) / m for written in wrote.values()],
         **{name: [" ".join(text)] for name, text in {"read": words, "wanted": right, **wrote}.items()},
         "weights": _thousandths(rows[None]),
+        "glosses": {word: GLOSSES[word] for text in (right, *wrote.values()) for word in text if word in GLOSSES},
     }
 
 

@@ -40,7 +40,7 @@ MORE = (
     (SECOND_SENTENCES["spring"].second[3], "spring"),
     ("The transformer's inventors drank crème brûlée.", "transformer"),
 )
-#: Heads of the small form.
+#: Heads of the small form, where none are named.
 FEW: tuple[Head, ...] = ((1, 5), (1, 11), (1, 3), (5, 6))
 
 
@@ -58,6 +58,7 @@ class SentenceReader(BookWidget):
             beside the first. When left out, the recorded ones.
         word: the word that looks; each of the sentences holds it.
         head: the head whose weights are shown, as ``(layer, head)`` from 1.
+        heads: those of the small form, beside ``head``.
         compact: show two sentences and a few heads, and nothing else.
         note: a line of text above.
 
@@ -90,6 +91,7 @@ class SentenceReader(BookWidget):
         *,
         word: str = "bank",
         head: Head = FEW[0],
+        heads: Sequence[Head] = FEW,
         compact: bool = False,
         note: str = "",
     ) -> None:
@@ -98,6 +100,8 @@ class SentenceReader(BookWidget):
         check_flag("compact", compact)
         if not isinstance(head, Sequence) or isinstance(head, str):
             raise TypeError(f"head must be (layer, head); got {head!r}")
+        if not isinstance(heads, Sequence) or not all(isinstance(one, Sequence) for one in heads):
+            raise TypeError(f"heads must be a sequence of (layer, head); got {heads!r}")
         if sentences is None:
             records = [record for record in _recorded() if record["asks"] == word]
             if not records:
@@ -106,11 +110,11 @@ class SentenceReader(BookWidget):
             raise TypeError(f"sentences must be a sequence of one or more texts; got {sentences!r}")
         else:
             records = record_sentences(load_encoder(dtype=torch.float64), sentences, word)
-        heads = list(records[0]["weights"])
-        if f"{'.'.join(map(str, head))}" not in heads:
-            raise ValueError(f"head must be (layer, head) from (1, 1) to (6, 12); got {head!r}")
+        for name, one in (("head", head), *(("heads", one) for one in heads)):
+            if ".".join(map(str, one)) not in records[0]["weights"]:
+                raise ValueError(f"{name} must be (layer, head) from (1, 1) to (6, 12); got {one!r}")
         if compact:
-            few = dict.fromkeys(f"{layer}.{number}" for layer, number in (head, *FEW))
+            few = dict.fromkeys(f"{layer}.{number}" for layer, number in (head, *heads))
             records = [
                 {**one, "weights": {name: one["weights"][name] for name in few}, "between": ""} for one in records[:2]
             ]

@@ -14,6 +14,7 @@ from attention_tutorial.data.translation import (
     END,
     ENGLISH,
     FUTURE,
+    GLOSSES,
     ITALIAN,
     NOUNS,
     PAD,
@@ -28,6 +29,7 @@ from attention_tutorial.data.translation import (
     is_held_out,
     read_sentence,
     spell_italian,
+    split_words,
 )
 
 # Each noun with its article, as a dictionary has it; and what "of the" becomes before it.
@@ -220,6 +222,13 @@ def test_the_vocabularies_are_all_words_and_no_more():
     assert (ENGLISH[PAD], ITALIAN[PAD], ITALIAN[BEGIN], ITALIAN[END]) == ("<pad>", "<pad>", "<begin>", "<end>")
     assert len(set(ENGLISH)) == len(ENGLISH)
     assert len(set(ITALIAN)) == len(ITALIAN)
+
+
+def test_word_by_word_a_translation_is_the_english_sentence_in_another_order():
+    assert list(GLOSSES) == [word for word in ITALIAN if not word.startswith("<")]
+    for sentence in drawn(is_answer=False):
+        english = " ".join(GLOSSES[word] for word in split_words(sentence.italian)).replace("has been", "was")
+        assert sorted(english.split()) == sorted(split_words(sentence.english))
 
 
 def test_batches_come_again_and_follow_from_the_seed():

@@ -137,6 +137,7 @@ def test_a_deck_holds_the_figures_formulas_and_demonstrations(deck, site):
     cells = read(ROOT / f"{chapter}.ipynb").cells
     outputs = [(cell, output.get("data", {})) for cell in cells for output in cell.get("outputs", [])]
     alts = [cell.metadata.mystnb.image.alt for cell, data in outputs if "image/png" in data]
+    alts = [re.sub(r"\*([^*]+)\*", r"\1", alt) for alt in alts]  # the caption has italics
     assert page.evaluate(FIGURES) == [[alt, True] for alt in alts]
 
     shown = re.findall(r'data-(?:later-)?widget="(\w+)"', " ".join(data.get("text/html", "") for _, data in outputs))

@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from website import layouts_while_sliding, put, slide
 
 from attention_tutorial.data.copying import copy_examples, spell
-from attention_tutorial.data.translation import draw_sentences, read_sentence
+from attention_tutorial.data.translation import GLOSSES, draw_sentences, read_sentence
 from attention_tutorial.models.seq2seq import Seq2Seq
 from attention_tutorial.models.training import token_accuracy
 from attention_tutorial.widgets import Bottleneck
@@ -172,6 +172,16 @@ def test_a_sentence_is_shown_as_far_as_its_right_translation_goes(written, shown
     assert case["accuracy"] == pytest.approx([share, 1])
     assert torch.allclose(widget.weights(), weights, rtol=0, atol=DIGITS)
     assert shown in widget.static_html() or "&#x27;" in widget.static_html()
+
+
+def test_each_italian_word_has_its_english_from_the_dictionary():
+    widget, _ = with_sentences("la rete è stata lodata nel 2020", "un' idea")
+    case = widget.cases[-1]
+    assert case["glosses"] == {word: GLOSSES[word] for word in "l' idea è stata lodata nel 2020 la rete".split()}
+    soup = BeautifulSoup(widget.static_html(), "html.parser")
+    english = [row.select("td")[1].text for row in soup.select("table")[1].select("tbody tr")]
+    right = "the idea has been praised in 2020"
+    assert english == [SENTENCE[0], right, "the network has been praised in 2020", "un' idea – – – – –"]
 
 
 @pytest.mark.parametrize("rows", [3, 9])
@@ -402,16 +412,18 @@ def test_letters_and_numbers_can_be_read_and_stand_whole(visit, width):
 @pytest.mark.parametrize("width", [830, 390, 320])
 def test_words_can_be_read_and_stand_whole_in_their_boxes(browser, width):
     page = browser.new_page(viewport={"width": width, "height": 844})
-    put(page, Bottleneck.recorded(unit="word", length=11))
+    put(page, Bottleneck.recorded(unit="word", length=11, step=2))
     outside = page.eval_on_selector_all(
         ".bot-network rect:is(.bot-read, [data-written])",
         """all => all.filter((box, k) => {
           const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
           const others = all.filter((one, l) => l > k && one.ownerSVGElement === box.ownerSVGElement);
           const [out, word] = [box, box.nextElementSibling].map(x => x.getBoundingClientRect());
+          const sign = box.nextElementSibling.nextElementSibling, wide = box.matches("[data-written]")
+            && sign.getBoundingClientRect().width > out.width + 4;
           const svg = box.ownerSVGElement.getBoundingClientRect();
           const size = parseFloat(getComputedStyle(box.nextElementSibling).fontSize) * box.getScreenCTM().a;
-          return size < 11 || word.left < out.left || word.right > out.right
+          return size < 11 || wide || word.left < out.left || word.right > out.right
             || out.left < svg.left || out.right > svg.right || out.bottom > svg.bottom
             || others.some(one => !apart(out, one.getBoundingClientRect()));
         }).map(x => x.nextElementSibling.textContent)""",
@@ -444,7 +456,7 @@ def test_the_recording_is_of_the_networks_that_the_chapter_trained():
     assert json.loads(record.read_text(encoding="utf-8")) == record_of(), "run `python -m tools.record`"
     assert record.stat().st_size < 12_000
     (opening,) = (state for state in stored_states() if state["compact"])
-    assert opening == Bottleneck.recorded(unit="word", length=11).state()
+    assert opening == Bottleneck.recorded(unit="word", length=11, step=2).state()
 
 
 def test_the_recording_shows_what_the_opening_says():
@@ -459,6 +471,29 @@ def test_the_recording_shows_what_the_opening_says():
             Bottleneck.recorded(unit=unit, length=length)
     with pytest.raises(ValueError, match="unit must be one of 'letter', 'word'; got 'token'"):
         Bottleneck.recorded(unit="token")
+    with pytest.raises(ValueError, match="step must lie between 1 and 9; got 10"):
+        Bottleneck.recorded(unit="word", length=11, step=10)
+
+
+def test_the_opening_shows_what_was_written_and_its_english_before_anything_is_pressed(browser):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    put(page, Bottleneck.recorded(unit="word", length=11, step=2))
+    assert page.locator(".bot-score").all_text_contents() == ["5 of 9 right", "9 of 9 right"]
+    english = [
+        [
+            sign.removeprefix("✕ ")
+            for sign in page.locator(".bot-network-panel").nth(k).locator(".bot-sign").all_text_contents()
+        ]
+        for k in range(2)
+    ]
+    assert english[0] == "the/sentence/simple/of the/rule/will be/introduced/in/2030".split("/")
+    assert english[1] == "the/engine/simple/of the/sentence/will be/introduced/in/2030".split("/")
+    names = page.locator("svg.bot-network").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert all(f"word by word: {' '.join(words)};" in name for words, name in zip(english, names, strict=True))
+    assert "5 of 9 right" in names[0] and "9 of 9 right" in names[1]
+    tops = [page.locator(one).first.bounding_box()["y"] for one in ("svg.bot-network", ".bw-player", ".bw-controls")]
+    assert tops == sorted(tops), "what they wrote stands before what one can press"
+    page.close()
 
 
 def test_the_sentences_are_the_first_of_the_exam_by_their_rule(chapter):
@@ -488,6 +523,7 @@ def test_the_small_form_counts_what_is_right(browser):
             right = [sum(map(str.__eq__, wanted, text)) for text in written]
             slide(page, "length", place)
             said = f"Of {len(wanted)} {unit}s, one vector gets {right[0]} right, attention {right[1]}."
+            said += " Below each Italian word is its English." if unit == "word" else ""
             assert page.locator(".bw-said > div > :first-child").inner_text() == said.replace(
                 "Of 1 letters", "Of 1 letter"
             )

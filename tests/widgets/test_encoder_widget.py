@@ -355,6 +355,8 @@ def test_the_small_form_has_two_sentences_and_few_heads():
     assert [one["text"] for one in widget.sentences] == [RIVER, MONEY]
     assert [list(one["weights"]) for one in widget.sentences] == [["2.9", *(f"{a}.{b}" for a, b in FEW)]] * 2
     assert len(SentenceReader(compact=True).to_html()) < 6000
+    three = SentenceReader(head=(1, 3), heads=[(1, 3), (2, 9), (1, 11)], compact=True)
+    assert [list(one["weights"]) for one in three.sentences] == [["1.3", "2.9", "1.11"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -366,6 +368,8 @@ def test_the_small_form_has_two_sentences_and_few_heads():
         ({"word": "cat"}, ValueError, "word must be 'bank' where no sentences are given; got 'cat'"),
         ({"head": (7, 1)}, ValueError, r"head must be \(layer, head\) from \(1, 1\) to \(6, 12\); got \(7, 1\)"),
         ({"head": 5}, TypeError, r"head must be \(layer, head\); got 5"),
+        ({"heads": (1, 3)}, TypeError, r"heads must be a sequence of \(layer, head\); got \(1, 3\)"),
+        ({"heads": [(1, 13)]}, ValueError, r"heads must be .* from \(1, 1\) to \(6, 12\); got \(1, 13\)"),
         ({"compact": 1}, TypeError, "compact must be True or False; got int"),
     ],
 )

@@ -65,10 +65,10 @@ class FiguresDirective(SphinxDirective):
         for page, notebook in read_chapters(self.env):
             items = nodes.bullet_list()
             for figure in figures_in(page, notebook):
-                name, words = caption(figure.number, figure.description).children
+                name, *words = caption(figure.number, figure.description).children
                 place = f"{uri(self.env.docname, page)}#figure-{figure.number.replace('.', '-')}"
                 link = nodes.reference("", "", name, refuri=place, internal=True)
-                line = nodes.paragraph("", "", link, words)
+                line = nodes.paragraph("", "", link, *words)
                 for ending in figure.pictures:
                     file = f"{'../' * self.env.docname.count('/')}{figure.file(ending)}"
                     line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]

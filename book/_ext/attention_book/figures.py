@@ -20,6 +20,7 @@ from sphinx.writers.html5 import HTML5Translator
 from .levels import number_of
 
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
+EMPHASIS = re.compile(r"\*([^*]+)\*")  # as in the text
 PIXELS = (".png", ".webp", ".jpg", ".jpeg", ".gif")
 VIEW = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
 PIXELS_A_POINT = 120 / 72  # as the PNGs are drawn, so that letters have one size on all figures
@@ -29,15 +30,14 @@ def caption(number: str, description: str) -> nodes.paragraph:
     """Return the line under a figure.
 
     Example:
-        >>> line = caption("3.2", "Two curves. The upper one falls.")
-        >>> line.astext(), line["ids"]
-        ('Figure 3.2. Two curves.', ['figure-3-2'])
+        >>> line = caption("3.2", "Two curves of *sat*. The upper one falls.")
+        >>> line.astext(), line["ids"], [word.astext() for word in line.findall(nodes.emphasis)]
+        ('Figure 3.2. Two curves of sat.', ['figure-3-2'], ['sat'])
     """
-    words = SENTENCE_END.split(description.strip())[0]
-    name = nodes.strong("", f"Figure {number}.")
-    return nodes.paragraph(
-        "", "", name, nodes.Text(f" {words}"), ids=[f"figure-{number.replace('.', '-')}"], classes=["figure-caption"]
-    )
+    parts = EMPHASIS.split(SENTENCE_END.split(description.strip())[0])  # every second one between asterisks
+    words = [nodes.emphasis("", part) if k % 2 else nodes.Text(part) for k, part in enumerate(parts)]
+    name, place = nodes.strong("", f"Figure {number}."), f"figure-{number.replace('.', '-')}"
+    return nodes.paragraph("", "", name, nodes.Text(" "), *words, ids=[place], classes=["figure-caption"])
 
 
 def number_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -49,6 +49,7 @@ def number_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     figures = [image for output in outputs for image in output.findall(nodes.image) if image.get("alt")]
     for place, image in enumerate(figures, start=1):
         image.parent.insert(image.parent.index(image) + 1, caption(f"{number}.{place}", image["alt"]))
+        image["alt"] = EMPHASIS.sub(r"\1", image["alt"])
 
 
 def pack(source: Path, target: Path) -> bool:

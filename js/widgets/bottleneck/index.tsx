@@ -18,13 +18,15 @@ import {
   NETWORKS,
   type Network,
   type Seen,
+  SIGN,
   type Spot,
+  signs,
   stepsOf,
   tokens,
   type Unit,
 } from "./maths.ts";
 import "./style.css";
-import { capital, describeStep, type Names, sumUp, weightsInWords } from "./words.ts";
+import { capital, describeStep, type Names, sumUp, weightsInWords, wroteInWords } from "./words.ts";
 
 export { argmax } from "../../kit/maths.ts";
 export * from "./maths.ts";
@@ -102,14 +104,14 @@ function Small(props: Props) {
   return (
     <>
       <Heading>One vector, or attention</Heading>
-      <div class="bw-controls">
-        <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
-      </div>
-      <Moments {...props} />
       <Networks state={state} data={data} />
       <p class="bw-said">
         <ReservedHeight longest={[longest(sentences)]}>{said(state)}</ReservedHeight>
       </p>
+      <Moments {...props} />
+      <div class="bw-controls">
+        <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
+      </div>
     </>
   );
 }
@@ -123,7 +125,9 @@ const longest = (texts: string[]): string => texts.reduce((most, one) => (one.le
 /** Reading, then writing, as it goes on in time. */
 function Moments({ state, data: { here, seen }, write }: Props) {
   const say = (step: number) =>
-    step > 0 ? `writes ${step} of ${seen.wanted.length}` : `reads ${step + here.length} of ${here.length}`;
+    step > 0
+      ? `${state.rest ? here.unit : "writes"} ${step} of ${seen.wanted.length}`
+      : `reads ${step + here.length} of ${here.length}`;
   return (
     <Player
       name="step"
@@ -278,7 +282,9 @@ function NetworkPanel({ state, data, network, children }: PanelProps) {
             until={data.until}
             network={network}
             names={state.networks}
-            label={said[network]}
+            label={(state.rest ? [wroteInWords(state.networks[network], seen[network])] : [])
+              .concat(said[network])
+              .join(" ")}
             width={width}
             height={Math.max(...state.cases.map((one) => heightOf(look(one, 1), width)))}
           />
@@ -318,8 +324,8 @@ interface DrawingProps {
 
 /** The height that a sequence needs: both networks' drawings are as high. */
 function heightOf({ unit, read, plain, attentive }: Seen, width: number): number {
-  const rows = (texts: string[]) => layOut(texts, unit, width).rows;
-  const written = Math.max(rows(plain.wrote), rows(attentive.wrote));
+  const rows = (texts: string[], below?: string[]) => layOut(texts, unit, width, below).rows;
+  const written = Math.max(...[plain, attentive].map((one) => rows(one.wrote, signs(one))));
   return READ + (rows(read) - 1) * LINE.read + BOX + BETWEEN + written * LINE.written;
 }
 
@@ -327,10 +333,11 @@ function heightOf({ unit, read, plain, attentive }: Seen, width: number): number
 function NetworkDrawing({ seen, step, until, network, names, label, width, height }: DrawingProps) {
   const { read, weights, unit } = seen;
   const { wrote, right } = seen[network];
+  const below = signs(seen[network]);
   const source = layOut(read, unit, width);
-  const target = layOut(wrote, unit, width);
-  const below = READ + (source.rows - 1) * LINE.read + BOX; // what is read ends here
-  const written = below + BETWEEN + height - heightOf(seen, width);
+  const target = layOut(wrote, unit, width, below);
+  const end = READ + (source.rows - 1) * LINE.read + BOX; // of what is read
+  const written = end + BETWEEN + height - heightOf(seen, width);
   const readAt = ({ x, row }: Spot): Point => [x, READ + row * LINE.read];
   const writtenAt = ({ x, row }: Spot): Point => [x, written + row * LINE.written];
   const from = source.spots.map(readAt).map(([x, y]): Point => [x, y + BOX]);
@@ -340,9 +347,9 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
   const taken = step > 0 ? read.length : read.length + step; // read so far
   return (
     <Picture label={label} width={width} height={height} class="bot-network">
-      {row && goal && <Flows {...{ row, from, goal, width }} between={[below, written]} />}
+      {row && goal && <Flows {...{ row, from, goal, width }} between={[end, written]} />}
       {network === "plain" && (
-        <Bottle {...{ taken, from, goal }} at={[width / 2, (below + written - BOX) / 2]} name={names.plain} />
+        <Bottle {...{ taken, from, goal }} at={[width / 2, (end + written - BOX) / 2]} name={names.plain} />
       )}
       <text x={4} y={14} class="bot-side">
         read
@@ -370,6 +377,7 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
           box={target.spots[l]!.box}
           font={target.font}
           kind={`${right[l] ? "bot-right" : "bot-wrong"}${l === i ? " bot-now" : ""}`}
+          sign={below[l]!}
           data-written={l}
         />
       ))}
@@ -482,14 +490,14 @@ function Letter({ letter, at: [x, y], box, font, kind, weight, ...data }: Letter
   );
 }
 
-/** A letter or a word that was written, and below it whether it is right. */
-function Marked({ kind, at: [x, y], ...rest }: Omit<LetterProps, "weight">) {
+/** A letter or a word that was written, and below it whether it is right, and its English. */
+function Marked({ kind, sign, at: [x, y], ...rest }: Omit<LetterProps, "weight"> & { sign: string }) {
   const right = kind.startsWith("bot-right");
   return (
     <>
       <Letter {...rest} kind={kind} at={[x, y]} data-right={String(right)} />
-      <text x={x} y={y + BOX + 16} class={`bot-sign ${kind}`}>
-        {right ? "✓" : "✕"}
+      <text x={x} y={y + BOX + 16} font-size={SIGN} class={`bot-sign ${kind}`}>
+        {sign}
       </text>
     </>
   );

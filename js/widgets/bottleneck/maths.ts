@@ -18,11 +18,14 @@ export interface Case extends Record<Network | "read" | "wanted", string[]> {
   accuracy: [plain: number, attentive: number];
   /** A matrix for each sequence, in thousandths. */
   weights: Matrix[];
+  /** The English of the words of a translation. */
+  glosses?: Record<string, string>;
 }
 
-/** What a network wrote, which letters or words are right, and how many. */
+/** What a network wrote, the English of each word, which letters or words are right, and how many. */
 export interface Wrote {
   wrote: string[];
+  glosses: string[];
   right: boolean[];
   count: number;
 }
@@ -40,17 +43,24 @@ export const tokens = (text: string): string[] => text.split(" ");
 /** How many letters or words are to be written. */
 export const stepsOf = (one: Case): number => tokens(one.wanted[0]!).length;
 
-function mark(wanted: string[], wrote: string[]): Wrote {
+function mark(wanted: string[], wrote: string[], english: Record<string, string> = {}): Wrote {
   const right = wanted.map((letter, i) => letter === wrote[i]);
-  return { wrote, right, count: right.filter(Boolean).length };
+  return { wrote, glosses: wrote.map((word) => english[word] ?? ""), right, count: right.filter(Boolean).length };
 }
+
+/** What is said below a letter or a word that was written: its English, if there is any, and whether it is right. */
+export const signs = ({ right, glosses }: Wrote): string[] =>
+  glosses.map((gloss, i) => (right[i] ? gloss || "✓" : `✕ ${gloss}`.trim()));
 
 /** A sequence of a length, counted from 1. */
 export function look(one: Case, sequence: number): Seen {
   const of = (key: Network | "read" | "wanted") => tokens(one[key][sequence - 1]!);
   const wanted = of("wanted");
   const weights = one.weights[sequence - 1]!.map((row) => row.map((thousandths) => thousandths / 1000));
-  const [plain, attentive] = [mark(wanted, of("plain")), mark(wanted, of("attentive"))];
+  const [plain, attentive] = [of("plain"), of("attentive")].map((wrote) => mark(wanted, wrote, one.glosses)) as [
+    Wrote,
+    Wrote,
+  ];
   return { unit: one.unit, read: of("read"), wanted, plain, attentive, weights };
 }
 
@@ -64,11 +74,19 @@ export interface Spot {
   box: number;
 }
 
-/** Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them. */
-export function layOut(texts: string[], unit: Unit, width: number) {
+/** The size of the signs below what is written. */
+export const SIGN = 11;
+
+/**
+ * Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them; no narrower than what
+ * is said below them.
+ */
+export function layOut(texts: string[], unit: Unit, width: number, below: string[] = []) {
   const size = Math.min(MOST, (width - 4) / texts.length);
   const font = unit === "letter" ? fontOf(size, 16) : Math.min(Math.max(width / 24, LEGIBLE), 13);
-  const slots = texts.map((text) => (unit === "letter" ? size : 0.59 * font * text.length + 13));
+  const widthOf = (text: string, j: number) =>
+    Math.max(0.59 * font * text.length + 13, 0.6 * SIGN * (below[j]?.length ?? 0) + 8);
+  const slots = texts.map((text, j) => (unit === "letter" ? size : widthOf(text, j)));
   const fewest = wrap(slots, width).length;
   let limit = width;
   while (limit > 4 && wrap(slots, limit - 4).length === fewest) limit -= 4; // rows about as wide as each other

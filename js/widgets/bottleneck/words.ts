@@ -46,5 +46,12 @@ export function weightsInWords(seen: Seen, step: number): string {
 
 /** How many letters or words each network wrote right. */
 export function sumUp({ unit, wanted, plain, attentive }: Seen, names: Names): string {
-  return `Of ${count(wanted.length, unit)}, ${names.plain} gets ${plain.count} right, ${names.attentive} ${attentive.count}.`;
+  const english = plain.glosses.some(Boolean) ? " Below each Italian word is its English." : "";
+  return `Of ${count(wanted.length, unit)}, ${names.plain} gets ${plain.count} right, ${names.attentive} ${attentive.count}.${english}`;
+}
+
+/** What a network wrote, in one go: with its English if there is any, and how many letters or words are right. */
+export function wroteInWords(name: string, { wrote, glosses, count: right }: Wrote): string {
+  const english = glosses.filter(Boolean).join(" ");
+  return `${capital(name)}: wrote ${wrote.join(" ")}${english && `, word by word: ${english}`}; ${right} of ${wrote.length} right.`;
 }

@@ -39,7 +39,7 @@ function View(props: Props) {
     <>
       <Heading>Turn the query</Heading>
       <p class="bw-note">
-        Drag the arrow, a key or a value, or use the arrow keys. Press a word to mask it. {state.note}
+        Drag the arrow, a key or a value, or use the arrow keys. Press a word to hide it. {state.note}
       </p>
       <Controls {...props} glides={glides} />
       <div class="bw-pair pl-planes">
