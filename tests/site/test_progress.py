@@ -180,7 +180,7 @@ def test_the_short_way_of_a_chapter_is_what_it_names_and_saves_a_quarter_of_its_
     number = int(re.search(r"\d+", name)[0])
     assert set(page.evaluate(IN_SIGHT)) == {f"section-{number}-{one}" for one in asked}
     assert set(page.evaluate(FOLDED)) >= {f"section-{number}-{one}" for one in all_of_it if one not in asked}
-    assert page.locator("#summary > ul").is_visible()
+    assert page.locator("#summary > :not(h2)").first.is_visible()
 
 
 def test_the_short_way_is_kept_from_chapter_to_chapter_until_it_is_left_or_erased(page, address):
@@ -213,14 +213,10 @@ def test_a_folded_section_opens_by_a_tap_a_key_and_a_link_and_is_open_on_the_way
     page.wait_for_function("!document.getElementById('section-4-6').matches('[data-folded]')")
     rest = [id for id in folded if id not in {"section-4-5", "section-4-6", "section-4-7"}]
     assert page.evaluate(FOLDED) == rest
-    page.clock.run_for(1000)
-    before = page.evaluate(TOP, "section-4-6")
-    page.evaluate("location.href = '05_masking.html'")
-    page.wait_for_url("**/05_masking.html")
+    open_page(page, address, "book/index")
     page.go_back()
-    page.wait_for_url("**/04_several_heads.html#section-4-6")
     page.clock.run_for(1000)
-    assert page.evaluate(FOLDED) == rest and abs(page.evaluate(TOP, "section-4-6") - before) < 40
+    assert page.evaluate(FOLDED) == rest and 0 <= page.evaluate(TOP, "section-4-6") < 300
 
 
 def test_a_link_from_elsewhere_lands_in_a_section_that_the_short_way_had_folded(page, address):
