@@ -1,10 +1,9 @@
-"""What a reader has read and answered, and the short way: kept in the browser alone, shown quietly, exported and erased."""
+"""What was read and answered, and the short way: kept in the browser alone, shown quietly, exported and erased."""
 
 import json
 import re
 
 import pytest
-
 from test_site import TOC
 from website import ROOT
 
@@ -141,7 +140,7 @@ def test_it_works_on_pages_that_were_opened_as_files(page, site):
     assert begin(page).get_attribute("href") == f"{(site / CHAPTER).as_uri()}.html#{SECTION}"
 
 
-# ---- The short way ----------------------------------------------------------------------------------------------------
+# ---- The short way ------------------------------------------------------------------------------------------------
 
 MAIN = [name for name in TOC if re.match(r"notebooks/(10|0[1-9])_", name)]
 FOLDED = "[...document.querySelectorAll('[data-folded]')].map((section) => section.id)"
