@@ -5,10 +5,12 @@ model itself. Differences stay below 1e-9 throughout, of numbers up to some hund
 """
 
 import random
+import re
 
 import pytest
 import torch
-from website import put
+from bs4 import BeautifulSoup
+from website import bytes_sent, press, put
 
 from attention_tutorial.analysis.intervention import Intervention, generate_with, trace
 from attention_tutorial.data.translation import (
@@ -22,6 +24,8 @@ from attention_tutorial.data.translation import (
 from attention_tutorial.models.transformer import BEGIN, Transformer
 from attention_tutorial.models.translator import load_translator
 from attention_tutorial.widgets import Translator
+from attention_tutorial.widgets.base import STATIC
+from attention_tutorial.widgets.translator import EXAMPLES
 
 CLOSE = 1e-9
 
@@ -564,12 +568,12 @@ def test_the_small_form_fits_a_phone_and_hides_words(browser, width):
 
 
 def test_the_small_form_is_a_still_with_a_button_until_it_is_asked_for():
-    small = Translator("the method was used in 2010", step=3, compact=True)
+    small = Translator("the method was tested in 2010", step=3, compact=True)
     looks = torch.stack([small.matrices()[f"decoder.0.cross_attention.weights.{head}"][2] for head in (1, 2, 3, 4)])
     weights = dict(enumerate(looks.mean(dim=0).tolist()))
     soup = BeautifulSoup(small.to_html(), "html.parser")
     drawn = soup.select_one("[data-later-widget=translator] > .attention-widget-still")
-    english, italian = small.sentence.split(), ["il", "metodo", "è", "stato", "usato", "nel", "2010"]
+    english, italian = small.sentence.split(), ["il", "metodo", "è", "stato", "provato", "nel", "2010"]
     assert [text.text for text in drawn.select("text")] == [*english, *italian]
     words = {(int(text["x"]), int(text["y"])): text.text for text in drawn.select("text")}
     chosen, *boxes = [(words[int(box["x"]), int(box["y"]) + 16], box) for box in drawn.select("rect")]
